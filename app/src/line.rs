@@ -1,0 +1,261 @@
+//! The command line: the same commands as the window, made from the one table.
+//!
+//! A command runs in the process that owns the workspace. If that is another one (the window), this process only
+//! passes words, input and output through the local socket, so both ways behave the same.
+
+mod bench;
+mod bundled;
+mod choose;
+mod notes;
+mod parse;
+mod running;
+mod upkeep;
+mod volumes;
+
+use crate::window;
+use clap::ArgMatches;
+use host::socket::{self, Request};
+use host::{Handle, OpenError, Options};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(crate) use bundled::make_sample;
+pub use parse::grammar;
+
+/// Done.
+const DONE: u8 = 0;
+/// A cell or a check failed.
+const FAILED: u8 = 1;
+/// Wrong use: words, names or input that do not fit.
+const USAGE: u8 = 2;
+/// The workspace is damaged, locked, or cannot be written.
+const WORKSPACE: u8 = 3;
+
+/// Why a command did not do it: the exit code and a sentence with what to do.
+#[derive(Debug)]
+struct Refusal {
+    code: u8,
+    why: String,
+}
+
+impl Refusal {
+    fn usage(why: impl Into<String>) -> Refusal {
+        Refusal { code: USAGE, why: why.into() }
+    }
+
+    fn workspace(why: impl Into<String>) -> Refusal {
+        Refusal { code: WORKSPACE, why: why.into() }
+    }
+}
+
+impl From<engine::Reject> for Refusal {
+    fn from(reject: engine::Reject) -> Self {
+        Refusal::usage(reject.0)
+    }
+}
+
+impl From<host::Gone> for Refusal {
+    fn from(gone: host::Gone) -> Self {
+        Refusal::workspace(gone.to_string())
+    }
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        Refusal { code: FAILED, why: format!("standard output or input ended early ({error})") }
+    }
+}
+
+impl From<OpenError> for Refusal {
+    fn from(error: OpenError) -> Self {
+        Refusal::workspace(error.to_string())
+    }
+}
+
+/// What a command works with.
+struct Scene<'a> {
+    handle: &'a Handle,
+    /// The folder in which the command was given.
+    folder: &'a std::path::Path,
+    json: bool,
+    input: &'a mut dyn Read,
+    out: &'a mut dyn Write,
+    errors: &'a mut dyn Write,
+}
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let words: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
+        Ok(words) => words,
+        Err(word) => {
+            eprintln!("tracebook: a word is not UTF-8 text: {}", word.to_string_lossy());
+            return ExitCode::from(USAGE);
+        }
+    };
+    if words.first().is_some_and(|word| word == "kernel") {
+        return python::run();
+    }
+    let matches = match parse::parse(&words) {
+        Ok(matches) => matches,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { USAGE } else { DONE });
+        }
+    };
+    ExitCode::from(match start(&matches, &words) {
+        Ok(code) => code,
+        Err(refusal) => {
+            eprintln!("tracebook: {}", refusal.why);
+            refusal.code
+        }
+    })
+}
+
+fn workspace(matches: &ArgMatches) -> Result<PathBuf, Refusal> {
+    let named = matches.get_one::<String>("workspace").map(PathBuf::from);
+    named
+        .or_else(host::default_folder)
+        .ok_or_else(|| Refusal::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
+}
+
+fn program() -> Result<PathBuf, Refusal> {
+    std::env::current_exe().map_err(|error| Refusal::workspace(format!("the program does not find itself ({error})")))
+}
+
+fn start(matches: &ArgMatches, words: &[String]) -> Result<u8, Refusal> {
+    let json = matches.get_flag("json");
+    let folder = workspace(matches)?;
+    let Some((name, args)) = matches.subcommand() else {
+        return open_window(&folder);
+    };
+    let mut out = std::io::stdout();
+    // What needs no workspace, or one that nobody has open.
+    match name {
+        "init" => return upkeep::init(&folder, args, json, &mut out),
+        "doctor" => return upkeep::doctor(&folder, json, &mut out),
+        "restore" => return upkeep::restore(&folder, args, json, &mut out),
+        "completions" => return parse::completions(args, &mut out),
+        "man" => return parse::manual(&mut out),
+        "bench" => return bench::bench(args),
+        "fsck" => {
+            if let Some(code) = upkeep::fsck_alone(&folder, args, json, &mut out)? {
+                return Ok(code);
+            }
+        }
+        _ => {}
+    }
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let request = Request { words: words.to_vec(), folder: here };
+    let create = matches!(name, "open" | "new" | "import");
+    let mut tries = 0;
+    loop {
+        match host::open(&folder, Options { program: program()?, create }) {
+            Ok(driver) => return alone(driver, &request),
+            Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::ask(&socket, &request) {
+                Ok(code) => return Ok(code),
+                // The owner ended between the look at the lock and the call: then the lock is free now.
+                Err(error) if tries >= 20 => {
+                    return Err(Refusal::workspace(format!(
+                        "the program that has the workspace open does not answer ({error}); close it and try again"
+                    )));
+                }
+                Err(_) => {}
+            },
+            // An owner that has just started has not told its socket yet.
+            Err(OpenError::Owned { socket: None, .. }) if tries < 20 => {}
+            Err(error) => return Err(error.into()),
+        }
+        tries += 1;
+        pause(Duration::from_millis(100));
+    }
+}
+
+/// Waits without a clock of its own: a thread that is parked.
+fn pause(time: Duration) {
+    std::thread::park_timeout(time);
+}
+
+/// Performs a command in this process, which owns the workspace meanwhile.
+fn alone(driver: host::Driver, request: &Request) -> Result<u8, Refusal> {
+    // Another command may come in the meantime; without a socket it waits.
+    let _ = driver.serve(serve);
+    let handle = driver.handle();
+    let session = std::thread::spawn(move || driver.run());
+    let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let code = serve(&handle, request, &mut input, &mut out, &mut errors);
+    handle.close();
+    match session.join() {
+        Ok(Ok(())) => Ok(code),
+        Ok(Err(why)) => Err(Refusal::workspace(format!("not everything could be saved: {why}"))),
+        Err(_) => Err(Refusal::workspace("the session failed; what was acknowledged is on disk")),
+    }
+}
+
+/// Performs a command that some process was given: the way in for the local socket.
+pub fn serve(
+    handle: &Handle,
+    request: &Request,
+    input: &mut dyn Read,
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> u8 {
+    let done = parse::parse(&request.words).map_err(|error| Refusal::usage(error.to_string())).and_then(|matches| {
+        let json = matches.get_flag("json");
+        let Some((name, args)) = matches.subcommand() else {
+            return Err(Refusal::workspace("the workspace is open in another window already"));
+        };
+        let mut scene = Scene { handle, folder: &request.folder, json, input, out, errors: &mut *errors };
+        let code = perform(&mut scene, name, args)?;
+        scene.out.flush()?;
+        Ok(code)
+    });
+    done.unwrap_or_else(|refusal| {
+        let _ = writeln!(errors, "tracebook: {}", refusal.why);
+        refusal.code
+    })
+}
+
+fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, Refusal> {
+    match name {
+        "open" => volumes::open(scene, args),
+        "new" => volumes::new(scene, args),
+        "import" => volumes::import(scene, args),
+        "export" => volumes::export(scene, args),
+        "ls" => volumes::list(scene, args),
+        "cat" => notes::cat(scene, args),
+        "edit" => notes::edit(scene, args),
+        "history" => notes::history(scene, args),
+        "outputs" => notes::outputs(scene, args),
+        "run" => running::run(scene, args),
+        "fsck" => upkeep::fsck_beside(scene),
+        "backup" => upkeep::backup(scene, args),
+        other => Err(Refusal::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),
+    }
+}
+
+/// Opens the window; makes the workspace, with the sample, at the first start.
+fn open_window(folder: &std::path::Path) -> Result<u8, Refusal> {
+    if !host::has_display() {
+        return Err(Refusal::usage(
+            "there is no display here, so no window; the command line does everything: see `tracebook --help`",
+        ));
+    }
+    let begun = std::time::Instant::now();
+    let first = !host::workspace_exists(folder);
+    let driver = host::open(folder, Options { program: program()?, create: true })?;
+    let _ = driver.serve(serve);
+    if first {
+        let handle = driver.handle();
+        let folder = driver.folder().to_owned();
+        std::thread::spawn(move || make_sample(&handle, &folder));
+    }
+    let tell = std::env::var_os("TRACEBOOK_FIRST_FRAME").is_some();
+    let first_frame = move || {
+        if tell {
+            eprintln!("first frame after {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
+        }
+    };
+    window::run(driver, first_frame).map(|()| DONE).map_err(Refusal::workspace)
+}

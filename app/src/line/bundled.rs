@@ -1,0 +1,35 @@
+//! The sample volume that a first start brings along: ordinary notes, written into the workspace's folder.
+
+use engine::Command;
+use host::{Handle, copy};
+use std::path::Path;
+
+macro_rules! sample {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_bytes!(concat!("../../../assets/sample/", $path)).as_slice())),*]
+    };
+}
+
+const SAMPLE: &[(&str, &[u8])] = sample![
+    "Welcome.md",
+    "Guide/Command line.md",
+    "Guide/Keys and commands.md",
+    "Guide/Writing.md",
+    "Guide/Your files.md",
+    "Python/First cells.md",
+    "Python/Rainfall.md",
+    "Python/When something goes wrong.md",
+    "Python/data/rainfall.csv",
+];
+
+/// Writes the sample below the workspace and makes a volume of it. Gives what went wrong, if anything.
+pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> Result<(), String> {
+    let folder = workspace.join("Sample");
+    for (path, bytes) in SAMPLE {
+        copy::write_new(&folder.join(path), bytes)?;
+    }
+    let opened = |session: &engine::Session| session.is_open().then_some(());
+    handle.wait(None, opened).map_err(|gone| gone.to_string())?;
+    let name = Some("Sample".to_owned());
+    handle.command(Command::OpenFolder { folder, name }).map(|_| ()).map_err(|reject| reject.0)
+}

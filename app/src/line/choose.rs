@@ -1,0 +1,114 @@
+//! Which note or volume a word means.
+
+use super::{Refusal, Scene};
+use engine::{Session, Volume};
+use std::time::Duration;
+use store::{DocId, FileKind};
+
+/// What a word can mean.
+pub(super) enum Found {
+    Note(DocId),
+    Volume(DocId),
+}
+
+/// How long files may take to be known before that is said to be odd.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Waits until every volume's files are known, and with `scanned` until each was looked through once.
+pub(super) fn volumes_known(scene: &Scene<'_>, scanned: bool) -> Result<(), Refusal> {
+    let ready = move |volume: &Volume| volume.known && (!scanned || volume.scans > 0 || volume.root.is_none());
+    let look = move |session: &Session| (session.is_open() && session.volumes().all(ready)).then_some(());
+    match scene.handle.wait(Some(PATIENCE), look)? {
+        Some(()) => Ok(()),
+        None => Err(Refusal::workspace("the volumes' files could not be read in ten minutes")),
+    }
+}
+
+/// The note that a word means: what is known first, and after a look at the files what is new.
+pub(super) fn note(scene: &Scene<'_>, word: &str) -> Result<DocId, Refusal> {
+    match any(scene, word)? {
+        Found::Note(note) => Ok(note),
+        Found::Volume(_) => Err(Refusal::usage(format!("it is a volume, not a note: {word}"))),
+    }
+}
+
+/// The note or volume that a word means.
+pub(super) fn any(scene: &Scene<'_>, word: &str) -> Result<Found, Refusal> {
+    volumes_known(scene, false)?;
+    let wanted = word.to_owned();
+    let folder = scene.folder.to_owned();
+    let find = move |session: &Session| find(session, &wanted, &folder);
+    match scene.handle.read(find.clone())? {
+        Err(_) => {
+            volumes_known(scene, true)?;
+            scene.handle.read(find)?
+        }
+        found => found,
+    }
+}
+
+fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<Found, Refusal> {
+    let files = || session.volumes().flat_map(|volume| volume.files.values().map(move |row| (volume, row)));
+    let notes = |fits: &dyn Fn(&Volume, &str) -> bool| -> Vec<(String, DocId)> {
+        files()
+            .filter(|(volume, row)| row.kind == FileKind::Note && fits(volume, &row.path))
+            .map(|(volume, row)| (format!("{}:{}", volume.name, row.path), row.id))
+            .collect()
+    };
+    let absolute = folder.join(word);
+    // From the most exact meaning to the loosest; the first that fits counts.
+    let meanings: [&dyn Fn(&Volume, &str) -> bool; 5] = [
+        &|_, path| path == word,
+        &|volume, path| word.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix(':')) == Some(path),
+        &|volume, path| volume.root.as_ref().is_some_and(|root| root.join(path) == absolute),
+        &|_, path| path.strip_suffix(".md") == Some(word),
+        &|_, path| {
+            let path = path.strip_suffix(".md").unwrap_or(path).to_lowercase();
+            let word = word.strip_suffix(".md").unwrap_or(word).to_lowercase();
+            path == word || path.ends_with(&format!("/{word}"))
+        },
+    ];
+    for (looseness, meaning) in meanings.into_iter().enumerate() {
+        let found = notes(meaning);
+        match found.as_slice() {
+            [] => {}
+            [(_, id)] => return Ok(Found::Note(*id)),
+            many => {
+                let names: Vec<&str> = many.iter().take(5).map(|(name, _)| name.as_str()).collect();
+                return Err(Refusal::usage(format!("“{word}” fits several notes, name one: {}", names.join(", "))));
+            }
+        }
+        if looseness == 0
+            && let Some(volume) = session.volumes().find(|volume| volume.name == word)
+        {
+            return Ok(Found::Volume(volume.id));
+        }
+    }
+    if let Some((volume, row)) = files().find(|(_, row)| row.path == word) {
+        let why = volume.demoted.iter().find(|other| other.path == row.path);
+        let why = why.map_or("it is an attachment, not a note", |other| other.why.as_str());
+        return Err(Refusal::usage(format!("{why}: {word}")));
+    }
+    Err(Refusal::usage(format!("there is no note “{word}”; `tracebook ls` lists them")))
+}
+
+/// The volume of that name, or the first one.
+pub(super) fn volume(scene: &Scene<'_>, name: Option<&str>) -> Result<Option<DocId>, Refusal> {
+    volumes_known(scene, false)?;
+    let wanted = name.map(ToOwned::to_owned);
+    let find = move |session: &Session| match wanted {
+        Some(name) => match session.volumes().find(|volume| volume.name == name || volume.id.to_string() == name) {
+            Some(volume) => Ok(Some(volume.id)),
+            None => {
+                let names: Vec<&str> = session.volumes().map(|volume| volume.name.as_str()).collect();
+                Err(Refusal::usage(format!("there is no volume “{name}”; there are: {}", names.join(", "))))
+            }
+        },
+        None => {
+            let mut volumes: Vec<&Volume> = session.volumes().filter(|volume| volume.root.is_some()).collect();
+            volumes.sort_by_key(|volume| &volume.name);
+            Ok(volumes.first().map(|volume| volume.id))
+        }
+    };
+    scene.handle.read(find)?
+}

@@ -1,0 +1,227 @@
+//! `cat`, `edit`, `history`, `outputs`: what concerns one note.
+
+use super::parse::needed;
+use super::{DONE, Refusal, Scene, USAGE, choose};
+use clap::ArgMatches;
+use engine::splice;
+use engine::{Command, Note, Phase, Session};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::Duration;
+use store::{DocId, Execution};
+
+/// How long a note may take to be read.
+const READ: Duration = Duration::from_secs(120);
+/// After the end of its input, `edit` waits this long for a disk that refuses.
+const REFUSED: Duration = Duration::from_secs(5);
+
+/// Keeps a note open while a command works with it.
+pub(super) struct Held<'a> {
+    handle: &'a host::Handle,
+    pub(super) note: DocId,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _ = self.handle.command(Command::ReleaseNote { note: self.note });
+    }
+}
+
+/// Opens a note and waits until it can be read.
+pub(super) fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<Held<'a>, Refusal> {
+    handle.command(Command::HoldNote { note })?;
+    let held = Held { handle, note };
+    let look = move |session: &Session| match session.note(note) {
+        Some(open) => match &open.phase {
+            Phase::Failed(why) => Some(Err(why.clone())),
+            Phase::Ready | Phase::Reading => open.is_settled().then_some(Ok(())),
+        },
+        None => Some(Err("it was closed meanwhile".to_owned())),
+    };
+    match handle.wait(Some(READ), look)? {
+        Some(Ok(())) => Ok(held),
+        Some(Err(why)) => Err(Refusal::workspace(format!("the note cannot be read: {why}"))),
+        None => Err(Refusal::workspace("the note could not be read in two minutes")),
+    }
+}
+
+/// Waits until the note's documents are loaded, then looks at it.
+fn loaded<R: Send + 'static>(
+    handle: &host::Handle,
+    note: DocId,
+    read: impl Fn(&Note) -> R + Send + 'static,
+) -> Result<R, Refusal> {
+    let look = move |session: &Session| {
+        let note = session.note(note)?;
+        (!note.is_loading()).then(|| read(note))
+    };
+    handle.wait(Some(READ), look)?.ok_or_else(|| Refusal::workspace("the note's document could not be read in two minutes"))
+}
+
+fn say_problems(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+    let problems = scene.handle.read(move |session| session.note(note).map(|note| note.problems.clone()))?;
+    for problem in problems.unwrap_or_default() {
+        writeln!(scene.errors, "tracebook: {problem}")?;
+    }
+    Ok(())
+}
+
+pub(super) fn cat(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let held = hold(scene.handle, note)?;
+    let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"text": text}))?;
+    } else {
+        scene.out.write_all(text.as_bytes())?;
+    }
+    drop(held);
+    say_problems(scene, note)?;
+    Ok(DONE)
+}
+
+/// One line of `edit`'s input.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    at: usize,
+    #[serde(default)]
+    delete: usize,
+    #[serde(default)]
+    insert: String,
+}
+
+pub(super) fn edit(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = hold(scene.handle, note)?;
+    if args.get_flag("text") {
+        return replace(scene, note);
+    }
+    // Everything that is there at once is sent at once and acknowledged together: a group commit. A slow writer has
+    // each line acknowledged by itself.
+    let mut input = BufReader::with_capacity(65_536, &mut *scene.input);
+    let mut line = Vec::new();
+    let mut number = 0_u64;
+    let mut last = 0;
+    loop {
+        let mut sent = Vec::new();
+        let mut wrong = None;
+        let mut ended = false;
+        loop {
+            line.clear();
+            if (&mut input).take(64 << 20).read_until(b'\n', &mut line)? == 0 {
+                ended = true;
+                break;
+            }
+            number += 1;
+            if !line.trim_ascii().is_empty() {
+                match one(scene.handle, note, &line) {
+                    Ok(seq) => sent.push(seq),
+                    Err(why) => wrong = Some(why),
+                }
+            }
+            if wrong.is_some() || !input.buffer().contains(&b'\n') || sent.len() >= 1_000 {
+                break;
+            }
+        }
+        for seq in sent {
+            if seq > last {
+                durable(scene.handle, seq, scene.errors)?;
+                last = seq;
+            }
+            writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
+        }
+        scene.out.flush()?;
+        if let Some(why) = wrong {
+            return Err(Refusal { code: USAGE, why: format!("line {number}: {why}") });
+        }
+        if ended {
+            return Ok(DONE);
+        }
+    }
+}
+
+fn one(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u64, String> {
+    let line: Line = serde_json::from_slice(line)
+        .map_err(|error| format!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
+    let (at, delete, insert) = (line.at, line.delete, line.insert);
+    handle.command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)
+}
+
+/// Waits until a keystroke is on disk. While the disk refuses, says so once and goes on waiting for some seconds.
+fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), Refusal> {
+    let look = move |session: &Session| {
+        let saving = session.saving();
+        if saving.durable >= seq { Some(Ok(())) } else { saving.trouble.clone().map(Err) }
+    };
+    let why = match handle.wait(None, look)? {
+        Some(Ok(())) | None => return Ok(()),
+        Some(Err(why)) => why,
+    };
+    writeln!(errors, "tracebook: not on disk yet, trying again: {why}")?;
+    let look = move |session: &Session| (session.saving().durable >= seq).then_some(());
+    match handle.wait(Some(REFUSED), look)? {
+        Some(()) => Ok(()),
+        None => Err(Refusal::workspace(format!("the edit {seq} and what followed it are not on disk: {why}"))),
+    }
+}
+
+fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<u8, Refusal> {
+    let mut text = String::new();
+    if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
+        return Err(Refusal::usage("standard input is not UTF-8 text"));
+    }
+    let old = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+    let mut seq = 0;
+    // From the last to the first, so that the offsets of those before stay right.
+    for splice in splice::difference(&old, &text).into_iter().rev() {
+        let (at, delete, insert) = (splice.at, splice.delete, splice.insert);
+        seq = scene.handle.command(Command::Edit { note, at, delete, insert })?;
+    }
+    durable(scene.handle, seq, scene.errors)?;
+    writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
+    Ok(DONE)
+}
+
+pub(super) fn history(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = hold(scene.handle, note)?;
+    let changes = loaded(scene.handle, note, |note| note.document().map(store::NoteDoc::history).unwrap_or_default())?;
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::to_string(&changes).unwrap_or_default())?;
+        return Ok(DONE);
+    }
+    if changes.is_empty() {
+        writeln!(scene.out, "no changes yet: the note is as its file was found")?;
+    }
+    for change in changes {
+        let when = super::upkeep::date(change.time);
+        let what = change.message.unwrap_or_else(|| "edit".to_owned());
+        let (operations, by) = (change.operations, &change.actor[..8.min(change.actor.len())]);
+        writeln!(scene.out, "{}  {when}  {operations:>6} operations  {what} by {by}", &change.hash[..10])?;
+    }
+    Ok(DONE)
+}
+
+pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = hold(scene.handle, note)?;
+    let found: Vec<(usize, bool, Execution)> = loaded(scene.handle, note, |note| {
+        let cells = note.cells().enumerate();
+        cells.filter_map(|(at, cell)| Some((at + 1, note.is_stale(cell), note.execution(cell)?.clone()))).collect()
+    })?;
+    for (number, stale, execution) in found {
+        if scene.json {
+            let mut value = serde_json::to_value(&execution).unwrap_or_default();
+            value["cell"] = number.into();
+            value["stale"] = stale.into();
+            writeln!(scene.out, "{value}")?;
+            continue;
+        }
+        let stale = if stale { ", stale: the code has changed since" } else { "" };
+        writeln!(scene.out, "cell {number}: {}{stale}", execution.status.word())?;
+        for output in &execution.outputs {
+            super::running::print(scene.out, &output.body)?;
+        }
+    }
+    Ok(DONE)
+}

@@ -1,0 +1,141 @@
+//! `run`: cells without a window, their outputs kept in the note as the window would.
+
+use super::parse::{needed, number};
+use super::{DONE, FAILED, Refusal, Scene, choose, notes};
+use clap::ArgMatches;
+use engine::{Command, Note, Session};
+use std::io::Write;
+use std::time::{Duration, Instant};
+use store::{BlockId, DocId, Output, OutputBody, Status};
+
+/// What is new of an execution since the last look.
+enum News {
+    Text { name: String, text: String },
+    Whole(OutputBody),
+    End { status: Status, outputs: Vec<Output> },
+}
+
+pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let only = number(args, "cell")?;
+    let timeout = number(args, "timeout")?.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    let _held = notes::hold(scene.handle, note)?;
+    let cells: Vec<BlockId> =
+        scene.handle.read(move |session| session.note(note).map(|note| note.cells().collect()))?.unwrap_or_default();
+    let mut chosen: Vec<(usize, BlockId)> = cells.into_iter().enumerate().map(|(at, cell)| (at + 1, cell)).collect();
+    if let Some(only) = only {
+        let count = chosen.len();
+        chosen.retain(|(number, _)| *number as u64 == only);
+        if chosen.is_empty() {
+            return Err(Refusal::usage(format!("there is no cell {only}; the note has {count}")));
+        }
+    }
+    let mut code = DONE;
+    for (number, cell) in chosen {
+        scene.handle.command(Command::Run { note, cell })?;
+        let status = follow(scene, note, cell, number, timeout)?;
+        scene.out.flush()?;
+        if status != Status::Ok {
+            code = FAILED;
+            break;
+        }
+    }
+    // The outputs are part of what the command is for: it ends once they are on disk.
+    let saved = |session: &Session| session.is_saved().then_some(());
+    scene.handle.wait(Some(Duration::from_secs(10)), saved)?;
+    Ok(code)
+}
+
+/// Prints a cell's outputs as they come, until it ends.
+fn follow(
+    scene: &mut Scene<'_>,
+    note: DocId,
+    cell: BlockId,
+    number: usize,
+    timeout: Option<Duration>,
+) -> Result<Status, Refusal> {
+    let until = timeout.map(|timeout| Instant::now() + timeout);
+    let mut seen = (0, 0);
+    let mut stopped = false;
+    let live = !scene.json;
+    loop {
+        let limit = until.filter(|_| !stopped).map(|until| until.saturating_duration_since(Instant::now()));
+        let look = move |session: &Session| news(session.note(note)?, cell, seen, live);
+        match scene.handle.wait(limit, look)? {
+            None => {
+                stopped = true;
+                writeln!(scene.errors, "tracebook: cell {number} is stopped: it ran longer than --timeout allows")?;
+                let _ = scene.handle.command(Command::Interrupt { note });
+            }
+            Some((now, News::Text { name, text })) => {
+                seen = now;
+                let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
+                to.write_all(text.as_bytes())?;
+                to.flush()?;
+            }
+            Some((now, News::Whole(body))) => {
+                seen = now;
+                print(scene.out, &body)?;
+            }
+            Some((_, News::End { status, outputs })) => {
+                if scene.json {
+                    for output in outputs {
+                        let mut value = serde_json::to_value(&output).unwrap_or_default();
+                        value["cell"] = number.into();
+                        writeln!(scene.out, "{value}")?;
+                    }
+                }
+                return Ok(if stopped { Status::Interrupted } else { status });
+            }
+        }
+    }
+}
+
+/// What lies behind `seen` (outputs printed whole, bytes of the next one).
+fn news(note: &Note, cell: BlockId, seen: (usize, usize), live: bool) -> Option<((usize, usize), News)> {
+    let execution = note.execution(cell)?;
+    if live && let Some(output) = execution.outputs.get(seen.0) {
+        match &output.body {
+            OutputBody::Stream { name, text } => {
+                if let Some(text) = text.get(seen.1..).filter(|text| !text.is_empty()) {
+                    let now = (seen.0, seen.1 + text.len());
+                    return Some((now, News::Text { name: name.clone(), text: text.to_owned() }));
+                }
+                // The stream stands still; what follows it, if anything, is next.
+                if execution.outputs.len() > seen.0 + 1 {
+                    return news(note, cell, (seen.0 + 1, 0), live);
+                }
+            }
+            body => return Some(((seen.0 + 1, 0), News::Whole(body.clone()))),
+        }
+    }
+    let end = News::End { status: execution.status, outputs: execution.outputs.clone() };
+    execution.status.is_final().then_some((seen, end))
+}
+
+/// Prints an output for people.
+pub(super) fn print(out: &mut dyn Write, body: &OutputBody) -> std::io::Result<()> {
+    match body {
+        OutputBody::Stream { text, .. } => {
+            out.write_all(text.as_bytes())?;
+            if !text.ends_with('\n') {
+                writeln!(out)?;
+            }
+        }
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+            match data.get("text/plain").and_then(|text| text.as_str()) {
+                Some(text) => writeln!(out, "{text}")?,
+                None => {
+                    let kinds: Vec<&str> = data.keys().map(String::as_str).collect();
+                    writeln!(out, "({})", kinds.join(", "))?;
+                }
+            }
+        }
+        OutputBody::Error { traceback, .. } => {
+            for line in traceback {
+                writeln!(out, "{}", line.trim_end_matches('\n'))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! `open`, `new`, `ls`, `import`, `export`: what concerns volumes and their files.
+
+use super::parse::needed;
+use super::{DONE, Refusal, Scene, choose, notes};
+use clap::ArgMatches;
+use engine::event::Skipped;
+use engine::{Command, Note, Session};
+use host::copy;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::DocId;
+
+/// How long a folder may take to be looked through.
+const SCAN: Duration = Duration::from_secs(3_600);
+/// How long files may take to be written.
+const SAVE: Duration = Duration::from_secs(15);
+
+struct Opened {
+    id: DocId,
+    name: String,
+    notes: u64,
+    attachments: u64,
+    skipped: Vec<Skipped>,
+    trouble: Option<String>,
+}
+
+/// Makes a volume of a folder (or looks at it again) and waits until all of it is known.
+fn open_volume(scene: &mut Scene<'_>, folder: PathBuf, name: Option<String>) -> Result<Opened, Refusal> {
+    choose::volumes_known(scene, false)?;
+    let root = folder.clone();
+    let before = scene.handle.read(move |session| {
+        let known = session.volumes().find(|volume| volume.root.as_ref() == Some(&root));
+        known.map_or(0, |volume| volume.scans + u64::from(volume.scanning != engine::Scanning::Idle))
+    })?;
+    scene.handle.command(Command::OpenFolder { folder: folder.clone(), name })?;
+    let look = move |session: &Session| {
+        let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&folder))?;
+        (volume.scans > before && volume.scanning == engine::Scanning::Idle).then(|| {
+            let (notes, attachments) = volume.counts();
+            let skipped = volume.skipped.iter().chain(&volume.demoted).cloned().collect();
+            let (id, name, trouble) = (volume.id, volume.name.clone(), volume.trouble.clone());
+            Opened { id, name, notes, attachments, skipped, trouble }
+        })
+    };
+    let opened = scene.handle.wait(Some(SCAN), look)?;
+    opened.ok_or_else(|| Refusal::workspace("the folder could not be looked through in an hour"))
+}
+
+pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let folder = copy::absolute(scene.folder, needed(args, "FOLDER")?);
+    if !copy::is_folder(&folder) {
+        return Err(Refusal::usage(format!("there is no such folder: {}", folder.display())));
+    }
+    let opened = open_volume(scene, folder, None)?;
+    if let Some(trouble) = opened.trouble {
+        return Err(Refusal::usage(trouble));
+    }
+    saved(scene)?;
+    let Opened { id, name, notes, attachments, skipped, .. } = opened;
+    if scene.json {
+        let answer = serde_json::json!({
+            "volume": name, "id": id, "notes": notes, "attachments": attachments, "skipped": skipped,
+        });
+        writeln!(scene.out, "{answer}")?;
+    } else {
+        writeln!(scene.out, "{name}: {notes} notes, {attachments} attachments")?;
+        for Skipped { path, why } in skipped {
+            writeln!(scene.out, "  {path}: {why}")?;
+        }
+    }
+    Ok(DONE)
+}
+
+/// Waits until everything is in the database and in its file.
+fn saved(scene: &mut Scene<'_>) -> Result<(), Refusal> {
+    scene.handle.command(Command::Save)?;
+    let look = |session: &Session| {
+        let trouble = session.saving().trouble.clone();
+        let stuck = session.notes().find_map(|note| note.file.trouble.clone());
+        match trouble.or(stuck) {
+            Some(why) => Some(Err(why)),
+            None => session.is_saved().then_some(Ok(())),
+        }
+    };
+    match scene.handle.wait(Some(SAVE), look)? {
+        Some(Ok(())) => Ok(()),
+        Some(Err(why)) => Err(Refusal::workspace(format!("not everything could be saved yet: {why}"))),
+        None => Err(Refusal::workspace("saving takes longer than it should; `tracebook doctor` looks at the disk")),
+    }
+}
+
+/// The volume of that name, else the first one, else a new one in the workspace's own folder.
+fn volume_or_own(scene: &mut Scene<'_>, name: Option<&str>, first: bool) -> Result<(DocId, PathBuf), Refusal> {
+    let named = name.is_some() || first;
+    let found = if named { choose::volume(scene, name)? } else { choose::volume(scene, Some("Notes")).ok().flatten() };
+    let id = match found {
+        Some(id) => id,
+        None => {
+            let folder = scene.handle.workspace_folder().join("Notes");
+            copy::make_folder(&folder).map_err(Refusal::workspace)?;
+            open_volume(scene, folder, Some("Notes".to_owned()))?.id
+        }
+    };
+    let root = scene.handle.read(move |session| session.volume(id).and_then(|volume| volume.root.clone()))?;
+    let root = root.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
+    Ok((id, root))
+}
+
+pub(super) fn new(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let path = needed(args, "PATH")?.to_owned();
+    let mut text = args.get_one::<String>("text").cloned().unwrap_or_default();
+    if text == "-" {
+        text.clear();
+        if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
+            return Err(Refusal::usage("standard input is not UTF-8 text"));
+        }
+    }
+    let (volume, _) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
+    choose::volumes_known(scene, true)?;
+    scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
+    saved(scene)?;
+    let made = scene.handle.read(move |session| {
+        let volume = session.volume(volume)?;
+        let path = path.trim_start_matches("./");
+        let row = volume.files.get(path).or_else(|| volume.files.get(&format!("{path}.md")))?;
+        Some((row.id, row.path.clone(), volume.name.clone()))
+    })?;
+    if let Some((note, path, volume)) = made {
+        let _ = scene.handle.command(Command::CloseNote { note });
+        if scene.json {
+            writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": volume, "id": note}))?;
+        } else {
+            writeln!(scene.out, "{volume}:{path}")?;
+        }
+    }
+    Ok(DONE)
+}
+
+pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let only = match args.get_one::<String>("volume") {
+        Some(name) => choose::volume(scene, Some(name))?,
+        None => None,
+    };
+    choose::volumes_known(scene, true)?;
+    let rows = scene.handle.read(move |session| {
+        let mut rows: Vec<serde_json::Value> = Vec::new();
+        for volume in session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id)) {
+            for row in volume.files.values() {
+                let open = session.note(row.id).filter(|note| note.is_settled());
+                let (blocks, cells) = match open {
+                    Some(note) => (note.blocks().count(), note.cells().count()),
+                    None => (row.blocks as usize, row.cells as usize),
+                };
+                rows.push(serde_json::json!({
+                    "path": row.path, "kind": row.kind, "blocks": blocks, "cells": cells, "volume": volume.name,
+                }));
+            }
+        }
+        rows
+    })?;
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
+        return Ok(DONE);
+    }
+    let mut volume = String::new();
+    for row in rows {
+        let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
+        if text("volume") != volume {
+            volume = text("volume");
+            writeln!(scene.out, "{volume}")?;
+        }
+        let cells = match row["cells"].as_u64() {
+            Some(0) | None => String::new(),
+            Some(1) => ", 1 cell".to_owned(),
+            Some(cells) => format!(", {cells} cells"),
+        };
+        let kind = if row["kind"] == "note" { String::new() } else { "  (attachment)".to_owned() };
+        writeln!(scene.out, "  {}{kind}{}", text("path"), cells)?;
+    }
+    Ok(DONE)
+}
+
+pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let paths: Vec<PathBuf> = args
+        .get_many::<String>("PATH")
+        .map(|paths| paths.map(|path| copy::absolute(scene.folder, path)).collect())
+        .unwrap_or_default();
+    if let Some(missing) = paths.iter().find(|path| !path.exists()) {
+        return Err(Refusal::usage(format!("there is no such file: {}", missing.display())));
+    }
+    let (_, root) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
+    let mut copied = copy::Copied::default();
+    for path in &paths {
+        let one = copy::copy_into(path, &root).map_err(Refusal::usage)?;
+        copied.files.extend(one.files);
+        copied.skipped.extend(one.skipped);
+    }
+    let opened = open_volume(scene, root, None)?;
+    let (files, skipped) = (copied.files, copied.skipped);
+    if scene.json {
+        let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
+        writeln!(scene.out, "{answer}")?;
+    } else {
+        writeln!(scene.out, "{}: {} files imported", opened.name, files.len())?;
+        for Skipped { path, why } in &skipped {
+            writeln!(scene.out, "  {path}: {why}")?;
+        }
+    }
+    Ok(DONE)
+}
+
+pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let dest = scene.folder.join(needed(args, "DEST")?);
+    let (files, skipped) = match choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)? {
+        choose::Found::Note(note) => {
+            let _held = notes::hold(scene.handle, note)?;
+            let read = move |session: &Session| {
+                let path = session.place(note).map(|(_, path)| path.to_owned()).unwrap_or_default();
+                (path, session.note(note).map(Note::text).unwrap_or_default())
+            };
+            let (path, text) = scene.handle.read(read)?;
+            let name = path.rsplit('/').next().unwrap_or(&path);
+            let dest = if copy::is_folder(&dest) { dest.join(name) } else { dest.clone() };
+            copy::write_new(&dest, text.as_bytes()).map_err(Refusal::usage)?;
+            (vec![path], Vec::new())
+        }
+        choose::Found::Volume(volume) => export_volume(scene, volume, &dest)?,
+    };
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"exported": files, "skipped": skipped}))?;
+    } else {
+        writeln!(scene.out, "{} files exported to {}", files.len(), dest.display())?;
+        for Skipped { path, why } in skipped {
+            writeln!(scene.out, "  {path}: {why}")?;
+        }
+    }
+    Ok(DONE)
+}
+
+fn export_volume(scene: &mut Scene<'_>, volume: DocId, dest: &Path) -> Result<(Vec<String>, Vec<Skipped>), Refusal> {
+    if dest.exists() {
+        return Err(Refusal::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
+    }
+    // What is typed but not yet in its file goes there first; the files are then the notes, byte for byte.
+    saved(scene)?;
+    let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
+    let root = root.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
+    if dest.starts_with(&root) {
+        return Err(Refusal::usage(format!("the new folder would lie inside the volume itself: {}", dest.display())));
+    }
+    let mut copied = copy::Copied::default();
+    copy::copy_tree(&root, dest, &mut copied).map_err(Refusal::workspace)?;
+    Ok((copied.files, copied.skipped))
+}

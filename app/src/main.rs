@@ -1,0 +1,5 @@
+//! The program. All of it is in the library, so that the test binary can be the same program.
+
+fn main() -> std::process::ExitCode {
+    tracebook::main()
+}

@@ -1,0 +1,395 @@
+//! The look, as numbers: colours, spacing, corners, type. The one place where they stand; nothing here draws.
+//!
+//! Every text colour stands on every ground with a contrast of at least 4.7 : 1 (checked below).
+
+use eframe::egui;
+use egui::{Color32, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Margin, Shadow, Stroke, TextStyle};
+use engine::Theme;
+use std::sync::Arc;
+
+/// The colours of one theme.
+#[derive(Debug)]
+pub struct Colours {
+    /// The page.
+    pub paper: Color32,
+    /// What floats.
+    pub raised: Color32,
+    /// Code and inputs.
+    pub sunken: Color32,
+    /// Text.
+    pub ink: Color32,
+    /// Secondary text.
+    pub muted: Color32,
+    /// Hairlines.
+    pub line: Color32,
+    /// Links, focus, the caret.
+    pub accent: Color32,
+    /// Behind what is selected.
+    pub accent_ground: Color32,
+    /// Done.
+    pub ok: Color32,
+    /// Stale or waiting.
+    pub warn: Color32,
+    /// Failed.
+    pub bad: Color32,
+    /// A step of thought; keywords in code.
+    pub thought: Color32,
+    /// A step of a tool; numbers in code.
+    pub tool: Color32,
+}
+
+/// Light.
+pub const LIGHT: Colours = Colours {
+    paper: Color32::from_rgb(0xfc, 0xfb, 0xf8),
+    raised: Color32::from_rgb(0xff, 0xff, 0xff),
+    sunken: Color32::from_rgb(0xf4, 0xf2, 0xec),
+    ink: Color32::from_rgb(0x1f, 0x23, 0x28),
+    muted: Color32::from_rgb(0x5c, 0x64, 0x6d),
+    line: Color32::from_rgb(0xe6, 0xe3, 0xdc),
+    accent: Color32::from_rgb(0x3b, 0x5b, 0xdb),
+    accent_ground: Color32::from_rgb(0xe7, 0xec, 0xfd),
+    ok: Color32::from_rgb(0x2b, 0x7a, 0x3b),
+    warn: Color32::from_rgb(0x9a, 0x4f, 0x00),
+    bad: Color32::from_rgb(0xc4, 0x2b, 0x2b),
+    thought: Color32::from_rgb(0x7a, 0x4f, 0xc4),
+    tool: Color32::from_rgb(0x0b, 0x72, 0x85),
+};
+
+/// Dark.
+pub const DARK: Colours = Colours {
+    paper: Color32::from_rgb(0x16, 0x18, 0x1d),
+    raised: Color32::from_rgb(0x1d, 0x20, 0x26),
+    sunken: Color32::from_rgb(0x10, 0x12, 0x16),
+    ink: Color32::from_rgb(0xe6, 0xe6, 0xe3),
+    muted: Color32::from_rgb(0x9a, 0xa0, 0xa8),
+    line: Color32::from_rgb(0x2b, 0x2f, 0x36),
+    accent: Color32::from_rgb(0x8e, 0xa4, 0xff),
+    accent_ground: Color32::from_rgb(0x23, 0x2b, 0x47),
+    ok: Color32::from_rgb(0x69, 0xc3, 0x7d),
+    warn: Color32::from_rgb(0xe0, 0xa4, 0x58),
+    bad: Color32::from_rgb(0xff, 0x80, 0x80),
+    thought: Color32::from_rgb(0xb7, 0x9b, 0xf0),
+    tool: Color32::from_rgb(0x5c, 0xc4, 0xd6),
+};
+
+impl Colours {
+    /// The colours in use.
+    pub fn of(ui: &egui::Ui) -> &'static Colours {
+        Colours::dark(ui.visuals().dark_mode)
+    }
+
+    /// The colours of the dark theme, or of the light one.
+    pub fn dark(dark: bool) -> &'static Colours {
+        if dark { &DARK } else { &LIGHT }
+    }
+
+    /// Behind what the pointer is over: half way from the ground to the hairline.
+    pub fn hover(&self, ground: Color32) -> Color32 {
+        ground.lerp_to_gamma(self.line, 0.55)
+    }
+}
+
+/// Distances in points; no other is used.
+pub mod space {
+    /// 4.
+    pub const XS: f32 = 4.0;
+    /// 8.
+    pub const S: f32 = 8.0;
+    /// 12.
+    pub const M: f32 = 12.0;
+    /// 16.
+    pub const L: f32 = 16.0;
+    /// 24.
+    pub const XL: f32 = 24.0;
+    /// 32.
+    pub const XXL: f32 = 32.0;
+    /// 48.
+    pub const XXXL: f32 = 48.0;
+}
+
+/// Widths and heights in points.
+pub mod size {
+    /// The note's column, at most.
+    pub const COLUMN: f32 = 720.0;
+    /// Tables and outputs may break out to this.
+    pub const WIDE: f32 = 1040.0;
+    /// The strip above the note.
+    pub const STRIP: f32 = 36.0;
+    /// The status line.
+    pub const STATUS: f32 = 24.0;
+    /// The palette.
+    pub const PALETTE: f32 = 640.0;
+    /// A dialog.
+    pub const DIALOG: f32 = 480.0;
+    /// What can be clicked is at least this high.
+    pub const HIT: f32 = 28.0;
+    /// The gutter at the left of a cell.
+    pub const GUTTER: f32 = 20.0;
+    /// The ring around what has the focus.
+    pub const RING: f32 = 2.0;
+    /// An icon beside text.
+    pub const ICON: f32 = 16.0;
+}
+
+/// Corners of controls.
+pub const CORNER: CornerRadius = CornerRadius::same(6);
+/// Corners of cards and what floats.
+pub const CARD: CornerRadius = CornerRadius::same(10);
+
+/// Lines of output before they fold.
+pub const FOLD: usize = 24;
+
+/// One step of the type scale: a font and the height of its line.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// The font.
+    pub font: FontId,
+    /// The height of a line.
+    pub line: f32,
+}
+
+/// Which cut of Inter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// Upright, 400.
+    Regular,
+    /// Upright, 600.
+    SemiBold,
+    /// Upright, 700.
+    Bold,
+    /// Slanted, 400.
+    Italic,
+    /// Slanted, 700.
+    BoldItalic,
+}
+
+impl Cut {
+    fn family(self) -> FontFamily {
+        match self {
+            Cut::Regular => FontFamily::Proportional,
+            Cut::SemiBold => named("semibold"),
+            Cut::Bold => named("bold"),
+            Cut::Italic => named("italic"),
+            Cut::BoldItalic => named("bold italic"),
+        }
+    }
+}
+
+fn named(name: &'static str) -> FontFamily {
+    FontFamily::Name(Arc::from(name))
+}
+
+/// Inter in a cut and size.
+pub fn inter(cut: Cut, points: f32) -> FontId {
+    FontId::new(points, cut.family())
+}
+
+/// Body text, 15/24.
+pub fn body() -> Type {
+    Type { font: inter(Cut::Regular, 15.0), line: 24.0 }
+}
+
+/// Small text, 13/20.
+pub fn small() -> Type {
+    Type { font: inter(Cut::Regular, 13.0), line: 20.0 }
+}
+
+/// Captions, 12/16.
+pub fn caption() -> Type {
+    Type { font: inter(Cut::Regular, 12.0), line: 16.0 }
+}
+
+/// A heading of level 1 to 6. From 4 on they differ by weight and colour, not by size.
+pub fn heading(level: u8) -> Type {
+    let (points, line) = match level {
+        1 => (28.0, 36.0),
+        2 => (22.0, 30.0),
+        3 => (18.0, 26.0),
+        _ => (15.0, 24.0),
+    };
+    Type { font: inter(Cut::SemiBold, points), line }
+}
+
+/// Code, 13.5/21.
+pub fn code() -> Type {
+    Type { font: FontId::new(13.5, FontFamily::Monospace), line: 21.0 }
+}
+
+/// Code set slanted, for comments.
+pub fn code_italic() -> FontId {
+    FontId::new(13.5, named("mono italic"))
+}
+
+/// Figures of equal width, for timings and tables.
+pub fn tabular(points: f32) -> FontId {
+    FontId::new(points, named("tabular"))
+}
+
+/// An icon of `assets/icons.rs`.
+pub fn icon(points: f32) -> FontId {
+    FontId::new(points, named("icons"))
+}
+
+/// The fonts that the binary carries, in front of those that the toolkit brings for rare characters.
+fn fonts() -> FontDefinitions {
+    let mut fonts = FontDefinitions::default();
+    let rest: Vec<String> =
+        fonts.families.get(&FontFamily::Proportional).cloned().unwrap_or_default().into_iter().collect();
+    let mut add = |family: FontFamily, files: &[(&str, &'static [u8])]| {
+        let mut names: Vec<String> = Vec::new();
+        for (name, bytes) in files {
+            fonts.font_data.entry((*name).to_owned()).or_insert_with(|| Arc::new(FontData::from_static(bytes)));
+            names.push((*name).to_owned());
+        }
+        names.extend(rest.iter().cloned());
+        fonts.families.insert(family, names);
+    };
+    macro_rules! file {
+        ($name:literal) => {
+            ($name, include_bytes!(concat!("../../assets/fonts/", $name, ".ttf")).as_slice())
+        };
+    }
+    let regular = file!("Inter-Regular");
+    add(FontFamily::Proportional, &[regular]);
+    add(Cut::SemiBold.family(), &[file!("Inter-SemiBold")]);
+    add(Cut::Bold.family(), &[file!("Inter-Bold")]);
+    add(Cut::Italic.family(), &[file!("Inter-Italic")]);
+    add(Cut::BoldItalic.family(), &[file!("Inter-BoldItalic")]);
+    add(named("tabular"), &[file!("InterTabular-Regular"), regular]);
+    add(FontFamily::Monospace, &[file!("JetBrainsMono-Regular"), regular]);
+    add(named("mono italic"), &[file!("JetBrainsMono-Italic"), regular]);
+    add(named("icons"), &[file!("Phosphor-Regular")]);
+    fonts
+}
+
+/// Gives the window its fonts and both themes; once, at the start.
+pub fn install(ctx: &egui::Context) {
+    ctx.set_fonts(fonts());
+    for (theme, dark) in [(egui::Theme::Light, false), (egui::Theme::Dark, true)] {
+        ctx.set_style_of(theme, style(dark));
+    }
+    ctx.options_mut(|options| {
+        options.fallback_theme = egui::Theme::Light;
+        // The command table has keys for these, and closing must save first.
+        options.zoom_with_keyboard = false;
+        options.quit_shortcuts.clear();
+    });
+}
+
+/// Takes over a theme and a scale.
+pub fn apply(ctx: &egui::Context, theme: Theme, scale: f32) {
+    ctx.set_theme(match theme {
+        Theme::System => egui::ThemePreference::System,
+        Theme::Light => egui::ThemePreference::Light,
+        Theme::Dark => egui::ThemePreference::Dark,
+    });
+    if ctx.zoom_factor() != scale {
+        ctx.set_zoom_factor(scale);
+    }
+}
+
+fn style(dark: bool) -> egui::Style {
+    let colours = Colours::dark(dark);
+    let mut style = egui::Style { visuals: visuals(colours, dark), animation_time: 0.12, ..Default::default() };
+    style.text_styles = [
+        (TextStyle::Small, caption().font),
+        (TextStyle::Body, small().font),
+        (TextStyle::Button, small().font),
+        (TextStyle::Monospace, code().font),
+        (TextStyle::Heading, heading(3).font),
+    ]
+    .into();
+    let spacing = &mut style.spacing;
+    spacing.item_spacing = egui::vec2(space::S, space::XS);
+    spacing.button_padding = egui::vec2(space::S, space::XS);
+    spacing.interact_size = egui::vec2(size::HIT, size::HIT);
+    spacing.window_margin = Margin::same(16);
+    spacing.menu_margin = Margin::same(4);
+    spacing.scroll = egui::style::ScrollStyle {
+        bar_width: 8.0,
+        floating_width: 4.0,
+        dormant_handle_opacity: 0.35,
+        ..egui::style::ScrollStyle::floating()
+    };
+    spacing.scroll.fade.strength = 0.0;
+    spacing.scroll.kinetic.rubber_band = false;
+    style.scroll_animation = egui::style::ScrollAnimation::none();
+    style.interaction.tooltip_delay = 0.6;
+    style.url_in_tooltip = true;
+    style
+}
+
+fn visuals(colours: &Colours, dark: bool) -> egui::Visuals {
+    let mut visuals = if dark { egui::Visuals::dark() } else { egui::Visuals::light() };
+    visuals.weak_text_color = Some(colours.muted);
+    visuals.hyperlink_color = colours.accent;
+    visuals.faint_bg_color = colours.sunken;
+    visuals.extreme_bg_color = colours.sunken;
+    visuals.text_edit_bg_color = Some(colours.sunken);
+    visuals.code_bg_color = colours.sunken;
+    visuals.warn_fg_color = colours.warn;
+    visuals.error_fg_color = colours.bad;
+    visuals.panel_fill = colours.paper;
+    visuals.window_fill = colours.raised;
+    visuals.window_stroke = Stroke::new(1.0, colours.line);
+    visuals.window_corner_radius = CARD;
+    visuals.menu_corner_radius = CARD;
+    visuals.window_shadow = shadow(dark);
+    visuals.popup_shadow = shadow(dark);
+    visuals.selection.bg_fill = colours.accent_ground;
+    visuals.selection.stroke = Stroke::new(size::RING, colours.accent);
+    visuals.text_cursor.stroke = Stroke::new(2.0, colours.accent);
+    visuals.interact_cursor = Some(egui::CursorIcon::PointingHand);
+    visuals.button_frame = true;
+    visuals.indent_has_left_vline = false;
+    let widgets = &mut visuals.widgets;
+    for (state, ground, text) in [
+        (&mut widgets.noninteractive, colours.paper, colours.ink),
+        (&mut widgets.inactive, colours.sunken, colours.ink),
+        (&mut widgets.hovered, colours.hover(colours.sunken), colours.ink),
+        (&mut widgets.active, colours.line, colours.ink),
+        (&mut widgets.open, colours.sunken, colours.ink),
+    ] {
+        state.bg_fill = ground;
+        state.weak_bg_fill = ground;
+        state.bg_stroke = Stroke::NONE;
+        state.fg_stroke = Stroke::new(1.0, text);
+        state.corner_radius = CORNER;
+        state.expansion = 0.0;
+    }
+    widgets.noninteractive.bg_stroke = Stroke::new(1.0, colours.line);
+    visuals
+}
+
+/// Under what floats.
+pub fn shadow(dark: bool) -> Shadow {
+    Shadow { offset: [0, 8], blur: 24, spread: 0, color: Color32::from_black_alpha(if dark { 110 } else { 36 }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn luminance(colour: Color32) -> f32 {
+        let linear = |value: u8| {
+            let value = f32::from(value) / 255.0;
+            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(colour.r()) + 0.7152 * linear(colour.g()) + 0.0722 * linear(colour.b())
+    }
+
+    #[test]
+    fn every_text_can_be_read() {
+        for colours in [&LIGHT, &DARK] {
+            let grounds = [colours.paper, colours.raised, colours.sunken];
+            let texts = [colours.ink, colours.muted, colours.accent, colours.ok, colours.warn, colours.bad];
+            for ground in grounds {
+                for text in texts.into_iter().chain([colours.thought, colours.tool]) {
+                    let (a, b) = (luminance(ground), luminance(text));
+                    let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+                    assert!(contrast >= 4.7, "{text:?} on {ground:?}: {contrast}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Copies of plain files for import, export and the sample: byte for byte, never over a file that is there.
+
+use crate::replace;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A path as a command was given it, made absolute; links in it are followed where it exists.
+pub fn absolute(folder: &Path, path: &str) -> PathBuf {
+    let path = folder.join(path);
+    std::fs::canonicalize(&path).unwrap_or(path)
+}
+
+/// Whether this is a folder.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
+/// Makes a folder and those above it.
+///
+/// # Errors
+/// A sentence.
+pub fn make_folder(path: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(path).map_err(|error| format!("the folder cannot be made ({error}): {}", path.display()))
+}
+
+/// Writes a new file, durably.
+///
+/// # Errors
+/// A sentence; also when there is a file of that name.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    if let Some(parent) = path.parent() {
+        make_folder(parent)?;
+    }
+    if std::fs::symlink_metadata(path).is_ok() {
+        return Err(format!("there is a file of that name already, and nothing is overwritten: {}", path.display()));
+    }
+    match replace::replace_file(path, None, bytes) {
+        Ok(replace::Replaced::Done { .. }) => Ok(()),
+        Ok(replace::Replaced::Raced { .. } | replace::Replaced::Gone) => {
+            Err(format!("another program made that file just now: {}", path.display()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What a copy did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Files copied, as paths inside the destination.
+    pub files: Vec<String>,
+    /// What was left out, and why.
+    pub skipped: Vec<engine::event::Skipped>,
+}
+
+/// Copies a file, or a folder with all that is in it but hidden folders and links, into a folder.
+///
+/// # Errors
+/// A sentence when the source cannot be read at all.
+pub fn copy_into(source: &Path, folder: &Path) -> Result<Copied, String> {
+    let mut copied = Copied::default();
+    let Some(name) = source.file_name() else {
+        return Err(format!("it has no name to copy it under: {}", source.display()));
+    };
+    let meta = std::fs::metadata(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
+    if meta.is_dir() {
+        copy_tree(source, &folder.join(name), &mut copied)?;
+        let name = name.to_string_lossy();
+        copied.files.iter_mut().for_each(|path| *path = format!("{name}/{path}"));
+    } else {
+        copy_file(source, &folder.join(name))?;
+        copied.files.push(name.to_string_lossy().into_owned());
+    }
+    Ok(copied)
+}
+
+/// Copies all that is in a folder into another.
+///
+/// # Errors
+/// A sentence when the source cannot be read at all.
+pub fn copy_tree(source: &Path, folder: &Path, copied: &mut Copied) -> Result<(), String> {
+    std::fs::read_dir(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
+    make_folder(folder)?;
+    let hidden = |entry: &walkdir::DirEntry| {
+        entry.depth() > 0 && entry.file_type().is_dir() && entry.file_name().to_string_lossy().starts_with('.')
+    };
+    for entry in walkdir::WalkDir::new(source).sort_by_file_name().into_iter().filter_entry(|entry| !hidden(entry)) {
+        let mut skip = |path: &Path, why: String| {
+            let path = path.strip_prefix(source).unwrap_or(path).to_string_lossy().into_owned();
+            copied.skipped.push(engine::event::Skipped { path, why });
+        };
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                skip(error.path().unwrap_or(source), format!("it cannot be read: {error}"));
+                continue;
+            }
+        };
+        let Ok(path) = entry.path().strip_prefix(source) else { continue };
+        if entry.file_type().is_dir() {
+            make_folder(&folder.join(path))?;
+        } else if !entry.file_type().is_file() {
+            skip(entry.path(), "it is not an ordinary file".to_owned());
+        } else {
+            match copy_file(entry.path(), &folder.join(path)) {
+                Ok(()) => copied.files.push(path.to_string_lossy().into_owned()),
+                Err(why) => skip(entry.path(), why),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn copy_file(source: &Path, target: &Path) -> Result<(), String> {
+    let say = |error: io::Error| format!("it cannot be copied ({error}): {}", source.display());
+    let mut from = std::fs::File::open(source).map_err(say)?;
+    // `create_new` refuses what is there, also a link.
+    let made = std::fs::File::options().write(true).create_new(true).open(target);
+    let mut to = match made {
+        Ok(to) => to,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(format!("there is a file of that name already, and nothing is overwritten: {}", target.display()));
+        }
+        Err(error) => return Err(say(error)),
+    };
+    let copied = io::copy(&mut from, &mut to).and_then(|_| to.sync_all());
+    if copied.is_err() {
+        let _ = std::fs::remove_file(target); // a half copy is worse than none
+    }
+    copied.map_err(say)
+}

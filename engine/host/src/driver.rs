@@ -1,0 +1,318 @@
+//! The loop around the session: facts and wishes in, effects out to the threads that perform them.
+
+use crate::handle::Handle;
+use crate::kernel::Kernels;
+use crate::scan;
+use crate::watch::Watcher;
+use crate::worker::{Job, Workers};
+use crate::workspace::Owned;
+use crate::writer::{Work, Writer};
+use engine::{Command, Effect, Event, Reject, Session, Time};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use store::disk::Disk;
+
+type Look = Box<dyn FnMut(&Session) -> bool + Send>;
+
+/// What other threads put into the session's letter box.
+pub(crate) enum Post {
+    Event(Event),
+    Command { command: Command, answer: Option<Sender<Result<u64, Reject>>> },
+    Read(Box<dyn FnOnce(&Session) + Send>),
+    Wait(Look),
+    Job(Box<Job>),
+    Close,
+}
+
+/// The letter box; wakes whoever owns the session.
+#[derive(Clone)]
+pub(crate) struct Inbox {
+    posts: Sender<Post>,
+    wake: Arc<Mutex<Option<Arc<dyn Fn() + Send + Sync>>>>,
+}
+
+impl Inbox {
+    pub(crate) fn post(&self, post: Post) {
+        let _ = self.posts.send(post);
+        let wake = self.wake.lock().ok().and_then(|wake| wake.clone());
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+
+    pub(crate) fn event(&self, event: Event) {
+        self.post(Post::Event(event));
+    }
+}
+
+/// Owns the session and all that works for it. Lives on the thread that draws, or on one of its own when there is no
+/// window.
+pub struct Driver {
+    session: Session,
+    rng: StdRng,
+    inbox: Inbox,
+    posts: Receiver<Post>,
+    writer: Writer,
+    writer_thread: Option<JoinHandle<Result<(), String>>>,
+    workers: Workers,
+    kernels: Kernels,
+    watcher: Watcher,
+    folder: PathBuf,
+    waiting: Vec<Look>,
+    wake_at: Option<Time>,
+    closing: bool,
+    owned: Option<Owned>,
+}
+
+impl Driver {
+    pub(crate) fn start(
+        disk: Box<dyn Disk>,
+        folder: PathBuf,
+        program: PathBuf,
+        started: engine::event::Started,
+        owned: Option<Owned>,
+    ) -> Result<Driver, String> {
+        let (sender, posts) = channel();
+        let inbox = Inbox { posts: sender, wake: Arc::default() };
+        let actor = started.actor;
+        let readers = (0..2).map(|_| disk.reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        let workers = Workers::start(readers, inbox.clone(), actor);
+        let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone());
+        let kernels = Kernels::new(program, inbox.clone(), writer.clone());
+        let watcher = Watcher::new(inbox.clone());
+        let mut driver = Driver {
+            session: Session::new(),
+            rng: StdRng::from_os_rng(),
+            inbox,
+            posts,
+            writer,
+            writer_thread: Some(writer_thread),
+            workers,
+            kernels,
+            watcher,
+            folder,
+            waiting: Vec::new(),
+            wake_at: None,
+            closing: false,
+            owned,
+        };
+        driver.event(Event::Started(Box::new(started)));
+        Ok(driver)
+    }
+
+    /// The state, to be looked at.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The way in for other threads.
+    pub fn handle(&self) -> Handle {
+        Handle { inbox: self.inbox.clone(), folder: self.folder.clone() }
+    }
+
+    pub(crate) fn owned(&self) -> Option<&Owned> {
+        self.owned.as_ref()
+    }
+
+    /// The workspace's folder.
+    pub fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// Has this called, from other threads, whenever something waits for [`Driver::pump`].
+    pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        if let Ok(mut slot) = self.inbox.wake.lock() {
+            *slot = Some(Arc::new(wake));
+        }
+    }
+
+    /// Performs a user's command.
+    ///
+    /// # Errors
+    /// The session's rejection.
+    pub fn command(&mut self, command: Command) -> Result<(), Reject> {
+        let effects = self.session.apply(now(), &mut self.rng, engine::Input::Command(command))?;
+        self.perform(effects);
+        self.look();
+        Ok(())
+    }
+
+    /// Takes in what waits, for about `budget`; never blocks. Whether anything was there.
+    pub fn pump(&mut self, budget: Duration) -> bool {
+        let begun = Instant::now();
+        let mut any = false;
+        loop {
+            if self.wake_at.is_some_and(|at| at <= now()) {
+                self.wake_at = None;
+                self.event(Event::Tick);
+                any = true;
+            }
+            match self.posts.try_recv() {
+                Ok(post) => self.take(post),
+                Err(_) => return any,
+            }
+            any = true;
+            if begun.elapsed() > budget {
+                // The rest comes with the next frame.
+                if let Some(wake) = self.inbox.wake.lock().ok().and_then(|wake| wake.clone()) {
+                    wake();
+                }
+                return true;
+            }
+        }
+    }
+
+    /// Waits until something comes, at most `limit`, and takes it in. For use without a window.
+    pub fn wait(&mut self, limit: Duration) {
+        let limit = self.next_wake().map_or(limit, |wake| wake.min(limit));
+        match self.posts.recv_timeout(limit) {
+            Ok(post) => self.take(post),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        self.pump(Duration::from_millis(50));
+    }
+
+    /// Works until [`Handle::close`] is called, then saves and ends. For use without a window.
+    ///
+    /// # Errors
+    /// What could not be saved.
+    pub fn run(mut self) -> Result<(), String> {
+        while !self.closing {
+            self.wait(Duration::from_secs(3_600));
+        }
+        self.close()
+    }
+
+    /// Whether a [`Handle`] asked for the end.
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Time until the session wants to be woken.
+    pub fn next_wake(&self) -> Option<Duration> {
+        let at = self.wake_at?;
+        Some(Duration::from_millis(u64::try_from(at.0 - now().0).unwrap_or(0)))
+    }
+
+    /// Reads a blob; blocks, so not while drawing.
+    ///
+    /// # Errors
+    /// A sentence: missing or damaged.
+    pub fn blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
+        let (answer, wait) = channel();
+        self.workers.send(Job::Blob { hash, answer });
+        wait.recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
+    }
+
+    /// Saves everything, ends kernels and threads.
+    ///
+    /// # Errors
+    /// What could not be saved, after some seconds of trying.
+    pub fn close(mut self) -> Result<(), String> {
+        self.kernels.close();
+        let _ = self.command(Command::Save);
+        let until = Instant::now() + Duration::from_secs(8);
+        while !self.session.is_saved() && Instant::now() < until {
+            // A file that cannot be written is not waited for: the text is in the database, and is written next time.
+            let stuck = self.session.saving().trouble.is_some()
+                || self.session.notes().all(|note| !note.is_ahead() || note.file.trouble.is_some());
+            if stuck && Instant::now() + Duration::from_secs(6) > until {
+                break;
+            }
+            self.wait(Duration::from_millis(20));
+        }
+        self.writer.send(Work::Close { patience: Duration::from_secs(2) });
+        let ended = self.writer_thread.take().map(JoinHandle::join);
+        drop(self.owned.take());
+        match ended {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err("the writer failed".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&mut self, post: Post) {
+        match post {
+            Post::Event(event) => self.event(event),
+            Post::Command { command, answer } => {
+                let result = self.command(command).map(|()| self.session.saving().last);
+                if let Some(answer) = answer {
+                    let _ = answer.send(result);
+                }
+            }
+            Post::Read(read) => read(&self.session),
+            Post::Wait(mut look) => {
+                if !look(&self.session) {
+                    self.waiting.push(look);
+                }
+            }
+            Post::Job(job) => self.workers.send(*job),
+            Post::Close => self.closing = true,
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let effects = self.session.apply(now(), &mut self.rng, engine::Input::Event(event)).unwrap_or_default();
+        self.perform(effects);
+        self.look();
+    }
+
+    fn look(&mut self) {
+        let session = &self.session;
+        self.waiting.retain_mut(|look| !look(session));
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Append { batch, writes } => self.writer.send(Work::Append { batch, writes }),
+                Effect::LoadVolume { volume } => self.workers.send(Job::Volume { volume }),
+                Effect::Scan { volume, root } => scan::start(volume, root, &self.workers, self.inbox.clone()),
+                Effect::Watch { volume, root } => self.watcher.watch(volume, root),
+                Effect::Unwatch { volume } => self.watcher.unwatch(volume),
+                Effect::ReadNote { note, volume, path, file } => {
+                    // Behind what was sent before: a note that was closed and is opened again finds its last text.
+                    self.writer.send(Work::Then(Box::new(Job::ReadNote { note, volume, path, file })));
+                }
+                Effect::LoadNote { note } => self.writer.send(Work::Then(Box::new(Job::LoadNote { note }))),
+                Effect::ReadFile { note, file } => self.workers.send(Job::ReadFile { note, file }),
+                Effect::WriteFile { note, file, expected, text } => {
+                    self.workers.send(Job::WriteFile { note, file, expected, text });
+                }
+                Effect::WriteMarker { volumes } => {
+                    self.workers.send(Job::Marker { folder: self.folder.clone(), volumes });
+                }
+                Effect::Eval { note, folder, execution, code, label } => {
+                    self.kernels.eval(note, &folder, execution, &code, &label);
+                }
+                Effect::Interrupt { note } => self.kernels.interrupt(note),
+                Effect::KillKernel { note } => self.kernels.kill(note),
+                Effect::Wake { at } => {
+                    self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.kernels.close();
+        // `close` has been here already, or the caller lets everything go: what was sent is still committed.
+        if let Some(thread) = self.writer_thread.take() {
+            self.writer.send(Work::Close { patience: Duration::from_secs(1) });
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The clock, read here and nowhere else on the way to the session.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,71 @@
+//! Reading a user's plain files: what is text that we can edit, what is not, and why.
+
+use engine::event::{FileStamp, FileText};
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+use store::BlobHash;
+
+/// A Markdown file larger than this is kept as an attachment.
+pub(crate) const LARGEST_NOTE: u64 = 16 << 20;
+/// Temporary files of our own, next to the files that they will replace.
+pub(crate) const TEMPORARY: &str = ".tracebook-";
+
+/// A file as it was found.
+pub(crate) enum Found {
+    /// Text.
+    Text(FileText),
+    /// Bytes that are not a note's, with the reason.
+    Other { stamp: FileStamp, why: String },
+    /// Nothing.
+    Missing,
+}
+
+/// Whether this name is a note's.
+pub(crate) fn is_note(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    name.ends_with(".md") || name.ends_with(".markdown")
+}
+
+/// Modification time in nanoseconds since 1970.
+pub(crate) fn mtime(meta: &Metadata) -> i64 {
+    let Ok(modified) = meta.modified() else { return 0 };
+    match modified.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+    }
+}
+
+/// Reads a note's file.
+///
+/// # Errors
+/// A sentence for the user: no permission, not a regular file, a failing disk.
+pub(crate) fn read(path: &Path) -> Result<Found, String> {
+    let fail = |error: std::io::Error| format!("the file cannot be read ({error}): {}", path.display());
+    // Looked at before it is opened: opening a named pipe would wait for ever.
+    let meta = match fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(error) => return Err(fail(error)),
+    };
+    if !meta.is_file() {
+        return Err(format!("it is not an ordinary file: {}", path.display()));
+    }
+    let stamp = |hash| FileStamp { size: meta.len(), mtime: mtime(&meta), hash };
+    if meta.len() > LARGEST_NOTE {
+        let why = format!("it has more than {} MiB, too much to edit as a note", LARGEST_NOTE >> 20);
+        return Ok(Found::Other { stamp: stamp(BlobHash([0; 32])), why });
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
+    File::open(path).and_then(|file| file.take(LARGEST_NOTE + 1).read_to_end(&mut bytes)).map_err(fail)?;
+    let stamp = FileStamp { size: bytes.len() as u64, ..stamp(BlobHash::of(&bytes)) };
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Found::Text(FileText { text, stamp })),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let why = format!("it is not UTF-8 text (at byte {at}), so it is kept as it is");
+            Ok(Found::Other { stamp, why })
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The way to the session from other threads: the command line and connections of the local socket use it.
+
+use crate::driver::{Inbox, Post};
+use engine::{Command, Reject, Session};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// The program that owned the workspace has ended meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+impl std::fmt::Display for Gone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the program that has the workspace open is closing; try again")
+    }
+}
+
+impl std::error::Error for Gone {}
+
+/// Sends commands to the session and reads its state, from any thread.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) inbox: Inbox,
+    pub(crate) folder: std::path::PathBuf,
+}
+
+impl Handle {
+    /// The workspace's folder.
+    pub fn workspace_folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// Performs a command. Gives the number of the last keystroke that it made, to wait for.
+    ///
+    /// # Errors
+    /// The session's rejection, or that the program is closing.
+    pub fn command(&self, command: Command) -> Result<u64, Reject> {
+        let (answer, wait) = channel();
+        self.inbox.post(Post::Command { command, answer: Some(answer) });
+        wait.recv().unwrap_or_else(|_| Err(Reject(Gone.to_string())))
+    }
+
+    /// Reads something of the session, on its thread. Keep it short: the window waits meanwhile.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn read<R: Send + 'static>(&self, read: impl FnOnce(&Session) -> R + Send + 'static) -> Result<R, Gone> {
+        let (answer, wait) = channel();
+        self.inbox.post(Post::Read(Box::new(move |session| {
+            let _ = answer.send(read(session));
+        })));
+        wait.recv().map_err(|_| Gone)
+    }
+
+    /// Looks at the session now and after everything that happens, until `look` has an answer. `None` after `limit`.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn wait<R: Send + 'static>(
+        &self,
+        limit: Option<Duration>,
+        mut look: impl FnMut(&Session) -> Option<R> + Send + 'static,
+    ) -> Result<Option<R>, Gone> {
+        let (answer, wait) = channel();
+        let until = limit.map(|limit| Instant::now() + limit);
+        self.inbox.post(Post::Wait(Box::new(move |session| {
+            if let Some(found) = look(session) {
+                let _ = answer.send(found);
+                return true;
+            }
+            until.is_some_and(|until| Instant::now() > until + Duration::from_secs(1))
+        })));
+        match limit {
+            None => wait.recv().map(Some).map_err(|_| Gone),
+            Some(limit) => match wait.recv_timeout(limit) {
+                Ok(found) => Ok(Some(found)),
+                Err(RecvTimeoutError::Timeout) => Ok(None),
+                Err(RecvTimeoutError::Disconnected) => Err(Gone),
+            },
+        }
+    }
+
+    /// Reads a blob.
+    ///
+    /// # Errors
+    /// A sentence: missing, damaged, or the program is closing.
+    pub fn blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
+        let (answer, wait) = channel();
+        self.inbox.post(Post::Job(Box::new(crate::worker::Job::Blob { hash, answer })));
+        wait.recv().unwrap_or_else(|_| Err(Gone.to_string()))
+    }
+
+    /// Asks the program that owns the workspace to close.
+    pub fn close(&self) {
+        self.inbox.post(Post::Close);
+    }
+}

@@ -1,0 +1,308 @@
+//! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
+
+use crate::driver::Inbox;
+use crate::writer::Writer;
+use engine::Event;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use store::{BlobRef, DocId, ExecutionId, Output, OutputBody, Status};
+
+/// Of a stream this much goes to the note; the whole becomes a blob.
+const SHOWN: usize = 65_536;
+/// A result larger than this (an image, a long representation) becomes a blob as well.
+const LARGE: usize = 262_144;
+/// A message from a kernel longer than this is not read.
+const LONGEST: u64 = 64 << 20;
+
+struct Kernel {
+    child: Arc<Mutex<Child>>,
+    requests: ChildStdin,
+    alive: Arc<AtomicBool>,
+}
+
+/// The running kernels.
+pub(crate) struct Kernels {
+    program: PathBuf,
+    inbox: Inbox,
+    writer: Writer,
+    running: HashMap<DocId, Kernel>,
+}
+
+impl Kernels {
+    pub(crate) fn new(program: PathBuf, inbox: Inbox, writer: Writer) -> Kernels {
+        Kernels { program, inbox, writer, running: HashMap::new() }
+    }
+
+    /// Sends a cell to the note's kernel; starts one if there is none.
+    pub(crate) fn eval(&mut self, note: DocId, folder: &Path, execution: ExecutionId, code: &str, label: &str) {
+        if self.running.get(&note).is_some_and(|kernel| !kernel.alive.load(Ordering::Acquire)) {
+            self.running.remove(&note);
+        }
+        if !self.running.contains_key(&note) {
+            match self.start(note, folder) {
+                Ok(kernel) => {
+                    self.running.insert(note, kernel);
+                }
+                Err(why) => {
+                    self.inbox.event(Event::KernelDied { note, why });
+                    return;
+                }
+            }
+        }
+        let request = json!({
+            "header": {"msg_type": "execute_request", "msg_id": execution},
+            "parent_header": {},
+            "content": {"code": code, "cell": label, "silent": false},
+        });
+        self.send(note, &request);
+    }
+
+    /// Asks the note's kernel to stop what it does.
+    pub(crate) fn interrupt(&mut self, note: DocId) {
+        let request = json!({
+            "header": {"msg_type": "interrupt_request", "msg_id": "interrupt"},
+            "parent_header": {},
+            "content": {},
+        });
+        self.send(note, &request);
+    }
+
+    /// Ends the note's kernel at once. Its reader tells the session.
+    pub(crate) fn kill(&mut self, note: DocId) {
+        match self.running.remove(&note) {
+            Some(kernel) => {
+                if let Ok(mut child) = kernel.child.lock() {
+                    let _ = child.kill();
+                }
+            }
+            None => self.inbox.event(Event::KernelDied { note, why: "there was no kernel".to_owned() }),
+        }
+    }
+
+    /// Ends all kernels.
+    pub(crate) fn close(&mut self) {
+        for (_, kernel) in self.running.drain() {
+            if let Ok(mut child) = kernel.child.lock() {
+                let _ = child.kill();
+            }
+        }
+    }
+
+    fn send(&mut self, note: DocId, message: &Value) {
+        if let Some(kernel) = self.running.get_mut(&note) {
+            // A kernel that has died meanwhile is told of by its reader.
+            let _ = writeln!(kernel.requests, "{message}").and_then(|()| kernel.requests.flush());
+        }
+    }
+
+    fn start(&self, note: DocId, folder: &Path) -> Result<Kernel, String> {
+        let fail = |why: &dyn std::fmt::Display| format!("the kernel could not be started ({why})");
+        let mut child = Command::new(&self.program)
+            .arg("kernel")
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| fail(&error))?;
+        let requests = child.stdin.take().ok_or_else(|| fail(&"no pipe"))?;
+        let replies = child.stdout.take().ok_or_else(|| fail(&"no pipe"))?;
+        let errors = child.stderr.take().ok_or_else(|| fail(&"no pipe"))?;
+        let child = Arc::new(Mutex::new(child));
+        let alive = Arc::new(AtomicBool::new(true));
+        // The last words of a process that dies say why: the tail of its standard error is kept.
+        let last_words: Arc<Mutex<String>> = Arc::default();
+        let words = last_words.clone();
+        std::thread::spawn(move || keep_tail(errors, &words));
+        let reader = Replies {
+            note,
+            inbox: self.inbox.clone(),
+            writer: self.writer.clone(),
+            streams: HashMap::new(),
+        };
+        let (waited, still) = (child.clone(), alive.clone());
+        std::thread::spawn(move || {
+            let (note, inbox) = (reader.note, reader.inbox.clone());
+            reader.read(BufReader::new(replies));
+            still.store(false, Ordering::Release);
+            // Its output has ended: it is dead, dying, or has closed its standard output, which ends it for us.
+            let status = waited.lock().map(|mut child| {
+                let _ = child.kill();
+                child.wait()
+            });
+            let words = last_words.lock().map(|words| words.trim().to_owned()).unwrap_or_default();
+            let mut why = match status {
+                Ok(Ok(status)) => format!("the kernel's process ended ({status}); the next run starts a new one"),
+                Ok(Err(_)) | Err(_) => "the kernel's process ended; the next run starts a new one".to_owned(),
+            };
+            if let Some(last) = words.lines().last() {
+                why = format!("{why}. Its last words: {last}");
+            }
+            inbox.event(Event::KernelDied { note, why });
+        });
+        Ok(Kernel { child, requests, alive })
+    }
+}
+
+fn keep_tail(mut from: impl Read, words: &Mutex<String>) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        if let Ok(mut words) = words.lock() {
+            words.push_str(&String::from_utf8_lossy(&buffer[..count]));
+            if words.len() > 8192 {
+                let mut cut = words.len() - 4096;
+                while !words.is_char_boundary(cut) {
+                    cut += 1;
+                }
+                words.drain(..cut);
+            }
+        }
+    }
+}
+
+/// What was sent of an execution so far: which outputs it has, and the whole text of long streams.
+#[derive(Default)]
+struct Sent {
+    count: usize,
+    stream: Option<(String, String)>,
+    whole: Vec<(usize, BlobRef)>,
+    failed: bool,
+    interrupted: bool,
+}
+
+/// Reads a kernel's messages and makes events of them.
+struct Replies {
+    note: DocId,
+    inbox: Inbox,
+    writer: Writer,
+    streams: HashMap<ExecutionId, Sent>,
+}
+
+impl Replies {
+    fn read(mut self, mut from: impl BufRead) {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match (&mut from).take(LONGEST).read_until(b'\n', &mut line) {
+                Ok(1..) if line.ends_with(b"\n") => {}
+                Ok(_) | Err(_) => return, // end of output, or a message beyond all measure
+            }
+            // What is not a message of ours is not worth the session's time.
+            if let Ok(message) = serde_json::from_slice::<Value>(&line) {
+                self.message(&message);
+            }
+        }
+    }
+
+    fn message(&mut self, message: &Value) {
+        let kind = message["header"]["msg_type"].as_str().unwrap_or("");
+        let content = &message["content"];
+        if kind == "kernel_info_reply" {
+            self.inbox.event(Event::KernelReady { note: self.note });
+            return;
+        }
+        let id = message["parent_header"]["msg_id"].as_str().and_then(|id| id.parse().ok());
+        let Some(execution): Option<ExecutionId> = id else { return };
+        match kind {
+            "status" if content["execution_state"] == "busy" => {
+                self.streams.insert(execution, Sent::default());
+                self.inbox.event(Event::Began { note: self.note, execution });
+            }
+            "stream" => {
+                let name = if content["name"] == "stderr" { "stderr" } else { "stdout" };
+                self.stream(execution, name, content["text"].as_str().unwrap_or(""));
+            }
+            "execute_result" | "display_data" | "error" => {
+                let mut body = content.clone();
+                body["output_type"] = kind.into();
+                let Ok(body) = serde_json::from_value::<OutputBody>(body) else { return };
+                if let OutputBody::Error { ename, .. } = &body {
+                    let sent = self.streams.entry(execution).or_default();
+                    sent.failed = true;
+                    sent.interrupted = ename == "KeyboardInterrupt";
+                }
+                self.end_stream(execution);
+                let output = self.lighten(body);
+                self.streams.entry(execution).or_default().count += 1;
+                self.inbox.event(Event::Output { note: self.note, execution, output });
+            }
+            "execute_reply" => {
+                self.end_stream(execution);
+                let sent = self.streams.remove(&execution).unwrap_or_default();
+                let status = match content["status"].as_str() {
+                    Some("ok") if !sent.failed => Status::Ok,
+                    _ if sent.interrupted => Status::Interrupted,
+                    _ => Status::Error,
+                };
+                let count = content["execution_count"].as_u64();
+                let (note, whole) = (self.note, sent.whole);
+                self.inbox.event(Event::Finished { note, execution, status, count, whole });
+            }
+            _ => {}
+        }
+    }
+
+    fn stream(&mut self, execution: ExecutionId, name: &str, text: &str) {
+        let sent = self.streams.entry(execution).or_default();
+        if sent.stream.as_ref().is_some_and(|(known, _)| known != name) {
+            self.end_stream(execution);
+        }
+        let sent = self.streams.entry(execution).or_default();
+        let first = sent.stream.is_none();
+        if first {
+            sent.count += 1;
+        }
+        let (_, all) = sent.stream.get_or_insert_with(|| (name.to_owned(), String::new()));
+        let shown = all.len() < SHOWN;
+        all.push_str(text);
+        if shown {
+            let body = OutputBody::Stream { name: name.to_owned(), text: text.to_owned() };
+            self.inbox.event(Event::Output { note: self.note, execution, output: Output { body, whole: None } });
+        }
+    }
+
+    /// A stream is over: if the note holds only its beginning, the whole becomes a blob.
+    fn end_stream(&mut self, execution: ExecutionId) {
+        let Some(sent) = self.streams.get_mut(&execution) else { return };
+        let Some((_, all)) = sent.stream.take() else { return };
+        if all.len() > SHOWN {
+            let size = all.len() as u64;
+            if let Ok(blob) = self.writer.blob(all.into_bytes()) {
+                sent.whole.push((sent.count - 1, BlobRef { blob, mime: "text/plain".to_owned(), size }));
+            }
+        }
+    }
+
+    /// Takes what is too large for a document out of it: the note keeps the plain text's beginning.
+    fn lighten(&self, mut body: OutputBody) -> Output {
+        let mut whole = None;
+        if let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut body {
+            let large: Vec<String> = data
+                .iter()
+                .filter(|(_, value)| value.as_str().map_or_else(|| value.to_string().len(), str::len) > LARGE)
+                .map(|(mime, _)| mime.clone())
+                .collect();
+            for mime in large {
+                let Some(value) = data.remove(&mime) else { continue };
+                let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+                let size = text.len() as u64;
+                if mime == "text/plain" {
+                    let mut end = SHOWN.min(text.len());
+                    while !text.is_char_boundary(end) {
+                        end -= 1;
+                    }
+                    data.insert(mime.clone(), Value::from(&text[..end]));
+                }
+                if let Ok(blob) = self.writer.blob(text.into_bytes()) {
+                    whole.get_or_insert(BlobRef { blob, mime, size });
+                }
+            }
+        }
+        Output { body, whole }
+    }
+}

@@ -1,0 +1,25 @@
+//! Performs what the engine decided: threads, processes, files, the local socket.
+//!
+//! This crate decides nothing: it turns [`engine::Effect`]s into work and what comes back into [`engine::Event`]s. It
+//! never edits a document except through [`engine::Session::apply`], and holds no lock while it waits for anything.
+
+// pub mod backup;
+// pub mod check;
+pub mod copy;
+mod driver;
+mod files;
+mod handle;
+mod kernel;
+mod machine;
+pub mod replace;
+mod scan;
+pub mod socket;
+mod watch;
+mod worker;
+mod workspace;
+mod writer;
+
+pub use driver::Driver;
+pub use handle::{Gone, Handle};
+pub use machine::{Offer, has_display, offers};
+pub use workspace::{OpenError, Options, Owned, clock, default_folder, open, owner_socket, workspace_exists};

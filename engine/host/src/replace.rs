@@ -1,0 +1,382 @@
+//! Gives a user's plain file new bytes: all of them or, after any accident, none. Decides nothing about what they are;
+//! never loses what another program wrote meanwhile, and never follows a symbolic link.
+
+use rand::TryRngCore;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::BlobHash;
+use store::disk::{DiskError, sync_folder};
+
+/// A temporary file older than this was left behind by a crash.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// The file has the new bytes, durably.
+    Done {
+        /// Its modification time, nanoseconds since 1970.
+        modified: i64,
+    },
+    /// Another program wrote to the file. It has that program's bytes; merge ours into them and try again.
+    Raced {
+        /// Its bytes.
+        theirs: Vec<u8>,
+    },
+    /// Another program removed the file. It was not made again.
+    Gone,
+}
+
+/// Gives the file at `path` these bytes if it still has those of hash `expected` (`None`: if it does not exist). Mode
+/// and, where allowed, owner stay. A file that is write-protected or a symbolic link is refused: to write through a
+/// link, resolve it first.
+///
+/// # Errors
+/// [`DiskError::Full`], [`DiskError::ReadOnly`], [`DiskError::Io`]; the file has its old bytes then.
+pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Result<Replaced, DiskError> {
+    replace(path, expected, bytes, || ())
+}
+
+/// The same, with something that happens `meanwhile`: after the last look at the file and before it is replaced.
+fn replace(
+    path: &Path,
+    expected: Option<BlobHash>,
+    bytes: &[u8],
+    meanwhile: impl FnOnce(),
+) -> Result<Replaced, DiskError> {
+    let fail = |error: io::Error| DiskError::io("writing", path, &error);
+    let refuse = |why: &str| DiskError::Io { what: "writing", why: why.to_owned(), path: path.to_owned() };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let old = match std::fs::symlink_metadata(path) {
+        Ok(old) if old.is_symlink() => return Err(refuse("it is a symbolic link")),
+        Ok(old) if !old.is_file() => return Err(refuse("it is not a plain file")),
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(fail(error)),
+    };
+    if !folder.as_os_str().is_empty() && !folder.is_dir() {
+        return Err(refuse("its folder is gone"));
+    }
+    let Some(old) = old else {
+        if expected.is_some() {
+            return Ok(Replaced::Gone);
+        }
+        let temporary = Temporary::write(folder, bytes, None).map_err(fail)?;
+        let modified = temporary.modified;
+        meanwhile();
+        return match temporary.appear(path) {
+            Ok(()) => sync_folder(folder).map(|()| Replaced::Done { modified }).map_err(fail),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok(Replaced::Raced { theirs: std::fs::read(path).map_err(fail)? })
+            }
+            Err(error) => Err(fail(error)),
+        };
+    };
+    let theirs = std::fs::read(path).map_err(fail)?;
+    if theirs == bytes {
+        // Done before, perhaps by us just before a crash: only the name may not be durable yet.
+        sync_folder(folder).map_err(fail)?;
+        return Ok(Replaced::Done { modified: modified(&old) });
+    }
+    if expected != Some(BlobHash::of(&theirs)) {
+        return Ok(Replaced::Raced { theirs });
+    }
+    writable(path).map_err(fail)?;
+    let mut temporary = Temporary::write(folder, bytes, Some(&old)).map_err(fail)?;
+    meanwhile();
+    match exchange(&temporary.path, path) {
+        Ok(true) => {}
+        Ok(false) => return over(&temporary, path, &theirs).map_err(fail),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Replaced::Gone),
+        Err(error) => return Err(fail(error)),
+    }
+    // What was at `path` is under the temporary name now. It goes only if it is what we knew.
+    let swapped = std::fs::read(&temporary.path).ok();
+    if swapped.as_deref() == Some(&theirs[..]) {
+        let modified = temporary.modified;
+        temporary.remove().and_then(|()| sync_folder(folder)).map_err(fail)?;
+        return Ok(Replaced::Done { modified });
+    }
+    // Somebody wrote within these microseconds. Their file goes back, so that it is there whatever happens to us.
+    temporary.keep = true;
+    exchange(&temporary.path, path).map_err(fail)?;
+    temporary.keep = std::fs::read(&temporary.path).ok().as_deref() != Some(bytes);
+    if temporary.keep {
+        // They wrote once more, into our file: the newer one stays at `path`, the older one under its odd name.
+        exchange(&temporary.path, path).map_err(fail)?;
+    }
+    sync_folder(folder).map_err(fail)?;
+    Ok(Replaced::Raced { theirs: std::fs::read(path).map_err(fail)? })
+}
+
+/// Where two names cannot be exchanged: a last look, then over it.
+fn over(temporary: &Temporary, path: &Path, known: &[u8]) -> io::Result<Replaced> {
+    let theirs = std::fs::read(path)?;
+    if theirs != known {
+        return Ok(Replaced::Raced { theirs });
+    }
+    std::fs::rename(&temporary.path, path)?;
+    sync_folder(path.parent().unwrap_or(Path::new("")))?;
+    Ok(Replaced::Done { modified: temporary.modified })
+}
+
+/// A file beside the one that is to be written. It goes when this goes.
+struct Temporary {
+    path: PathBuf,
+    modified: i64,
+    /// Whether its bytes are not ours, so that it must stay.
+    keep: bool,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.keep {
+            let _ = std::fs::remove_file(&self.path); // mostly gone by now; a leftover is found when it is stale
+        }
+    }
+}
+
+impl Temporary {
+    /// Writes it, durably, with the mode of the file that it is to replace.
+    fn write(folder: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<Temporary> {
+        let number = rand::rngs::OsRng.try_next_u64().map_err(io::Error::other)?;
+        let path = folder.join(format!(".tracebook-{number:016x}.tmp"));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if like.is_some() {
+            // Nobody may read it before it has the old file's mode.
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        let mut file = options.open(&path)?;
+        let mut temporary = Temporary { path, modified: 0, keep: false };
+        file.write_all(bytes)?;
+        if let Some(like) = like {
+            resemble(&file, like)?;
+        }
+        file.sync_all()?;
+        temporary.modified = modified(&file.metadata()?);
+        Ok(temporary)
+    }
+
+    /// Gives it the name `path` unless something has it.
+    fn appear(&self, path: &Path) -> io::Result<()> {
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
+        {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            match renameat_with(CWD, &self.path, CWD, path, RenameFlags::NOREPLACE) {
+                Err(error) if unsupported(error) => {}
+                done => return Ok(done?),
+            }
+        }
+        match std::fs::hard_link(&self.path, path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                // Neither way exists on this file system (FAT): the name is taken first, and then replaced.
+                OpenOptions::new().write(true).create_new(true).open(path)?;
+                std::fs::rename(&self.path, path)
+            }
+            done => done,
+        }
+    }
+
+    fn remove(mut self) -> io::Result<()> {
+        self.keep = true;
+        std::fs::remove_file(&self.path)
+    }
+}
+
+/// Exchanges two names; says whether the file system can.
+fn exchange(one: &Path, other: &Path) -> io::Result<bool> {
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+            Err(error) if unsupported(error) => Ok(false),
+            done => Ok(done.map(|()| true)?),
+        }
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+    {
+        let _ = (one, other);
+        Ok(false)
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn unsupported(error: rustix::io::Errno) -> bool {
+    use rustix::io::Errno;
+    // `OPNOTSUPP` and `NOTSUP` are one number on Linux and two on macOS.
+    error == Errno::INVAL || error == Errno::NOSYS || error == Errno::OPNOTSUPP || error == Errno::NOTSUP
+}
+
+/// A rename asks only the folder's permission. Whoever has protected the file means the file.
+fn writable(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    return Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?);
+    #[cfg(not(unix))]
+    return OpenOptions::new().write(true).open(path).map(|_| ());
+}
+
+fn resemble(file: &File, like: &Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+            // Only root may give a file away; a group is given to one's own groups. Each as far as it goes.
+            let _ = std::os::unix::fs::fchown(file, None, Some(like.gid()));
+            let _ = std::os::unix::fs::fchown(file, Some(like.uid()), None);
+        }
+    }
+    file.set_permissions(like.permissions())
+}
+
+/// A file's modification time, nanoseconds since 1970.
+pub fn modified(file: &Metadata) -> i64 {
+    let Ok(time) = file.modified() else { return 0 };
+    let nanos = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => nanos(since),
+        Err(before) => -nanos(before.duration()),
+    }
+}
+
+/// Whether a file of this name is ours, on its way to another name: scans pass it over.
+pub fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".tracebook-") && name.ends_with(b".tmp")
+}
+
+/// Removes from `folder` (not from those below it) what crashes have left. Gives how many files went.
+///
+/// # Errors
+/// The system's, when the folder cannot be listed.
+pub fn remove_stale(folder: &Path, now: SystemTime) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if !is_temporary(&entry.file_name()) {
+            continue;
+        }
+        let old = entry.metadata().is_ok_and(|file| {
+            let age = file.modified().ok().and_then(|time| now.duration_since(time).ok());
+            file.is_file() && age.is_some_and(|age| age > STALE)
+        });
+        if old && std::fs::remove_file(entry.path()).is_ok() {
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn hash(bytes: &[u8]) -> Option<BlobHash> {
+        Some(BlobHash::of(bytes))
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .expect("listed")
+            .map(|entry| entry.expect("listed").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn new_changed_and_the_same() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("n\u{f6}te.md");
+        let done = |replaced: Result<Replaced, DiskError>| {
+            let modified = modified(&fs::metadata(&path).expect("there"));
+            assert_eq!(replaced.expect("replaced"), Replaced::Done { modified });
+        };
+        done(replace_file(&path, None, b"one"));
+        done(replace_file(&path, hash(b"one"), b"two"));
+        assert_eq!(fs::read(&path).expect("read"), b"two");
+        done(replace_file(&path, hash(b"one"), b"two"));
+        assert_eq!(names(dir.path()), ["n\u{f6}te.md"]);
+    }
+
+    #[test]
+    fn a_change_before_it_is_kept() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a.md");
+        fs::write(&path, "theirs").expect("written");
+        let raced = Ok(Replaced::Raced { theirs: b"theirs".to_vec() });
+        assert_eq!(replace_file(&path, hash(b"old"), b"ours").map_err(drop), raced);
+        assert_eq!(replace_file(&path, None, b"ours").map_err(drop), raced);
+        assert_eq!(fs::read(&path).expect("read"), b"theirs");
+        fs::remove_file(&path).expect("removed");
+        assert_eq!(replace_file(&path, hash(b"old"), b"ours").expect("told"), Replaced::Gone);
+        assert_eq!(names(dir.path()), [""; 0]);
+    }
+
+    #[test]
+    fn a_change_in_between_is_kept() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a.md");
+        fs::write(&path, "old").expect("written");
+        let raced = replace(&path, hash(b"old"), b"ours", || fs::write(&path, "theirs").expect("written"));
+        assert_eq!(raced.expect("told"), Replaced::Raced { theirs: b"theirs".to_vec() });
+        assert_eq!(fs::read(&path).expect("read"), b"theirs");
+        let gone = replace(&path, hash(b"theirs"), b"ours", || fs::remove_file(&path).expect("removed"));
+        assert_eq!(gone.expect("told"), Replaced::Gone);
+        let raced = replace(&path, None, b"ours", || fs::write(&path, "theirs").expect("written"));
+        assert_eq!(raced.expect("told"), Replaced::Raced { theirs: b"theirs".to_vec() });
+        assert_eq!(names(dir.path()), ["a.md"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn mode_stays_and_links_are_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a.md");
+        for mode in [0o600, 0o644, 0o755, 0o660] {
+            fs::write(&path, "old").expect("written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
+            replace_file(&path, hash(b"old"), b"new").expect("replaced");
+            assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o7777, mode);
+        }
+        let link = dir.path().join("link.md");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        assert!(matches!(replace_file(&link, hash(b"new"), b"x"), Err(DiskError::Io { .. })));
+        assert!(matches!(replace_file(dir.path(), None, b"x"), Err(DiskError::Io { .. })));
+        let gone = replace_file(&dir.path().join("no/a.md"), None, b"x");
+        assert!(gone.expect_err("refused").to_string().contains("its folder is gone"));
+        assert_eq!(fs::read(&path).expect("read"), b"new");
+    }
+
+    #[test]
+    fn without_exchange() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a.md");
+        fs::write(&path, "old").expect("written");
+        let temporary = Temporary::write(dir.path(), b"ours", None).expect("written");
+        let raced = over(&temporary, &path, b"older").expect("told");
+        assert_eq!(raced, Replaced::Raced { theirs: b"old".to_vec() });
+        assert!(matches!(over(&temporary, &path, b"old").expect("told"), Replaced::Done { .. }));
+        drop(temporary);
+        assert_eq!(fs::read(&path).expect("read"), b"ours");
+        assert_eq!(names(dir.path()), ["a.md"]);
+    }
+
+    #[test]
+    fn leftovers_go_after_a_day() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for name in [".tracebook-12.tmp", ".tracebook-x", "a.tmp"] {
+            fs::write(dir.path().join(name), "x").expect("written");
+        }
+        let now = SystemTime::now();
+        assert_eq!(remove_stale(dir.path(), now).expect("listed"), 0);
+        assert_eq!(remove_stale(dir.path(), now + STALE * 2).expect("listed"), 1);
+        assert_eq!(names(dir.path()), [".tracebook-x", "a.tmp"]);
+    }
+}

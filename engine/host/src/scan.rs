@@ -1,0 +1,174 @@
+//! Looking through a volume's folder: what is new, changed, gone or left out. Reads only; nothing is rewritten.
+
+use crate::driver::Inbox;
+use crate::files::{self, Found, TEMPORARY};
+use crate::worker::{Job, Workers};
+use engine::Event;
+use engine::event::{FileStamp, ScannedFile, Skipped};
+use engine::markdown;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use store::disk::FileRow;
+use store::{BlobHash, DocId, FileKind};
+
+/// Files told in one event: the thread that draws takes it in, and must not be held up.
+const BATCH: usize = 128;
+
+/// Scans in a thread of its own.
+pub(crate) fn start(volume: DocId, root: PathBuf, workers: &Workers, inbox: Inbox) {
+    let (answer, known) = channel();
+    workers.send(Job::Files { volume, answer });
+    std::thread::spawn(move || {
+        let known: HashMap<String, FileRow> = match known.recv() {
+            Ok(Ok(rows)) => rows.into_iter().map(|row| (row.path.clone(), row)).collect(),
+            Ok(Err(why)) => {
+                inbox.event(done(volume, Vec::new(), Vec::new(), Some(why)));
+                return;
+            }
+            Err(_) => return,
+        };
+        scan(volume, &root, &known, &inbox);
+    });
+}
+
+fn done(volume: DocId, gone: Vec<String>, skipped: Vec<Skipped>, failed: Option<String>) -> Event {
+    Event::ScanDone { volume, gone, skipped, failed }
+}
+
+fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &Inbox) {
+    if let Err(error) = std::fs::read_dir(root) {
+        let why = format!("the volume's folder cannot be read ({error}): {}", root.display());
+        inbox.event(done(volume, Vec::new(), Vec::new(), Some(why)));
+        return;
+    }
+    let mut skipped = Vec::new();
+    let mut found: Vec<(String, PathBuf, FileStamp)> = Vec::new();
+    let walk = walkdir::WalkDir::new(root).follow_links(false).sort_by_file_name().into_iter();
+    let mut walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_hidden_folder(entry));
+    while let Some(entry) = walk.next() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                let path = error.path().map(|path| shown(root, path)).unwrap_or_default();
+                let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                skipped.push(Skipped { path, why: format!("it cannot be read: {why}") });
+                continue;
+            }
+        };
+        let kind = entry.file_type();
+        if kind.is_dir() {
+            continue;
+        }
+        let mut skip = |why: String| skipped.push(Skipped { path: shown(root, entry.path()), why });
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+            continue;
+        }
+        let Some(path) = inside(root, entry.path()) else {
+            skip("its name is not UTF-8 text; rename it to use it here".to_owned());
+            continue;
+        };
+        if kind.is_symlink() {
+            let target = std::fs::read_link(entry.path()).map(|to| to.display().to_string()).unwrap_or_default();
+            skip(format!("it is a link (to {target}); links are left alone"));
+            continue;
+        }
+        if !kind.is_file() {
+            skip("it is not an ordinary file".to_owned());
+            continue;
+        }
+        match entry.metadata() {
+            Ok(meta) => {
+                let stamp = FileStamp { size: meta.len(), mtime: files::mtime(&meta), hash: BlobHash([0; 32]) };
+                found.push((path, entry.path().to_owned(), stamp));
+            }
+            Err(error) => skip(format!("it cannot be read: {error}")),
+        }
+    }
+    let present: HashSet<&str> = found.iter().map(|(path, _, _)| path.as_str()).collect();
+    let gone: Vec<&FileRow> = known.values().filter(|row| !present.contains(row.path.as_str())).collect();
+    // A file that appears with the bytes of one that is gone was renamed.
+    let mut renamed: HashMap<(BlobHash, u64, i64), Vec<&str>> = HashMap::new();
+    for row in &gone {
+        let key = if row.kind == FileKind::Note { (row.hash, row.size, 0) } else { (row.hash, row.size, row.mtime) };
+        renamed.entry(key).or_default().push(&row.path);
+    }
+    let mut batch = Vec::new();
+    let mut seen = 0;
+    let mut moved: HashSet<String> = HashSet::new();
+    for (path, file, stamp) in found {
+        seen += 1;
+        let row = known.get(&path);
+        if row.is_none_or(|row| row.size != stamp.size || row.mtime != stamp.mtime) {
+            match look(&path, &file, stamp) {
+                Ok(Some(mut new)) => {
+                    if row.is_none() {
+                        let key = match new.kind {
+                            FileKind::Note => (new.stamp.hash, new.stamp.size, 0),
+                            FileKind::Attachment => (new.stamp.hash, new.stamp.size, new.stamp.mtime),
+                        };
+                        new.was = renamed.get_mut(&key).and_then(Vec::pop).map(ToOwned::to_owned);
+                        moved.extend(new.was.clone());
+                    }
+                    batch.push(new);
+                }
+                Ok(None) => {}
+                Err(why) => skipped.push(Skipped { path, why }),
+            }
+        }
+        if batch.len() >= BATCH {
+            inbox.event(Event::Scanned { volume, files: std::mem::take(&mut batch), seen });
+        }
+    }
+    inbox.event(Event::Scanned { volume, files: batch, seen });
+    let gone = gone.into_iter().map(|row| row.path.clone()).filter(|path| !moved.contains(path)).collect();
+    inbox.event(done(volume, gone, skipped, None));
+}
+
+fn look(path: &str, file: &Path, stamp: FileStamp) -> Result<Option<ScannedFile>, String> {
+    let attachment = |stamp, why| ScannedFile {
+        path: path.to_owned(),
+        kind: FileKind::Attachment,
+        stamp,
+        blocks: 0,
+        cells: 0,
+        was: None,
+        why,
+    };
+    if !files::is_note(path) {
+        // Attachments are not read: size and time tell whether they changed.
+        return std::fs::File::open(file)
+            .map(|_| Some(attachment(stamp, None)))
+            .map_err(|error| format!("it cannot be read: {error}"));
+    }
+    match files::read(file)? {
+        Found::Missing => Ok(None),
+        Found::Other { stamp, why } => Ok(Some(attachment(stamp, Some(why)))),
+        Found::Text(text) => {
+            let survey = markdown::survey(&text.text);
+            Ok(Some(ScannedFile {
+                path: path.to_owned(),
+                kind: FileKind::Note,
+                stamp: text.stamp,
+                blocks: survey.blocks,
+                cells: survey.cells,
+                was: None,
+                why: None,
+            }))
+        }
+    }
+}
+
+fn is_hidden_folder(entry: &walkdir::DirEntry) -> bool {
+    entry.file_type().is_dir() && entry.file_name().to_string_lossy().starts_with('.')
+}
+
+/// The path inside the volume, `/` between its parts; `None` when it is not UTF-8.
+pub(crate) fn inside(root: &Path, path: &Path) -> Option<String> {
+    let parts: Option<Vec<&str>> = path.strip_prefix(root).ok()?.iter().map(|part| part.to_str()).collect();
+    parts.map(|parts| parts.join("/"))
+}
+
+fn shown(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}

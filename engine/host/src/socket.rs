@@ -1,0 +1,249 @@
+//! The owner-only local socket: while one process has the workspace, the commands of others are performed by it and
+//! behave the same. A command's words and input go one way, its output and exit code come back.
+//!
+//! Frames are a kind (one byte), a length (four bytes, little endian) and that many bytes.
+
+use crate::handle::Handle;
+use interprocess::local_socket::traits::{ListenerExt as _, Stream as _};
+use interprocess::local_socket::{GenericFilePath, ListenerOptions, Stream, ToFsName};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+/// A command as the other process was given it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The words after `tracebook`.
+    pub words: Vec<String>,
+    /// The folder in which they were given.
+    pub folder: PathBuf,
+}
+
+/// What performs a request in the process that owns the workspace: reads its input, writes its output and errors, and
+/// gives the exit code.
+pub type Serve = fn(&Handle, &Request, &mut dyn Read, &mut dyn Write, &mut dyn Write) -> u8;
+
+const REQUEST: u8 = 0;
+const INPUT: u8 = 1;
+const INPUT_END: u8 = 2;
+const OUTPUT: u8 = 3;
+const ERROR: u8 = 4;
+const EXIT: u8 = 5;
+/// A frame is at most this long.
+const LONGEST: usize = 32 << 20;
+
+fn send(to: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<()> {
+    let mut frame = Vec::with_capacity(bytes.len() + 5);
+    frame.push(kind);
+    frame.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+    frame.extend(bytes);
+    to.write_all(&frame)?;
+    to.flush()
+}
+
+fn receive(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
+    let mut head = [0; 5];
+    from.read_exact(&mut head)?;
+    let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    if length > LONGEST {
+        return Err(io::Error::other("a message is longer than allowed"));
+    }
+    let mut bytes = vec![0; length];
+    from.read_exact(&mut bytes)?;
+    Ok((head[0], bytes))
+}
+
+/// A folder that only its owner can enter. Socket names have at most about 100 bytes, so a deep workspace has its
+/// socket in the system's place for such things.
+fn place(folder: &Path) -> Result<PathBuf, String> {
+    let inside = folder.join("socket");
+    if inside.as_os_str().len() < 100 {
+        return Ok(inside);
+    }
+    let base = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let hash = store::BlobHash::of(folder.as_os_str().as_encoded_bytes()).to_string();
+    let own = base.join(format!("tracebook-{}", &hash[..16]));
+    private_folder(&own).map_err(|error| format!("{error}: {}", own.display()))?;
+    Ok(own.join("socket"))
+}
+
+#[cfg(unix)]
+fn private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // Somebody else's folder of that name would let them stand between.
+            let meta = std::fs::symlink_metadata(path)?;
+            let mine = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0;
+            if mine { Ok(()) } else { Err(io::Error::other("it belongs to somebody else")) }
+        }
+        other => other,
+    }
+}
+
+#[cfg(not(unix))]
+fn private_folder(path: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(path)
+}
+
+/// Only the owner may connect, however the folder above is set.
+#[cfg(unix)]
+fn restrict(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn restrict(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Listens, and performs each request in a thread of its own. Gives the socket's name.
+pub(crate) fn listen(folder: &Path, handle: Handle, serve: Serve) -> Result<String, String> {
+    let path = place(folder)?;
+    let say = |error: io::Error| format!("other commands cannot be taken while this one runs ({error})");
+    // Whoever holds the lock is the owner, so what lies here is a dead process's.
+    let _ = std::fs::remove_file(&path);
+    let name = path.clone().to_fs_name::<GenericFilePath>().map_err(say)?;
+    let listener = ListenerOptions::new().name(name).create_sync().map_err(say)?;
+    restrict(&path).map_err(say)?;
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let handle = handle.clone();
+            std::thread::spawn(move || {
+                let _ = answer(&handle, stream, serve);
+            });
+        }
+    });
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// What the other process gives as standard input, as it comes.
+struct Input {
+    frames: Receiver<Vec<u8>>,
+    rest: io::Cursor<Vec<u8>>,
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.rest.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            match self.frames.recv() {
+                Ok(frame) => self.rest = io::Cursor::new(frame),
+                Err(_) => return Ok(0),
+            }
+        }
+    }
+}
+
+/// One end of a stream that reads and writes at once.
+struct Ends(Arc<Stream>);
+
+impl Read for Ends {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(buffer)
+    }
+}
+
+impl Write for Ends {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&*self.0).flush()
+    }
+}
+
+struct Output<W> {
+    to: Arc<Mutex<W>>,
+    kind: u8,
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(1 << 20)];
+        let mut to = self.to.lock().map_err(|_| io::Error::other("closed"))?;
+        send(&mut *to, self.kind, bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn answer(handle: &Handle, stream: Stream, serve: Serve) -> io::Result<()> {
+    let stream = Arc::new(stream);
+    let mut from = Ends(stream.clone());
+    let to = Arc::new(Mutex::new(Ends(stream)));
+    let (kind, words) = receive(&mut from)?;
+    let request: Request = serde_json::from_slice(&words)?;
+    if kind != REQUEST {
+        return Err(io::Error::other("not a request"));
+    }
+    let (frames, input): (Sender<Vec<u8>>, _) = channel();
+    std::thread::spawn(move || {
+        let mut frames = Some(frames);
+        while let Ok((kind, bytes)) = receive(&mut from) {
+            match (kind, &frames) {
+                (INPUT, Some(frames)) => {
+                    let _ = frames.send(bytes);
+                }
+                (INPUT_END, _) => frames = None,
+                (_, _) => return,
+            }
+        }
+    });
+    let mut input = Input { frames: input, rest: io::Cursor::default() };
+    let mut output = Output { to: to.clone(), kind: OUTPUT };
+    let mut errors = Output { to: to.clone(), kind: ERROR };
+    let code = serve(handle, &request, &mut input, &mut output, &mut errors);
+    let mut to = to.lock().map_err(|_| io::Error::other("closed"))?;
+    send(&mut *to, EXIT, &[code])
+}
+
+/// Has the owner of the workspace perform a request, this process's standard input and output standing in.
+///
+/// # Errors
+/// When the owner cannot be reached, or ends in the middle of it.
+pub fn ask(socket: &str, request: &Request) -> io::Result<u8> {
+    let name = socket.to_owned().to_fs_name::<GenericFilePath>()?;
+    let stream = Arc::new(Stream::connect(name)?);
+    let (mut from, mut to) = (Ends(stream.clone()), Ends(stream));
+    send(&mut to, REQUEST, &serde_json::to_vec(request)?)?;
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 65_536];
+        let mut input = io::stdin().lock();
+        loop {
+            match input.read(&mut buffer) {
+                Ok(0) | Err(_) => {
+                    let _ = send(&mut to, INPUT_END, &[]);
+                    return;
+                }
+                Ok(count) => {
+                    if send(&mut to, INPUT, &buffer[..count]).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    });
+    loop {
+        match receive(&mut from)? {
+            (OUTPUT, bytes) => {
+                let mut out = io::stdout().lock();
+                out.write_all(&bytes)?;
+                out.flush()?;
+            }
+            (ERROR, bytes) => io::stderr().write_all(&bytes)?,
+            (EXIT, code) => return Ok(code.first().copied().unwrap_or(0)),
+            (_, _) => return Err(io::Error::other("the owner of the workspace said something unknown")),
+        }
+    }
+}

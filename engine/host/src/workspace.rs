@@ -1,0 +1,229 @@
+//! Opening a workspace: one process owns it at a time; others talk to that one.
+
+use crate::driver::{Driver, now};
+use crate::socket;
+use engine::Settings;
+use engine::event::Started;
+use rand::{RngCore, SeedableRng};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write as _};
+use std::path::{Path, PathBuf};
+use store::disk::{Disk, DiskError, MOUNTS, Reader, SqliteDisk};
+use store::{ActorId, DocId, WorkspaceDoc};
+
+/// The file whose lock says that the workspace is owned. The system releases it when the owner dies, however it dies.
+const LOCK: &str = "lock";
+
+/// How to open a workspace.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program that is started as `PROGRAM kernel` to run cells.
+    pub program: PathBuf,
+    /// Make the workspace if there is none.
+    pub create: bool,
+}
+
+/// Why a workspace cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process has it; further commands go through its socket, if it has told of one.
+    Owned {
+        /// The socket's name.
+        socket: Option<String>,
+        /// The owner's process id, if it has told.
+        pid: Option<u32>,
+    },
+    /// The disk refuses, or what is on it does not hold together.
+    Disk(DiskError),
+    /// Anything else, as a sentence.
+    Other(String),
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OpenError::Owned { pid: Some(pid), .. } => {
+                write!(f, "another Tracebook (process {pid}) has the workspace open; close it or use its window")
+            }
+            OpenError::Owned { pid: None, .. } => {
+                write!(f, "another Tracebook has the workspace open; close it or use its window")
+            }
+            OpenError::Disk(error) => error.fmt(f),
+            OpenError::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<DiskError> for OpenError {
+    fn from(error: DiskError) -> Self {
+        OpenError::Disk(error)
+    }
+}
+
+/// What the owner writes into the lock file.
+#[derive(Serialize, Deserialize)]
+struct Owner {
+    pid: u32,
+    socket: Option<String>,
+}
+
+/// The right to use a workspace, until dropped.
+#[derive(Debug)]
+pub struct Owned {
+    lock: File,
+    folder: PathBuf,
+}
+
+impl Owned {
+    /// Takes the right.
+    ///
+    /// # Errors
+    /// [`OpenError::Owned`] when another process has it; the disk's refusal.
+    pub fn take(folder: &Path) -> Result<Owned, OpenError> {
+        let path = folder.join(LOCK);
+        let fail = |error: &std::io::Error| OpenError::Disk(DiskError::io("opening", &path, error));
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut lock = options.open(&path).map_err(|error| fail(&error))?;
+        match lock.try_lock() {
+            Ok(()) => {
+                let owned = Owned { lock, folder: folder.to_owned() };
+                owned.tell(None)?;
+                Ok(owned)
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let _ = lock.read_to_string(&mut text);
+                let owner: Option<Owner> = serde_json::from_str(&text).ok();
+                let (pid, socket) = owner.map_or((None, None), |owner| (Some(owner.pid), owner.socket));
+                Err(OpenError::Owned { socket, pid })
+            }
+            Err(TryLockError::Error(error)) => Err(fail(&error)),
+        }
+    }
+
+    /// Tells others where to reach this process.
+    pub(crate) fn tell(&self, socket: Option<&str>) -> Result<(), OpenError> {
+        let owner = Owner { pid: std::process::id(), socket: socket.map(ToOwned::to_owned) };
+        let text = serde_json::to_vec(&owner).unwrap_or_default();
+        let mut file = &self.lock;
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(&text))
+            .map_err(|error| OpenError::Disk(DiskError::io("writing", &self.folder.join(LOCK), &error)))
+    }
+
+    /// The workspace.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// The socket of the process that has the workspace open, if one has.
+///
+/// # Errors
+/// Like [`Owned::take`], but for being owned.
+pub fn owner_socket(folder: &Path) -> Result<Option<String>, OpenError> {
+    match Owned::take(folder) {
+        Ok(_) => Ok(None),
+        Err(OpenError::Owned { socket: Some(socket), .. }) => Ok(Some(socket)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where the workspace lies when none is named: the platform's folder for a program's data.
+pub fn default_folder() -> Option<PathBuf> {
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local").join("share"));
+    let windows = || std::env::var_os("LOCALAPPDATA").map(PathBuf::from);
+    Some(data.or_else(windows).or_else(home)?.join("tracebook"))
+}
+
+/// Whether there is a workspace in this folder.
+pub fn workspace_exists(folder: &Path) -> bool {
+    folder.join(store::disk::DATABASE).exists() || folder.join(store::disk::MARKER).exists()
+}
+
+/// Opens a workspace and everything that works for it.
+///
+/// # Errors
+/// [`OpenError`].
+pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
+    if !options.create && !workspace_exists(folder) {
+        return Err(OpenError::Disk(DiskError::Missing { path: folder.to_owned() }));
+    }
+    if options.create {
+        store::disk::create_folder(folder)
+            .map_err(|error| OpenError::Disk(DiskError::io("making", folder, &error)))?;
+    }
+    let folder = std::fs::canonicalize(folder)
+        .map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
+    let owned = Owned::take(&folder)?;
+    let mut disk = SqliteDisk::open(&folder, options.create)?;
+    let started = start(&mut disk)?;
+    Driver::start(Box::new(disk), folder, options.program, started, Some(owned)).map_err(OpenError::Other)
+}
+
+/// Reads what the session needs to begin.
+fn start(disk: &mut SqliteDisk) -> Result<Started, OpenError> {
+    let mut rng = rand::rngs::StdRng::from_os_rng();
+    let mut actor = [0; 16];
+    rng.fill_bytes(&mut actor);
+    let reader = disk.reader()?;
+    let workspace = match reader.meta("workspace")? {
+        Some(id) => String::from_utf8(id)
+            .ok()
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(|| OpenError::Other("the workspace's id cannot be read; run `tracebook fsck`".to_owned()))?,
+        None => {
+            let mut id = [0; 16];
+            rng.fill_bytes(&mut id);
+            let id = DocId(id);
+            let value = Some(id.to_string().into_bytes());
+            disk.commit(&[store::disk::Write::Meta { key: "workspace".to_owned(), value }])?;
+            id
+        }
+    };
+    let mut problems = Vec::new();
+    let chunks: Vec<Vec<u8>> = reader.chunks(workspace)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
+    let loaded = WorkspaceDoc::load(workspace, &chunks, ActorId::from(actor))
+        .map_err(|error| OpenError::Other(format!("{error}; run `tracebook fsck`")))?;
+    if !loaded.bad.is_empty() {
+        problems.push("a part of the workspace's document cannot be read; run `tracebook fsck`".to_owned());
+    }
+    Ok(Started {
+        workspace,
+        doc: Box::new(loaded.doc),
+        mounts: json(reader.as_ref(), MOUNTS)?.unwrap_or_default(),
+        settings: json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),
+        last_seq: reader.last_seq()?,
+        unfinished: reader.unfinished()?,
+        actor,
+        problems,
+    })
+}
+
+fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Result<Option<T>, OpenError> {
+    let value = reader.meta(key)?;
+    Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
+}
+
+impl Driver {
+    /// Lets other processes of the same user talk to this one.
+    ///
+    /// # Errors
+    /// A sentence: the socket could not be made. The workspace works without.
+    pub fn serve(&self, serve: socket::Serve) -> Result<(), String> {
+        let Some(owned) = self.owned() else { return Err("the workspace is not owned".to_owned()) };
+        let name = socket::listen(owned.folder(), self.handle(), serve)?;
+        owned.tell(Some(&name)).map_err(|error| error.to_string())
+    }
+}
+
+/// Milliseconds since 1970, for what stands outside a session (fsck, backup).
+pub fn clock() -> i64 {
+    now().0
+}

@@ -1,0 +1,253 @@
+"""What a cell finds around it: streams, display, input; and how values and errors are shown.
+
+Frozen into the kernel as the module `_tracebook` and imported once at its start. `interpreter.rs` calls `register`,
+`bundle` and `explain`. Imports that only some cells need stand inside the functions that need them: each one at the
+top is paid for at every start.
+"""
+
+import builtins
+import io
+import linecache
+import sys
+
+import _tracebook_kernel as kernel
+
+# Frames of this file are not the user's and are never shown.
+_OWN = (lambda: 0).__code__.co_filename
+
+# A repr or a line of a traceback beyond this is cut: nobody reads it, and every window would have to lay it out.
+_TEXT_LIMIT = 1 << 20
+_LINE_LIMIT = 2_000
+_WORDS_LIMIT = 10_000
+_TRACEBACK_LIMIT = 200
+
+# The sources of so many runs are kept for tracebacks.
+_SOURCES_LIMIT = 1000
+
+
+class _Output(io.TextIOBase):
+    """`sys.stdout` or `sys.stderr`. Writing is a native function: no frame of ours, and fast."""
+
+    encoding = "utf-8"
+    errors = "replace"
+    mode = "w"
+
+    def __init__(self, name, write):
+        self.name = name
+        self.write = write
+        self.flush = kernel.flush
+
+    def writable(self):
+        return True
+
+    def isatty(self):
+        return False
+
+    def fileno(self):
+        raise io.UnsupportedOperation("fileno")
+
+    def reconfigure(self, **options):
+        """Accepted for programs that ask for UTF-8; there is nothing else here."""
+
+
+class StdinNotImplementedError(NotImplementedError):
+    """Raised where a cell asks for input: the kernel's own standard input belongs to the protocol."""
+
+    __module__ = "builtins"
+
+
+class _Input(io.TextIOBase):
+    encoding = "utf-8"
+    errors = "strict"
+    mode = "r"
+    name = "<stdin>"
+
+    def readable(self):
+        return True
+
+    def isatty(self):
+        return False
+
+    def fileno(self):
+        raise io.UnsupportedOperation("fileno")
+
+    def readline(self, size=-1, /):
+        raise StdinNotImplementedError("input() is not available yet")
+
+    read = readline
+
+
+def input(prompt="", /):
+    """Not available yet: a cell cannot ask for a line of text."""
+    raise StdinNotImplementedError("input() is not available yet")
+
+
+def display(*values, raw=False, metadata=None):
+    """Show values below the cell, each in its richest form.
+
+    raw: the values are dictionaries from MIME type to data, shown as they are.
+    metadata: a dictionary that is sent along.
+    """
+    for value in values:
+        data, about = (_texts(value), {}) if raw else _forms(value)
+        kernel.display(data, _json({**about, **(metadata or {})}))
+
+
+def exit(code=None):
+    """Stop this cell. The kernel and its variables stay."""
+    raise SystemExit(code)
+
+
+def help(*subject):
+    """Print what is known about an object."""
+    import pydoc
+
+    if subject:
+        print(pydoc.render_doc(*subject, renderer=pydoc.plaintext))
+    else:
+        print("help(object) prints what is known about the object.")
+
+
+# Method, MIME type. All that an object answers to are sent; the window picks the richest that it can draw.
+_HOOKS = (
+    ("_repr_html_", "text/html"),
+    ("_repr_markdown_", "text/markdown"),
+    ("_repr_svg_", "image/svg+xml"),
+    ("_repr_png_", "image/png"),
+    ("_repr_jpeg_", "image/jpeg"),
+    ("_repr_latex_", "text/latex"),
+    ("_repr_json_", "application/json"),
+)
+
+
+def bundle(value):
+    """The forms of a value as ({MIME type: text}, metadata as JSON)."""
+    data, about = _forms(value)
+    return data, _json(about)
+
+
+def _forms(value):
+    data, about = {}, {}
+    kind = type(value)
+    # Looked up on the type: an object that answers to every name (a mock, a proxy) has no form of its own.
+    for name, mime in (("_repr_mimebundle_", None), *_HOOKS):
+        hook = getattr(kind, name, None)
+        if hook is None or mime in data:
+            continue
+        try:
+            form = hook(value)
+        except NotImplementedError:
+            continue
+        except Exception as error:
+            # One broken form does not hide the others, nor the reason.
+            kernel.write_stderr("\n".join(explain(error)[2]) + "\n")
+            continue
+        if form is None:
+            continue
+        more = None
+        if isinstance(form, tuple) and len(form) == 2:
+            form, more = form
+        if mime is None:
+            data.update(form)
+            about.update(more or {})
+        else:
+            data[mime] = form
+            if more:
+                about[mime] = more
+    if "text/plain" not in data:
+        text = repr(value)
+        if len(text) > _TEXT_LIMIT:
+            text = f"{text[:_TEXT_LIMIT]}\n... {len(text) - _TEXT_LIMIT} characters left out"
+        data["text/plain"] = text
+    return _texts(data), about
+
+
+def _texts(data):
+    return {str(mime): _text(mime, form) for mime, form in data.items()}
+
+
+def _text(mime, form):
+    if isinstance(form, str):
+        return form
+    if isinstance(form, (bytes, bytearray, memoryview)):
+        import base64
+
+        return base64.b64encode(form).decode("ascii")
+    if mime == "application/json" or mime.endswith("+json"):
+        return _json(form)
+    return str(form)
+
+
+def _json(value):
+    if not value and isinstance(value, dict):
+        return "{}"
+    import json
+
+    return json.dumps(value, default=str)
+
+
+# File name of a run to (label of the cell, the lines linecache has for it); label to its newest file name.
+_runs = {}
+_newest = {}
+
+
+def register(label, run, source):
+    """Give a run of a cell a file name of its own, under which tracebacks find the lines that ran, not newer ones."""
+    name = f"{label} [{run}]"
+    linecache.cache[name] = len(source), None, source.splitlines(True), name
+    _runs[name] = label
+    _newest[label] = name
+    if len(_runs) > _SOURCES_LIMIT:
+        oldest = next(iter(_runs))
+        del _runs[oldest]
+        linecache.cache.pop(oldest, None)
+    return name
+
+
+def _shown(name):
+    label = _runs.get(name)
+    if label is None:
+        return name
+    return label if _newest[label] == name else f"{label} (an earlier run)"
+
+
+def explain(error):
+    """An exception as (name of its class, its words, the lines of its traceback)."""
+    import traceback
+
+    report = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
+    parts = [report]
+    while parts:
+        part = parts.pop()
+        part.stack[:] = [frame for frame in part.stack if frame.filename != _OWN]
+        for frame in part.stack:
+            frame.filename = _shown(frame.filename)
+        if part._is_syntax_error:
+            # What only compiling finds (a `return` outside a function) comes without its line.
+            if part.text is None and part.lineno is not None:
+                part.text = linecache.getline(part.filename, int(part.lineno))
+            part.filename = _shown(part.filename)
+        parts += filter(None, (part.__cause__, part.__context__, *(part.exceptions or ())))
+    lines = "".join(report.format()).splitlines()
+    if len(lines) > _TRACEBACK_LIMIT:
+        head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2
+        lines[head:-tail] = [f"  ... {len(lines) - head - tail} lines left out ..."]
+    lines = [line if len(line) <= _LINE_LIMIT else line[:_LINE_LIMIT] + "..." for line in lines]
+    # Not str(error): the report has called it already, and a cell's own `__str__` may take its time.
+    words = report._str
+    if report._is_syntax_error and error.filename in _runs:
+        words = words.replace(error.filename, _shown(error.filename))
+    return type(error).__name__, words[:_WORDS_LIMIT], lines
+
+
+sys.stdout = sys.__stdout__ = _Output("<stdout>", kernel.write_stdout)
+sys.stderr = sys.__stderr__ = _Output("<stderr>", kernel.write_stderr)
+sys.stdin = sys.__stdin__ = _Input()
+sys.argv = [""]
+# No program that could be started as Python: `sys.executable` would be the notebook itself.
+sys.executable = sys._base_executable = ""
+
+for _name in (display, exit, help, input):
+    setattr(builtins, _name.__name__, _name)
+builtins.quit = exit
+builtins.StdinNotImplementedError = StdinNotImplementedError

@@ -1,0 +1,287 @@
+//! The embedded interpreter: how it is built, and the loop that runs one cell after the other.
+//!
+//! Runs on the thread with the big stack and on no other. `_tracebook.py` is its Python half. It reads no input and
+//! knows nothing of the protocol but the messages it hands to the outbox.
+
+use std::sync::mpsc::Receiver;
+
+use rustpython_vm as vm;
+use serde_json::{Map, Value, json};
+
+use vm::builtins::{PyBaseExceptionRef, PyDict, PyDictRef, PyTuple};
+use vm::scope::Scope;
+use vm::{AsObject, Interpreter, InterpreterBuilder, PyObjectRef, PyResult, Settings, VirtualMachine};
+
+use crate::cell::Cell;
+use crate::gate::{self, Gate, Ticket};
+use crate::outbox::Outbox;
+use crate::{Work, reply_to_shutdown, waits};
+
+/// Python's usual limit.
+const RECURSION_LIMIT: usize = 1000;
+
+/// The functions through which `_tracebook.py` reaches the outbox.
+#[rustpython_vm::pymodule(name = "_tracebook_kernel")]
+mod kernel {
+    use rustpython_vm as vm;
+
+    use vm::builtins::{PyDictRef, PyStr, PyStrRef};
+    use vm::{PyObjectRef, PyResult, VirtualMachine};
+
+    use crate::outbox::{Outbox, Stream};
+
+    #[pyfunction]
+    fn write_stdout(text: PyObjectRef, vm: &VirtualMachine) -> PyResult<usize> {
+        write(Stream::Out, &text, vm)
+    }
+
+    #[pyfunction]
+    fn write_stderr(text: PyObjectRef, vm: &VirtualMachine) -> PyResult<usize> {
+        write(Stream::Err, &text, vm)
+    }
+
+    fn write(stream: Stream, text: &PyObjectRef, vm: &VirtualMachine) -> PyResult<usize> {
+        let Some(text) = text.downcast_ref::<PyStr>() else {
+            let kind = text.class().name().to_owned();
+            return Err(vm.new_type_error(format!("write() argument must be str, not {kind}")));
+        };
+        if let Some(outbox) = Outbox::get() {
+            let words = text.to_string_lossy();
+            // A slow reader must not hold up the other threads of a cell.
+            vm.allow_threads(|| outbox.print(stream, &words));
+        }
+        Ok(text.char_len())
+    }
+
+    #[pyfunction]
+    fn flush(vm: &VirtualMachine) {
+        if let Some(outbox) = Outbox::get() {
+            vm.allow_threads(|| outbox.flush());
+        }
+    }
+
+    #[pyfunction]
+    fn display(data: PyDictRef, metadata: PyStrRef, vm: &VirtualMachine) -> PyResult<()> {
+        let content = super::content(&data, &metadata.to_string_lossy(), vm)?;
+        if let Some(outbox) = Outbox::get() {
+            vm.allow_threads(|| outbox.display("display_data", content));
+        }
+        Ok(())
+    }
+}
+
+/// Builds the interpreter, says that it is ready, and does the queue's work until it ends. An error says why Python
+/// could not start.
+pub(crate) fn serve(
+    outbox: &'static Outbox,
+    gate: &Gate,
+    queue: &Receiver<Work>,
+    signals: gate::Receiver,
+) -> Result<(), String> {
+    let interpreter = build(signals);
+    let mut asked = None;
+    interpreter.enter(|vm| -> Result<(), String> {
+        let mut session = Session::start(outbox, vm).map_err(|error| {
+            let mut why = String::new();
+            // Writing to a String does not fail, and an exception that cannot be written leaves what it could.
+            let _ = vm.write_exception(&mut why, &error);
+            why
+        })?;
+        outbox.send("kernel_info_reply", info());
+        // While waiting, a cell's background threads must be able to run and to collect garbage.
+        while let Ok(work) = vm.allow_threads(|| queue.recv()) {
+            match work {
+                Work::Execute { header, ticket, cell } => session.execute(header, ticket, &cell, gate, vm),
+                Work::Info { header } => outbox.send_for(&header, "kernel_info_reply", info()),
+                Work::Shutdown { header } => {
+                    asked = header;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    // Runs exit handlers and closes files, so that what a cell wrote is on disk. `run` puts a limit to it.
+    interpreter.finalize(None);
+    outbox.flush();
+    reply_to_shutdown(outbox, asked.as_ref());
+    Ok(())
+}
+
+/// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
+const _: &str = include_str!("_tracebook.py");
+
+fn build(signals: gate::Receiver) -> Interpreter {
+    let mut settings = Settings::default();
+    // Nothing of the machine's own Python, if it has one, may change what a cell does.
+    settings.isolated = true;
+    settings.ignore_environment = true;
+    settings.import_site = false;
+    settings.user_site_directory = false;
+    // No `__pycache__` in the user's folders.
+    settings.write_bytecode = false;
+    let builder = InterpreterBuilder::new().settings(settings);
+    let natives = rustpython_stdlib::stdlib_module_defs(&builder.ctx);
+    let kernel = kernel::module_def(&builder.ctx);
+    builder
+        .add_native_modules(&natives)
+        .add_native_module(kernel)
+        .add_frozen_modules(rustpython_pylib::FROZEN_STDLIB)
+        .add_frozen_modules(vm::py_freeze!(file = "_tracebook.py", module_name = "_tracebook"))
+        .init_hook(move |vm| {
+            signals.attach(vm);
+            // The standard library is frozen into the program. Without this a `lib/python3.14` near the program or
+            // below /usr/local would be mixed in. The empty path is the working folder: a project's own modules.
+            if let Some(state) = vm::common::rc::PyRc::get_mut(&mut vm.state) {
+                state.config.paths.stdlib_dir = None;
+                state.config.paths.module_search_paths = vec![String::new()];
+            }
+        })
+        .build()
+}
+
+fn info() -> Value {
+    use vm::version::{MAJOR, MICRO, MINOR};
+    json!({
+        "status": "ok",
+        "protocol_version": "5.4",
+        "implementation": "tracebook",
+        "implementation_version": env!("CARGO_PKG_VERSION"),
+        "language_info": {
+            "name": "python",
+            "version": format!("{MAJOR}.{MINOR}.{MICRO}"),
+            "mimetype": "text/x-python",
+            "file_extension": ".py",
+        },
+        "banner": "RustPython, embedded in Tracebook",
+    })
+}
+
+/// What lasts from cell to cell.
+struct Session {
+    outbox: &'static Outbox,
+    /// The namespace of `__main__`: the variables of the cells.
+    globals: PyDictRef,
+    register: PyObjectRef,
+    bundle: PyObjectRef,
+    explain: PyObjectRef,
+    /// All runs so far, and those that count for the user.
+    runs: u64,
+    count: u64,
+}
+
+impl Session {
+    fn start(outbox: &'static Outbox, vm: &VirtualMachine) -> PyResult<Session> {
+        // The same in every build: RustPython's own is 256 where debug assertions are on.
+        vm.recursion_limit.set(RECURSION_LIMIT);
+        waits::make_interruptible(vm)?;
+        let tracebook = vm.import("_tracebook", 0)?;
+        let globals = vm.main_namespace()?;
+        Ok(Session {
+            outbox,
+            globals,
+            register: tracebook.get_attr("register", vm)?,
+            bundle: tracebook.get_attr("bundle", vm)?,
+            explain: tracebook.get_attr("explain", vm)?,
+            runs: 0,
+            count: 0,
+        })
+    }
+
+    /// Runs a cell and sends all that it has to say.
+    fn execute(&mut self, header: Value, ticket: Ticket, cell: &Cell, gate: &Gate, vm: &VirtualMachine) {
+        let outbox = self.outbox;
+        outbox.answer(header);
+        outbox.send("status", json!({"execution_state": "busy"}));
+        forget_interrupts(vm);
+        let status = if gate.open(ticket) {
+            self.runs += 1;
+            self.count += u64::from(!cell.silent);
+            let ended = self.run(cell, vm);
+            if !outbox.is_ours() {
+                // The cell forked, and this is the child at the end of it: there is no notebook behind it.
+                std::process::exit(0);
+            }
+            let (status, message) = match ended {
+                Ok(None) => ("ok", None),
+                Ok(Some(result)) => ("ok", Some(("execute_result", result))),
+                Err(error) => ("error", Some(("error", self.describe(error, vm)))),
+            };
+            gate.close();
+            match message {
+                Some((kind @ "execute_result", content)) => outbox.display(kind, content),
+                Some((kind, content)) => outbox.send(kind, content),
+                None => {}
+            }
+            status
+        } else {
+            "aborted"
+        };
+        outbox.send("execute_reply", json!({"status": status, "execution_count": self.count}));
+        outbox.send("status", json!({"execution_state": "idle"}));
+    }
+
+    /// Runs a cell up to the content of its `execute_result`, if it has one to show.
+    fn run(&self, cell: &Cell, vm: &VirtualMachine) -> PyResult<Option<Value>> {
+        let file = self.register.call((cell.label.as_str(), self.runs, cell.code.as_str()), vm)?.str(vm)?;
+        let scope = Scope::with_builtins(None, self.globals.clone(), vm);
+        let value = cell.run(&file.to_string_lossy(), scope, vm)?;
+        if cell.silent || vm.is_none(&value) {
+            return Ok(None);
+        }
+        self.globals.set_item("_", value.clone(), vm)?;
+        let forms = self.bundle.call((value,), vm)?;
+        let (Some(data), Some(metadata)) = (item::<PyDict>(&forms, 0), item::<vm::builtins::PyStr>(&forms, 1)) else {
+            return Err(vm.new_system_error("the value has no forms"));
+        };
+        let mut content = content(data, &metadata.to_string_lossy(), vm)?;
+        content["execution_count"] = self.count.into();
+        Ok(Some(content))
+    }
+
+    /// The content of the `error` message. Showing an exception runs code of the cell (`__str__`), which may fail or
+    /// be interrupted; then its class alone must do.
+    fn describe(&self, error: PyBaseExceptionRef, vm: &VirtualMachine) -> Value {
+        let name = error.class().name().to_owned();
+        let lines = self.explain.call((error,), vm).and_then(|said| said.try_to_value::<Vec<PyObjectRef>>(vm));
+        let texts = |lines: &PyObjectRef| -> PyResult<Vec<String>> {
+            let lines = lines.try_to_value::<Vec<PyObjectRef>>(vm)?;
+            lines.iter().map(|line| Ok(line.str(vm)?.to_string_lossy().into_owned())).collect()
+        };
+        let said = lines.and_then(|said| match &said[..] {
+            [_, words, lines] => Ok((words.str(vm)?.to_string_lossy().into_owned(), texts(lines)?)),
+            _ => Err(vm.new_system_error("the exception has no words")),
+        });
+        let (words, lines) = said.unwrap_or_else(|_| (String::new(), vec![name.clone()]));
+        json!({"ename": name, "evalue": words, "traceback": lines})
+    }
+}
+
+/// Drops interrupts that came too late for the cell before. Bounded: a cell may have installed a handler of its own
+/// that signals itself.
+fn forget_interrupts(vm: &VirtualMachine) {
+    for _ in 0..100 {
+        if vm.check_signals().is_ok() {
+            break;
+        }
+    }
+}
+
+/// The item of a tuple that `_tracebook.py` returned.
+fn item<T: vm::PyPayload>(tuple: &PyObjectRef, index: usize) -> Option<&vm::Py<T>> {
+    tuple.downcast_ref::<PyTuple>()?.as_slice().get(index)?.downcast_ref::<T>()
+}
+
+/// The content of a message that shows a value: its forms, each text or, where the type says so, JSON.
+fn content(data: &vm::Py<PyDict>, metadata: &str, vm: &VirtualMachine) -> PyResult<Value> {
+    let mut forms = Map::new();
+    for (mime, form) in data {
+        let (mime, form) = (mime.str(vm)?.to_string_lossy().into_owned(), form.str(vm)?.to_string_lossy().into_owned());
+        let is_json = mime == "application/json" || mime.ends_with("+json");
+        // Python's JSON may hold NaN, which is none: then its text is shown.
+        let form = is_json.then(|| serde_json::from_str(&form).ok()).flatten().unwrap_or(Value::String(form));
+        forms.insert(mime, form);
+    }
+    let metadata: Value = serde_json::from_str(metadata).unwrap_or_else(|_| json!({}));
+    Ok(json!({"data": forms, "metadata": metadata}))
+}

@@ -1,0 +1,323 @@
+//! The kernel's only way out: numbers messages, gathers printed text, and holds a cell to its limits.
+//!
+//! Printed text waits here up to 50 ms or 4 KiB, so that a tight loop of prints costs few messages, and leaves before
+//! any other message, so that the order is always the order of the cell. Writing never fails for the caller: a
+//! reader that went away shows as the end of standard input. This module runs no Python.
+
+use std::fs::File;
+use std::io::Write;
+use std::mem;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::requests::no_header;
+
+/// Text that a cell may print.
+const STREAM_LIMIT: usize = 8 << 20;
+/// Displayed data that a cell may send, as JSON.
+const DISPLAY_LIMIT: usize = 64 << 20;
+/// Waiting text that is sent at once.
+const CHUNK: usize = 4 << 10;
+/// How long text may wait.
+const DELAY: Duration = Duration::from_millis(50);
+
+/// Where printed text belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+impl Stream {
+    fn name(self) -> &'static str {
+        match self {
+            Stream::Out => "stdout",
+            Stream::Err => "stderr",
+        }
+    }
+}
+
+/// The messages to the host. One per process, shared by all threads.
+pub(crate) struct Outbox {
+    state: Mutex<State>,
+    /// Text has begun to wait.
+    waiting: Condvar,
+    /// The process that may write: not a fork of it that a cell makes.
+    process: u32,
+}
+
+struct State {
+    out: Box<dyn Write + Send>,
+    /// The header of the request that is being answered.
+    parent: Value,
+    sent: u64,
+    /// The waiting text, of one stream, and since when it waits.
+    text: String,
+    stream: Stream,
+    since: Instant,
+    /// When printed text was last sent.
+    flushed: Instant,
+    /// What the cell has used of its limits. At the limit the rest is dropped.
+    streamed: usize,
+    displayed: usize,
+}
+
+static OUTBOX: OnceLock<Outbox> = OnceLock::new();
+
+impl Outbox {
+    /// Makes the process's outbox and starts the thread that sends what has waited long enough.
+    pub(crate) fn install(out: File) -> &'static Outbox {
+        let outbox = OUTBOX.get_or_init(|| Outbox::new(Box::new(out)));
+        // Without the thread (no memory) text still leaves with the next chunk or message.
+        let _ = std::thread::Builder::new().name("output".into()).spawn(|| outbox.send_what_waits());
+        outbox
+    }
+
+    /// The process's outbox, for the native functions that Python calls: they have no place to keep it.
+    pub(crate) fn get() -> Option<&'static Outbox> {
+        OUTBOX.get()
+    }
+
+    fn new(out: Box<dyn Write + Send>) -> Outbox {
+        let now = Instant::now();
+        let state = State {
+            out,
+            parent: no_header(),
+            sent: 0,
+            text: String::new(),
+            stream: Stream::Out,
+            since: now,
+            flushed: now,
+            streamed: 0,
+            displayed: 0,
+        };
+        Outbox { state: Mutex::new(state), waiting: Condvar::new(), process: std::process::id() }
+    }
+
+    /// Whether this is the kernel itself and not a fork that a cell made.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// From here on messages answer the request with this header, and limits begin anew.
+    pub(crate) fn answer(&self, parent: Value) {
+        let Some(mut state) = self.lock() else { return };
+        state.flush();
+        state.parent = parent;
+        state.streamed = 0;
+        state.displayed = 0;
+    }
+
+    /// Sends a message, after all text that was printed before it.
+    pub(crate) fn send(&self, msg_type: &str, content: Value) {
+        let Some(mut state) = self.lock() else { return };
+        state.flush();
+        let line = state.line(msg_type, None, content);
+        state.put(&line);
+    }
+
+    /// Sends a message that answers another request than the current one.
+    pub(crate) fn send_for(&self, parent: &Value, msg_type: &str, content: Value) {
+        let Some(mut state) = self.lock() else { return };
+        let line = state.line(msg_type, Some(parent), content);
+        state.put(&line);
+    }
+
+    /// Sends displayed data, unless the cell has displayed too much already.
+    pub(crate) fn display(&self, msg_type: &str, content: Value) {
+        let Some(mut state) = self.lock() else { return };
+        if state.displayed >= DISPLAY_LIMIT {
+            return;
+        }
+        state.flush();
+        let line = state.line(msg_type, None, content);
+        state.displayed = state.displayed.saturating_add(line.len());
+        if state.displayed < DISPLAY_LIMIT {
+            state.put(&line);
+        } else {
+            state.displayed = DISPLAY_LIMIT;
+            state.notice("display limit of 64 MiB reached; the rest is dropped\n");
+        }
+    }
+
+    /// Takes printed text, unless the cell has printed too much already.
+    pub(crate) fn print(&self, stream: Stream, text: &str) {
+        let Some(mut state) = self.lock() else { return };
+        if text.is_empty() || state.streamed >= STREAM_LIMIT {
+            return;
+        }
+        let room = STREAM_LIMIT - state.streamed;
+        let kept = &text[..text.floor_char_boundary(room)];
+        if state.stream != stream {
+            state.flush();
+            state.stream = stream;
+        }
+        let first = state.text.is_empty();
+        state.text.push_str(kept);
+        state.streamed += kept.len();
+        if kept.len() < text.len() {
+            state.streamed = STREAM_LIMIT;
+            state.flush();
+            state.notice("output limit of 8 MiB reached; the rest is dropped\n");
+        } else if state.text.len() >= CHUNK || (kept.ends_with('\n') && state.flushed.elapsed() >= DELAY) {
+            state.flush();
+        } else if first {
+            state.since = Instant::now();
+            self.waiting.notify_one();
+        }
+    }
+
+    /// Sends the waiting text now.
+    pub(crate) fn flush(&self) {
+        if let Some(mut state) = self.lock() {
+            state.flush();
+        }
+    }
+
+    fn send_what_waits(&self) {
+        let Some(mut state) = self.lock() else { return };
+        loop {
+            let waited = state.since.elapsed();
+            state = if state.text.is_empty() {
+                self.waiting.wait(state).unwrap_or_else(PoisonError::into_inner)
+            } else if waited < DELAY {
+                let rest = DELAY - waited;
+                self.waiting.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                state.flush();
+                state
+            };
+        }
+    }
+
+    /// The state, unless this is a fork: it must not write, and its lock may be held by a thread it does not have.
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.is_ours().then(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl State {
+    fn line(&mut self, msg_type: &str, parent: Option<&Value>, content: Value) -> String {
+        self.sent += 1;
+        let header = json!({"msg_type": msg_type, "msg_id": format!("kernel-{}", self.sent)});
+        let parent = parent.unwrap_or(&self.parent);
+        let mut line = json!({"header": header, "parent_header": parent, "content": content}).to_string();
+        line.push('\n');
+        line
+    }
+
+    fn put(&mut self, line: &str) {
+        // See the module comment: whoever reads this is gone when it fails, and the reading thread will notice.
+        let _ = self.out.write_all(line.as_bytes());
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            let text = mem::take(&mut self.text);
+            self.stream_message(self.stream, &text);
+            self.text = text;
+            self.text.clear();
+            self.text.shrink_to(2 * CHUNK);
+        }
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.stream_message(Stream::Err, text);
+    }
+
+    fn stream_message(&mut self, stream: Stream, text: &str) {
+        let line = self.line("stream", None, json!({"name": stream.name(), "text": text}));
+        self.put(&line);
+        self.flushed = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn outbox() -> (Outbox, impl Fn() -> Vec<(String, Value)>) {
+        let sink = Sink::default();
+        let messages = {
+            let sink = sink.clone();
+            move || {
+                let bytes = sink.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                serde_json::Deserializer::from_slice(&bytes)
+                    .into_iter::<Value>()
+                    .map(|message| message.expect("every line is JSON"))
+                    .map(|message| (message["header"]["msg_type"].to_string(), message["content"].clone()))
+                    .collect()
+            }
+        };
+        (Outbox::new(Box::new(sink)), messages)
+    }
+
+    fn streams(messages: &[(String, Value)], name: &str) -> String {
+        messages.iter().filter(|(_, content)| content["name"] == name).filter_map(|(_, c)| c["text"].as_str()).collect()
+    }
+
+    #[test]
+    fn text_is_gathered_and_never_overtaken() {
+        let (outbox, messages) = outbox();
+        for _ in 0..100 {
+            outbox.print(Stream::Out, "a");
+            outbox.print(Stream::Out, "\n");
+        }
+        outbox.print(Stream::Err, "b");
+        outbox.send("status", json!({}));
+        let messages = messages();
+        let kinds: Vec<_> = messages.iter().map(|(kind, _)| kind.as_str()).collect();
+        assert_eq!(kinds, ["\"stream\"", "\"stream\"", "\"status\""]);
+        assert_eq!(streams(&messages, "stdout"), "a\n".repeat(100));
+        assert_eq!(streams(&messages, "stderr"), "b");
+    }
+
+    #[test]
+    fn a_cell_prints_no_more_than_its_limit_and_the_next_one_starts_anew() {
+        let (outbox, messages) = outbox();
+        let piece = "ä".repeat(1500);
+        for _ in 0..2 * STREAM_LIMIT / piece.len() {
+            outbox.print(Stream::Out, &piece);
+        }
+        outbox.print(Stream::Err, "lost");
+        let sent = messages();
+        assert!(streams(&sent, "stdout").len() > STREAM_LIMIT - 4);
+        assert!(streams(&sent, "stdout").len() <= STREAM_LIMIT);
+        assert_eq!(streams(&sent, "stderr"), "output limit of 8 MiB reached; the rest is dropped\n");
+        outbox.answer(no_header());
+        outbox.print(Stream::Err, "back");
+        outbox.flush();
+        assert!(streams(&messages(), "stderr").ends_with("back"));
+    }
+
+    #[test]
+    fn a_cell_displays_no_more_than_its_limit() {
+        let (outbox, messages) = outbox();
+        let image = "x".repeat(20 << 20);
+        for _ in 0..5 {
+            outbox.display("display_data", json!({"data": {"image/svg+xml": image}}));
+        }
+        let sent = messages();
+        assert_eq!(sent.iter().filter(|(kind, _)| kind == "\"display_data\"").count(), 3);
+        assert_eq!(streams(&sent, "stderr"), "display limit of 64 MiB reached; the rest is dropped\n");
+        assert_eq!(sent.len(), 4);
+    }
+}

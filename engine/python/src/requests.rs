@@ -1,0 +1,162 @@
+//! Reads requests: one JSON object a line, bounded, each turned into one of the four that the kernel knows.
+//!
+//! Whatever comes in, this never fails and never panics: a line that cannot be used becomes `Incoming::Bad` with a
+//! sentence, and reading goes on. It answers nothing and starts nothing.
+
+use std::io::{BufRead, Read};
+
+use serde_json::{Map, Value};
+
+use crate::cell::Cell;
+
+/// A longer line is skipped unread: far above any cell a person writes, far below what exhausts memory.
+pub(crate) const LINE_LIMIT: usize = 64 << 20;
+
+/// What came in.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Incoming {
+    /// A request and its header, which every answer repeats.
+    Request { header: Value, body: Body },
+    /// A line that is no request. `parent` is its header if it had one.
+    Bad { parent: Value, why: String },
+    /// The other side is gone.
+    End,
+}
+
+/// The requests that the kernel knows.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Body {
+    Execute(Cell),
+    Interrupt,
+    Info,
+    Shutdown,
+}
+
+/// The requests of one input, in order.
+pub(crate) struct Requests<R> {
+    input: R,
+    limit: usize,
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> Requests<R> {
+    pub(crate) fn new(input: R) -> Requests<R> {
+        Requests { input, limit: LINE_LIMIT, line: Vec::new() }
+    }
+
+    /// Waits for the next request. Empty lines are passed over.
+    pub(crate) fn next(&mut self) -> Incoming {
+        loop {
+            self.line.clear();
+            self.line.shrink_to(1 << 20); // do not hold on to what one huge cell needed
+            let bound = self.limit as u64 + 1;
+            // An input that fails is as gone as one that ended.
+            match self.input.by_ref().take(bound).read_until(b'\n', &mut self.line) {
+                Ok(0) | Err(_) => return Incoming::End,
+                Ok(_) => {}
+            }
+            if self.line.len() > self.limit && !self.line.ends_with(b"\n") {
+                // An input that fails here shows at the next read.
+                let _ = self.input.skip_until(b'\n');
+                let why = format!("the request is longer than {} bytes and was not read", self.limit);
+                return Incoming::Bad { parent: no_header(), why };
+            }
+            if !self.line.trim_ascii().is_empty() {
+                return parse(&self.line);
+            }
+        }
+    }
+}
+
+/// The parent of a message that answers to nothing.
+pub(crate) fn no_header() -> Value {
+    Value::Object(Map::new())
+}
+
+fn parse(line: &[u8]) -> Incoming {
+    let mut message = match serde_json::from_slice::<Value>(line) {
+        Ok(message) => message,
+        Err(error) => {
+            return Incoming::Bad { parent: no_header(), why: format!("the request is not JSON: {error}") };
+        }
+    };
+    let header = match message.get_mut("header").map(Value::take) {
+        Some(header @ Value::Object(_)) => header,
+        _ => return Incoming::Bad { parent: no_header(), why: "the request has no header".into() },
+    };
+    let body = match header.get("msg_type").and_then(Value::as_str) {
+        Some("execute_request") => match execute(message.get_mut("content")) {
+            Some(cell) => Body::Execute(cell),
+            None => return Incoming::Bad { parent: header, why: "the execute_request has no code".into() },
+        },
+        Some("interrupt_request") => Body::Interrupt,
+        Some("kernel_info_request") => Body::Info,
+        Some("shutdown_request") => Body::Shutdown,
+        Some(other) => {
+            let why = format!("there is no message type {other:?}");
+            return Incoming::Bad { parent: header, why };
+        }
+        None => return Incoming::Bad { parent: header, why: "the request's header has no msg_type".into() },
+    };
+    Incoming::Request { header, body }
+}
+
+fn execute(content: Option<&mut Value>) -> Option<Cell> {
+    let content = content?;
+    let Some(Value::String(code)) = content.get_mut("code").map(Value::take) else { return None };
+    let label = content.get("cell").and_then(Value::as_str).unwrap_or_default();
+    let silent = content.get("silent").and_then(Value::as_bool).unwrap_or(false);
+    Some(Cell::new(code, label, silent))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn all(input: &[u8], limit: usize) -> Vec<Incoming> {
+        let mut requests = Requests { limit, ..Requests::new(input) };
+        std::iter::from_fn(|| Some(requests.next()).filter(|incoming| *incoming != Incoming::End)).collect()
+    }
+
+    fn whys(input: &[u8]) -> Vec<String> {
+        let why = |incoming| match incoming {
+            Incoming::Bad { why, .. } => why,
+            other => format!("{other:?}"),
+        };
+        all(input, 1000).into_iter().map(why).collect()
+    }
+
+    #[test]
+    fn a_request_keeps_its_header() {
+        let line = br#"{"header":{"msg_type":"execute_request","msg_id":"7"},"content":{"code":"1","cell":"cell 2"}}"#;
+        let header = json!({"msg_type": "execute_request", "msg_id": "7"});
+        let body = Body::Execute(Cell::new("1".into(), "cell 2", false));
+        assert_eq!(all(line, 1000), [Incoming::Request { header, body }]);
+    }
+
+    #[test]
+    fn what_is_no_request_is_said_and_passed_over() {
+        assert_eq!(whys(b"\n\nnonsense\n"), ["the request is not JSON: expected ident at line 1 column 2"]);
+        assert_eq!(whys(b"[1]\n{}\n"), ["the request has no header", "the request has no header"]);
+        assert_eq!(whys(br#"{"header":{}}"#), ["the request's header has no msg_type"]);
+        assert_eq!(whys(br#"{"header":{"msg_type":"dance"}}"#), [r#"there is no message type "dance""#]);
+        let no_code = br#"{"header":{"msg_type":"execute_request"},"content":{"code":3}}"#;
+        assert_eq!(whys(no_code), ["the execute_request has no code"]);
+        assert!(whys(b"\xff\xfe\n")[0].starts_with("the request is not JSON"));
+        assert!(whys("[".repeat(900).as_bytes())[0].starts_with("the request is not JSON"));
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_refused_and_the_next_one_read() {
+        let interrupt = br#"{"header":{"msg_type":"interrupt_request"}}"#;
+        let mut input = vec![b'x'; 5000];
+        input.push(b'\n');
+        input.extend_from_slice(interrupt);
+        let read = all(&input, interrupt.len());
+        assert!(matches!(&read[0], Incoming::Bad { why, .. } if why.contains("longer than")), "{read:?}");
+        assert!(matches!(read[1], Incoming::Request { body: Body::Interrupt, .. }), "{read:?}");
+        assert_eq!(read.len(), 2);
+    }
+}

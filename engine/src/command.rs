@@ -1,0 +1,105 @@
+//! A user's wishes: the half of [`crate::Input`] that comes from people. Plain data, so that it can be logged,
+//! replayed and sent from another process.
+
+use crate::settings::Settings;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use store::{BlockId, DocId};
+
+/// What a user wants. What it does is in [`crate::Session::apply`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// Make a volume of this folder (an absolute path), or scan it again if it is one already.
+    OpenFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// The volume's name; the folder's name when `None`.
+        name: Option<String>,
+    },
+    /// Take a volume out of the workspace. Its files stay where they are.
+    CloseVolume {
+        /// Which.
+        volume: DocId,
+    },
+    /// A new note.
+    NewNote {
+        /// In which volume.
+        volume: DocId,
+        /// Path inside the volume; `.md` is added when it has no ending.
+        path: String,
+        /// Its first text.
+        text: String,
+    },
+    /// Show a note: read it, and load its document behind it.
+    OpenNote {
+        /// Which.
+        note: DocId,
+    },
+    /// Read a note and keep it open until [`Command::ReleaseNote`], without showing it: for commands and agents.
+    HoldNote {
+        /// Which.
+        note: DocId,
+    },
+    /// The end of a [`Command::HoldNote`].
+    ReleaseNote {
+        /// Which.
+        note: DocId,
+    },
+    /// Let go of a note that is no longer shown. What is unsaved is saved first.
+    CloseNote {
+        /// Which.
+        note: DocId,
+    },
+    /// Replace bytes of a note.
+    Edit {
+        /// Which note.
+        note: DocId,
+        /// Byte offset in the whole note.
+        at: usize,
+        /// How many bytes go.
+        delete: usize,
+        /// What comes.
+        insert: String,
+    },
+    /// Take back the last edit of this note that was made here.
+    Undo {
+        /// Which note.
+        note: DocId,
+    },
+    /// Make the last edit that was taken back again.
+    Redo {
+        /// Which note.
+        note: DocId,
+    },
+    /// Run one cell.
+    Run {
+        /// Which note.
+        note: DocId,
+        /// Its cell.
+        cell: BlockId,
+    },
+    /// Run all cells of a note in order; the first error stops the rest.
+    RunAll {
+        /// Which note.
+        note: DocId,
+    },
+    /// Stop what runs in this note: politely first, after a moment by force.
+    Interrupt {
+        /// Which note.
+        note: DocId,
+    },
+    /// End the note's kernel; the next cell starts a fresh one.
+    RestartKernel {
+        /// Which note.
+        note: DocId,
+    },
+    /// Look at all files of all volumes again.
+    Rescan,
+    /// Save everything now: end bursts, write files.
+    Save,
+    /// Keep these settings.
+    Set {
+        /// The settings.
+        settings: Settings,
+    },
+}

@@ -1,0 +1,204 @@
+//! The one table of commands: menu, palette, key map, command line, completions and manual are made from it.
+//!
+//! An entry says what a command is called and where it can be reached, never what it does: that is the session's
+//! ([`crate::Command`]) or, for what only concerns the view, the window's.
+
+/// A command as people meet it.
+#[derive(Debug)]
+pub struct CommandInfo {
+    /// Its stable name: `area.verb`.
+    pub id: &'static str,
+    /// What menu and palette show.
+    pub title: &'static str,
+    /// What it does, in one sentence.
+    pub help: &'static str,
+    /// Its keys in the window, first the one that is shown. `Ctrl` is the command key on macOS.
+    pub keys: &'static [&'static str],
+    /// Whether the window's palette and menu list it.
+    pub window: bool,
+    /// Its form on the command line.
+    pub line: Option<Line>,
+}
+
+/// A command's form on the command line.
+#[derive(Debug)]
+pub struct Line {
+    /// The word after `tracebook`.
+    pub name: &'static str,
+    /// What follows it, in order.
+    pub args: &'static [Arg],
+}
+
+/// An argument on the command line.
+#[derive(Debug)]
+pub struct Arg {
+    /// Its name; shown in capitals for a positional one, with `--` for an option.
+    pub name: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// How it is given.
+    pub form: Form,
+}
+
+/// How an argument is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// By its place; must be there.
+    Needed,
+    /// By its place; may be left out.
+    Optional,
+    /// By its place, one or more times.
+    Many,
+    /// `--name VALUE`.
+    Value,
+    /// `--name`.
+    Flag,
+}
+
+const fn arg(name: &'static str, form: Form, help: &'static str) -> Arg {
+    Arg { name, help, form }
+}
+
+const fn window(id: &'static str, title: &'static str, keys: &'static [&'static str], help: &'static str) -> CommandInfo {
+    CommandInfo { id, title, help, keys, window: true, line: None }
+}
+
+const fn line(id: &'static str, title: &'static str, name: &'static str, args: &'static [Arg], help: &'static str) -> CommandInfo {
+    CommandInfo { id, title, help, keys: &[], window: false, line: Some(Line { name, args }) }
+}
+
+const NOTE: Arg = arg("NOTE", Form::Needed, "the note: its path as `ls` shows it, VOLUME:PATH, or the end of a path that fits one note");
+
+/// All commands.
+pub const COMMANDS: &[CommandInfo] = &[
+    window("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
+    window("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
+    CommandInfo {
+        id: "note.new",
+        title: "New note",
+        help: "Make a new note.",
+        keys: &["Ctrl+N"],
+        window: true,
+        line: Some(Line {
+            name: "new",
+            args: &[
+                arg("PATH", Form::Needed, "where, inside the volume; `.md` is added when it has no ending"),
+                arg("volume", Form::Value, "the volume (its name); the first one when left out"),
+                arg("text", Form::Value, "the first text; `-` reads it from standard input"),
+            ],
+        }),
+    },
+    CommandInfo {
+        id: "folder.open",
+        title: "Open folder as volume",
+        help: "Make a volume of a folder of Markdown. Nothing in it is rewritten by opening.",
+        keys: &["Ctrl+O"],
+        window: true,
+        line: Some(Line { name: "open", args: &[arg("FOLDER", Form::Needed, "the folder")] }),
+    },
+    window("folder.rescan", "Look at all files again", &["F5"], "Scan the folders of all volumes for changes."),
+    window("volume.close", "Close volume", &[], "Take the volume of the open note out of the workspace. Its files stay."),
+    window("note.save", "Save now", &["Ctrl+S"], "Write everything to disk and file now. It happens by itself, too."),
+    window("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
+    window("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
+    window("note.close", "Close note", &["Ctrl+W"], "Close the open note."),
+    CommandInfo {
+        id: "cell.run",
+        title: "Run cell",
+        help: "Run the cell under the caret.",
+        keys: &["Shift+Enter", "Ctrl+Enter"],
+        window: true,
+        line: Some(Line {
+            name: "run",
+            args: &[
+                NOTE,
+                arg("cell", Form::Value, "only this cell, counted from 1; all in order when left out"),
+                arg("timeout", Form::Value, "stop a cell after this many seconds; 0: never"),
+            ],
+        }),
+    },
+    window("note.run_all", "Run all cells", &["Ctrl+Shift+Enter"], "Run all cells of the open note in order, up to the first error."),
+    window("cell.stop", "Stop what runs", &["Ctrl+."], "Interrupt the note's kernel; if it does not react within a second, end it."),
+    window("kernel.restart", "Restart kernel", &[], "End the note's kernel; variables are gone, text and outputs stay."),
+    window("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
+    window("view.right", "Show or hide the panel at the right", &["Ctrl+Shift+B"], "Fold or unfold the panel at the right."),
+    window("view.theme", "Light or dark", &["Ctrl+Shift+L"], "Go from the system's colours to light, to dark, and back."),
+    window("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
+    window("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
+    window("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
+    window("app.keys", "Keys and commands", &["F1"], "List all commands with their keys."),
+    window("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
+    line("workspace.init", "Make a workspace", "init", &[arg("sample", Form::Flag, "with the sample volume")], "Make a workspace in the folder given by --workspace."),
+    line("note.cat", "Print a note", "cat", &[NOTE], "Print a note's exact bytes."),
+    line(
+        "note.edit",
+        "Edit a note",
+        "edit",
+        &[NOTE, arg("text", Form::Flag, "standard input is the note's new text; it becomes the smallest edits")],
+        "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print {\"seq\":N,\"durable\":true} once it is on disk.",
+    ),
+    line("workspace.list", "List files", "ls", &[arg("volume", Form::Value, "only this volume")], "List notes and attachments."),
+    line("note.history", "Show history", "history", &[NOTE], "List the changes of a note."),
+    line(
+        "files.import",
+        "Import files",
+        "import",
+        &[
+            arg("PATH", Form::Many, "files or folders to copy into a volume"),
+            arg("volume", Form::Value, "the volume (its name); `Notes` in the workspace when left out"),
+        ],
+        "Copy files into a volume, byte for byte; never overwrites.",
+    ),
+    line(
+        "files.export",
+        "Export",
+        "export",
+        &[arg("NOTE_OR_VOLUME", Form::Needed, "what to export"), arg("DEST", Form::Needed, "a new file or folder")],
+        "Write a note, or a whole volume, to a new place, byte for byte.",
+    ),
+    line("note.outputs", "Print outputs", "outputs", &[NOTE], "Print the kept outputs of a note's cells."),
+    line(
+        "workspace.check",
+        "Check and repair",
+        "fsck",
+        &[arg("check", Form::Flag, "only look; repair nothing")],
+        "Check everything in the workspace and repair what can be repaired; what cannot be read is set aside, never deleted.",
+    ),
+    line("workspace.backup", "Back up", "backup", &[arg("DEST", Form::Needed, "a new folder")], "Make a consistent copy of everything, also while the window is open."),
+    line("workspace.restore", "Restore", "restore", &[arg("BACKUP", Form::Needed, "a folder made by `backup`")], "Make a workspace (--workspace) of a backup; nothing is overwritten."),
+    line("app.doctor", "What this machine offers", "doctor", &[], "Say what is there: display, sandbox, kernels, model servers."),
+    line(
+        "app.bench",
+        "Measure",
+        "bench",
+        &[
+            arg("WHAT", Form::Needed, "edit, open or import"),
+            arg("size", Form::Value, "notes for `import` and `open` (defaults 50000 and 10000)"),
+        ],
+        "Measure on this machine what BENCHMARKS.md holds.",
+    ),
+    line("app.completions", "Shell completions", "completions", &[arg("SHELL", Form::Needed, "bash, zsh, fish, elvish or powershell")], "Print completions for a shell."),
+    line("app.man", "Manual page", "man", &[], "Print the manual page."),
+];
+
+/// A command by its id.
+pub fn command(id: &str) -> Option<&'static CommandInfo> {
+    COMMANDS.iter().find(|command| command.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_name_and_key_stands_once() {
+        let ids: BTreeSet<_> = COMMANDS.iter().map(|command| command.id).collect();
+        assert_eq!(ids.len(), COMMANDS.len());
+        let keys: Vec<_> = COMMANDS.iter().flat_map(|command| command.keys).collect();
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
+        let lines: Vec<_> = COMMANDS.iter().filter_map(|command| command.line.as_ref()).map(|line| line.name).collect();
+        assert_eq!(lines.iter().collect::<BTreeSet<_>>().len(), lines.len());
+        assert!(COMMANDS.iter().all(|command| command.window || command.line.is_some()));
+    }
+}

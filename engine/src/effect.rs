@@ -1,0 +1,115 @@
+//! Work for the host: what the session decided must be done in the world. Plain data; the host decides nothing.
+
+use crate::time::Time;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::disk::Write;
+use store::{BlobHash, DocId, ExecutionId};
+
+/// Batches are numbered from 1 in the order in which they must reach the disk.
+pub type BatchNumber = u64;
+
+/// One piece of work.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Commit these writes as one, after all earlier batches; answer with `Durable`. Never dropped, retried until done.
+    Append {
+        /// Its number.
+        batch: BatchNumber,
+        /// The writes.
+        writes: Vec<Write>,
+    },
+    /// Read a volume's known files (`VolumeRead`), then its document (`VolumeLoaded`).
+    LoadVolume {
+        /// Which.
+        volume: DocId,
+    },
+    /// Scan a volume's folder (`Scanned`…, `ScanDone`).
+    Scan {
+        /// Which.
+        volume: DocId,
+        /// Its folder.
+        root: PathBuf,
+    },
+    /// Tell of outside changes below this folder (`FileTouched`) from now on.
+    Watch {
+        /// Which volume.
+        volume: DocId,
+        /// Its folder.
+        root: PathBuf,
+    },
+    /// Stop that.
+    Unwatch {
+        /// Which volume.
+        volume: DocId,
+    },
+    /// Read a note's blocks, journal and file (`NoteRead`).
+    ReadNote {
+        /// Which.
+        note: DocId,
+        /// Its volume.
+        volume: DocId,
+        /// Path inside the volume.
+        path: String,
+        /// The file.
+        file: PathBuf,
+    },
+    /// Load a note's documents (`NoteLoaded`). Where there is none yet, make one of the note's rows on disk, once all
+    /// batches sent so far are there.
+    LoadNote {
+        /// Which.
+        note: DocId,
+    },
+    /// Read a note's file again (`FileRead`).
+    ReadFile {
+        /// Which note.
+        note: DocId,
+        /// The file.
+        file: PathBuf,
+    },
+    /// Put the note's text into its file by atomic replace (`FileWritten`, `FileRaced`, `FileFailed`).
+    WriteFile {
+        /// Which note.
+        note: DocId,
+        /// The file.
+        file: PathBuf,
+        /// What it held when we last looked; `None`: it must not exist.
+        expected: Option<BlobHash>,
+        /// The text.
+        text: Arc<str>,
+    },
+    /// Rewrite the marker beside the database that names volumes and folders.
+    WriteMarker {
+        /// Id, name and folder of each volume.
+        volumes: Vec<(DocId, String, PathBuf)>,
+    },
+    /// Send a cell to the note's kernel, starting one if there is none
+    /// (`KernelReady`, `Began`, `Output`…, `Finished`, `KernelDied`).
+    Eval {
+        /// Which note.
+        note: DocId,
+        /// The folder in which the kernel runs.
+        folder: PathBuf,
+        /// Which execution.
+        execution: ExecutionId,
+        /// The code.
+        code: String,
+        /// What the traceback calls it.
+        label: String,
+    },
+    /// Ask the note's kernel to stop what it does.
+    Interrupt {
+        /// Which note.
+        note: DocId,
+    },
+    /// End the note's kernel by force (`KernelDied`).
+    KillKernel {
+        /// Which note.
+        note: DocId,
+    },
+    /// Send `Tick` at this time.
+    Wake {
+        /// When.
+        at: Time,
+    },
+}

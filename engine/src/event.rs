@@ -1,0 +1,267 @@
+//! Facts from the world: the other half of [`crate::Input`]. They enter by the same door as the user's wishes.
+
+use crate::effect::BatchNumber;
+use crate::settings::Settings;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use store::disk::FileRow;
+use store::{BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Record, Status, VolumeDoc};
+use store::WorkspaceDoc;
+
+/// A fact.
+#[derive(Debug)]
+pub enum Event {
+    /// The workspace was opened. First event of every session.
+    Started(Box<Started>),
+    /// The time that a [`crate::Effect::Wake`] asked for has come.
+    Tick,
+    /// What is known of a volume's files, before anything is scanned.
+    VolumeRead {
+        /// Which.
+        volume: DocId,
+        /// Its files as they were last.
+        files: Vec<FileRow>,
+    },
+    /// A volume's document is loaded.
+    VolumeLoaded {
+        /// Which.
+        volume: DocId,
+        /// The document; `Err` when it cannot be read (it was set aside; the sentence is for the user).
+        doc: Result<Box<VolumeDoc>, String>,
+    },
+    /// Some files of a folder, as a scan found them.
+    Scanned {
+        /// The volume.
+        volume: DocId,
+        /// New and changed files.
+        files: Vec<ScannedFile>,
+        /// How many files the scan has looked at so far.
+        seen: u64,
+    },
+    /// A scan has ended.
+    ScanDone {
+        /// The volume.
+        volume: DocId,
+        /// Paths that are known and no longer there.
+        gone: Vec<String>,
+        /// What was left out, and why.
+        skipped: Vec<Skipped>,
+        /// Why the scan could not be made (the folder is gone).
+        failed: Option<String>,
+    },
+    /// The watcher saw something happen to a file.
+    FileTouched {
+        /// The volume.
+        volume: DocId,
+        /// Path inside; `None`: names changed, look at everything.
+        path: Option<String>,
+    },
+    /// A note's blocks, ready to be shown.
+    NoteRead {
+        /// Which.
+        note: DocId,
+        /// What was read; `Err` is a sentence for the user.
+        content: Result<Box<NoteContent>, String>,
+    },
+    /// A note's documents are loaded.
+    NoteLoaded {
+        /// Which.
+        note: DocId,
+        /// The documents.
+        docs: Result<Box<NoteDocs>, String>,
+    },
+    /// A file was read again.
+    FileRead {
+        /// The note that mirrors it.
+        note: DocId,
+        /// What is there now; `Ok(None)`: nothing.
+        file: Result<Option<FileText>, String>,
+    },
+    /// Our text is in the file.
+    FileWritten {
+        /// Which note.
+        note: DocId,
+        /// Bytes, modification time and hash of what was written.
+        stamp: FileStamp,
+    },
+    /// Somebody else wrote the file at the same time. It holds their text; ours must be merged and written again.
+    FileRaced {
+        /// Which note.
+        note: DocId,
+        /// What is there.
+        theirs: FileText,
+    },
+    /// The file was removed while we were about to write it; it was not made again.
+    FileGone {
+        /// Which note.
+        note: DocId,
+    },
+    /// The file could not be written.
+    FileFailed {
+        /// Which note.
+        note: DocId,
+        /// A sentence for the user.
+        why: String,
+    },
+    /// A batch is on disk, and with it all before it.
+    Durable {
+        /// Which.
+        batch: BatchNumber,
+    },
+    /// The disk refuses. The host keeps trying; nothing is dropped.
+    DiskTrouble {
+        /// A sentence for the user.
+        why: String,
+    },
+    /// Changes of a note from another replica.
+    Remote {
+        /// Which note.
+        note: DocId,
+        /// Changes or a saved document.
+        bytes: Vec<u8>,
+    },
+    /// The note's kernel is ready.
+    KernelReady {
+        /// Which note.
+        note: DocId,
+    },
+    /// The kernel has begun with this execution.
+    Began {
+        /// Which note.
+        note: DocId,
+        /// Which execution.
+        execution: ExecutionId,
+    },
+    /// A cell printed or returned something.
+    Output {
+        /// Which note.
+        note: DocId,
+        /// Which execution.
+        execution: ExecutionId,
+        /// What. Neighbouring pieces of one stream are joined by the session.
+        output: Output,
+    },
+    /// An execution is over.
+    Finished {
+        /// Which note.
+        note: DocId,
+        /// Which execution.
+        execution: ExecutionId,
+        /// How.
+        status: Status,
+        /// The kernel's count.
+        count: Option<u64>,
+        /// The whole of each stream that was cut (by place in the list of outputs).
+        whole: Vec<(usize, store::BlobRef)>,
+    },
+    /// The kernel's process ended, asked or not.
+    KernelDied {
+        /// Which note.
+        note: DocId,
+        /// A sentence for the user.
+        why: String,
+    },
+}
+
+/// What the disk holds when a workspace is opened.
+#[derive(Debug)]
+pub struct Started {
+    /// The workspace's id.
+    pub workspace: DocId,
+    /// Its document.
+    pub doc: Box<WorkspaceDoc>,
+    /// Where volumes lie on this device.
+    pub mounts: BTreeMap<DocId, PathBuf>,
+    /// This device's settings.
+    pub settings: Settings,
+    /// The highest journal number ever given.
+    pub last_seq: u64,
+    /// Notes with unfinished work: keystrokes not yet in a change, or text not yet in the file.
+    pub unfinished: Vec<DocId>,
+    /// This process's actor; fresh.
+    pub actor: [u8; 16],
+    /// What was found wrong while opening.
+    pub problems: Vec<String>,
+}
+
+/// A file that a scan found new or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScannedFile {
+    /// Path inside the volume.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// Bytes, modification time, hash.
+    pub stamp: FileStamp,
+    /// Blocks, if it is a note.
+    pub blocks: u32,
+    /// Cells among them.
+    pub cells: u32,
+    /// The path that this file had before, if the scan recognised it by its bytes.
+    pub was: Option<String>,
+    /// Why a file that looks like a note is kept as an attachment.
+    pub why: Option<String>,
+}
+
+/// A file or folder that was left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Skipped {
+    /// Path inside the volume.
+    pub path: String,
+    /// A sentence for the user.
+    pub why: String,
+}
+
+/// What identifies a file's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    /// Bytes.
+    pub size: u64,
+    /// Modification time, nanoseconds since 1970.
+    pub mtime: i64,
+    /// Hash of the bytes.
+    pub hash: BlobHash,
+}
+
+/// A file's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileText {
+    /// The text.
+    pub text: String,
+    /// Its stamp.
+    pub stamp: FileStamp,
+}
+
+/// What was read of a note before its document.
+#[derive(Debug)]
+pub struct NoteContent {
+    /// Materialised blocks with the journal replayed; empty when the note was never edited here.
+    pub blocks: Vec<Block>,
+    /// Journal records that are not yet part of a change.
+    pub records: Vec<Record>,
+    /// What is known of its file.
+    pub row: Option<FileRow>,
+    /// The file as it is now; `None` when it is gone; `Err`: cannot be read or is no longer text.
+    pub file: Result<Option<FileText>, String>,
+    /// Whether the note's text was ahead of its file when it was last open.
+    pub ahead: bool,
+    /// What was found wrong and mended, for the user.
+    pub problems: Vec<String>,
+}
+
+/// A note's documents.
+#[derive(Debug)]
+pub struct NoteDocs {
+    /// The note.
+    pub doc: Box<NoteDoc>,
+    /// Chunks to append: the first bytes of a new document, or a repair.
+    pub chunks: Vec<Vec<u8>>,
+    /// The whole document and the highest chunk number that it contains, when there were many chunks.
+    pub snapshot: Option<(Vec<u8>, i64)>,
+    /// Whether the outputs have no chunks on disk yet.
+    pub outputs_new: bool,
+    /// Its outputs; `Err` when they cannot be read.
+    pub outputs: Result<Box<OutputsDoc>, String>,
+    /// What was found wrong and mended, for the user.
+    pub problems: Vec<String>,
+}

@@ -1,0 +1,26 @@
+//! What runs: the session, decided purely.
+//!
+//! This crate does not know that files, threads, processes, clocks or windows exist. [`Session::apply`] is the only way
+//! state changes: a [`Command`] (a user's wish) or an [`Event`] (a fact from the world) goes in, [`Effect`]s (work for
+//! the host) or a [`Reject`] come out. Time and randomness are arguments, so every run can be replayed.
+
+pub mod command;
+pub mod commands;
+pub mod effect;
+pub mod event;
+pub mod markdown;
+mod note;
+mod plan;
+mod session;
+pub mod settings;
+pub mod splice;
+mod time;
+mod undo;
+
+pub use command::Command;
+pub use effect::{BatchNumber, Effect};
+pub use event::Event;
+pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
+pub use session::{Input, Reject, Saving, Scanning, Session, Volume};
+pub use settings::{Settings, Theme};
+pub use time::Time;

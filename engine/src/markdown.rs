@@ -1,0 +1,292 @@
+//! Where a note's Markdown is cut into blocks, and which blocks are cells. It knows text only: no documents, no state.
+//!
+//! The cut loses nothing: the pieces, one after another, are the text byte for byte.
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use std::ops::Range;
+
+/// A run of paragraphs is closed at the next boundary once it has this many bytes (a block is a text of its own in the
+/// document, and a remote change scans the text that it touches: FACTS.md).
+const RUN: usize = 1_000;
+/// A heading closes a run already at this size.
+const RUN_BEFORE_HEADING: usize = 300;
+/// A paragraph longer than this is cut at a line, or where there is none at a space.
+const LONGEST_TEXT: usize = 4_096;
+/// Tables, lists, raw HTML and code in other languages are cut only above this.
+const LONGEST_STRUCTURE: usize = 16_384;
+/// A fenced Python block larger than this is not a cell but text.
+pub const LONGEST_CELL: usize = 262_144;
+
+/// The options under which every part of the program reads Markdown: CommonMark, GitHub's extensions, front matter.
+pub fn options() -> Options {
+    Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
+}
+
+/// What a top-level piece of Markdown is, as far as cutting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    Cell,
+    Heading,
+    Paragraph,
+    Structure,
+}
+
+/// A cell's parts, as byte ranges of its block's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The code between the fences, with its last line end.
+    pub code: Range<usize>,
+}
+
+/// How many blocks and cells a text has: what a listing shows of a note that was never edited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Blocks.
+    pub blocks: u32,
+    /// Python cells among them.
+    pub cells: u32,
+}
+
+/// Cuts a note's text into blocks.
+pub fn segment(text: &str) -> Vec<&str> {
+    let mut cuts = Vec::new();
+    let mut start = 0;
+    let mut tops = top_level(text).into_iter().peekable();
+    while let Some((range, piece)) = tops.next() {
+        let end = tops.peek().map_or(text.len(), |(next, _)| next.start);
+        let closes = match piece {
+            Piece::Cell => true,
+            Piece::Heading => range.start - start >= RUN_BEFORE_HEADING,
+            Piece::Paragraph | Piece::Structure => {
+                range.start - start >= RUN || end - start > LONGEST_TEXT
+            }
+        };
+        if closes && range.start > start {
+            cuts.push(range.start);
+            start = range.start;
+        }
+        let longest = match piece {
+            Piece::Cell => usize::MAX,
+            Piece::Heading | Piece::Paragraph => LONGEST_TEXT,
+            Piece::Structure => LONGEST_STRUCTURE,
+        };
+        while end - start > longest {
+            start += long_cut(&text[start..end], longest);
+            cuts.push(start);
+        }
+        if piece == Piece::Cell && end > start && end < text.len() {
+            cuts.push(end);
+            start = end;
+        }
+    }
+    while text.len() - start > LONGEST_STRUCTURE {
+        start += long_cut(&text[start..], LONGEST_TEXT); // nothing but blank lines, or a huge cell at the end
+        cuts.push(start);
+    }
+    if cuts.last().is_some_and(|last| *last >= text.len()) {
+        cuts.pop();
+    }
+    let mut from = 0;
+    let mut pieces: Vec<&str> = Vec::with_capacity(cuts.len() + 1);
+    for cut in cuts {
+        pieces.push(&text[from..cut]);
+        from = cut;
+    }
+    if from < text.len() {
+        pieces.push(&text[from..]);
+    }
+    pieces
+}
+
+/// Blocks and cells of a text.
+pub fn survey(text: &str) -> Survey {
+    let blocks = segment(text);
+    let cells = blocks.iter().filter(|block| cell(block).is_some()).count();
+    Survey { blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX), cells: u32::try_from(cells).unwrap_or(u32::MAX) }
+}
+
+/// The byte ranges of all cells in a text, fences included, blank lines behind them not.
+pub fn cells(text: &str) -> Vec<Range<usize>> {
+    if !text.contains("```") && !text.contains("~~~") {
+        return Vec::new();
+    }
+    top_level(text).into_iter().filter(|(_, piece)| *piece == Piece::Cell).map(|(range, _)| range).collect()
+}
+
+/// The parts of a block that is one cell and nothing else (blank lines may follow).
+pub fn cell(block: &str) -> Option<Cell> {
+    let first_end = block.find('\n')? + 1;
+    let fence = Fence::opening(&block[..first_end])?;
+    if !fence.python || block.len() > LONGEST_CELL {
+        return None;
+    }
+    let mut at = first_end;
+    for line in block[first_end..].split_inclusive('\n') {
+        if fence.closed_by(line) {
+            let rest = &block[at + line.len()..];
+            return rest.trim().is_empty().then_some(Cell { code: first_end..at });
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// A code fence as CommonMark 0.31.2, section 4.5, has it.
+struct Fence {
+    mark: u8,
+    count: usize,
+    python: bool,
+}
+
+impl Fence {
+    fn opening(line: &str) -> Option<Fence> {
+        let body = line.trim_start_matches(' ');
+        if line.len() - body.len() > 3 {
+            return None;
+        }
+        let mark = *body.as_bytes().first().filter(|mark| matches!(mark, b'`' | b'~'))?;
+        let count = body.bytes().take_while(|byte| *byte == mark).count();
+        let info = body[count..].trim();
+        if count < 3 || (mark == b'`' && info.contains('`')) {
+            return None;
+        }
+        Some(Fence { mark, count, python: is_python(info) })
+    }
+
+    fn closed_by(&self, line: &str) -> bool {
+        let body = line.trim_start_matches(' ');
+        let count = body.bytes().take_while(|byte| *byte == self.mark).count();
+        line.len() - body.len() <= 3 && count >= self.count && body[count..].trim().is_empty()
+    }
+}
+
+fn is_python(info: &str) -> bool {
+    let language = info.split(|c: char| c.is_whitespace() || c == '{' || c == ',').next().unwrap_or("");
+    let language = if language.is_empty() { info.trim_start_matches("{.").trim_end_matches('}') } else { language };
+    matches!(language.to_ascii_lowercase().as_str(), "python" | "python3" | "py")
+}
+
+/// The top-level pieces of a text, each from the start of its first line.
+fn top_level(text: &str) -> Vec<(Range<usize>, Piece)> {
+    let mut pieces: Vec<(Range<usize>, Piece)> = Vec::new();
+    let mut depth = 0_usize;
+    for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
+        let piece = match &event {
+            Event::Start(tag) => {
+                depth += 1;
+                if depth > 1 {
+                    continue;
+                }
+                match tag {
+                    Tag::CodeBlock(CodeBlockKind::Fenced(info)) if is_python(info) => {
+                        let start = line_start(text, range.start);
+                        let closed = cell(text[start..range.end].trim_end_matches('\r')).is_some();
+                        if closed { Piece::Cell } else { Piece::Structure }
+                    }
+                    Tag::Heading { .. } => Piece::Heading,
+                    Tag::Paragraph => Piece::Paragraph,
+                    _ => Piece::Structure,
+                }
+            }
+            Event::End(TagEnd::Paragraph | TagEnd::CodeBlock) | Event::End(_) => {
+                depth = depth.saturating_sub(1);
+                continue;
+            }
+            Event::Rule if depth == 0 => Piece::Structure,
+            _ => continue,
+        };
+        let start = line_start(text, range.start);
+        // Containers can share a line's beginning with what came before only in malformed ranges: keep them rising.
+        if pieces.last().is_none_or(|(last, _)| start >= last.end.min(start + 1) && start > last.start) {
+            pieces.push((start..range.end, piece));
+        }
+    }
+    pieces
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+}
+
+/// Where to cut a piece that is longer than `longest` bytes: after a line, else after a space, else between characters.
+/// The answer is at least 1 and on a character boundary.
+fn long_cut(text: &str, longest: usize) -> usize {
+    let mut window = longest.min(text.len());
+    while !text.is_char_boundary(window) {
+        window -= 1;
+    }
+    let head = &text[..window];
+    if let Some(newline) = head.rfind('\n').filter(|at| *at > window / 4) {
+        return newline + 1;
+    }
+    if let Some(space) = head.rfind(' ').filter(|at| *at > window / 4) {
+        return space + 1;
+    }
+    // Never between CR and LF.
+    if head.ends_with('\r') && window > 1 { window - 1 } else { window.max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cells_are_blocks_of_their_own() {
+        let text = "# T\n\npara\n\n```python\nx = 1\n```\n\nafter\n\n```py\ny\n```\n```js\nno\n```\n~~~ python title=a\n`\n~~~";
+        let blocks = segment(text);
+        assert_eq!(
+            blocks,
+            [
+                "# T\n\npara\n\n",
+                "```python\nx = 1\n```\n\n",
+                "after\n\n",
+                "```py\ny\n```\n",
+                "```js\nno\n```\n",
+                "~~~ python title=a\n`\n~~~"
+            ]
+        );
+        let found: Vec<Option<&str>> = blocks.iter().map(|b| cell(b).map(|c| &b[c.code])).collect();
+        assert_eq!(found, [None, Some("x = 1\n"), None, Some("y\n"), None, Some("`\n")]);
+    }
+
+    #[test]
+    fn what_is_not_a_cell() {
+        for text in [
+            "```python\nunclosed\n",
+            "```\nplain\n```\n",
+            "    ```python\n    indented\n    ```\n",
+            "> ```python\n> quoted\n> ```\n",
+            "- ```python\n  listed\n  ```\n",
+            "````\n```python\ninside\n```\n````\n",
+            "```pythonic\n```\n",
+            "---\ntitle: ```python\n---\n",
+        ] {
+            assert_eq!(cells(text), [], "{text}");
+            assert_eq!(survey(text).cells, 0, "{text}");
+        }
+        assert_eq!(survey("\r\n```python\r\nx\r\n```\r\n").cells, 1);
+        assert_eq!(survey("```python\n```").cells, 1);
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let line = "word ".repeat(300_000);
+        assert!(segment(&line).iter().all(|block| block.len() <= LONGEST_TEXT));
+        let unbroken = "\u{e4}".repeat(100_000);
+        assert_eq!(segment(&unbroken).concat(), unbroken);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(text in "(\\PC|\n|\r\n|```python\n|```\n|# |- |> |\t|---\n|\\| a \\||<b>){0,80}") {
+            let blocks = segment(&text);
+            prop_assert_eq!(blocks.concat(), text.as_str());
+            prop_assert!(blocks.iter().all(|block| !block.is_empty()));
+        }
+    }
+}

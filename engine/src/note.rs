@@ -1,0 +1,351 @@
+//! An open note as the session holds it: its blocks as they are shown, and how far they have got on their way to the
+//! document, the disk and the file. The session's modules change it; everybody else reads.
+
+use crate::event::{FileStamp, FileText};
+use crate::markdown::{self, Cell};
+use crate::time::Time;
+use crate::undo::Undo;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use store::{Block, BlockId, DocId, Execution, ExecutionId, NoteDoc, Op, OutputsDoc};
+
+/// Whether a note can be read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It is being read.
+    Reading,
+    /// Its blocks are there.
+    Ready,
+    /// It cannot be read; the sentence says why.
+    Failed(String),
+}
+
+/// How its document stands. A note is shown and edited without it.
+#[derive(Debug)]
+pub enum DocPhase {
+    /// There is no need of it yet.
+    None,
+    /// A worker loads it.
+    Loading,
+    /// It is here.
+    Loaded(Box<NoteDoc>),
+    /// It cannot be loaded and must not be overwritten; the note is read-only.
+    Failed(String),
+}
+
+/// What the note's kernel does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelPhase {
+    /// There is none.
+    Off,
+    /// It was asked to run this and is starting or running.
+    Busy(ExecutionId),
+    /// It waits.
+    Idle,
+}
+
+/// The note's file: what it and the note agreed on last, and what is under way.
+#[derive(Clone, Debug, Default)]
+pub struct FileSide {
+    /// The text that both had.
+    pub(crate) base: Option<Arc<str>>,
+    /// Its stamp; `None` when the file does not exist yet.
+    pub(crate) stamp: Option<FileStamp>,
+    /// The document's heads at that text.
+    pub(crate) heads: Vec<[u8; 32]>,
+    /// The text that is being written, and the heads that it stands for.
+    pub(crate) writing: Option<(Arc<str>, Vec<[u8; 32]>)>,
+    /// Write again not before this time.
+    pub(crate) due: Option<Time>,
+    /// The file as it was found, waiting for the document to tell what we had in common.
+    pub(crate) unmerged: Option<FileText>,
+    /// Whether the disk knows that the note is ahead of its file.
+    pub(crate) ahead_stored: bool,
+    /// Whether another program removed the file.
+    pub gone: bool,
+    /// Why it cannot be written at the moment.
+    pub trouble: Option<String>,
+}
+
+/// An edit as a caret sees it: `delete` bytes at `at` became `insert` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shift {
+    /// The note's revision after it.
+    pub revision: u64,
+    /// Where.
+    pub at: usize,
+    /// How many bytes went.
+    pub delete: usize,
+    /// How many came.
+    pub insert: usize,
+    /// Whether it came from outside (another program, another device) and not from the user's hands.
+    pub foreign: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct BlockMeta {
+    revision: u64,
+    cell: Option<Cell>,
+}
+
+/// An open note.
+#[derive(Debug)]
+pub struct Note {
+    /// Its id.
+    pub id: DocId,
+    /// Its volume.
+    pub volume: DocId,
+    /// Whether it can be read yet.
+    pub phase: Phase,
+    /// Its file.
+    pub file: FileSide,
+    /// Its kernel.
+    pub kernel: KernelPhase,
+    /// What was found wrong and mended, for the user.
+    pub problems: Vec<String>,
+    /// Whether somebody looks at it.
+    pub(crate) shown: bool,
+    /// How many hold it open without showing it.
+    pub(crate) holds: u32,
+    pub(crate) doc: DocPhase,
+    pub(crate) outputs: Option<Box<OutputsDoc>>,
+    pub(crate) outputs_new: bool,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) meta: HashMap<BlockId, BlockMeta>,
+    pub(crate) revision: u64,
+    pub(crate) length: usize,
+    pub(crate) shifts: VecDeque<Shift>,
+    /// Whether its blocks are rows on disk.
+    pub(crate) adopted: bool,
+    /// Operations since the last change, and the journal number of the last of them.
+    pub(crate) pending: Vec<Op>,
+    pub(crate) pending_upto: u64,
+    pub(crate) burst: Option<Time>,
+    pub(crate) last_edit: Time,
+    pub(crate) undo: Undo,
+    /// Changes from elsewhere that came before the document was loaded.
+    pub(crate) remote: Vec<Vec<u8>>,
+    pub(crate) executions: BTreeMap<BlockId, Execution>,
+    pub(crate) queue: VecDeque<BlockId>,
+    pub(crate) unsaved_outputs: BTreeSet<BlockId>,
+    pub(crate) outputs_saved: (Time, usize),
+    /// Kill the kernel at this time unless the execution has ended.
+    pub(crate) kill: Option<(Time, ExecutionId)>,
+    /// Whether the kernel's end was asked for.
+    pub(crate) stopping: bool,
+}
+
+/// Shifts kept for carets; who has been away longer looks at the text anew.
+const SHIFTS: usize = 1_024;
+
+impl Note {
+    pub(crate) fn new(id: DocId, volume: DocId) -> Note {
+        Note {
+            id,
+            volume,
+            phase: Phase::Reading,
+            file: FileSide::default(),
+            kernel: KernelPhase::Off,
+            problems: Vec::new(),
+            shown: false,
+            holds: 0,
+            doc: DocPhase::None,
+            outputs: None,
+            outputs_new: false,
+            blocks: Vec::new(),
+            meta: HashMap::new(),
+            revision: 0,
+            length: 0,
+            shifts: VecDeque::new(),
+            adopted: false,
+            pending: Vec::new(),
+            pending_upto: 0,
+            burst: None,
+            last_edit: Time::default(),
+            undo: Undo::default(),
+            remote: Vec::new(),
+            executions: BTreeMap::new(),
+            queue: VecDeque::new(),
+            unsaved_outputs: BTreeSet::new(),
+            outputs_saved: (Time::default(), 0),
+            kill: None,
+            stopping: false,
+        }
+    }
+
+    /// The blocks that have text, in order.
+    pub fn blocks(&self) -> impl DoubleEndedIterator<Item = &Block> {
+        self.blocks.iter().filter(|block| !block.text.is_empty())
+    }
+
+    /// A block by its id.
+    pub fn block(&self, id: BlockId) -> Option<&Block> {
+        self.blocks.iter().find(|block| block.id == id)
+    }
+
+    /// Where a block starts, in bytes of the whole note.
+    pub fn start(&self, id: BlockId) -> Option<usize> {
+        let mut at = 0;
+        for block in &self.blocks {
+            if block.id == id {
+                return Some(at);
+            }
+            at += block.text.len();
+        }
+        None
+    }
+
+    /// Counts the block's changes: a view that drew it at this number need not draw it anew.
+    pub fn block_revision(&self, id: BlockId) -> u64 {
+        self.meta.get(&id).map_or(0, |meta| meta.revision)
+    }
+
+    /// The parts of a block that is a cell.
+    pub fn cell(&self, id: BlockId) -> Option<&Cell> {
+        self.meta.get(&id)?.cell.as_ref()
+    }
+
+    /// The code of a cell.
+    pub fn code(&self, id: BlockId) -> Option<&str> {
+        let cell = self.cell(id)?;
+        self.block(id)?.text.get(cell.code.clone())
+    }
+
+    /// Its cells, in order.
+    pub fn cells(&self) -> impl Iterator<Item = BlockId> {
+        self.blocks().map(|block| block.id).filter(|id| self.cell(*id).is_some())
+    }
+
+    /// Counts the note's changes.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Its whole text: the bytes of its file once that is written.
+    pub fn text(&self) -> String {
+        let mut text = String::with_capacity(self.length);
+        self.blocks.iter().for_each(|block| text.push_str(&block.text));
+        text
+    }
+
+    /// The bytes of a range, if it lies inside the note on character boundaries.
+    pub fn slice(&self, at: usize, length: usize) -> Option<String> {
+        let end = at.checked_add(length).filter(|end| *end <= self.length)?;
+        let mut out = String::with_capacity(length);
+        let mut start = 0;
+        for block in &self.blocks {
+            let stop = start + block.text.len();
+            if stop >= at && start <= end && !block.text.is_empty() {
+                out.push_str(block.text.get(at.max(start) - start..end.min(stop) - start)?);
+            }
+            start = stop;
+        }
+        Some(out)
+    }
+
+    /// Edits since a revision, oldest first; `None` when that is too long ago.
+    pub fn shifts_since(&self, revision: u64) -> Option<impl Iterator<Item = &Shift>> {
+        let known = self.shifts.front().map_or(self.revision, |first| first.revision - 1);
+        (revision >= known).then(|| self.shifts.iter().filter(move |shift| shift.revision > revision))
+    }
+
+    /// The latest execution of a cell.
+    pub fn execution(&self, cell: BlockId) -> Option<&Execution> {
+        self.executions.get(&cell)
+    }
+
+    /// Whether the cell's code is no longer what ran.
+    pub fn is_stale(&self, cell: BlockId) -> bool {
+        match (self.executions.get(&cell), self.code(cell)) {
+            (Some(execution), Some(code)) => execution.code != code_hash(code),
+            (_, _) => false,
+        }
+    }
+
+    /// Whether it is read, and what another program wrote into its file while it was closed is part of it.
+    pub fn is_settled(&self) -> bool {
+        self.phase == Phase::Ready && self.file.unmerged.is_none()
+    }
+
+    /// Whether its document is being loaded.
+    pub fn is_loading(&self) -> bool {
+        matches!(self.doc, DocPhase::Loading)
+    }
+
+    /// Whether all of its text is part of a change in the document.
+    pub fn is_committed(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Whether its file does not hold its text yet.
+    pub fn is_ahead(&self) -> bool {
+        self.file.ahead_stored || !self.pending.is_empty() || self.file.writing.is_some()
+    }
+
+    /// Why it cannot be edited, if so.
+    pub fn read_only(&self) -> Option<&str> {
+        match &self.doc {
+            DocPhase::Failed(why) => Some(why),
+            DocPhase::None | DocPhase::Loading | DocPhase::Loaded(_) => None,
+        }
+    }
+
+    /// Its document, once loaded.
+    pub fn document(&self) -> Option<&NoteDoc> {
+        match &self.doc {
+            DocPhase::Loaded(doc) => Some(doc),
+            DocPhase::None | DocPhase::Loading | DocPhase::Failed(_) => None,
+        }
+    }
+
+    /// Whether nothing of it is under way, so that it can be let go.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let loading = matches!(self.doc, DocPhase::Loading) || self.phase == Phase::Reading;
+        !loading
+            && !self.is_ahead()
+            && self.file.unmerged.is_none()
+            && self.unsaved_outputs.is_empty()
+            && self.remote.is_empty()
+            && !matches!(self.kernel, KernelPhase::Busy(_))
+    }
+
+    /// Takes new blocks over and recomputes what is derived of them.
+    pub(crate) fn set_blocks(&mut self, blocks: Vec<Block>) {
+        self.blocks = blocks;
+        self.meta.clear();
+        self.revision += 1;
+        self.shifts.clear();
+        self.length = self.blocks.iter().map(|block| block.text.len()).sum();
+        let ids: Vec<BlockId> = self.blocks.iter().map(|block| block.id).collect();
+        self.refresh(ids);
+    }
+
+    /// Recomputes what is derived of these blocks after they changed.
+    pub(crate) fn refresh(&mut self, ids: impl IntoIterator<Item = BlockId>) {
+        for id in ids {
+            let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };
+            let meta = BlockMeta { revision: self.revision, cell: markdown::cell(&block.text) };
+            self.meta.insert(id, meta);
+        }
+    }
+
+    /// Notes an edit for carets.
+    pub(crate) fn shift(&mut self, at: usize, delete: usize, insert: usize, foreign: bool) {
+        self.revision += 1;
+        self.length = self.length - delete + insert;
+        self.shifts.push_back(Shift { revision: self.revision, at, delete, insert, foreign });
+        if self.shifts.len() > SHIFTS {
+            self.shifts.pop_front();
+        }
+    }
+}
+
+/// The hash by which an execution remembers its code.
+pub(crate) fn code_hash(code: &str) -> String {
+    store::BlobHash::of(code.as_bytes()).to_string()[..16].to_owned()
+}

@@ -1,0 +1,255 @@
+//! How an edit of a note becomes operations on its blocks, and when blocks are split and joined.
+//!
+//! Moving text between blocks is what concurrent edits tolerate worst, so it is done only where the structure asks for
+//! it: a cell is exactly one block, a line does not run over two blocks, and a block does not grow without bound.
+
+use crate::markdown;
+use rand_core::RngCore;
+use store::{Block, BlockId, Op, apply_op, between};
+
+/// A block that has grown past this many bytes is cut.
+const GROWN: usize = 8_192;
+
+/// Operations under way on a list of blocks: each is performed as soon as it is decided.
+pub(crate) struct Plan<'a> {
+    blocks: &'a mut Vec<Block>,
+    rng: &'a mut dyn RngCore,
+    ops: Vec<Op>,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(blocks: &'a mut Vec<Block>, rng: &'a mut dyn RngCore) -> Plan<'a> {
+        Plan { blocks, rng, ops: Vec::new() }
+    }
+
+    /// What was done.
+    pub(crate) fn finish(self) -> Vec<Op> {
+        self.ops
+    }
+
+    /// Replaces `delete` bytes at `at` by `insert`. The range must lie inside the note, on character boundaries.
+    pub(crate) fn edit(&mut self, at: usize, delete: usize, insert: &str) {
+        let mut touched: Vec<BlockId> = Vec::new();
+        let mut rest = delete;
+        let mut insert = insert;
+        let (mut index, mut offset) = self.place(at, delete > 0);
+        if self.blocks.is_empty() || self.blocks.iter().all(|block| block.text.is_empty()) {
+            if !insert.is_empty() {
+                let last = self.blocks.len();
+                touched.push(self.insert_at(last, insert.to_owned()));
+            }
+            rest = 0;
+            insert = "";
+        }
+        while rest > 0 || !insert.is_empty() {
+            let Some(block) = self.blocks.get(index) else { break };
+            let count = rest.min(block.text.len() - offset);
+            let id = block.id;
+            if count > 0 || !insert.is_empty() {
+                self.splice(id, offset, count, insert.to_owned());
+                touched.push(id);
+                insert = "";
+            }
+            rest -= count;
+            index += 1;
+            offset = 0;
+        }
+        for id in touched {
+            self.mend(id);
+        }
+    }
+
+    /// After edits from outside, where a fence can have come to stand around several blocks: makes every cell of the
+    /// whole text one block.
+    pub(crate) fn reshape(&mut self) {
+        let text: String = self.blocks.iter().map(|block| block.text.as_str()).collect();
+        for range in markdown::cells(&text) {
+            let (first, _) = self.place(range.start, true);
+            let (last, _) = self.place(range.end.saturating_sub(1).max(range.start), true);
+            let Some(block) = self.blocks.get(first) else { continue };
+            if first == last && markdown::cell(&block.text).is_some() {
+                continue;
+            }
+            let mut id = block.id;
+            for _ in first..last {
+                id = self.join(first, true).unwrap_or(id);
+            }
+            self.mend(id);
+        }
+    }
+
+    /// Which block holds the byte `at`, and where in it. At a boundary an insertion goes to the block that begins
+    /// there (`forward` is not needed: a line belongs to the block in which it starts), or to the end of the last one.
+    fn place(&self, at: usize, forward: bool) -> (usize, usize) {
+        let mut start = 0;
+        let mut last = 0;
+        for (index, block) in self.blocks.iter().enumerate() {
+            let end = start + block.text.len();
+            if block.text.is_empty() {
+                continue;
+            }
+            last = index;
+            if at < end || (at == end && !forward && !block.text.ends_with('\n')) {
+                return (index, at - start);
+            }
+            start = end;
+        }
+        // At the very end: behind a cell's closing fence a new block begins, anything else goes on.
+        let length = self.blocks.get(last).map_or(0, |block| block.text.len());
+        (last, length)
+    }
+
+    fn splice(&mut self, block: BlockId, at: usize, delete: usize, insert: String) {
+        self.perform(Op::Splice { block, at, delete, insert });
+    }
+
+    fn perform(&mut self, op: Op) {
+        // Every operation is made from the list itself, so it fits.
+        let fits = apply_op(self.blocks, &op);
+        debug_assert!(fits.is_ok(), "{fits:?}");
+        if fits.is_ok() {
+            self.ops.push(op);
+        }
+    }
+
+    /// A new block at this place in the list.
+    fn insert_at(&mut self, index: usize, text: String) -> BlockId {
+        let id = loop {
+            let id = BlockId(self.rng.next_u64());
+            if self.blocks.iter().all(|block| block.id != id) {
+                break id;
+            }
+        };
+        let low = index.checked_sub(1).map(|before| self.blocks[before].pos.clone());
+        let high = self.blocks.get(index).map(|block| block.pos.clone());
+        let pos = between(low.as_deref(), high.as_deref());
+        // Two devices can have made equal positions, with no room between: what follows steps back.
+        let mut bound = (pos.clone(), id);
+        let mut moves = Vec::new();
+        for next in index..self.blocks.len() {
+            if (&self.blocks[next].pos, self.blocks[next].id) > (&bound.0, bound.1) {
+                break;
+            }
+            let after = self.blocks[next + 1..].iter().find(|block| block.pos > bound.0);
+            let place = between(Some(&bound.0), after.map(|block| block.pos.as_str()));
+            bound = (place.clone(), self.blocks[next].id);
+            moves.push(Op::Move { block: self.blocks[next].id, pos: place });
+        }
+        // From the last to the first, so that the order stays right at every step.
+        for op in moves.into_iter().rev() {
+            self.perform(op);
+        }
+        self.perform(Op::Insert { block: id, pos, text });
+        id
+    }
+
+    fn index(&self, id: BlockId) -> Option<usize> {
+        self.blocks.iter().position(|block| block.id == id)
+    }
+
+    /// Puts a block that was edited back into shape.
+    fn mend(&mut self, id: BlockId) {
+        let Some(mut index) = self.index(id) else { return };
+        // An emptied block leaves the line of the one before it open.
+        if self.blocks[index].text.is_empty() {
+            match self.blocks[..index].iter().rposition(|block| !block.text.is_empty()) {
+                Some(before) => index = before,
+                None => return,
+            }
+        }
+        while let Some(next) = self.next_filled(index) {
+            let (this, that) = (&self.blocks[index].text, &self.blocks[next].text);
+            let open = !this.ends_with('\n') || (this.ends_with('\r') && that.starts_with('\n'));
+            if !open || this.len() + that.len() > GROWN.max(markdown::LONGEST_CELL) {
+                break;
+            }
+            // A line that was cut because it is long stays cut.
+            if this.len() + that.len() > GROWN && markdown::cell(this).is_none() && markdown::cell(that).is_none() {
+                break;
+            }
+            let Some(joined) = self.join(index, false) else { break };
+            let Some(now) = self.index(joined) else { break };
+            index = now;
+        }
+        self.split(self.blocks[index].id);
+    }
+
+    fn next_filled(&self, index: usize) -> Option<usize> {
+        self.blocks[index + 1..].iter().position(|block| !block.text.is_empty()).map(|at| index + 1 + at)
+    }
+
+    /// Moves the text of this block and the next one that has text into one of the two: a cell's, so that its outputs
+    /// stay with it, else the larger.
+    fn join(&mut self, index: usize, keep_first: bool) -> Option<BlockId> {
+        let next = self.next_filled(index)?;
+        let (this, that) = (self.blocks[index].clone(), self.blocks[next].clone());
+        let into_next = !keep_first
+            && markdown::cell(&this.text).is_none()
+            && (markdown::cell(&that.text).is_some() || that.text.len() > this.text.len());
+        if into_next {
+            self.splice(this.id, 0, this.text.len(), String::new());
+            self.splice(that.id, 0, 0, this.text);
+            Some(that.id)
+        } else {
+            self.splice(that.id, 0, that.text.len(), String::new());
+            self.splice(this.id, this.text.len(), 0, that.text);
+            Some(this.id)
+        }
+    }
+
+    /// Cuts a block where a cell begins or ends in it, or where it has grown too long.
+    fn split(&mut self, id: BlockId) {
+        let Some(index) = self.index(id) else { return };
+        let text = self.blocks[index].text.clone();
+        if markdown::cell(&text).is_some() {
+            return;
+        }
+        let cells = markdown::cells(&text);
+        if cells.is_empty() && text.len() <= GROWN {
+            return;
+        }
+        let pieces = markdown::segment(&text);
+        if pieces.len() < 2 {
+            return;
+        }
+        // A run that only holds paragraphs stays whole until it has grown; around cells it is cut.
+        let pieces: Vec<String> = if text.len() > GROWN { owned(&pieces) } else { around_cells(&pieces) };
+        if pieces.len() < 2 {
+            return;
+        }
+        // The id stays with the first cell: outputs belong to it.
+        let stays = pieces.iter().position(|piece| markdown::cell(piece).is_some()).unwrap_or(0);
+        let start: usize = pieces[..stays].iter().map(String::len).sum();
+        let end = start + pieces[stays].len();
+        self.splice(id, end, text.len() - end, String::new());
+        self.splice(id, 0, start, String::new());
+        for piece in &pieces[..stays] {
+            if let Some(at) = self.index(id) {
+                self.insert_at(at, piece.clone());
+            }
+        }
+        let mut before = id;
+        for piece in &pieces[stays + 1..] {
+            if let Some(at) = self.index(before) {
+                before = self.insert_at(at + 1, piece.clone());
+            }
+        }
+    }
+}
+
+fn owned(pieces: &[&str]) -> Vec<String> {
+    pieces.iter().map(|piece| (*piece).to_owned()).collect()
+}
+
+/// Joins neighbouring pieces that are not cells.
+fn around_cells(pieces: &[&str]) -> Vec<String> {
+    let mut out: Vec<(String, bool)> = Vec::new();
+    for piece in pieces {
+        let is_cell = markdown::cell(piece).is_some();
+        match out.last_mut() {
+            Some((text, false)) if !is_cell => text.push_str(piece),
+            _ => out.push(((*piece).to_owned(), is_cell)),
+        }
+    }
+    out.into_iter().map(|(text, _)| text).collect()
+}

@@ -1,0 +1,372 @@
+//! The one door: all state, and [`Session::apply`], the only way it changes.
+
+mod cells;
+mod files;
+mod notes;
+mod volumes;
+
+use crate::command::Command;
+use crate::effect::{BatchNumber, Effect};
+use crate::event::{Event, Skipped, Started};
+use crate::note::Note;
+use crate::settings::Settings;
+use crate::time::Time;
+use rand_core::RngCore;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::PathBuf;
+use store::disk::{FileRow, Write};
+use store::{ActorId, DocId, FileEntry, VolumeDoc, WorkspaceDoc};
+
+/// What goes through the door.
+#[derive(Debug)]
+pub enum Input {
+    /// A user's wish.
+    Command(Command),
+    /// A fact from the world.
+    Event(Event),
+}
+
+/// A wish that is not fulfilled, with a sentence for the user: what happened, to what, what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Reject(pub String);
+
+/// How a scan goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scanning {
+    /// Not yet, or over.
+    Idle,
+    /// Under way; how many files were looked at so far. `again`: something changed meanwhile.
+    Running {
+        /// Files looked at.
+        seen: u64,
+        /// Scan once more afterwards.
+        again: bool,
+    },
+}
+
+/// A volume: a folder of ordinary files.
+#[derive(Debug)]
+pub struct Volume {
+    /// Its id.
+    pub id: DocId,
+    /// Its name.
+    pub name: String,
+    /// Its folder on this device; `None` when it lies on another device only.
+    pub root: Option<PathBuf>,
+    /// Its files by path.
+    pub files: BTreeMap<String, FileRow>,
+    /// Whether its files are known yet.
+    pub known: bool,
+    /// How the scan goes.
+    pub scanning: Scanning,
+    /// How often a scan has ended.
+    pub scans: u64,
+    /// What the last scan left out.
+    pub skipped: Vec<Skipped>,
+    /// Notes that are kept as attachments, and why.
+    pub demoted: Vec<Skipped>,
+    /// What is wrong with it, for the user.
+    pub trouble: Option<String>,
+    /// Counts changes of `files`.
+    pub revision: u64,
+    doc: Option<Box<VolumeDoc>>,
+    doc_new: bool,
+    doc_pending: VecDeque<(DocId, Option<FileEntry>)>,
+}
+
+/// Whether all is on disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Saving {
+    /// The number of the last keystroke.
+    pub last: u64,
+    /// The number of the last keystroke that is on disk.
+    pub durable: u64,
+    /// Why the disk refuses, if it does. Nothing is lost meanwhile: it is kept in memory and written later.
+    pub trouble: Option<String>,
+}
+
+/// What is to be done once a batch is on disk.
+#[derive(Debug)]
+struct InFlight {
+    batch: BatchNumber,
+    upto: u64,
+    mirror: Option<DocId>,
+    then: Vec<Write>,
+}
+
+/// The state of a running Tracebook.
+#[derive(Debug)]
+pub struct Session {
+    workspace: DocId,
+    workspace_doc: Option<Box<WorkspaceDoc>>,
+    workspace_new: bool,
+    actor: ActorId,
+    settings: Settings,
+    volumes: BTreeMap<DocId, Volume>,
+    mounts: BTreeMap<DocId, PathBuf>,
+    places: HashMap<DocId, (DocId, String)>,
+    notes: BTreeMap<DocId, Note>,
+    unfinished: Vec<DocId>,
+    problems: Vec<String>,
+    saving: Saving,
+    in_flight: VecDeque<InFlight>,
+    next_batch: BatchNumber,
+    wake: Option<Time>,
+}
+
+/// What one pass through the door carries along.
+pub(crate) struct Turn<'a> {
+    pub(crate) now: Time,
+    pub(crate) rng: &'a mut dyn RngCore,
+    pub(crate) effects: Vec<Effect>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Session::new()
+    }
+}
+
+impl Session {
+    /// A session that waits for [`Event::Started`].
+    pub fn new() -> Session {
+        Session {
+            workspace: DocId([0; 16]),
+            workspace_doc: None,
+            workspace_new: false,
+            actor: ActorId::from([0_u8; 16]),
+            settings: Settings::default(),
+            volumes: BTreeMap::new(),
+            mounts: BTreeMap::new(),
+            places: HashMap::new(),
+            notes: BTreeMap::new(),
+            unfinished: Vec::new(),
+            problems: Vec::new(),
+            saving: Saving::default(),
+            in_flight: VecDeque::new(),
+            next_batch: 1,
+            wake: None,
+        }
+    }
+
+    /// The one door. `now` and `rng` are all that this needs of the world.
+    ///
+    /// # Errors
+    /// [`Reject`] when the wish cannot be fulfilled; the state is as before then. Facts are never rejected.
+    pub fn apply(&mut self, now: Time, rng: &mut dyn RngCore, input: Input) -> Result<Vec<Effect>, Reject> {
+        let mut turn = Turn { now, rng, effects: Vec::new() };
+        match input {
+            Input::Command(command) => self.command(&mut turn, command)?,
+            Input::Event(event) => self.event(&mut turn, event),
+        }
+        Ok(turn.effects)
+    }
+
+    fn command(&mut self, turn: &mut Turn<'_>, command: Command) -> Result<(), Reject> {
+        if self.workspace_doc.is_none() {
+            return Err(Reject("the workspace is not open yet; try again in a moment".to_owned()));
+        }
+        match command {
+            Command::OpenFolder { folder, name } => self.open_folder(turn, folder, name),
+            Command::CloseVolume { volume } => self.close_volume(turn, volume),
+            Command::NewNote { volume, path, text } => self.new_note(turn, volume, &path, &text),
+            Command::OpenNote { note } => self.open_note(turn, note),
+            Command::HoldNote { note } => self.hold_note(turn, note, true),
+            Command::ReleaseNote { note } => self.hold_note(turn, note, false),
+            Command::CloseNote { note } => self.close_note(turn, note),
+            Command::Edit { note, at, delete, insert } => self.edit(turn, note, at, delete, &insert),
+            Command::Undo { note } => self.undo(turn, note, false),
+            Command::Redo { note } => self.undo(turn, note, true),
+            Command::Run { note, cell } => self.run(turn, note, cell),
+            Command::RunAll { note } => self.run_all(turn, note),
+            Command::Interrupt { note } => self.interrupt(turn, note),
+            Command::RestartKernel { note } => self.restart_kernel(turn, note),
+            Command::Rescan => {
+                let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
+                volumes.into_iter().for_each(|volume| self.scan(turn, volume));
+                Ok(())
+            }
+            Command::Save => {
+                self.save_all(turn);
+                Ok(())
+            }
+            Command::Set { settings } => {
+                self.set(turn, settings);
+                Ok(())
+            }
+        }
+    }
+
+    fn event(&mut self, turn: &mut Turn<'_>, event: Event) {
+        match event {
+            Event::Started(started) => self.started(turn, *started),
+            Event::Tick => self.tick(turn),
+            Event::VolumeRead { volume, files } => self.volume_read(turn, volume, files),
+            Event::VolumeLoaded { volume, doc } => self.volume_loaded(turn, volume, doc),
+            Event::Scanned { volume, files, seen } => self.scanned(turn, volume, files, seen),
+            Event::ScanDone { volume, gone, skipped, failed } => self.scan_done(turn, volume, &gone, skipped, failed),
+            Event::FileTouched { volume, path } => self.file_touched(turn, volume, path.as_deref()),
+            Event::NoteRead { note, content } => self.note_read(turn, note, content),
+            Event::NoteLoaded { note, docs } => self.note_loaded(turn, note, docs),
+            Event::FileRead { note, file } => self.file_read(turn, note, file),
+            Event::FileWritten { note, stamp } => self.file_written(turn, note, stamp),
+            Event::FileRaced { note, theirs } => self.file_raced(turn, note, theirs),
+            Event::FileGone { note } => self.file_gone(turn, note),
+            Event::FileFailed { note, why } => self.file_failed(turn, note, why),
+            Event::Durable { batch } => self.durable(turn, batch),
+            Event::DiskTrouble { why } => self.saving.trouble = Some(why),
+            Event::Remote { note, bytes } => self.remote(turn, note, bytes),
+            Event::KernelReady { note } => self.kernel_ready(note),
+            Event::Began { note, execution } => self.began(turn, note, execution),
+            Event::Output { note, execution, output } => self.output(turn, note, execution, output),
+            Event::Finished { note, execution, status, count, whole } => {
+                self.finished(turn, note, execution, status, count, whole);
+            }
+            Event::KernelDied { note, why } => self.kernel_died(turn, note, &why),
+        }
+    }
+
+    fn started(&mut self, turn: &mut Turn<'_>, started: Started) {
+        self.workspace = started.workspace;
+        self.actor = ActorId::from(started.actor);
+        self.settings = started.settings.clamped();
+        self.mounts = started.mounts;
+        self.saving = Saving { last: started.last_seq, durable: started.last_seq, trouble: None };
+        self.unfinished = started.unfinished;
+        self.problems = started.problems;
+        let actor = Write::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
+        self.append(turn, vec![actor], None);
+        for (id, entry) in started.doc.volumes() {
+            let root = self.mounts.get(&id).cloned();
+            self.volumes.insert(id, Volume::new(id, entry.name, root));
+            turn.effects.push(Effect::LoadVolume { volume: id });
+        }
+        self.workspace_new = started.doc.volumes().is_empty();
+        self.workspace_doc = Some(started.doc);
+    }
+
+    fn set(&mut self, turn: &mut Turn<'_>, settings: Settings) {
+        let settings = settings.clamped();
+        if settings != self.settings {
+            let value = serde_json::to_vec(&settings).unwrap_or_default();
+            self.settings = settings;
+            self.append(turn, vec![Write::Meta { key: "settings".to_owned(), value: Some(value) }], None);
+        }
+    }
+
+    fn tick(&mut self, turn: &mut Turn<'_>) {
+        self.wake = None;
+        let open: Vec<DocId> = self.notes.keys().copied().collect();
+        for note in open {
+            self.tick_note(turn, note);
+            self.tick_kernel(turn, note);
+        }
+        let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
+        for volume in volumes {
+            self.write_volume_doc(turn, volume);
+        }
+    }
+
+    fn durable(&mut self, turn: &mut Turn<'_>, batch: BatchNumber) {
+        self.saving.trouble = None;
+        while self.in_flight.front().is_some_and(|flight| flight.batch <= batch) {
+            let Some(flight) = self.in_flight.pop_front() else { break };
+            self.saving.durable = self.saving.durable.max(flight.upto);
+            if !flight.then.is_empty() {
+                self.append(turn, flight.then, None);
+            }
+            if let Some(note) = flight.mirror {
+                self.write_file(turn, note);
+            }
+        }
+    }
+
+    fn save_all(&mut self, turn: &mut Turn<'_>) {
+        let open: Vec<DocId> = self.notes.keys().copied().collect();
+        for note in open {
+            self.end_burst(turn, note);
+            self.save_outputs(turn, note);
+            if let Some(note) = self.notes.get_mut(&note) {
+                note.file.due = note.file.due.map(|_| turn.now);
+            }
+            self.write_file(turn, note);
+        }
+    }
+
+    /// Sends writes on their way to the disk. `mirror`: once they are there, the note's file may follow.
+    pub(crate) fn append(&mut self, turn: &mut Turn<'_>, writes: Vec<Write>, mirror: Option<DocId>) {
+        self.append_then(turn, writes, mirror, Vec::new());
+    }
+
+    pub(crate) fn append_then(
+        &mut self,
+        turn: &mut Turn<'_>,
+        writes: Vec<Write>,
+        mirror: Option<DocId>,
+        then: Vec<Write>,
+    ) {
+        let batch = self.next_batch;
+        self.next_batch += 1;
+        self.in_flight.push_back(InFlight { batch, upto: self.saving.last, mirror, then });
+        turn.effects.push(Effect::Append { batch, writes });
+    }
+
+    /// Asks to be called again at `at`, unless that is already so.
+    pub(crate) fn wake_at(&mut self, turn: &mut Turn<'_>, at: Time) {
+        if self.wake.is_none_or(|wake| at < wake) {
+            self.wake = Some(at);
+            turn.effects.push(Effect::Wake { at });
+        }
+    }
+
+    /// Whether the workspace is open.
+    pub fn is_open(&self) -> bool {
+        self.workspace_doc.is_some()
+    }
+
+    /// This device's settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether all is on disk.
+    pub fn saving(&self) -> &Saving {
+        &self.saving
+    }
+
+    /// Whether nothing waits for the disk or a file.
+    pub fn is_saved(&self) -> bool {
+        self.in_flight.is_empty() && self.notes.values().all(|note| !note.is_ahead() && note.unsaved_outputs.is_empty())
+    }
+
+    /// The volumes, by id.
+    pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.volumes.values()
+    }
+
+    /// A volume.
+    pub fn volume(&self, id: DocId) -> Option<&Volume> {
+        self.volumes.get(&id)
+    }
+
+    /// An open note.
+    pub fn note(&self, id: DocId) -> Option<&Note> {
+        self.notes.get(&id)
+    }
+
+    /// All open notes.
+    pub fn notes(&self) -> impl Iterator<Item = &Note> {
+        self.notes.values()
+    }
+
+    /// Where a file lies: its volume and the path inside.
+    pub fn place(&self, file: DocId) -> Option<(DocId, &str)> {
+        self.places.get(&file).map(|(volume, path)| (*volume, path.as_str()))
+    }
+
+    /// What was found wrong while opening, for the user.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}

@@ -1,0 +1,295 @@
+//! Cells: what is asked of a note's kernel, what it answers, and how it is kept.
+
+use super::{Reject, Session, Turn};
+use crate::effect::Effect;
+use crate::note::{KernelPhase, Note, Phase, code_hash};
+use store::disk::Write;
+use store::{BlobRef, BlockId, DocId, Execution, ExecutionId, Output, OutputBody, Status};
+
+/// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
+const GRACE: i64 = 700;
+/// Outputs of a running cell are kept at most this often, in milliseconds.
+const KEEP_EVERY: i64 = 1_000;
+/// Of a stream the note keeps this many bytes; the whole becomes a blob.
+const STREAM: usize = 65_536;
+/// A cell keeps this many outputs.
+const OUTPUTS: usize = 1_000;
+
+impl Session {
+    pub(super) fn run(&mut self, turn: &mut Turn<'_>, id: DocId, cell: BlockId) -> Result<(), Reject> {
+        self.queue(turn, id, vec![cell])
+    }
+
+    pub(super) fn run_all(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        let Some(note) = self.notes.get(&id) else { return Err(Reject("the note is not open".to_owned())) };
+        let cells: Vec<BlockId> = note.cells().collect();
+        if cells.is_empty() {
+            return Err(Reject("the note has no Python cell; start one with ```python".to_owned()));
+        }
+        self.queue(turn, id, cells)
+    }
+
+    fn queue(&mut self, turn: &mut Turn<'_>, id: DocId, cells: Vec<BlockId>) -> Result<(), Reject> {
+        let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
+            return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
+        };
+        if let Some(why) = note.read_only() {
+            return Err(Reject(format!("the note can only be read: {why}")));
+        }
+        if cells.iter().any(|cell| note.code(*cell).is_none()) {
+            return Err(Reject("there is no Python cell here; start one with ```python".to_owned()));
+        }
+        self.adopt(turn, id);
+        self.end_burst(turn, id);
+        for cell in cells {
+            let Some(note) = self.notes.get_mut(&id) else { break };
+            let Some(code) = note.code(cell).map(code_hash) else { continue };
+            let running = matches!(note.kernel, KernelPhase::Busy(now)
+                if note.executions.get(&cell).is_some_and(|execution| execution.id == now));
+            if running || note.queue.contains(&cell) {
+                continue; // one at a time; it runs already
+            }
+            let execution = Execution {
+                id: ExecutionId(turn.rng.next_u64()),
+                cell,
+                code,
+                started: turn.now.0,
+                duration: None,
+                status: Status::Queued,
+                count: None,
+                outputs: Vec::new(),
+            };
+            note.executions.insert(cell, execution);
+            note.queue.push_back(cell);
+        }
+        self.next(turn, id);
+        Ok(())
+    }
+
+    /// Sends the next cell to the kernel if it is free.
+    fn next(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let folder = self.file(id).and_then(|file| file.parent().map(ToOwned::to_owned));
+        let Some(folder) = folder else { return };
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        // A kernel that is being ended takes nothing more; `KernelDied` comes back here.
+        if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
+            return;
+        }
+        while let Some(cell) = note.queue.pop_front() {
+            let Some(code) = note.code(cell).map(ToOwned::to_owned) else {
+                note.executions.remove(&cell); // the cell was deleted while it waited
+                continue;
+            };
+            let place = note.cells().position(|other| other == cell).unwrap_or(0) + 1;
+            let Some(execution) = note.executions.get_mut(&cell) else { continue };
+            execution.code = code_hash(&code);
+            note.kernel = KernelPhase::Busy(execution.id);
+            let execution = execution.id;
+            turn.effects.push(Effect::Eval { note: id, folder, execution, code, label: format!("cell {place}") });
+            return;
+        }
+    }
+
+    pub(super) fn interrupt(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        let Some(note) = self.notes.get_mut(&id) else { return Err(Reject("the note is not open".to_owned())) };
+        let KernelPhase::Busy(execution) = note.kernel else {
+            return Err(Reject("nothing is running in this note".to_owned()));
+        };
+        cancel_queue(note);
+        let at = turn.now.plus(GRACE);
+        note.kill = Some((at, execution));
+        turn.effects.push(Effect::Interrupt { note: id });
+        self.wake_at(turn, at);
+        Ok(())
+    }
+
+    pub(super) fn restart_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        let Some(note) = self.notes.get_mut(&id) else { return Err(Reject("the note is not open".to_owned())) };
+        if note.kernel == KernelPhase::Off {
+            return Err(Reject("no kernel is running in this note".to_owned()));
+        }
+        cancel_queue(note);
+        note.stopping = true;
+        turn.effects.push(Effect::KillKernel { note: id });
+        Ok(())
+    }
+
+    pub(super) fn tick_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some((at, execution)) = note.kill else { return };
+        if note.kernel != KernelPhase::Busy(execution) {
+            note.kill = None;
+        } else if turn.now >= at {
+            note.kill = None;
+            note.stopping = true;
+            turn.effects.push(Effect::KillKernel { note: id });
+        } else {
+            self.wake_at(turn, at);
+        }
+    }
+
+    pub(super) fn kernel_ready(&mut self, id: DocId) {
+        if let Some(note) = self.notes.get_mut(&id)
+            && note.kernel == KernelPhase::Off
+        {
+            note.kernel = KernelPhase::Idle;
+        }
+    }
+
+    /// The execution that the kernel works on, if it is this one: output of a superseded execution is dropped.
+    fn current(&mut self, id: DocId, execution: ExecutionId) -> Option<&mut Execution> {
+        let note = self.notes.get_mut(&id)?;
+        if note.kernel != KernelPhase::Busy(execution) {
+            return None;
+        }
+        note.executions.values_mut().find(|known| known.id == execution)
+    }
+
+    pub(super) fn began(&mut self, turn: &mut Turn<'_>, id: DocId, execution: ExecutionId) {
+        let now = turn.now.0;
+        let Some(current) = self.current(id, execution) else { return };
+        current.status = Status::Running;
+        current.started = now;
+        let cell = current.cell;
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.unsaved_outputs.insert(cell);
+        }
+        self.save_outputs(turn, id);
+    }
+
+    pub(super) fn output(&mut self, turn: &mut Turn<'_>, id: DocId, execution: ExecutionId, output: Output) {
+        let Some(current) = self.current(id, execution) else { return };
+        let cell = current.cell;
+        if let (Some(Output { body: OutputBody::Stream { name, text }, .. }), OutputBody::Stream { name: new, text: more }) =
+            (current.outputs.last_mut(), &output.body)
+            && name == new
+        {
+            let room = STREAM.saturating_sub(text.len());
+            let mut end = room.min(more.len());
+            while !more.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.push_str(&more[..end]);
+        } else if current.outputs.len() < OUTPUTS {
+            current.outputs.push(output);
+        }
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.unsaved_outputs.insert(cell);
+        }
+        self.wake_at(turn, turn.now.plus(KEEP_EVERY));
+    }
+
+    pub(super) fn finished(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        execution: ExecutionId,
+        status: Status,
+        count: Option<u64>,
+        whole: Vec<(usize, BlobRef)>,
+    ) {
+        let now = turn.now;
+        let Some(current) = self.current(id, execution) else { return };
+        current.status = status;
+        current.count = count;
+        current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
+        for (at, blob) in whole {
+            if let Some(output) = current.outputs.get_mut(at) {
+                output.whole = Some(blob);
+            }
+        }
+        let cell = current.cell;
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.kernel = KernelPhase::Idle;
+            note.unsaved_outputs.insert(cell);
+            if status != Status::Ok {
+                cancel_queue(note); // the first error stops what was to follow
+            }
+        }
+        self.save_outputs(turn, id);
+        self.next(turn, id);
+    }
+
+    pub(super) fn kernel_died(&mut self, turn: &mut Turn<'_>, id: DocId, why: &str) {
+        let now = turn.now;
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let asked = std::mem::take(&mut note.stopping);
+        if let KernelPhase::Busy(execution) = note.kernel {
+            if let Some(current) = note.executions.values_mut().find(|known| known.id == execution) {
+                current.status = if asked { Status::Interrupted } else { Status::Died };
+                current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
+                let (ename, evalue) = if asked {
+                    ("KernelStopped".to_owned(), "stopped by force; variables are gone, text and outputs stay".to_owned())
+                } else {
+                    ("KernelDied".to_owned(), why.to_owned())
+                };
+                let traceback = vec![format!("{ename}: {evalue}")];
+                current.outputs.push(Output { body: OutputBody::Error { ename, evalue, traceback }, whole: None });
+                note.unsaved_outputs.insert(current.cell);
+            }
+            cancel_queue(note);
+        }
+        note.kernel = KernelPhase::Off;
+        note.kill = None;
+        self.save_outputs(turn, id);
+        self.next(turn, id);
+        self.let_go(turn, id);
+    }
+
+    /// Keeps outputs of a cell that is still running: from time to time, and only when they have doubled, so that the
+    /// document's history does not hold every line twice.
+    pub(super) fn tick_outputs(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get(&id) else { return };
+        if note.unsaved_outputs.is_empty() {
+            return;
+        }
+        let (at, bytes) = note.outputs_saved;
+        let now_bytes = unsaved_bytes(note);
+        let running = matches!(note.kernel, KernelPhase::Busy(_));
+        if !running || (turn.now.since(at) >= KEEP_EVERY && now_bytes >= bytes * 2) {
+            self.save_outputs(turn, id);
+        } else {
+            self.wake_at(turn, turn.now.plus(KEEP_EVERY));
+        }
+    }
+
+    /// Sends the outputs that are not on disk yet there.
+    pub(super) fn save_outputs(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        note.outputs_saved = (turn.now, unsaved_bytes(note));
+        let Some(doc) = &mut note.outputs else { return };
+        if note.unsaved_outputs.is_empty() {
+            return;
+        }
+        let unsaved = std::mem::take(&mut note.unsaved_outputs);
+        let executions: Vec<&Execution> = unsaved.iter().filter_map(|cell| note.executions.get(cell)).collect();
+        match doc.commit(&executions, turn.now.seconds()) {
+            Ok(bytes) => {
+                let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { bytes };
+                self.append(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
+            }
+            Err(error) => note.problems.push(error.to_string()),
+        }
+    }
+}
+
+fn unsaved_bytes(note: &Note) -> usize {
+    let outputs = note.unsaved_outputs.iter().filter_map(|cell| note.executions.get(cell));
+    outputs
+        .flat_map(|execution| &execution.outputs)
+        .map(|output| match &output.body {
+            OutputBody::Stream { text, .. } => text.len(),
+            OutputBody::ExecuteResult { .. } | OutputBody::DisplayData { .. } | OutputBody::Error { .. } => 1_024,
+        })
+        .sum()
+}
+
+/// What waits will not run; it is marked as interrupted.
+fn cancel_queue(note: &mut Note) {
+    for cell in std::mem::take(&mut note.queue) {
+        if let Some(execution) = note.executions.get_mut(&cell) {
+            execution.status = Status::Interrupted;
+            note.unsaved_outputs.insert(cell);
+        }
+    }
+}

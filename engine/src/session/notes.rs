@@ -1,0 +1,508 @@
+//! Notes: reading, typing, bursts that become changes, undo, changes from other replicas.
+
+use super::{Reject, Session, Turn};
+use crate::effect::Effect;
+use crate::event::{NoteContent, NoteDocs};
+use crate::note::{DocPhase, Note, Phase};
+use crate::plan::Plan;
+use crate::splice::{self, Splice};
+use crate::time::Time;
+use crate::undo::Change;
+use crate::{markdown, splice::trim};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use store::disk::{FileRow, Write};
+use store::{BlockId, DocId, FileKind, Op, Record, import_blocks};
+
+/// A burst ends after a pause of this many milliseconds …
+const PAUSE: i64 = 500;
+/// … or once it has gone on for this long …
+const LONGEST_BURST: i64 = 2_000;
+/// … or once it has this many operations.
+const LARGEST_BURST: usize = 4_000;
+/// A note may grow to this many bytes.
+const LARGEST_NOTE: usize = 64 << 20;
+
+impl Session {
+    pub(super) fn open_note(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        self.note_row(id)?;
+        self.read_note(turn, id);
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.shown = true;
+        }
+        let mut settings = self.settings.clone();
+        settings.recent.retain(|recent| *recent != id);
+        settings.recent.insert(0, id);
+        settings.last_note = Some(id);
+        self.set(turn, settings);
+        Ok(())
+    }
+
+    pub(super) fn hold_note(&mut self, turn: &mut Turn<'_>, id: DocId, hold: bool) -> Result<(), Reject> {
+        if hold {
+            self.note_row(id)?;
+            self.read_note(turn, id);
+        }
+        let Some(note) = self.notes.get_mut(&id) else {
+            return Err(Reject("the note is not open".to_owned()));
+        };
+        note.holds = if hold { note.holds + 1 } else { note.holds.saturating_sub(1) };
+        if !hold {
+            self.end_burst(turn, id);
+            self.let_go(turn, id);
+        }
+        Ok(())
+    }
+
+    /// Whether this is a note at all.
+    fn note_row(&self, id: DocId) -> Result<(), Reject> {
+        let Some((volume, path)) = self.place(id) else {
+            return Err(Reject(format!("there is no note {id}")));
+        };
+        let Some(volume) = self.volumes.get(&volume) else { return Ok(()) };
+        if volume.files.get(path).is_some_and(|row| row.kind != FileKind::Note) {
+            let why = volume.demoted.iter().find(|other| other.path == path).map(|other| other.why.as_str());
+            let why = why.unwrap_or("it is an attachment, not a note");
+            return Err(Reject(format!("{why}: {path}")));
+        }
+        if volume.root.is_none() {
+            return Err(Reject(format!("its volume has no folder on this device: {}", volume.name)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn close_note(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        let Some(note) = self.notes.get_mut(&id) else {
+            return Err(Reject("the note is not open".to_owned()));
+        };
+        note.shown = false;
+        self.end_burst(turn, id);
+        self.save_outputs(turn, id);
+        self.let_go(turn, id);
+        Ok(())
+    }
+
+    /// Drops a note that nobody looks at and of which nothing is under way.
+    pub(super) fn let_go(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get(&id) else { return };
+        if note.shown || note.holds > 0 || !note.is_at_rest() {
+            return;
+        }
+        let (volume, gone) = (note.volume, note.file.gone);
+        if !matches!(note.kernel, crate::note::KernelPhase::Off) {
+            turn.effects.push(Effect::KillKernel { note: id });
+        }
+        self.notes.remove(&id);
+        if gone && let Some((_, path)) = self.place(id) {
+            let (path, mut writes) = (path.to_owned(), Vec::new());
+            self.forget_file(volume, &path, &mut writes);
+            self.append(turn, writes, None);
+        }
+    }
+
+    /// Begins to read a note, unless that is done.
+    pub(super) fn read_note(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        if self.notes.get(&id).is_some_and(|note| !matches!(note.phase, Phase::Failed(_))) {
+            return;
+        }
+        let Some((volume, path)) = self.place(id).map(|(volume, path)| (volume, path.to_owned())) else { return };
+        let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else { return };
+        let file = root.join(&path);
+        self.notes.insert(id, Note::new(id, volume));
+        turn.effects.push(Effect::ReadNote { note: id, volume, path, file });
+    }
+
+    pub(super) fn create_note(&mut self, turn: &mut Turn<'_>, id: DocId, volume: DocId, row: FileRow, text: &str) {
+        let mut note = Note::new(id, volume);
+        note.phase = Phase::Ready;
+        note.shown = true;
+        note.set_blocks(import_blocks(markdown::segment(text).into_iter()));
+        note.file.due = Some(turn.now);
+        note.file.base = Some(Arc::from(""));
+        self.notes.insert(id, note);
+        self.append(turn, vec![Write::File(row)], None);
+        self.adopt(turn, id);
+    }
+
+    pub(super) fn note_read(&mut self, turn: &mut Turn<'_>, id: DocId, content: Result<Box<NoteContent>, String>) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if note.phase != Phase::Reading {
+            return;
+        }
+        let content = match content {
+            Ok(content) => *content,
+            Err(why) => {
+                note.phase = Phase::Failed(why);
+                return;
+            }
+        };
+        let row = content.row;
+        let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
+        note.adopted = known || content.ahead || !content.blocks.is_empty() || !content.records.is_empty();
+        note.problems = content.problems;
+        note.file.ahead_stored = content.ahead || !content.records.is_empty();
+        note.file.heads = row.as_ref().map(|row| row.heads.clone()).unwrap_or_default();
+        let file = match content.file {
+            Ok(file) => file,
+            Err(why) if note.adopted => {
+                note.file.trouble = Some(why);
+                None
+            }
+            Err(why) => {
+                note.phase = Phase::Failed(why);
+                return;
+            }
+        };
+        note.phase = Phase::Ready;
+        if !note.adopted {
+            let Some(file) = file else {
+                note.phase = Phase::Failed("its file is gone".to_owned());
+                return;
+            };
+            note.set_blocks(import_blocks(markdown::segment(&file.text).into_iter()));
+            note.file.stamp = Some(file.stamp);
+            note.file.base = Some(Arc::from(file.text));
+            return;
+        }
+        note.set_blocks(content.blocks);
+        for record in content.records {
+            note.pending_upto = record.seq;
+            note.pending.extend(record.ops);
+        }
+        let hash = row.as_ref().map(|row| row.hash);
+        match file {
+            Some(file) if Some(file.stamp.hash) == hash => {
+                note.file.stamp = Some(file.stamp);
+                note.file.base = Some(Arc::from(file.text));
+            }
+            // Not ahead: what we have is what both had.
+            Some(file) if !note.file.ahead_stored => {
+                note.file.base = Some(Arc::from(note.text()));
+                note.file.stamp = row.map(|row| crate::event::FileStamp { hash: row.hash, ..file.stamp });
+                self.load_doc(turn, id);
+                self.merge_file(turn, id, file);
+                return;
+            }
+            // Ahead, and the file changed too: the document knows what both had.
+            Some(file) => note.file.unmerged = Some(file),
+            // Never written, or removed: it is made again when the text is ahead.
+            None if note.file.ahead_stored => {
+                note.file.base = Some(Arc::from(""));
+            }
+            None => note.file.gone = note.file.trouble.is_none(),
+        }
+        if note.file.ahead_stored {
+            note.file.due = Some(turn.now);
+            note.burst = Some(turn.now);
+        }
+        self.load_doc(turn, id);
+        self.wake_at(turn, turn.now);
+    }
+
+    /// Has the note's documents loaded (or made) by a worker.
+    pub(super) fn load_doc(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if matches!(note.doc, DocPhase::None) {
+            note.doc = DocPhase::Loading;
+            turn.effects.push(Effect::LoadNote { note: id });
+        }
+    }
+
+    pub(super) fn note_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, docs: Result<Box<NoteDocs>, String>) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let docs = match docs {
+            Ok(docs) => *docs,
+            Err(why) => {
+                note.problems.push(why.clone());
+                note.doc = DocPhase::Failed(why);
+                return;
+            }
+        };
+        note.problems.extend(docs.problems);
+        note.doc = DocPhase::Loaded(docs.doc);
+        match docs.outputs {
+            Ok(outputs) => {
+                for execution in outputs.latest() {
+                    // What ran meanwhile is newer than what was kept.
+                    note.executions.entry(execution.cell).or_insert(execution);
+                }
+                note.outputs = Some(outputs);
+                note.outputs_new = docs.outputs_new;
+            }
+            Err(why) => note.problems.push(why),
+        }
+        let chunks: Vec<Write> = docs.chunks.into_iter().map(|bytes| Write::Chunk { doc: id, bytes }).collect();
+        if !chunks.is_empty() {
+            self.append(turn, chunks, None);
+        }
+        if let Some((bytes, covers)) = docs.snapshot {
+            let then = vec![Write::DropChunks { doc: id, upto: covers }];
+            self.append_then(turn, vec![Write::Snapshot { doc: id, bytes, covers }], None, then);
+        }
+        self.end_burst(turn, id);
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let remote = std::mem::take(&mut note.remote);
+        for bytes in remote {
+            self.remote(turn, id, bytes);
+        }
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if let Some(file) = note.file.unmerged.take() {
+            let heads: Vec<store::ChangeHash> = note.file.heads.iter().map(|hash| store::ChangeHash(*hash)).collect();
+            let base = note.document().and_then(|doc| doc.text_at(&heads).ok());
+            note.file.base = Some(Arc::from(base.unwrap_or_default()));
+            self.merge_file(turn, id, file);
+        }
+        self.save_outputs(turn, id);
+        if self.notes.get(&id).is_some_and(|note| note.file.due.is_some()) {
+            self.write_file(turn, id);
+        }
+    }
+
+    /// Makes a note that was only read into one with rows on disk and a document.
+    pub(super) fn adopt(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if !note.adopted {
+            note.adopted = true;
+            note.file.ahead_stored = true;
+            let mut writes: Vec<Write> =
+                note.blocks().map(|block| Write::Block { note: id, block: block.clone() }).collect();
+            writes.push(Write::Ahead { note: id, ahead: true });
+            note.file.due.get_or_insert(turn.now);
+            self.append(turn, writes, None);
+            // The document is made of the rows, so they must be on disk (the worker waits for its turn behind them).
+            self.load_doc(turn, id);
+            self.wake_at(turn, turn.now.plus(PAUSE));
+        }
+        self.load_doc(turn, id);
+    }
+
+    fn ready(&self, id: DocId) -> Result<&Note, Reject> {
+        let Some(note) = self.notes.get(&id) else {
+            return Err(Reject("the note is not open".to_owned()));
+        };
+        match &note.phase {
+            Phase::Ready => Ok(note),
+            Phase::Reading => Err(Reject("the note is still being read; try again in a moment".to_owned())),
+            Phase::Failed(why) => Err(Reject(format!("the note cannot be read: {why}"))),
+        }
+    }
+
+    pub(super) fn edit(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        at: usize,
+        delete: usize,
+        insert: &str,
+    ) -> Result<(), Reject> {
+        let note = self.ready(id)?;
+        if let Some(why) = note.read_only() {
+            return Err(Reject(format!("the note can only be read: {why}")));
+        }
+        let length = note.length();
+        let Some(removed) = note.slice(at, delete) else {
+            let end = at.saturating_add(delete);
+            return Err(Reject(format!(
+                "the edit does not fit: bytes {at} to {end} of a note of {length} bytes, or not between characters"
+            )));
+        };
+        if length - delete + insert.len() > LARGEST_NOTE {
+            return Err(Reject(format!("a note has at most {} MiB; split it", LARGEST_NOTE >> 20)));
+        }
+        if delete == 0 && insert.is_empty() {
+            return Ok(());
+        }
+        let change = Change { at, removed, inserted: insert.to_owned() };
+        self.adopt(turn, id);
+        self.splice_note(turn, id, &[Splice { at, delete, insert: insert.to_owned() }], false);
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.undo.record(turn.now, change);
+        }
+        Ok(())
+    }
+
+    pub(super) fn undo(&mut self, turn: &mut Turn<'_>, id: DocId, redo: bool) -> Result<(), Reject> {
+        if let Some(why) = self.ready(id)?.read_only() {
+            return Err(Reject(format!("the note can only be read: {why}")));
+        }
+        let Some(note) = self.notes.get_mut(&id) else { return Ok(()) };
+        let Some(change) = note.undo.next(redo) else {
+            return Err(Reject(if redo { "nothing to redo" } else { "nothing to undo" }.to_owned()));
+        };
+        let fits = note.slice(change.at, change.removed.len()).as_ref() == Some(&change.removed);
+        note.undo.taken(redo, fits);
+        if !fits {
+            return Err(Reject("what was written there has changed since, so it was left alone".to_owned()));
+        }
+        let splice = Splice { at: change.at, delete: change.removed.len(), insert: change.inserted };
+        self.splice_note(turn, id, &[splice], false);
+        Ok(())
+    }
+
+    /// Performs splices (in order, at offsets of the text as it is now) and sends them to the journal.
+    /// `foreign`: from outside, so that structure is looked at as a whole and undo is carried through.
+    pub(super) fn splice_note(&mut self, turn: &mut Turn<'_>, id: DocId, splices: &[Splice], foreign: bool) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let mut plan = Plan::new(&mut note.blocks, turn.rng);
+        for splice in splices.iter().rev() {
+            plan.edit(splice.at, splice.delete, &splice.insert);
+        }
+        if foreign {
+            plan.reshape();
+        }
+        let ops = plan.finish();
+        for splice in splices.iter().rev() {
+            note.shift(splice.at, splice.delete, splice.insert.len(), foreign);
+            if foreign {
+                note.undo.carry(splice.at, splice.delete, splice.insert.len());
+            }
+        }
+        let touched: BTreeSet<BlockId> = ops.iter().map(Op::block).collect();
+        note.refresh(touched);
+        if !note.adopted {
+            return;
+        }
+        note.last_edit = turn.now;
+        note.burst.get_or_insert(turn.now);
+        self.saving.last += 1;
+        let seq = self.saving.last;
+        note.pending_upto = seq;
+        let record = Record { seq, note: id, ops };
+        let mut writes = vec![Write::Journal { seq, note: id, record: record.encode() }];
+        note.pending.extend(record.ops);
+        if !std::mem::replace(&mut note.file.ahead_stored, true) {
+            writes.push(Write::Ahead { note: id, ahead: true });
+        }
+        note.file.due.get_or_insert(turn.now);
+        let full = note.pending.len() >= LARGEST_BURST;
+        self.append(turn, writes, None);
+        if full {
+            self.end_burst(turn, id);
+        } else {
+            self.wake_at(turn, turn.now.plus(PAUSE));
+        }
+    }
+
+    pub(super) fn tick_note(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get(&id) else { return };
+        if let Some(burst) = note.burst {
+            let end = note.last_edit.plus(PAUSE).min(burst.plus(LONGEST_BURST));
+            if turn.now >= end {
+                self.end_burst(turn, id);
+            } else {
+                self.wake_at(turn, end);
+            }
+        }
+        self.tick_outputs(turn, id);
+        if let Some(due) = self.notes.get(&id).and_then(|note| note.file.due) {
+            if turn.now >= due {
+                self.write_file(turn, id);
+            } else {
+                self.wake_at(turn, due);
+            }
+        }
+        self.let_go(turn, id);
+    }
+
+    /// Makes one change of what was typed since the last, and sends it to the disk; the file follows.
+    pub(super) fn end_burst(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let DocPhase::Loaded(doc) = &mut note.doc else { return };
+        note.burst = None;
+        if note.pending.is_empty() {
+            return;
+        }
+        match doc.commit(&note.pending, turn.now.seconds(), None) {
+            Ok(bytes) => {
+                let touched: BTreeSet<BlockId> = note.pending.iter().map(Op::block).collect();
+                note.pending.clear();
+                let mut writes = vec![Write::Chunk { doc: id, bytes }];
+                for block in note.blocks.iter().filter(|block| touched.contains(&block.id)) {
+                    writes.push(Write::Block { note: id, block: block.clone() });
+                }
+                writes.push(Write::JournalDone { note: id, upto: note.pending_upto });
+                self.append(turn, writes, Some(id));
+            }
+            // The journal keeps what was typed; the document is looked at by fsck.
+            Err(error) => note.problems.push(error.to_string()),
+        }
+    }
+
+    /// Changes from another replica.
+    pub(super) fn remote(&mut self, turn: &mut Turn<'_>, id: DocId, bytes: Vec<u8>) {
+        if !self.notes.contains_key(&id) {
+            self.read_note(turn, id);
+        }
+        self.end_burst(turn, id);
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let DocPhase::Loaded(doc) = &mut note.doc else {
+            note.remote.push(bytes);
+            if note.phase == Phase::Ready {
+                self.adopt(turn, id);
+            }
+            return;
+        };
+        let touched = match doc.merge(&bytes) {
+            Ok(touched) => touched,
+            Err(error) => {
+                note.problems.push(error.to_string());
+                return;
+            }
+        };
+        if touched.blocks.is_empty() {
+            self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
+            return;
+        }
+        let mut writes = vec![Write::Chunk { doc: id, bytes }];
+        for block in touched.blocks {
+            let known = note.blocks.iter().position(|known| known.id == block.id);
+            let old = known.map(|at| note.blocks.remove(at));
+            let start = |note: &Note, block: &store::Block| -> (usize, usize) {
+                let at = note.blocks.partition_point(|other| (&other.pos, other.id) < (&block.pos, block.id));
+                (at, note.blocks[..at].iter().map(|other| other.text.len()).sum())
+            };
+            let (at, offset) = start(note, &block);
+            match old {
+                Some(old) if old.pos == block.pos => {
+                    let (from, to) = trim(&old.text, &block.text);
+                    note.undo.carry(offset + from.start, from.len(), to.len());
+                    note.shift(offset + from.start, from.len(), to.len(), true);
+                }
+                old => {
+                    if let Some(old) = old {
+                        let (_, offset) = start(note, &old);
+                        note.undo.carry(offset, old.text.len(), 0);
+                        note.shift(offset, old.text.len(), 0, true);
+                    }
+                    note.undo.carry(offset, 0, block.text.len());
+                    note.shift(offset, 0, block.text.len(), true);
+                }
+            }
+            let changed = block.id;
+            writes.push(Write::Block { note: id, block: block.clone() });
+            note.blocks.insert(at, block);
+            note.refresh([changed]);
+        }
+        if !std::mem::replace(&mut note.file.ahead_stored, true) {
+            writes.push(Write::Ahead { note: id, ahead: true });
+        }
+        note.file.due.get_or_insert(turn.now);
+        self.append(turn, writes, Some(id));
+    }
+
+    /// Merges what another program wrote into the file with what we have.
+    pub(super) fn merge_text(&mut self, turn: &mut Turn<'_>, id: DocId, theirs: &str) {
+        let Some(note) = self.notes.get(&id) else { return };
+        let base = note.file.base.clone().unwrap_or_else(|| Arc::from(""));
+        let ours = note.text();
+        let splices = splice::difference(&base, theirs);
+        let splices = if *base == *ours { splices } else { splice::carry(&splices, &splice::difference(&base, &ours)) };
+        if !splices.is_empty() && note.read_only().is_none() {
+            self.splice_note(turn, id, &splices, true);
+        }
+    }
+
+    pub(super) fn burst_due(now: Time) -> Time {
+        now.plus(PAUSE)
+    }
+}

@@ -1,0 +1,410 @@
+//! Volumes: folders of ordinary files, as scans and the watcher tell of them.
+
+use super::{Reject, Scanning, Session, Turn, Volume};
+use crate::effect::Effect;
+use crate::event::{ScannedFile, Skipped};
+use crate::note::Phase;
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use store::disk::{FileRow, Write};
+use store::{BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
+
+/// Files entered into the volume's document per pass: the thread that draws calls, and must not be held up.
+const DOC_SLICE: usize = 256;
+
+impl Volume {
+    pub(super) fn new(id: DocId, name: String, root: Option<PathBuf>) -> Volume {
+        Volume {
+            id,
+            name,
+            root,
+            files: BTreeMap::new(),
+            known: false,
+            scanning: Scanning::Idle,
+            scans: 0,
+            skipped: Vec::new(),
+            demoted: Vec::new(),
+            trouble: None,
+            revision: 0,
+            doc: None,
+            doc_new: false,
+            doc_pending: Default::default(),
+        }
+    }
+
+    /// How many notes and attachments it has.
+    pub fn counts(&self) -> (u64, u64) {
+        let notes = self.files.values().filter(|row| row.kind == FileKind::Note).count() as u64;
+        (notes, self.files.len() as u64 - notes)
+    }
+}
+
+impl Session {
+    pub(super) fn open_folder(
+        &mut self,
+        turn: &mut Turn<'_>,
+        folder: PathBuf,
+        name: Option<String>,
+    ) -> Result<(), Reject> {
+        if !folder.is_absolute() {
+            return Err(Reject(format!("a volume needs an absolute path: {}", folder.display())));
+        }
+        if let Some((known, _)) = self.mounts.iter().find(|(_, root)| **root == folder) {
+            let known = *known;
+            self.scan(turn, known);
+            return Ok(());
+        }
+        for (id, root) in &self.mounts {
+            if folder.starts_with(root) || root.starts_with(&folder) {
+                let name = self.volumes.get(id).map_or("another volume", |volume| volume.name.as_str());
+                return Err(Reject(format!(
+                    "the folder lies inside “{name}” or around it, and a file belongs to one volume: {}",
+                    folder.display()
+                )));
+            }
+        }
+        let name = name.unwrap_or_else(|| match folder.file_name() {
+            Some(name) => name.to_string_lossy().into_owned(),
+            None => "Volume".to_owned(),
+        });
+        let id = DocId(self.random(turn));
+        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?.doc;
+        let mut volume = Volume::new(id, self.free_name(&name), Some(folder.clone()));
+        (volume.known, volume.doc, volume.doc_new) = (true, Some(Box::new(doc)), true);
+        let name = volume.name.clone();
+        self.mounts.insert(id, folder.clone());
+        self.volumes.insert(id, volume);
+        let mut writes = self.workspace_writes(turn, id, Some(&name))?;
+        writes.push(self.mounts_write());
+        self.append(turn, writes, None);
+        self.write_volume_doc(turn, id);
+        turn.effects.push(Effect::WriteMarker { volumes: self.marker() });
+        turn.effects.push(Effect::Watch { volume: id, root: folder });
+        self.scan(turn, id);
+        Ok(())
+    }
+
+    pub(super) fn close_volume(&mut self, turn: &mut Turn<'_>, volume: DocId) -> Result<(), Reject> {
+        if !self.volumes.contains_key(&volume) {
+            return Err(Reject(format!("there is no volume {volume}")));
+        }
+        if let Some(note) = self.notes.values().find(|note| note.volume == volume && note.is_ahead()) {
+            let path = self.place(note.id).map_or("a note", |(_, path)| path);
+            return Err(Reject(format!("wait until it is saved, then try again: {path}")));
+        }
+        let mut writes = self.workspace_writes(turn, volume, None)?;
+        self.mounts.remove(&volume);
+        self.volumes.remove(&volume);
+        self.notes.retain(|_, note| note.volume != volume);
+        self.places.retain(|_, (of, _)| *of != volume);
+        writes.push(self.mounts_write());
+        self.append(turn, writes, None);
+        turn.effects.push(Effect::WriteMarker { volumes: self.marker() });
+        turn.effects.push(Effect::Unwatch { volume });
+        Ok(())
+    }
+
+    /// Writes that enter (or remove) a volume in the workspace's document.
+    fn workspace_writes(
+        &mut self,
+        turn: &mut Turn<'_>,
+        volume: DocId,
+        name: Option<&str>,
+    ) -> Result<Vec<Write>, Reject> {
+        let Some(doc) = &mut self.workspace_doc else { return Ok(Vec::new()) };
+        let bytes = doc.set_volume(volume, name, turn.now.seconds()).map_err(|error| Reject(error.to_string()))?;
+        // The first chunk of a document must hold its first change too.
+        let bytes = if std::mem::take(&mut self.workspace_new) { doc.save() } else { bytes };
+        Ok(vec![Write::Chunk { doc: self.workspace, bytes }])
+    }
+
+    fn mounts_write(&self) -> Write {
+        let value = serde_json::to_vec(&self.mounts).unwrap_or_default();
+        Write::Meta { key: "mounts".to_owned(), value: Some(value) }
+    }
+
+    fn marker(&self) -> Vec<(DocId, String, PathBuf)> {
+        let mounted = |volume: &Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
+        self.volumes.values().filter_map(mounted).collect()
+    }
+
+    fn free_name(&self, name: &str) -> String {
+        let taken = |name: &str| self.volumes.values().any(|volume| volume.name == name);
+        let numbered = (2_u32..).map(|number| format!("{name} {number}"));
+        std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+    }
+
+    pub(super) fn random(&self, turn: &mut Turn<'_>) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        turn.rng.fill_bytes(&mut bytes);
+        bytes
+    }
+
+    pub(super) fn scan(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(root) = volume.root.clone() else { return };
+        match &mut volume.scanning {
+            Scanning::Running { again, .. } => *again = true,
+            Scanning::Idle => {
+                volume.scanning = Scanning::Running { seen: 0, again: false };
+                turn.effects.push(Effect::Scan { volume: id, root });
+            }
+        }
+    }
+
+    pub(super) fn volume_read(&mut self, turn: &mut Turn<'_>, id: DocId, files: Vec<FileRow>) {
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        for row in files {
+            self.places.insert(row.id, (id, row.path.clone()));
+            volume.files.insert(row.path.clone(), row);
+        }
+        volume.known = true;
+        volume.revision += 1;
+        if let Some(root) = volume.root.clone() {
+            turn.effects.push(Effect::Watch { volume: id, root });
+        }
+        self.scan(turn, id);
+        // What a crash left between keystroke and file is brought to its end.
+        let mine: Vec<DocId> = self.unfinished.iter().copied().filter(|note| self.places.contains_key(note)).collect();
+        self.unfinished.retain(|note| !mine.contains(note));
+        for note in mine {
+            self.read_note(turn, note);
+        }
+    }
+
+    pub(super) fn volume_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, doc: Result<Box<VolumeDoc>, String>) {
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        match doc {
+            Ok(doc) => volume.doc = Some(doc),
+            Err(why) => volume.trouble = Some(why),
+        }
+        self.write_volume_doc(turn, id);
+    }
+
+    pub(super) fn scanned(&mut self, turn: &mut Turn<'_>, id: DocId, files: Vec<ScannedFile>, seen: u64) {
+        if !self.volumes.contains_key(&id) {
+            return;
+        }
+        let mut writes = Vec::with_capacity(files.len());
+        for file in files {
+            self.scanned_file(turn, id, file, &mut writes);
+        }
+        if let Some(volume) = self.volumes.get_mut(&id)
+            && let Scanning::Running { seen: so_far, .. } = &mut volume.scanning
+        {
+            *so_far = seen;
+        }
+        if !writes.is_empty() {
+            self.append(turn, writes, None);
+        }
+        self.write_volume_doc(turn, id);
+    }
+
+    fn scanned_file(&mut self, turn: &mut Turn<'_>, id: DocId, file: ScannedFile, writes: &mut Vec<Write>) {
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let was = file.was.as_ref().filter(|_| !volume.files.contains_key(&file.path));
+        let old = was.and_then(|was| volume.files.remove(was));
+        if let Some(old) = &old {
+            writes.push(Write::FileGone { volume: id, path: old.path.clone() });
+        }
+        let old = old.or_else(|| volume.files.get(&file.path).cloned());
+        if let Some(old) = &old
+            && old.kind == FileKind::Note
+            && (!old.heads.is_empty() || self.notes.contains_key(&old.id))
+            && old.path == file.path
+        {
+            // A note with a history of its own: what changed is merged when it is (or once it is next) open.
+            if self.notes.get(&old.id).is_some_and(|note| note.phase == Phase::Ready) {
+                let note = old.id;
+                self.read_file(turn, note);
+            }
+            return;
+        }
+        let mut bytes = [0; 16];
+        turn.rng.fill_bytes(&mut bytes);
+        let (note, heads) = old.map_or((DocId(bytes), Vec::new()), |old| (old.id, old.heads));
+        let row = FileRow {
+            volume: id,
+            path: file.path.clone(),
+            id: note,
+            kind: file.kind,
+            size: file.stamp.size,
+            mtime: file.stamp.mtime,
+            hash: file.stamp.hash,
+            blocks: file.blocks,
+            cells: file.cells,
+            heads,
+        };
+        if let Some(why) = file.why {
+            volume.demoted.retain(|other| other.path != file.path);
+            volume.demoted.push(Skipped { path: file.path.clone(), why });
+        }
+        let entry = FileEntry { path: file.path.clone(), kind: file.kind };
+        let known = volume.files.get(&file.path).is_some_and(|old| old.id == note && old.kind == file.kind);
+        if !known {
+            volume.doc_pending.push_back((note, Some(entry)));
+        }
+        volume.files.insert(file.path.clone(), row.clone());
+        volume.revision += 1;
+        self.places.insert(note, (id, file.path));
+        writes.push(Write::File(row));
+    }
+
+    pub(super) fn scan_done(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        gone: &[String],
+        skipped: Vec<Skipped>,
+        failed: Option<String>,
+    ) {
+        let mut writes = Vec::new();
+        for path in gone {
+            let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(path)) else { continue };
+            let note = row.id;
+            if let Some(open) = self.notes.get_mut(&note) {
+                // A note that is open keeps its text, whatever happened to the file.
+                if open.phase == Phase::Ready && open.file.stamp.is_some() && open.file.writing.is_none() {
+                    self.read_file(turn, note);
+                }
+                continue;
+            }
+            self.forget_file(id, path, &mut writes);
+        }
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        volume.scans += 1;
+        if failed.is_none() {
+            volume.skipped = skipped;
+        }
+        volume.trouble = failed;
+        let again = matches!(volume.scanning, Scanning::Running { again: true, .. });
+        volume.scanning = Scanning::Idle;
+        if !writes.is_empty() {
+            self.append(turn, writes, None);
+        }
+        self.write_volume_doc(turn, id);
+        if again {
+            self.scan(turn, id);
+        }
+    }
+
+    /// Takes a file out of its volume; its documents stay on disk.
+    pub(super) fn forget_file(&mut self, id: DocId, path: &str, writes: &mut Vec<Write>) {
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        if let Some(row) = volume.files.remove(path) {
+            volume.demoted.retain(|other| other.path != path);
+            volume.doc_pending.push_back((row.id, None));
+            volume.revision += 1;
+            self.places.remove(&row.id);
+            writes.push(Write::FileGone { volume: id, path: path.to_owned() });
+        }
+    }
+
+    pub(super) fn file_touched(&mut self, turn: &mut Turn<'_>, id: DocId, path: Option<&str>) {
+        let row = path.and_then(|path| self.volumes.get(&id)?.files.get(path));
+        match row.map(|row| row.id) {
+            Some(note) if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) => {
+                self.read_file(turn, note);
+            }
+            Some(_) | None => self.scan(turn, id),
+        }
+    }
+
+    /// Enters what is new into the volume's document, a slice at a time.
+    pub(super) fn write_volume_doc(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(doc) = &mut volume.doc else { return };
+        if volume.doc_pending.is_empty() && !volume.doc_new {
+            return;
+        }
+        let count = volume.doc_pending.len().min(DOC_SLICE);
+        let slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
+        let name = volume.doc_new.then_some(volume.name.as_str());
+        match doc.commit(name, &slice, turn.now.seconds()) {
+            Ok(bytes) => {
+                let bytes = if std::mem::take(&mut volume.doc_new) { doc.save() } else { bytes };
+                let more = !volume.doc_pending.is_empty();
+                self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
+                if more {
+                    self.wake_at(turn, turn.now.plus(5));
+                }
+            }
+            Err(error) => volume.trouble = Some(error.to_string()),
+        }
+    }
+
+    pub(super) fn new_note(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        path: &str,
+        text: &str,
+    ) -> Result<(), Reject> {
+        let path = inside(path)?;
+        let path = if Path::new(&path).extension().is_some_and(|ending| ending == "md" || ending == "markdown") {
+            path
+        } else {
+            format!("{path}.md")
+        };
+        let Some(volume) = self.volumes.get_mut(&id) else {
+            return Err(Reject(format!("there is no volume {id}")));
+        };
+        if volume.root.is_none() {
+            return Err(Reject(format!("the volume has no folder on this device: {}", volume.name)));
+        }
+        if volume.files.contains_key(&path) {
+            return Err(Reject(format!("there is a file of that name already; choose another: {path}")));
+        }
+        let mut bytes = [0; 16];
+        turn.rng.fill_bytes(&mut bytes);
+        let note = DocId(bytes);
+        let row = FileRow {
+            volume: id,
+            path: path.clone(),
+            id: note,
+            kind: FileKind::Note,
+            size: 0,
+            mtime: 0,
+            hash: BlobHash::of(b""),
+            blocks: 0,
+            cells: 0,
+            heads: Vec::new(),
+        };
+        volume.files.insert(path.clone(), row.clone());
+        volume.revision += 1;
+        let entry = FileEntry { path: path.clone(), kind: FileKind::Note };
+        volume.doc_pending.push_back((note, Some(entry)));
+        self.places.insert(note, (id, path));
+        self.create_note(turn, note, id, row, text);
+        self.write_volume_doc(turn, id);
+        Ok(())
+    }
+}
+
+/// A path that stays inside its volume, with `/` between its parts.
+fn inside(path: &str) -> Result<String, Reject> {
+    let refuse = |why: &str| Err(Reject(format!("{why}: {path}")));
+    if path.trim().is_empty() {
+        return refuse("a note needs a name");
+    }
+    if path.contains('\0') || path.len() > 1_000 {
+        return refuse("that name cannot be used for a file");
+    }
+    let mut parts = Vec::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return refuse("a note lies inside its volume; leave out .. and the leading /");
+            }
+        }
+    }
+    if parts.iter().any(|part| part.len() > 250) {
+        return refuse("a file's name has at most 250 bytes");
+    }
+    if parts[..parts.len().saturating_sub(1)].iter().any(|part| part.starts_with('.')) {
+        return refuse("hidden folders are not part of a volume");
+    }
+    Ok(parts.join("/"))
+}

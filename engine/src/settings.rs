@@ -1,0 +1,73 @@
+//! What a user set in this workspace on this device.
+
+use serde::{Deserialize, Serialize};
+use store::DocId;
+
+/// Which colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    /// As the system has it.
+    #[default]
+    System,
+    /// Light.
+    Light,
+    /// Dark.
+    Dark,
+}
+
+/// Settings, kept in the workspace's database. Unknown fields of newer versions are ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Colours.
+    pub theme: Theme,
+    /// Scale of the whole window, 0.5 to 3.
+    pub scale: f32,
+    /// Width of the left panel in points, 180 to 400.
+    pub left: f32,
+    /// Whether the left panel is shown.
+    pub left_open: bool,
+    /// Width of the right panel in points, 280 to 560.
+    pub right: f32,
+    /// Whether the right panel is shown.
+    pub right_open: bool,
+    /// Width and height of the window in points.
+    pub window: (f32, f32),
+    /// The note that was open last.
+    pub last_note: Option<DocId>,
+    /// Notes by when they were opened, newest first; at most 50.
+    pub recent: Vec<DocId>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            theme: Theme::System,
+            scale: 1.0,
+            left: 240.0,
+            left_open: true,
+            right: 360.0,
+            right_open: false,
+            window: (1280.0, 800.0),
+            last_note: None,
+            recent: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Puts every number back into its range.
+    pub fn clamped(mut self) -> Settings {
+        let within = |value: f32, low: f32, high: f32, default: f32| {
+            if value.is_finite() { value.clamp(low, high) } else { default }
+        };
+        self.scale = within(self.scale, 0.5, 3.0, 1.0);
+        self.left = within(self.left, 180.0, 400.0, 240.0);
+        self.right = within(self.right, 280.0, 560.0, 360.0);
+        self.window.0 = within(self.window.0, 480.0, 10_000.0, 1280.0);
+        self.window.1 = within(self.window.1, 320.0, 10_000.0, 800.0);
+        self.recent.truncate(50);
+        self
+    }
+}

@@ -1,0 +1,24 @@
+//! Points in time, as the world tells them. The engine never reads a clock.
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since 1970, UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// This long after.
+    pub fn plus(self, milliseconds: i64) -> Time {
+        Time(self.0.saturating_add(milliseconds))
+    }
+
+    /// Milliseconds since `earlier`; 0 when the clock was set back.
+    pub fn since(self, earlier: Time) -> i64 {
+        self.0.saturating_sub(earlier.0).max(0)
+    }
+
+    /// Whole seconds since 1970, as documents stamp their changes.
+    pub fn seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+}

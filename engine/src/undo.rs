@@ -1,0 +1,120 @@
+//! Undo of a note's edits: invertible edits in whole-note bytes, carried through what others do meanwhile.
+
+use crate::splice::moved;
+use crate::time::Time;
+
+/// One edit with all that is needed to take it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) at: usize,
+    pub(crate) removed: String,
+    pub(crate) inserted: String,
+}
+
+/// An edit, grown by what was typed on without a pause.
+#[derive(Clone, Debug)]
+struct Step {
+    change: Change,
+    last: Time,
+}
+
+/// Typing with pauses shorter than this, in milliseconds, is one step.
+const PAUSE: i64 = 1_000;
+/// Steps kept.
+const KEPT: usize = 10_000;
+
+/// The steps that can be taken back and made again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Undo {
+    done: Vec<Step>,
+    undone: Vec<Step>,
+}
+
+impl Undo {
+    /// Notes an edit made by the user.
+    pub(crate) fn record(&mut self, now: Time, change: Change) {
+        self.undone.clear();
+        if let Some(Step { change: last, last: when }) = self.done.last_mut()
+            && now.since(*when) < PAUSE
+            && continues(last, &change)
+        {
+            *when = now;
+            if change.removed.is_empty() {
+                last.inserted.push_str(&change.inserted);
+            } else if change.at == last.at {
+                last.removed.push_str(&change.removed);
+            } else {
+                last.at = change.at;
+                last.removed.insert_str(0, &change.removed);
+            }
+            return;
+        }
+        self.done.push(Step { change, last: now });
+        if self.done.len() > KEPT {
+            self.done.remove(0);
+        }
+    }
+
+    /// The edit that takes back the last step, or makes the last undone one again.
+    pub(crate) fn next(&self, redo: bool) -> Option<Change> {
+        match redo {
+            false => self.done.last().map(|step| inverse(&step.change)),
+            true => self.undone.last().map(|step| step.change.clone()),
+        }
+    }
+
+    /// Says that the edit of [`Undo::next`] was made (or could not be, and is forgotten).
+    pub(crate) fn taken(&mut self, redo: bool, made: bool) {
+        let (from, to) = if redo { (&mut self.undone, &mut self.done) } else { (&mut self.done, &mut self.undone) };
+        if let Some(step) = from.pop()
+            && made
+        {
+            to.push(Step { last: Time::default(), ..step });
+        }
+    }
+
+    /// Carries all steps through an edit that somebody else made. A step that the edit cuts into cannot be taken back
+    /// exactly and is dropped, with all that lies behind it.
+    pub(crate) fn carry(&mut self, at: usize, delete: usize, insert: usize) {
+        for (list, redo) in [(&mut self.done, false), (&mut self.undone, true)] {
+            // From the newest to the oldest, the foreign edit is carried to the text as it was before each step.
+            let mut edit_at = at;
+            let mut keep_from = 0;
+            for index in (0..list.len()).rev() {
+                let change = &mut list[index].change;
+                let (now_there, was_there) = match redo {
+                    false => (change.inserted.len(), change.removed.len()),
+                    true => (change.removed.len(), change.inserted.len()),
+                };
+                if edit_at >= change.at + now_there && !(edit_at == change.at && delete == 0) {
+                    edit_at = edit_at - now_there + was_there;
+                } else if edit_at + delete <= change.at {
+                    change.at = moved(change.at, edit_at, delete, insert, true);
+                } else {
+                    keep_from = index + 1;
+                    break;
+                }
+            }
+            list.drain(..keep_from);
+        }
+    }
+}
+
+fn inverse(change: &Change) -> Change {
+    Change { at: change.at, removed: change.inserted.clone(), inserted: change.removed.clone() }
+}
+
+/// Whether `next` goes on with `last`: typing on without a new line, or deleting on.
+fn continues(last: &Change, next: &Change) -> bool {
+    if next.removed.is_empty() {
+        last.removed.is_empty()
+            && next.at == last.at + last.inserted.len()
+            && !next.inserted.contains('\n')
+            && next.inserted.chars().count() == 1
+            && !last.inserted.ends_with('\n')
+    } else {
+        next.inserted.is_empty()
+            && last.inserted.is_empty()
+            && (next.at == last.at || next.at + next.removed.len() == last.at)
+    }
+}

@@ -1,0 +1,320 @@
+//! Where everything lasts: the only module that touches files, and `disk/sqlite.rs`, `batch.rs`, `reader.rs`,
+//! `inspect.rs` and `salvage.rs` beside it the only ones that speak SQL.
+//!
+//! A [`Disk`] commits groups of [`Write`]s: all or nothing, and on the platter when `commit` returns. It decides
+//! nothing about documents; it checks that what it reads is what it wrote (a BLAKE3 sum in every row).
+
+mod batch;
+mod blobs;
+mod durable;
+mod inspect;
+mod marker;
+mod memory;
+mod pages;
+mod reader;
+mod rows;
+mod salvage;
+mod sqlite;
+#[cfg(test)]
+mod suite;
+
+pub use blobs::{BLOBS, Blobs};
+pub use durable::{create_folder, sync_folder};
+pub use marker::{MARKER, MOUNTS, Mount, read_marker, write_marker};
+pub use memory::{Fault, MemoryDisk, Row};
+pub use inspect::{BadRow, Inspected};
+pub use reader::SqliteReader;
+pub use salvage::{DAMAGED, Salvaged, TableCount, salvage};
+pub use sqlite::{DATABASE, FORMAT, SqliteDisk};
+
+use crate::id::{BlobHash, BlockId, DocId};
+use crate::note::Block;
+use crate::volume::FileKind;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One row to write. A commit takes a list of them, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// A keystroke's record ([`crate::Record::encode`]).
+    Journal {
+        /// Its number, rising over the workspace. The commit fails when it, or a higher one, was given before.
+        seq: u64,
+        /// Its note.
+        note: DocId,
+        /// Its bytes.
+        record: Vec<u8>,
+    },
+    /// The note's records up to this number are part of a change now.
+    JournalDone {
+        /// Whose.
+        note: DocId,
+        /// Up to and including.
+        upto: u64,
+    },
+    /// One increment of a document.
+    Chunk {
+        /// Whose.
+        doc: DocId,
+        /// The bytes of one or more changes.
+        bytes: Vec<u8>,
+    },
+    /// The whole document, standing for all its chunks up to number `covers`. The chunks go by a later
+    /// [`Write::DropChunks`], once this is durable. The commit fails when `covers` was not given to a chunk yet.
+    Snapshot {
+        /// Whose.
+        doc: DocId,
+        /// The document.
+        bytes: Vec<u8>,
+        /// The highest chunk number that it contains.
+        covers: i64,
+    },
+    /// Removes chunks that a durable snapshot contains. Refused (the commit fails) when there is no such snapshot,
+    /// intact and of an earlier commit.
+    DropChunks {
+        /// Whose.
+        doc: DocId,
+        /// Up to and including this chunk number.
+        upto: i64,
+    },
+    /// A materialised block; an empty text removes the row.
+    Block {
+        /// Whose.
+        note: DocId,
+        /// The block.
+        block: Block,
+    },
+    /// A small value of this device, such as settings; `None` removes it.
+    Meta {
+        /// Its name.
+        key: String,
+        /// Its bytes.
+        value: Option<Vec<u8>>,
+    },
+    /// What is known of a file in a volume.
+    File(FileRow),
+    /// The file is gone.
+    FileGone {
+        /// Its volume.
+        volume: DocId,
+        /// Its path inside.
+        path: String,
+    },
+    /// The note's text is ahead of its file (or no longer).
+    Ahead {
+        /// Which note.
+        note: DocId,
+        /// Whether it is.
+        ahead: bool,
+    },
+    /// An actor that this process writes under, recorded before anything of it is sent anywhere.
+    Actor {
+        /// The actor's bytes.
+        actor: Vec<u8>,
+        /// Milliseconds since 1970.
+        at: i64,
+    },
+    /// Moves a chunk that cannot be read out of its document, bytes kept. Without such a chunk it does nothing.
+    SetAside {
+        /// Whose.
+        doc: DocId,
+        /// Chunk number.
+        seq: i64,
+        /// Why.
+        why: String,
+        /// Milliseconds since 1970.
+        at: i64,
+    },
+    /// Moves a note's records from this number on out of the journal, bytes kept: those that
+    /// [`Reader::journal_broken`] names. The first record that a process writes to a note does it by itself (with 0
+    /// for the time), as nobody could read that record otherwise.
+    SetAsideJournal {
+        /// Whose.
+        note: DocId,
+        /// From this number on.
+        from: u64,
+        /// Why.
+        why: String,
+        /// Milliseconds since 1970.
+        at: i64,
+    },
+}
+
+/// What is known of a file of a volume: enough to see, without reading it, that it has not changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRow {
+    /// Its volume.
+    pub volume: DocId,
+    /// Its path inside the volume.
+    pub path: String,
+    /// Its id (and its document's).
+    pub id: DocId,
+    /// What it is.
+    pub kind: FileKind,
+    /// Bytes.
+    pub size: u64,
+    /// Modification time, nanoseconds since 1970.
+    pub mtime: i64,
+    /// Hash of the bytes that file and note agreed on last.
+    pub hash: BlobHash,
+    /// Blocks that a note of these bytes has.
+    pub blocks: u32,
+    /// Python cells among them.
+    pub cells: u32,
+    /// The note document's heads when they agreed, 32 bytes each; empty while the note was never edited.
+    pub heads: Vec<[u8; 32]>,
+}
+
+/// A stored chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its number, rising over the workspace.
+    pub seq: i64,
+    /// Whether it is a whole document.
+    pub snapshot: bool,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Whether the bytes have the sum that was stored with them.
+    pub intact: bool,
+}
+
+/// A row that was set aside: bytes that could not be read as what they were, kept for whoever can.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aside {
+    /// The table that it stood in.
+    pub source: String,
+    /// What it was there: its document and number.
+    pub key: String,
+    /// Its bytes as they are.
+    pub bytes: Vec<u8>,
+    /// Why it was set aside.
+    pub why: String,
+    /// When, milliseconds since 1970.
+    pub at: i64,
+}
+
+/// Why the disk did not do it. Each names what happened, to what, and what can be done.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// No room.
+    #[error("the disk is full; free some space, saving goes on by itself: {}", path.display())]
+    Full {
+        /// What was to be written.
+        path: PathBuf,
+    },
+    /// No permission to write.
+    #[error("it cannot be written to (read-only, or not yours): {}", path.display())]
+    ReadOnly {
+        /// What was to be written.
+        path: PathBuf,
+    },
+    /// The database does not hold together.
+    #[error("the workspace's database is damaged ({why}); run `tracebook fsck`: {}", path.display())]
+    Damaged {
+        /// What does not hold.
+        why: String,
+        /// The database.
+        path: PathBuf,
+    },
+    /// It was written by a newer version of the program.
+    #[error("the workspace was made by a newer Tracebook (format {found}, this one knows {known}): {}", path.display())]
+    Newer {
+        /// Its format.
+        found: i64,
+        /// Ours.
+        known: i64,
+        /// The database.
+        path: PathBuf,
+    },
+    /// There is no workspace.
+    #[error("there is no workspace; `tracebook init` makes one: {}", path.display())]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A blob is not there, or its bytes are not those of its name.
+    #[error("the stored output {hash} is {what}")]
+    Blob {
+        /// Its name.
+        hash: BlobHash,
+        /// `missing` or `damaged`.
+        what: &'static str,
+    },
+    /// The commit breaks a rule of [`Write`]: the program's mistake. To try it again is of no use.
+    #[error("{what} was refused ({why}): {}", path.display())]
+    Refused {
+        /// What was tried.
+        what: &'static str,
+        /// The rule.
+        why: String,
+        /// On what.
+        path: PathBuf,
+    },
+    /// Anything else.
+    #[error("{what} failed ({why}): {}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The system's words.
+        why: String,
+        /// On what.
+        path: PathBuf,
+    },
+}
+
+/// Reading. May be done by several threads, each with a reader of its own, beside the one that writes.
+pub trait Reader: Send {
+    /// A small value of this device.
+    ///
+    /// # Errors
+    /// Any [`DiskError`], here and below.
+    fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError>;
+    /// A document's chunks: the newest intact snapshot first, then what follows it (and what it does not cover).
+    fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError>;
+    /// All documents that have chunks.
+    fn docs(&self) -> Result<Vec<DocId>, DiskError>;
+    /// A note's materialised blocks, sorted, and the ids of rows whose sum does not hold (left out of the list).
+    fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError>;
+    /// A note's journal records that are not yet part of a change, oldest first. Ends before a record that is damaged
+    /// or whose predecessor is lost.
+    fn journal(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError>;
+    /// The number of the first record that [`Reader::journal`] ends before. What stands from there on cannot be
+    /// applied any more; see [`Write::SetAsideJournal`].
+    fn journal_broken(&self, note: DocId) -> Result<Option<u64>, DiskError>;
+    /// Notes with journal records or whose text is ahead of their file.
+    fn unfinished(&self) -> Result<Vec<DocId>, DiskError>;
+    /// The highest journal number ever given.
+    fn last_seq(&self) -> Result<u64, DiskError>;
+    /// What is known of a volume's files, sorted by path, without rows that are damaged.
+    fn files(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError>;
+    /// What is known of one file; nothing when its row is damaged.
+    fn file(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError>;
+    /// The actors that were recorded, and when.
+    fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError>;
+    /// What was set aside, oldest first.
+    fn set_aside(&self) -> Result<Vec<Aside>, DiskError>;
+    /// A blob's bytes, checked against their name.
+    fn blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError>;
+}
+
+/// Writing. One at a time owns it.
+pub trait Disk: Send {
+    /// Makes all of `writes` durable, or none of them. Gives the numbers of the chunks and snapshots among them, in
+    /// their order: a later snapshot's `covers` is such a number.
+    ///
+    /// # Errors
+    /// Any [`DiskError`]; the state is the old one then, and the same commit may be tried again.
+    fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError>;
+    /// Stores bytes under their hash; durable on return. Storing again what is there does nothing.
+    ///
+    /// # Errors
+    /// Any [`DiskError`].
+    fn put_blob(&mut self, bytes: &[u8]) -> Result<BlobHash, DiskError>;
+    /// A further reader.
+    ///
+    /// # Errors
+    /// Any [`DiskError`].
+    fn reader(&self) -> Result<Box<dyn Reader>, DiskError>;
+    /// Called when nothing is to be written for a while: housekeeping that would disturb a keystroke (checkpoint).
+    fn idle(&mut self);
+}

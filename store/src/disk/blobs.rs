@@ -1,0 +1,134 @@
+//! Blobs: bytes too large for a document, a file each, named by their hash (`blobs/ab/cdef…`). Never changes or
+//! removes a blob; a file that is not what its name says is replaced when the right bytes come by.
+
+use super::{DiskError, durable};
+use crate::id::BlobHash;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder of the blobs inside a workspace.
+pub const BLOBS: &str = "blobs";
+
+/// The blobs of one workspace.
+#[derive(Clone, Debug)]
+pub struct Blobs {
+    folder: PathBuf,
+}
+
+impl Blobs {
+    /// The blobs of the workspace in `dir`. Nothing is made before the first [`Blobs::put`].
+    pub fn new(dir: &Path) -> Blobs {
+        Blobs { folder: dir.join(BLOBS) }
+    }
+
+    /// Where a blob lies.
+    pub fn path(&self, hash: BlobHash) -> PathBuf {
+        let name = hash.to_string();
+        self.folder.join(&name[..2]).join(&name[2..])
+    }
+
+    /// Stores bytes under their hash; they are durable on return.
+    ///
+    /// # Errors
+    /// Any [`DiskError`]; what lay there before is still there then.
+    pub fn put(&self, bytes: &[u8]) -> Result<BlobHash, DiskError> {
+        let hash = BlobHash::of(bytes);
+        let path = self.path(hash);
+        self.write(&path, bytes).map_err(|error| DiskError::io("storing an output", &path, &error))?;
+        Ok(hash)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let folder = path.parent().unwrap_or(&self.folder);
+        // The bytes are compared, not only the length: after a power cut a file may have its length and hold zeros.
+        if std::fs::read(path).is_ok_and(|there| there == bytes) {
+            return durable::sync_folder(folder); // whoever wrote it may have died before this
+        }
+        durable::create_folder(folder)?;
+        durable::write_over(path, bytes)
+    }
+
+    /// A blob's bytes, checked against their name.
+    ///
+    /// # Errors
+    /// [`DiskError::Blob`] when it is missing or damaged, the system's otherwise.
+    pub fn read(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
+        let path = self.path(hash);
+        match std::fs::read(&path) {
+            Ok(bytes) if BlobHash::of(&bytes) == hash => Ok(bytes),
+            Ok(_) => Err(DiskError::Blob { hash, what: "damaged" }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DiskError::Blob { hash, what: "missing" }),
+            Err(error) => Err(DiskError::io("reading an output", &path, &error)),
+        }
+    }
+
+    /// All blobs that are there, and the files among them that bear no blob's name.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn list(&self) -> Result<(Vec<BlobHash>, Vec<PathBuf>), DiskError> {
+        let (mut blobs, mut strays) = (Vec::new(), Vec::new());
+        let fail = |path: &Path, error: io::Error| DiskError::io("listing the outputs", path, &error);
+        let folders = match std::fs::read_dir(&self.folder) {
+            Ok(folders) => folders,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((blobs, strays)),
+            Err(error) => return Err(fail(&self.folder, error)),
+        };
+        for folder in folders {
+            let folder = folder.map_err(|error| fail(&self.folder, error))?.path();
+            if !folder.is_dir() {
+                strays.push(folder);
+                continue;
+            }
+            for file in std::fs::read_dir(&folder).map_err(|error| fail(&folder, error))? {
+                let file = file.map_err(|error| fail(&folder, error))?.path();
+                let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+                let hash = name(&folder).zip(name(&file)).and_then(|(start, end)| (start + &end).parse().ok());
+                match hash {
+                    Some(hash) if self.path(hash) == file => blobs.push(hash),
+                    Some(_) | None => strays.push(file),
+                }
+            }
+        }
+        blobs.sort_unstable();
+        strays.sort_unstable();
+        Ok((blobs, strays))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn put_read_list() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(dir.path());
+        assert_eq!(blobs.list().expect("listed"), (Vec::new(), Vec::new()));
+        let hash = blobs.put(b"bytes").expect("stored");
+        assert_eq!(blobs.put(b"bytes").expect("again"), hash);
+        assert_eq!(blobs.read(hash).expect("read"), b"bytes");
+        let empty = blobs.put(b"").expect("stored");
+        assert_eq!(blobs.read(empty).expect("read"), b"");
+        let missing = BlobHash::of(b"other");
+        assert!(matches!(blobs.read(missing), Err(DiskError::Blob { what: "missing", .. })));
+        let stray = blobs.path(hash).with_file_name(".tracebook-1-0.tmp");
+        std::fs::write(&stray, b"x").expect("written");
+        let mut both = vec![hash, empty];
+        both.sort_unstable();
+        assert_eq!(blobs.list().expect("listed"), (both, vec![stray]));
+    }
+
+    #[test]
+    fn a_torn_blob_is_told_and_replaced() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(dir.path());
+        let hash = blobs.put(b"the right bytes").expect("stored");
+        for torn in [&b""[..], b"the ri", b"the right bytez", &[0; 15], b"the right bytes and more"] {
+            std::fs::write(blobs.path(hash), torn).expect("torn");
+            assert!(matches!(blobs.read(hash), Err(DiskError::Blob { what: "damaged", .. })));
+            blobs.put(b"the right bytes").expect("stored");
+            assert_eq!(blobs.read(hash).expect("read"), b"the right bytes");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Looks through a whole database for damage, and takes out of it the rows that are damaged. Repairs no content.
+
+use super::batch;
+use super::rows::{self, TABLES, Value};
+use super::sqlite::{self, SqliteDisk};
+use super::{DiskError, SqliteReader};
+use serde::{Deserialize, Serialize};
+
+/// A row whose sum does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadRow {
+    /// Its table.
+    pub table: String,
+    /// Its first columns, for a person to read.
+    pub key: String,
+    /// Its number in the table.
+    row: i64,
+}
+
+/// What was found in a database.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Inspected {
+    /// What SQLite finds wrong with its pages; empty: nothing.
+    pub pages: Vec<String>,
+    /// Rows whose sum does not hold.
+    pub rows: Vec<BadRow>,
+}
+
+impl SqliteReader {
+    /// Looks through the whole database: its pages and every row's sum. Takes as long as reading all of it.
+    ///
+    /// # Errors
+    /// The system's. What does not hold together is an answer, not an error.
+    pub fn inspect(&self) -> Result<Inspected, DiskError> {
+        let mut inspected = Inspected::default();
+        match self.check_pages() {
+            Ok(pages) => inspected.pages = pages,
+            Err(error) => match sqlite::told(&self.path, "checking", &error) {
+                DiskError::Damaged { why, .. } => inspected.pages.push(why),
+                error => return Err(error),
+            },
+        }
+        for table in TABLES {
+            let sums = self.each_numbered(table, |row, values| {
+                if !rows::intact(table, values) {
+                    let key: Vec<String> = values.iter().take(2).map(Value::to_string).collect();
+                    inspected.rows.push(BadRow { table: table.name.to_owned(), key: key.join(" "), row });
+                }
+            });
+            match sums {
+                Err(DiskError::Damaged { why, .. }) => inspected.pages.push(format!("{}: {why}", table.name)),
+                other => other?,
+            }
+        }
+        Ok(inspected)
+    }
+
+    fn check_pages(&self) -> rusqlite::Result<Vec<String>> {
+        let mut statement = self.conn.prepare("PRAGMA integrity_check(20)")?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+        let lines = lines.collect::<rusqlite::Result<Vec<String>>>()?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+}
+
+impl SqliteDisk {
+    /// Takes damaged rows out of their tables; what stands in them is kept among what was set aside.
+    ///
+    /// # Errors
+    /// Any [`DiskError`]; nothing was changed then.
+    pub fn set_aside_rows(&mut self, bad: &[BadRow], at: i64) -> Result<(), DiskError> {
+        let tables =
+            bad.iter().filter_map(|bad| Some((bad, TABLES.into_iter().find(|table| table.name == bad.table)?)));
+        let tables: Vec<_> = tables.collect();
+        self.alter(|tx| {
+            for (bad, table) in tables {
+                let columns: String = table.columns.iter().map(|column| format!(", {column}")).collect();
+                let mut statement =
+                    tx.prepare_cached(&format!("SELECT rowid{columns} FROM {} WHERE rowid = ?1", table.name))?;
+                let mut found = statement.query([bad.row])?;
+                let Some(row) = found.next()? else { continue };
+                let mut bytes = Vec::new();
+                for at in 1..=table.columns.len() {
+                    if let Ok(value) = row.get_ref(at)?.as_bytes()
+                        && value.len() > bytes.len()
+                    {
+                        bytes = value.to_vec();
+                    }
+                }
+                let aside = [
+                    Value::Text(table.name.as_bytes()),
+                    Value::Text(bad.key.as_bytes()),
+                    Value::Blob(&bytes),
+                    Value::Text(b"its sum does not hold"),
+                    Value::Int(at),
+                ];
+                batch::put(tx, &rows::DAMAGED, &aside)?;
+                tx.prepare_cached(&format!("DELETE FROM {} WHERE rowid = ?1", table.name))?.execute([bad.row])?;
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! `workspace.json`: says that the folder is a workspace, and which folders are its volumes, so that both are known
+//! when the database is lost. Holds nothing that does not stand in the database as well.
+
+use super::{DiskError, Reader, SqliteReader, durable};
+use crate::id::DocId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The marker's name in the workspace's folder.
+pub const MARKER: &str = "workspace.json";
+/// The name of the database's entry that says where the volumes lie: a JSON object of volume id to path.
+pub const MOUNTS: &str = "mounts";
+const FORMAT: i64 = 1;
+
+/// Where a volume lies on this device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// The volume.
+    pub id: DocId,
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    #[serde(with = "path_form")]
+    pub path: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    format: i64,
+    #[serde(default)]
+    volumes: Vec<Mount>,
+}
+
+/// A path as text; one that is not UTF-8 as a list of its bytes.
+mod path_form {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => Form::Text(text.to_owned()).serialize(to),
+            None => Form::Bytes(path.as_os_str().as_encoded_bytes().to_vec()).serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        Ok(match Form::deserialize(from)? {
+            Form::Text(text) => PathBuf::from(text),
+            #[cfg(unix)]
+            Form::Bytes(bytes) => PathBuf::from(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes)),
+            #[cfg(not(unix))]
+            Form::Bytes(bytes) => PathBuf::from(OsString::from(String::from_utf8_lossy(&bytes).into_owned())),
+        })
+    }
+}
+
+/// Writes the marker: the new one or, after any accident, the old one is there.
+///
+/// # Errors
+/// Any [`DiskError`].
+pub fn write_marker(dir: &Path, volumes: &[Mount]) -> Result<(), DiskError> {
+    let path = dir.join(MARKER);
+    let fail = |error| DiskError::io("writing", &path, &error);
+    let marker = Marker { format: FORMAT, volumes: volumes.to_vec() };
+    let mut text = serde_json::to_vec_pretty(&marker).map_err(|error| fail(io::Error::other(error)))?;
+    text.push(b'\n');
+    if std::fs::read(&path).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    durable::write_over(&path, &text).map_err(fail)
+}
+
+/// What the marker says; nothing when there is none.
+///
+/// # Errors
+/// [`DiskError::Damaged`], [`DiskError::Newer`], the system's.
+pub fn read_marker(dir: &Path) -> Result<Option<Vec<Mount>>, DiskError> {
+    let path = dir.join(MARKER);
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(DiskError::io("reading", &path, &error)),
+    };
+    match serde_json::from_slice::<serde_json::Value>(&bytes) {
+        Ok(marker) if marker["format"].as_i64() > Some(FORMAT) => {
+            let found = marker["format"].as_i64().unwrap_or_default();
+            Err(DiskError::Newer { found, known: FORMAT, path })
+        }
+        Ok(marker) => match serde_json::from_value::<Marker>(marker) {
+            Ok(marker) => Ok(Some(marker.volumes)),
+            Err(error) => Err(DiskError::Damaged { why: error.to_string(), path }),
+        },
+        Err(error) => Err(DiskError::Damaged { why: error.to_string(), path }),
+    }
+}
+
+impl SqliteReader {
+    /// The volumes as the database knows them. Their names stand in documents: the folder's is taken instead.
+    pub fn mounts(&self) -> Vec<Mount> {
+        let stored = self.meta(MOUNTS).ok().flatten().unwrap_or_default();
+        let mounts: BTreeMap<DocId, String> = serde_json::from_slice(&stored).unwrap_or_default();
+        let named = mounts.into_iter().map(|(id, path)| {
+            let path = PathBuf::from(path);
+            let name = path.file_name().map_or_else(|| id.to_string(), |name| name.to_string_lossy().into_owned());
+            Mount { id, name, path }
+        });
+        named.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_and_read() {
+        let dir = tempfile::tempdir().expect("a folder");
+        assert_eq!(read_marker(dir.path()).expect("read"), None);
+        let mut mounts =
+            vec![Mount { id: DocId([7; 16]), name: "Notes \u{1f4d3}".to_owned(), path: "/home/a b/Notes".into() }];
+        #[cfg(unix)]
+        mounts.push(Mount {
+            id: DocId([8; 16]),
+            name: "odd".to_owned(),
+            path: <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(b"/\xff\xfe".to_vec()).into(),
+        });
+        write_marker(dir.path(), &mounts).expect("written");
+        assert_eq!(read_marker(dir.path()).expect("read"), Some(mounts));
+        write_marker(dir.path(), &[]).expect("written");
+        assert_eq!(read_marker(dir.path()).expect("read"), Some(Vec::new()));
+        std::fs::write(dir.path().join(MARKER), "{\"format\":1}").expect("written");
+        assert_eq!(read_marker(dir.path()).expect("read"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn damaged_and_newer() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (text, newer) in [("", false), ("{", false), ("[]", false), ("{}", false), ("{\"format\":2}", true)] {
+            std::fs::write(dir.path().join(MARKER), text).expect("written");
+            match read_marker(dir.path()) {
+                Err(DiskError::Newer { found: 2, .. }) => assert!(newer, "{text}"),
+                Err(DiskError::Damaged { .. }) => assert!(!newer, "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! The disk's twin in memory, for tests: it does what [`super::SqliteDisk`] does, and fails when it is told to.
+
+use super::rows::{BROKEN, pick_chunks};
+use super::{Aside, Chunk, Disk, DiskError, FileRow, Reader, Write};
+use crate::id::{BlobHash, BlockId, DocId};
+use crate::note::{Block, sort_blocks};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How a commit is to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No room.
+    Full,
+    /// No permission.
+    ReadOnly,
+    /// The device.
+    Io,
+}
+
+impl Fault {
+    fn error(self) -> DiskError {
+        let path = PathBuf::from("memory");
+        match self {
+            Fault::Full => DiskError::Full { path },
+            Fault::ReadOnly => DiskError::ReadOnly { path },
+            Fault::Io => DiskError::Io { what: "saving", why: "the device does not answer".to_owned(), path },
+        }
+    }
+}
+
+/// A row of which a byte is to be flipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// A journal record.
+    Journal(u64),
+    /// A chunk.
+    Chunk(i64),
+    /// A block's text.
+    Block(DocId, BlockId),
+    /// A small value.
+    Meta(String),
+    /// What is known of a file.
+    File(DocId, String),
+    /// A blob.
+    Blob(BlobHash),
+}
+
+/// A disk in memory. Clones are handles on the same one: a test keeps one and gives the other away.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk {
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: State,
+    failing: u32,
+    fault: Option<Fault>,
+    limit: Option<usize>,
+    commits: u64,
+}
+
+/// A record and its note.
+type StoredRecord = (DocId, Arc<[u8]>);
+
+/// A value, and whether it is as it was written.
+type Kept<T> = (T, bool);
+
+/// The tables are shared with the state that a commit began from until they are written to.
+#[derive(Clone, Debug, Default)]
+struct State {
+    journal: Arc<BTreeMap<u64, Kept<StoredRecord>>>,
+    chunks: Arc<BTreeMap<i64, Kept<StoredChunk>>>,
+    blocks: Arc<BTreeMap<(DocId, BlockId), Kept<Block>>>,
+    files: Arc<BTreeMap<(DocId, String), Kept<FileRow>>>,
+    meta: Arc<BTreeMap<String, Kept<Vec<u8>>>>,
+    blobs: Arc<BTreeMap<BlobHash, Kept<Arc<[u8]>>>>,
+    ahead: Arc<BTreeSet<DocId>>,
+    actors: Arc<BTreeMap<Vec<u8>, i64>>,
+    aside: Arc<Vec<Aside>>,
+    last_seq: u64,
+    last_chunk: i64,
+}
+
+#[derive(Clone, Debug)]
+struct StoredChunk {
+    doc: DocId,
+    snapshot: bool,
+    covers: i64,
+    bytes: Arc<[u8]>,
+}
+
+impl MemoryDisk {
+    /// An empty disk.
+    pub fn new() -> MemoryDisk {
+        MemoryDisk::default()
+    }
+
+    /// The next `times` commits and blobs fail; 0 makes them succeed again.
+    pub fn fail(&self, times: u32, fault: Fault) {
+        let mut shared = self.shared();
+        (shared.failing, shared.fault) = (times, Some(fault));
+    }
+
+    /// From now on there is room for so many bytes in all (of contents, without overhead); `None`: without bound.
+    pub fn limit(&self, bytes: Option<usize>) {
+        self.shared().limit = bytes;
+    }
+
+    /// How many bytes of contents it holds.
+    pub fn size(&self) -> usize {
+        self.shared().state.size()
+    }
+
+    /// How many commits came about.
+    pub fn commits(&self) -> u64 {
+        self.shared().commits
+    }
+
+    /// Flips a byte of a row. Says whether there is such a row.
+    pub fn corrupt(&self, row: &Row) -> bool {
+        self.shared().state.corrupt(row).is_some()
+    }
+
+    /// What a process finds that starts after this one was killed: all that was committed, and nothing else. Faults
+    /// and limit are not taken over; this disk goes on apart from it.
+    #[must_use]
+    pub fn after_crash(&self) -> MemoryDisk {
+        let state = self.shared().state.clone();
+        MemoryDisk { shared: Arc::new(Mutex::new(Shared { state, ..Shared::default() })) }
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        // A test that panicked with it in hand has left it whole: a commit takes effect by one assignment.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn admit(&mut self) -> Result<(), DiskError> {
+        match self.fault {
+            Some(fault) if self.failing > 0 => {
+                self.failing -= 1;
+                Err(fault.error())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn replace(&mut self, state: State) -> Result<(), DiskError> {
+        let (before, after) = (self.state.size(), state.size());
+        if after > before && self.limit.is_some_and(|limit| after > limit) {
+            return Err(Fault::Full.error());
+        }
+        self.state = state;
+        self.commits += 1;
+        Ok(())
+    }
+}
+
+fn refused(what: &'static str, why: String) -> DiskError {
+    DiskError::Refused { what, why, path: PathBuf::from("memory") }
+}
+
+fn flip(bytes: &[u8]) -> Arc<[u8]> {
+    let mut bytes = bytes.to_vec();
+    match bytes.len() / 2 {
+        0 => bytes.push(b'x'),
+        middle => bytes[middle] ^= 1,
+    }
+    bytes.into()
+}
+
+impl State {
+    fn size(&self) -> usize {
+        self.journal.values().map(|((_, record), _)| record.len()).sum::<usize>()
+            + self.chunks.values().map(|(chunk, _)| chunk.bytes.len()).sum::<usize>()
+            + self.blocks.values().map(|(block, _)| block.text.len() + block.pos.len()).sum::<usize>()
+            + self.meta.values().map(|(value, _)| value.len()).sum::<usize>()
+            + self.blobs.values().map(|(blob, _)| blob.len()).sum::<usize>()
+    }
+
+    fn corrupt(&mut self, row: &Row) -> Option<()> {
+        match row {
+            Row::Journal(seq) => {
+                let ((_, record), good) = Arc::make_mut(&mut self.journal).get_mut(seq)?;
+                (*record, *good) = (flip(record), false);
+            }
+            Row::Chunk(seq) => {
+                let (chunk, good) = Arc::make_mut(&mut self.chunks).get_mut(seq)?;
+                (chunk.bytes, *good) = (flip(&chunk.bytes), false);
+            }
+            Row::Block(note, block) => {
+                let (block, good) = Arc::make_mut(&mut self.blocks).get_mut(&(*note, *block))?;
+                block.text.push('x');
+                *good = false;
+            }
+            Row::Meta(key) => Arc::make_mut(&mut self.meta).get_mut(key)?.1 = false,
+            Row::File(volume, path) => {
+                Arc::make_mut(&mut self.files).get_mut(&(*volume, path.clone()))?.1 = false;
+            }
+            Row::Blob(hash) => {
+                let (bytes, good) = Arc::make_mut(&mut self.blobs).get_mut(hash)?;
+                (*bytes, *good) = (flip(bytes), false);
+            }
+        }
+        Some(())
+    }
+
+    fn write(&mut self, write: &Write, durable: i64) -> Result<Option<i64>, DiskError> {
+        match write {
+            Write::Journal { seq, .. } if *seq <= self.last_seq => {
+                let why = format!("the number {seq} was given before; the last is {}", self.last_seq);
+                return Err(refused("writing to the journal", why));
+            }
+            Write::Journal { seq, note, record } => {
+                let broken = self.journal.iter().find(|(_, ((of, _), good))| of == note && !good);
+                if let Some((from, _)) = broken {
+                    self.set_aside_journal(*note, *from, (BROKEN, 0));
+                }
+                self.last_seq = *seq;
+                Arc::make_mut(&mut self.journal).insert(*seq, ((*note, record.as_slice().into()), true));
+            }
+            Write::JournalDone { note, upto } => {
+                Arc::make_mut(&mut self.journal).retain(|seq, ((of, _), _)| of != note || seq > upto);
+            }
+            Write::Chunk { doc, bytes } => return Ok(Some(self.chunk(*doc, false, 0, bytes))),
+            Write::Snapshot { covers, .. } if *covers > self.last_chunk => {
+                let why = format!("it says that it holds chunk {covers}, which was not given yet");
+                return Err(refused("writing a snapshot", why));
+            }
+            Write::Snapshot { doc, bytes, covers } => return Ok(Some(self.chunk(*doc, true, *covers, bytes))),
+            Write::DropChunks { doc, upto } => {
+                let covered = self.chunks.iter().any(|(seq, (chunk, good))| {
+                    *good && chunk.doc == *doc && chunk.snapshot && chunk.covers >= *upto && *seq <= durable
+                });
+                if !covered {
+                    let why = format!("no durable snapshot holds what stands up to chunk {upto}");
+                    return Err(refused("dropping chunks", why));
+                }
+                Arc::make_mut(&mut self.chunks).retain(|seq, (chunk, _)| chunk.doc != *doc || seq > upto);
+            }
+            Write::Block { note, block } if block.text.is_empty() => {
+                Arc::make_mut(&mut self.blocks).remove(&(*note, block.id));
+            }
+            Write::Block { note, block } => {
+                Arc::make_mut(&mut self.blocks).insert((*note, block.id), (block.clone(), true));
+            }
+            Write::Meta { key, value: Some(value) } => {
+                Arc::make_mut(&mut self.meta).insert(key.clone(), (value.clone(), true));
+            }
+            Write::Meta { key, value: None } => {
+                Arc::make_mut(&mut self.meta).remove(key);
+            }
+            Write::File(file) => {
+                Arc::make_mut(&mut self.files).insert((file.volume, file.path.clone()), (file.clone(), true));
+            }
+            Write::FileGone { volume, path } => {
+                Arc::make_mut(&mut self.files).remove(&(*volume, path.clone()));
+            }
+            Write::Ahead { note, ahead: true } => {
+                Arc::make_mut(&mut self.ahead).insert(*note);
+            }
+            Write::Ahead { note, ahead: false } => {
+                Arc::make_mut(&mut self.ahead).remove(note);
+            }
+            Write::Actor { actor, at } => {
+                Arc::make_mut(&mut self.actors).insert(actor.clone(), *at);
+            }
+            Write::SetAside { doc, seq, why, at } => {
+                if self.chunks.get(seq).is_some_and(|(chunk, _)| chunk.doc == *doc)
+                    && let Some((chunk, _)) = Arc::make_mut(&mut self.chunks).remove(seq)
+                {
+                    self.keep("chunks", *doc, *seq, &chunk.bytes, (why, *at));
+                }
+            }
+            Write::SetAsideJournal { note, from, why, at } => {
+                self.set_aside_journal(*note, *from, (why, *at));
+            }
+        }
+        Ok(None)
+    }
+
+    fn chunk(&mut self, doc: DocId, snapshot: bool, covers: i64, bytes: &[u8]) -> i64 {
+        self.last_chunk += 1;
+        let chunk = StoredChunk { doc, snapshot, covers, bytes: bytes.into() };
+        Arc::make_mut(&mut self.chunks).insert(self.last_chunk, (chunk, true));
+        self.last_chunk
+    }
+
+    fn set_aside_journal(&mut self, note: DocId, from: u64, why: (&str, i64)) {
+        let gone = Arc::make_mut(&mut self.journal).extract_if(from.., |_, ((of, _), _)| *of == note);
+        for (seq, ((_, record), _)) in gone.collect::<Vec<_>>() {
+            self.keep("journal", note, seq, &record, why);
+        }
+    }
+
+    fn keep(&mut self, source: &str, doc: DocId, seq: impl std::fmt::Display, bytes: &[u8], note: (&str, i64)) {
+        Arc::make_mut(&mut self.aside).push(Aside {
+            source: source.to_owned(),
+            key: format!("{doc} {seq}"),
+            bytes: bytes.to_vec(),
+            why: note.0.to_owned(),
+            at: note.1,
+        });
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError> {
+        if writes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut shared = self.shared();
+        shared.admit()?;
+        let mut state = shared.state.clone();
+        let (mut given, durable) = (Vec::new(), state.last_chunk);
+        for write in writes {
+            given.extend(state.write(write, durable)?);
+        }
+        shared.replace(state)?;
+        Ok(given)
+    }
+
+    fn put_blob(&mut self, bytes: &[u8]) -> Result<BlobHash, DiskError> {
+        let hash = BlobHash::of(bytes);
+        let mut shared = self.shared();
+        shared.admit()?;
+        if shared.state.blobs.get(&hash).is_none_or(|(_, good)| !good) {
+            let mut state = shared.state.clone();
+            Arc::make_mut(&mut state.blobs).insert(hash, (bytes.into(), true));
+            shared.replace(state)?;
+        }
+        Ok(hash)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader>, DiskError> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn idle(&mut self) {}
+}
+
+impl Reader for MemoryDisk {
+    fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError> {
+        match self.shared().state.meta.get(key) {
+            Some((value, true)) => Ok(Some(value.clone())),
+            Some((_, false)) => {
+                Err(DiskError::Damaged { why: format!("its entry {key}"), path: PathBuf::from("memory") })
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError> {
+        let shared = self.shared();
+        let all = shared.state.chunks.iter().filter(|(_, (chunk, _))| chunk.doc == doc);
+        let all = all.map(|(seq, (chunk, good))| {
+            let bytes = chunk.bytes.to_vec();
+            (Chunk { seq: *seq, snapshot: chunk.snapshot, bytes, intact: *good }, chunk.covers)
+        });
+        Ok(pick_chunks(all.collect()))
+    }
+
+    fn docs(&self) -> Result<Vec<DocId>, DiskError> {
+        let docs: BTreeSet<DocId> = self.shared().state.chunks.values().map(|(chunk, _)| chunk.doc).collect();
+        Ok(docs.into_iter().collect())
+    }
+
+    fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError> {
+        let shared = self.shared();
+        let (mut blocks, mut bad) = (Vec::new(), Vec::new());
+        for ((_, id), (block, good)) in shared.state.blocks.range((note, BlockId(0))..=(note, BlockId(u64::MAX))) {
+            if *good {
+                blocks.push(block.clone());
+            } else {
+                bad.push(*id);
+            }
+        }
+        sort_blocks(&mut blocks);
+        Ok((blocks, bad))
+    }
+
+    fn journal(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError> {
+        let shared = self.shared();
+        let records = shared.state.journal.iter().filter(|(_, ((of, _), _))| *of == note);
+        let records = records.take_while(|(_, (_, good))| *good).map(|(seq, ((_, record), _))| (*seq, record.to_vec()));
+        Ok(records.collect())
+    }
+
+    fn journal_broken(&self, note: DocId) -> Result<Option<u64>, DiskError> {
+        let shared = self.shared();
+        let mut records = shared.state.journal.iter().filter(|(_, ((of, _), _))| *of == note);
+        Ok(records.find(|(_, (_, good))| !good).map(|(seq, _)| *seq))
+    }
+
+    fn unfinished(&self) -> Result<Vec<DocId>, DiskError> {
+        let shared = self.shared();
+        let mut notes: BTreeSet<DocId> = shared.state.journal.values().map(|((note, _), _)| *note).collect();
+        notes.extend(shared.state.ahead.iter());
+        Ok(notes.into_iter().collect())
+    }
+
+    fn last_seq(&self) -> Result<u64, DiskError> {
+        Ok(self.shared().state.last_seq)
+    }
+
+    fn files(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError> {
+        let shared = self.shared();
+        let files = shared.state.files.range((volume, String::new())..);
+        let files = files.take_while(|((of, _), _)| *of == volume).filter(|(_, (_, good))| *good);
+        Ok(files.map(|(_, (file, _))| file.clone()).collect())
+    }
+
+    fn file(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError> {
+        let shared = self.shared();
+        let file = shared.state.files.get(&(volume, path.to_owned()));
+        Ok(file.filter(|(_, good)| *good).map(|(file, _)| file.clone()))
+    }
+
+    fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError> {
+        Ok(self.shared().state.actors.iter().map(|(actor, at)| (actor.clone(), *at)).collect())
+    }
+
+    fn set_aside(&self) -> Result<Vec<Aside>, DiskError> {
+        Ok(self.shared().state.aside.to_vec())
+    }
+
+    fn blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
+        match self.shared().state.blobs.get(&hash) {
+            Some((bytes, true)) => Ok(bytes.to_vec()),
+            Some((_, false)) => Err(DiskError::Blob { hash, what: "damaged" }),
+            None => Err(DiskError::Blob { hash, what: "missing" }),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Reading the workspace's database over a connection of its own. Never writes; never takes a row for good whose sum
+//! does not hold.
+
+use super::rows::{self, Pending, Table, Value};
+use super::sqlite::{self, DATABASE};
+use super::{Aside, Blobs, Chunk, DiskError, FileRow, Reader};
+use crate::id::{BlobHash, BlockId, DocId};
+use crate::note::{Block, sort_blocks};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Params};
+use std::path::{Path, PathBuf};
+
+/// A reader of the database in a workspace's folder.
+#[derive(Debug)]
+pub struct SqliteReader {
+    pub(super) conn: Connection,
+    pub(super) path: PathBuf,
+    blobs: Blobs,
+}
+
+impl SqliteReader {
+    /// Opens the workspace in `dir` for reading; also when the folder cannot be written to.
+    ///
+    /// # Errors
+    /// [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], the system's.
+    pub fn open(dir: &Path) -> Result<SqliteReader, DiskError> {
+        let path = dir.join(DATABASE);
+        sqlite::looks_whole(dir)?;
+        let open = |how: &str| {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+            let conn = Connection::open_with_flags(uri(&path, how), flags)?;
+            sqlite::settings(&conn)?;
+            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+            Ok::<Connection, rusqlite::Error>(conn)
+        };
+        let conn = match open("mode=ro") {
+            Ok(conn) => conn,
+            // Where the two files beside the database cannot be made, it is read without them. It must not have them
+            // then: what is in them would be left out.
+            Err(error) => match std::fs::metadata(sqlite::beside(&path, "-wal")) {
+                Ok(wal) if wal.len() > 0 => return Err(sqlite::told(&path, "opening", &error)),
+                Ok(_) | Err(_) => open("mode=ro&immutable=1").map_err(|_| sqlite::told(&path, "opening", &error))?,
+            },
+        };
+        sqlite::check_stamp(&conn, &path)?;
+        Ok(SqliteReader { conn, path, blobs: Blobs::new(dir) })
+    }
+
+    /// Runs a query that selects all columns of `table` and hands each row over, with its sum as the last value.
+    pub(super) fn each(
+        &self,
+        table: &Table,
+        condition: &str,
+        params: impl Params,
+        mut take: impl FnMut(&[Value<'_>]),
+    ) -> Result<(), DiskError> {
+        self.select(table, condition, params, |_, row| take(row))
+    }
+
+    /// Hands over each row of a table and its number.
+    pub(super) fn each_numbered(&self, table: &Table, take: impl FnMut(i64, &[Value<'_>])) -> Result<(), DiskError> {
+        self.select(table, "NOT INDEXED ORDER BY rowid", [], take)
+    }
+
+    fn select(
+        &self,
+        table: &Table,
+        condition: &str,
+        params: impl Params,
+        take: impl FnMut(i64, &[Value<'_>]),
+    ) -> Result<(), DiskError> {
+        select(&self.conn, table, condition, params, take).map_err(|error| sqlite::told(&self.path, "reading", &error))
+    }
+
+    /// The ids that `sql` selects.
+    fn ids(&self, sql: &str) -> Result<Vec<DocId>, DiskError> {
+        let run = || {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut found = statement.query([])?;
+            let mut ids = Vec::new();
+            while let Some(row) = found.next()? {
+                // An id of another length is damage, which `inspect` finds; there is nothing to be done with it here.
+                ids.extend(row.get_ref(0)?.as_blob().ok().and_then(|id| id.try_into().ok()).map(DocId));
+            }
+            Ok(ids)
+        };
+        run().map_err(|error| sqlite::told(&self.path, "reading", &error))
+    }
+
+    fn pending(&self, note: DocId) -> Result<Pending, DiskError> {
+        let mut pending = Pending::default();
+        self.each(&rows::JOURNAL, "WHERE note = ?1 ORDER BY seq", [note.0], |row| pending.take(row))?;
+        Ok(pending)
+    }
+}
+
+/// Hands over the number and the values of each row of a table, the last value being the sum.
+pub(super) fn select(
+    conn: &Connection,
+    table: &Table,
+    condition: &str,
+    params: impl Params,
+    mut take: impl FnMut(i64, &[Value<'_>]),
+) -> rusqlite::Result<()> {
+    let columns = table.columns.join(", ");
+    let mut statement =
+        conn.prepare_cached(&format!("SELECT {columns}, sum, rowid FROM {} {condition}", table.name))?;
+    let mut found = statement.query(params)?;
+    let width = table.columns.len() + 1;
+    while let Some(row) = found.next()? {
+        let mut values = [Value::Null; 11];
+        for (at, value) in values.iter_mut().enumerate().take(width) {
+            *value = match row.get_ref(at)? {
+                ValueRef::Null | ValueRef::Real(_) => Value::Null,
+                ValueRef::Integer(number) => Value::Int(number),
+                ValueRef::Text(text) => Value::Text(text),
+                ValueRef::Blob(bytes) => Value::Blob(bytes),
+            };
+        }
+        take(row.get(width)?, &values[..width]);
+    }
+    Ok(())
+}
+
+/// The path as SQLite's URI, which is the only way to say `immutable`.
+fn uri(path: &Path, how: &str) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri + "?" + how
+}
+
+impl Reader for SqliteReader {
+    fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError> {
+        let mut found = None;
+        self.each(&rows::META, "WHERE key = ?1", [key], |row| {
+            found = Some(row[1].blob().filter(|_| rows::intact(&rows::META, row)).map(<[u8]>::to_vec));
+        })?;
+        match found {
+            Some(Some(value)) => Ok(Some(value)),
+            Some(None) => Err(DiskError::Damaged { why: format!("its entry {key}"), path: self.path.clone() }),
+            None => Ok(None),
+        }
+    }
+
+    fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError> {
+        let mut all = Vec::new();
+        self.each(&rows::CHUNKS, "WHERE doc = ?1 ORDER BY seq", [doc.0], |row| {
+            let [seq, _, snapshot, covers, bytes, _] = row else { return };
+            let chunk = Chunk {
+                seq: seq.int().unwrap_or_default(),
+                snapshot: snapshot.int() == Some(1),
+                bytes: bytes.blob().unwrap_or_default().to_vec(),
+                intact: rows::intact(&rows::CHUNKS, row),
+            };
+            all.push((chunk, covers.int().unwrap_or_default()));
+        })?;
+        Ok(rows::pick_chunks(all))
+    }
+
+    fn docs(&self) -> Result<Vec<DocId>, DiskError> {
+        self.ids("SELECT DISTINCT doc FROM chunks ORDER BY doc")
+    }
+
+    fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError> {
+        let (mut blocks, mut bad) = (Vec::new(), Vec::new());
+        self.each(&rows::BLOCKS, "WHERE note = ?1", [note.0], |row| match rows::read_block(row) {
+            Some(block) if rows::intact(&rows::BLOCKS, row) => blocks.push(block),
+            Some(_) | None => bad.push(BlockId(rows::unbits(row[1].int().unwrap_or_default()))),
+        })?;
+        sort_blocks(&mut blocks);
+        bad.sort_unstable();
+        Ok((blocks, bad))
+    }
+
+    fn journal(&self, note: DocId) -> Result<Vec<(u64, Vec<u8>)>, DiskError> {
+        Ok(self.pending(note)?.records)
+    }
+
+    fn journal_broken(&self, note: DocId) -> Result<Option<u64>, DiskError> {
+        Ok(self.pending(note)?.broken)
+    }
+
+    fn unfinished(&self) -> Result<Vec<DocId>, DiskError> {
+        self.ids("SELECT note FROM journal UNION SELECT note FROM ahead ORDER BY note")
+    }
+
+    fn last_seq(&self) -> Result<u64, DiskError> {
+        let counters = sqlite::Counters::read(&self.conn).map_err(|error| error.told(&self.path, "reading"))?;
+        Ok(counters.journal)
+    }
+
+    fn files(&self, volume: DocId) -> Result<Vec<FileRow>, DiskError> {
+        let mut files = Vec::new();
+        self.each(&rows::FILES, "WHERE volume = ?1 ORDER BY path", [volume.0], |row| {
+            files.extend(rows::read_file(row).filter(|_| rows::intact(&rows::FILES, row)));
+        })?;
+        Ok(files)
+    }
+
+    fn file(&self, volume: DocId, path: &str) -> Result<Option<FileRow>, DiskError> {
+        let mut file = None;
+        self.each(&rows::FILES, "WHERE volume = ?1 AND path = ?2", (volume.0, path), |row| {
+            file = rows::read_file(row).filter(|_| rows::intact(&rows::FILES, row));
+        })?;
+        Ok(file)
+    }
+
+    fn actors(&self) -> Result<Vec<(Vec<u8>, i64)>, DiskError> {
+        let mut actors = Vec::new();
+        self.each(&rows::ACTORS, "ORDER BY actor", [], |row| {
+            let actor = row[0].blob().zip(row[1].int()).filter(|_| rows::intact(&rows::ACTORS, row));
+            actors.extend(actor.map(|(actor, at)| (actor.to_vec(), at)));
+        })?;
+        Ok(actors)
+    }
+
+    fn set_aside(&self) -> Result<Vec<Aside>, DiskError> {
+        let mut rows = Vec::new();
+        self.each(&rows::DAMAGED, "ORDER BY rowid", [], |row| {
+            rows.push(Aside {
+                source: row[0].text().unwrap_or_default().to_owned(),
+                key: row[1].text().unwrap_or_default().to_owned(),
+                bytes: row[2].blob().unwrap_or_default().to_vec(),
+                why: row[3].text().unwrap_or_default().to_owned(),
+                at: row[4].int().unwrap_or_default(),
+            });
+        })?;
+        Ok(rows)
+    }
+
+    fn blob(&self, hash: BlobHash) -> Result<Vec<u8>, DiskError> {
+        self.blobs.read(hash)
+    }
+}

@@ -1,0 +1,296 @@
+//! The tables of the database, and the sum that stands in each row. Knows neither SQL beyond their making nor files:
+//! the reader, the writer and the salvage all take a row as a list of values.
+
+use crate::id::{BlockId, DocId};
+use crate::note::Block;
+use crate::volume::FileKind;
+
+use super::FileRow;
+
+/// What a column of a row holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    /// Nothing, or something that we never write.
+    Null,
+    /// A number; unsigned ones by their bits.
+    Int(i64),
+    /// A text, as it is on disk: damage need not leave it UTF-8.
+    Text(&'a [u8]),
+    /// Bytes.
+    Blob(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    pub(crate) fn int(self) -> Option<i64> {
+        match self {
+            Value::Int(number) => Some(number),
+            Value::Null | Value::Text(_) | Value::Blob(_) => None,
+        }
+    }
+
+    pub(crate) fn text(self) -> Option<&'a str> {
+        match self {
+            Value::Text(text) => std::str::from_utf8(text).ok(),
+            Value::Null | Value::Int(_) | Value::Blob(_) => None,
+        }
+    }
+
+    pub(crate) fn blob(self) -> Option<&'a [u8]> {
+        match self {
+            Value::Blob(bytes) => Some(bytes),
+            Value::Null | Value::Int(_) | Value::Text(_) => None,
+        }
+    }
+
+    /// The bytes of a text or a blob.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        match self {
+            Value::Text(bytes) | Value::Blob(bytes) => bytes,
+            Value::Null | Value::Int(_) => &[],
+        }
+    }
+
+    pub(crate) fn doc(self) -> Option<DocId> {
+        self.blob()?.try_into().ok().map(DocId)
+    }
+}
+
+/// For a person to read.
+impl std::fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Null => write!(f, "-"),
+            Value::Int(number) => write!(f, "{number}"),
+            Value::Text(text) => write!(f, "{}", String::from_utf8_lossy(text)),
+            Value::Blob(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+/// A table: its columns without the last one, `sum`. The first is the row's number where `numbered`.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) columns: &'static [&'static str],
+    pub(crate) numbered: bool,
+    pub(crate) make: &'static str,
+}
+
+macro_rules! table {
+    ($table:ident, $name:literal, $numbered:literal, [$($column:literal),*], $make:literal) => {
+        pub(crate) const $table: Table =
+            Table { name: $name, columns: &[$($column),*], numbered: $numbered, make: $make };
+    };
+}
+
+// A row of the journal names the one before it of its note that was not part of a change yet (0: none), so that a row
+// which was lost without a trace is noticed.
+table!(
+    JOURNAL,
+    "journal",
+    true,
+    ["seq", "note", "prev", "record"],
+    "CREATE TABLE journal (seq INTEGER PRIMARY KEY, note BLOB, prev INTEGER, record BLOB, sum BLOB);
+     CREATE INDEX journal_key ON journal (note, seq);"
+);
+table!(
+    CHUNKS,
+    "chunks",
+    true,
+    ["seq", "doc", "snapshot", "covers", "bytes"],
+    "CREATE TABLE chunks (seq INTEGER PRIMARY KEY, doc BLOB, snapshot INTEGER, covers INTEGER, bytes BLOB, sum BLOB);
+     CREATE INDEX chunks_key ON chunks (doc, seq);"
+);
+table!(
+    BLOCKS,
+    "blocks",
+    false,
+    ["note", "block", "pos", "text"],
+    "CREATE TABLE blocks (note BLOB, block INTEGER, pos TEXT, text TEXT, sum BLOB);
+     CREATE UNIQUE INDEX blocks_key ON blocks (note, block);"
+);
+table!(
+    FILES,
+    "files",
+    false,
+    ["volume", "path", "id", "kind", "size", "mtime", "hash", "blocks", "cells", "heads"],
+    "CREATE TABLE files (volume BLOB, path TEXT, id BLOB, kind TEXT, size INTEGER, mtime INTEGER, hash BLOB,
+         blocks INTEGER, cells INTEGER, heads BLOB, sum BLOB);
+     CREATE UNIQUE INDEX files_key ON files (volume, path);"
+);
+table!(
+    META,
+    "meta",
+    false,
+    ["key", "value"],
+    "CREATE TABLE meta (key TEXT, value BLOB, sum BLOB);
+     CREATE UNIQUE INDEX meta_key ON meta (key);"
+);
+table!(
+    AHEAD,
+    "ahead",
+    false,
+    ["note"],
+    "CREATE TABLE ahead (note BLOB, sum BLOB);
+     CREATE UNIQUE INDEX ahead_key ON ahead (note);"
+);
+table!(
+    ACTORS,
+    "actors",
+    false,
+    ["actor", "at"],
+    "CREATE TABLE actors (actor BLOB, at INTEGER, sum BLOB);
+     CREATE UNIQUE INDEX actors_key ON actors (actor);"
+);
+table!(
+    DAMAGED,
+    "damaged",
+    false,
+    ["source", "key", "bytes", "why", "at"],
+    "CREATE TABLE damaged (source TEXT, key TEXT, bytes BLOB, why TEXT, at INTEGER, sum BLOB);"
+);
+// The highest numbers ever given, for when the rows that bore them are gone.
+table!(
+    COUNTERS,
+    "counters",
+    false,
+    ["name", "value"],
+    "CREATE TABLE counters (name TEXT, value INTEGER, sum BLOB);
+     CREATE UNIQUE INDEX counters_key ON counters (name);"
+);
+
+/// All tables, in the order in which they are made. Part of the format: a new one goes to the end.
+pub(crate) const TABLES: [&Table; 9] =
+    [&JOURNAL, &CHUNKS, &BLOCKS, &FILES, &META, &AHEAD, &ACTORS, &DAMAGED, &COUNTERS];
+
+/// The sum that stands in a row: the first half of BLAKE3 over the table's name and the values.
+pub(crate) fn sum(table: &Table, values: &[Value<'_>]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(table.name.as_bytes());
+    for value in values {
+        let (tag, bytes) = match value {
+            Value::Null => (0, &[][..]),
+            Value::Int(number) => (1, &number.to_be_bytes()[..]),
+            Value::Text(bytes) => (2, *bytes),
+            Value::Blob(bytes) => (3, *bytes),
+        };
+        hasher.update(&[tag]);
+        hasher.update(&(bytes.len() as u64).to_be_bytes());
+        hasher.update(bytes);
+    }
+    let mut sum = [0; 16];
+    hasher.finalize_xof().fill(&mut sum);
+    sum
+}
+
+/// Whether a row (with its sum as the last value) is as it was written.
+pub(crate) fn intact(table: &Table, row: &[Value<'_>]) -> bool {
+    match row.split_last() {
+        Some((Value::Blob(stored), values)) => values.len() == table.columns.len() && *stored == sum(table, values),
+        Some(_) | None => false,
+    }
+}
+
+/// A note's pending records as they are read one after another: those that can be applied, and where they end.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    pub(crate) records: Vec<(u64, Vec<u8>)>,
+    /// The first record that cannot be read, or that lacks its predecessor.
+    pub(crate) broken: Option<u64>,
+    last: i64,
+}
+
+/// Why records are set aside when a note is written to.
+pub(crate) const BROKEN: &str = "it, or a record before it, cannot be read";
+
+impl Pending {
+    /// Takes the next row of the journal.
+    pub(crate) fn take(&mut self, row: &[Value<'_>]) {
+        let [seq, _, prev, record, _] = row else { return };
+        let (Some(seq), whole) = (seq.int(), intact(&JOURNAL, row)) else { return };
+        if whole && prev.int() == Some(0) {
+            // Nothing was pending when it was written: what stands before it was brought back by a salvage.
+            *self = Pending::default();
+        }
+        match record.blob().filter(|_| self.broken.is_none()) {
+            Some(record) if whole && prev.int() == Some(self.last) => {
+                self.records.push((unbits(seq), record.to_vec()));
+                self.last = seq;
+            }
+            Some(_) | None => {
+                self.broken.get_or_insert(unbits(seq));
+            }
+        }
+    }
+}
+
+/// A number without sign, by its bits.
+pub(crate) fn bits(number: u64) -> i64 {
+    i64::from_be_bytes(number.to_be_bytes())
+}
+
+/// The number that [`bits`] came from.
+pub(crate) fn unbits(number: i64) -> u64 {
+    u64::from_be_bytes(number.to_be_bytes())
+}
+
+pub(crate) fn block<'a>(note: &'a DocId, block: &'a Block) -> [Value<'a>; 4] {
+    [
+        Value::Blob(&note.0),
+        Value::Int(bits(block.id.0)),
+        Value::Text(block.pos.as_bytes()),
+        Value::Text(block.text.as_bytes()),
+    ]
+}
+
+pub(crate) fn read_block(row: &[Value<'_>]) -> Option<Block> {
+    let [_, id, pos, text, ..] = row else { return None };
+    Some(Block { id: BlockId(unbits(id.int()?)), pos: pos.text()?.to_owned(), text: text.text()?.to_owned() })
+}
+
+pub(crate) fn file(row: &FileRow) -> [Value<'_>; 10] {
+    [
+        Value::Blob(&row.volume.0),
+        Value::Text(row.path.as_bytes()),
+        Value::Blob(&row.id.0),
+        Value::Text(row.kind.word().as_bytes()),
+        Value::Int(bits(row.size)),
+        Value::Int(row.mtime),
+        Value::Blob(&row.hash.0),
+        Value::Int(i64::from(row.blocks)),
+        Value::Int(i64::from(row.cells)),
+        Value::Blob(row.heads.as_flattened()),
+    ]
+}
+
+pub(crate) fn read_file(row: &[Value<'_>]) -> Option<FileRow> {
+    let [volume, path, id, kind, size, mtime, hash, blocks, cells, heads, ..] = row else { return None };
+    let kind = [FileKind::Note, FileKind::Attachment].into_iter().find(|known| Some(known.word()) == kind.text())?;
+    let (heads, rest) = heads.blob()?.as_chunks::<32>();
+    rest.is_empty().then_some(())?;
+    Some(FileRow {
+        volume: volume.doc()?,
+        path: path.text()?.to_owned(),
+        id: id.doc()?,
+        kind,
+        size: unbits(size.int()?),
+        mtime: mtime.int()?,
+        hash: crate::id::BlobHash(hash.blob()?.try_into().ok()?),
+        blocks: blocks.int()?.try_into().ok()?,
+        cells: cells.int()?.try_into().ok()?,
+        heads: heads.to_vec(),
+    })
+}
+
+/// Picks a document's chunks for reading, of all that it has in rising order: the newest intact snapshot, then what it
+/// does not cover. `covers` stands beside each chunk.
+pub(crate) fn pick_chunks(all: Vec<(super::Chunk, i64)>) -> Vec<super::Chunk> {
+    let newest = all.iter().rposition(|(chunk, _)| chunk.snapshot && chunk.intact);
+    let Some(newest) = newest else { return all.into_iter().map(|(chunk, _)| chunk).collect() };
+    let (first, covers) = (all[newest].0.seq, all[newest].1);
+    let mut picked: Vec<_> = all.into_iter().map(|(chunk, _)| chunk).filter(|chunk| chunk.seq > covers).collect();
+    if let Some(at) = picked.iter().position(|chunk| chunk.seq == first) {
+        picked[..=at].rotate_right(1);
+    }
+    picked
+}

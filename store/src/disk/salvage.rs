@@ -1,0 +1,451 @@
+//! Saves what can be read of a damaged database into a new one. Removes nothing: the damaged files move into the
+//! folder `damaged`, and a row is taken only when its sum holds.
+
+use super::batch;
+use super::pages::{Pages, Record, Walk, values};
+use super::rows::{self, TABLES, Table, Value};
+use super::sqlite::{self, DATABASE, Failure, beside};
+use super::{DiskError, durable};
+use rusqlite::{Connection, params_from_iter};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder inside the workspace that keeps damaged files.
+pub const DAMAGED: &str = "damaged";
+/// Where the new database is made. Its name says what it is to whoever finds it after a crash.
+const NEW: &str = "tracebook.db.salvage";
+
+/// What came of one table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableCount {
+    /// Its name.
+    pub table: String,
+    /// Rows that are in the new database.
+    pub kept: u64,
+    /// Rows that are known to have been there and could not be read. Where the index is lost as well, more may be.
+    pub lost: u64,
+    /// Rows of which it is not known whether they were removed long ago. They are among those set aside.
+    pub doubtful: u64,
+}
+
+/// What a salvage did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Salvaged {
+    /// Where the damaged files are now; the first is the database.
+    pub moved: Vec<PathBuf>,
+    /// What became of the rows.
+    pub tables: Vec<TableCount>,
+    /// Pages that could not be read.
+    pub unreadable: u32,
+}
+
+impl Salvaged {
+    /// Whether anything is known to be lost.
+    pub fn lossy(&self) -> bool {
+        self.unreadable > 0 || self.tables.iter().any(|table| table.lost > 0)
+    }
+}
+
+/// Replaces the database in `dir` by a new one with all rows that can be read. `now` is milliseconds since 1970.
+/// Interrupted at any point, it can be done again. Nobody else may have the workspace open.
+///
+/// # Errors
+/// Any [`DiskError`]; the damaged files are in their place or in the folder `damaged` then.
+pub fn salvage(dir: &Path, now: i64) -> Result<Salvaged, DiskError> {
+    let path = dir.join(DATABASE);
+    let fail = |error: io::Error| DiskError::io("salvaging", &path, &error);
+    let moved = set_apart(dir).map_err(fail)?;
+    let old = moved.first().cloned().unwrap_or_else(|| path.clone());
+    let pages = Pages::open(&old, &beside(&old, "-wal")).map_err(fail)?;
+    let new = dir.join(NEW);
+    for end in ["", "-journal", "-wal", "-shm"] {
+        match std::fs::remove_file(beside(&new, end)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    sqlite::make(&new)?;
+    let layout = Pages::open(&new, &beside(&new, "-wal")).map_err(fail)?.schema();
+    let (tables, unreadable) = fill(&new, &pages, &layout, now).map_err(|error| error.told(&new, "salvaging"))?;
+    std::fs::File::open(&new).and_then(|file| file.sync_all()).map_err(fail)?;
+    std::fs::rename(&new, &path).and_then(|()| durable::sync_folder(dir)).map_err(fail)?;
+    Ok(Salvaged { moved, tables, unreadable })
+}
+
+/// Moves the database and what belongs to it into the folder of damaged files.
+fn set_apart(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let (path, folder) = (dir.join(DATABASE), dir.join(DAMAGED));
+    let numbered = |number: u32| folder.join(format!("{number}-{DATABASE}"));
+    let mut next = 1;
+    while ["", "-wal", "-shm"].iter().any(|end| beside(&numbered(next), end).exists()) {
+        next += 1;
+    }
+    let there: Vec<_> =
+        ["", "-wal", "-shm", "-journal"].into_iter().filter(|end| beside(&path, end).exists()).collect();
+    // Without a database, an earlier salvage was interrupted: what it had moved already is the newest there is, and
+    // what it had not moved yet belongs to that.
+    let number = if there.contains(&"") { next } else { next.saturating_sub(1).max(1) };
+    durable::create_folder(&folder)?;
+    for end in &there {
+        let to = beside(&numbered(number), end);
+        let to = if to.exists() { beside(&numbered(next), end) } else { to };
+        std::fs::rename(beside(&path, end), to)?;
+    }
+    durable::sync_folder(&folder)?;
+    durable::sync_folder(dir)?;
+    let all = ["", "-wal", "-shm", "-journal"].iter().map(|end| beside(&numbered(number), end));
+    Ok(all.filter(|path| path.exists()).collect())
+}
+
+/// Copies what can be read into the new database at `new`.
+fn fill(new: &Path, pages: &Pages, layout: &HashMap<String, u32>, now: i64) -> Result<(Vec<TableCount>, u32), Failure> {
+    let mut conn = Connection::open(new)?;
+    sqlite::settings(&conn)?;
+    let tx = conn.transaction()?;
+    let schema = pages.schema();
+    let roots = |name: &str| {
+        let roots: BTreeSet<u32> = [schema.get(name), layout.get(name)].into_iter().flatten().copied().collect();
+        roots
+    };
+    let mut walk = Walk::default();
+    pages.walk(1, &mut walk, &mut |_| ());
+    let mut tallies = Vec::new();
+    let mut failed = None;
+    for table in TABLES {
+        let mut tally = Tally::default();
+        for root in roots(table.name) {
+            pages.walk(root, &mut walk, &mut |record| {
+                if let Err(error) = tally.take(&tx, table, &record) {
+                    failed.get_or_insert(error);
+                }
+            });
+        }
+        for root in roots(&format!("{}_key", table.name)) {
+            pages.walk(root, &mut walk, &mut |record| {
+                let row = values(&record.payload).and_then(|values| values.last()?.int());
+                tally.known.extend(row);
+            });
+        }
+        tallies.push(tally);
+    }
+    // Leaves that no tree leads to any more: their rows are as good as others if they are not merely left over.
+    let free = pages.free();
+    let trusted = free.is_some() && pages.log_whole;
+    let free = free.unwrap_or_default();
+    for number in (1..=pages.count()).filter(|number| !free.contains(number)) {
+        if walk.reached.contains(&number) {
+            continue;
+        }
+        pages.leaf(number, &mut walk, &mut |record| {
+            let Some((table, tally)) = owner(&record, &mut tallies) else { return };
+            // A chunk that comes twice is no harm. Another row that was removed must not come back as if it were new.
+            let taken = if trusted || table.name == rows::CHUNKS.name {
+                tally.take(&tx, table, &record)
+            } else {
+                tally.doubt(&tx, table, &record, now)
+            };
+            if let Err(error) = taken {
+                failed.get_or_insert(error);
+            }
+        });
+    }
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let counts: Vec<TableCount> = TABLES.iter().zip(&tallies).map(|(table, tally)| tally.count(table)).collect();
+    if walk.unreadable > 0 || counts.iter().any(|count| count.lost > 0) {
+        // The highest numbers may be among what is lost.
+        sqlite::Counters::skip(&tx)?;
+    }
+    tx.commit()?;
+    conn.close().map_err(|(_, error)| error)?;
+    Ok((counts, walk.unreadable))
+}
+
+/// What is known of a table's rows.
+#[derive(Default)]
+struct Tally {
+    kept: HashSet<i64>,
+    doubtful: u64,
+    /// Rows that an index names, or that were there with a wrong sum.
+    known: HashSet<i64>,
+}
+
+impl Tally {
+    fn count(&self, table: &Table) -> TableCount {
+        TableCount {
+            table: table.name.to_owned(),
+            kept: self.kept.len() as u64,
+            lost: self.known.difference(&self.kept).count() as u64,
+            doubtful: self.doubtful,
+        }
+    }
+
+    fn take(&mut self, tx: &Connection, table: &Table, record: &Record) -> rusqlite::Result<()> {
+        self.known.insert(record.row);
+        let Some(row) = read(table, record) else { return Ok(()) };
+        let columns = table.columns.join(", ");
+        let places = "?, ".repeat(table.columns.len());
+        // Of two rows with one key the first stays: it was reached by a tree.
+        let sql = format!("INSERT OR IGNORE INTO {} ({columns}, sum) VALUES ({places}?)", table.name);
+        tx.prepare_cached(&sql)?.execute(params_from_iter(row.iter().map(|value| batch::bound(*value))))?;
+        self.kept.insert(record.row);
+        Ok(())
+    }
+
+    /// Keeps the bytes of a row that may have been removed long ago.
+    fn doubt(&mut self, tx: &Connection, table: &Table, record: &Record, now: i64) -> rusqlite::Result<()> {
+        if self.kept.contains(&record.row) {
+            return Ok(());
+        }
+        let Some(row) = read(table, record) else { return Ok(()) };
+        // The longest value is what the row is about; the others tell where it belongs.
+        let contents = &row[..table.columns.len()];
+        let at = (0..contents.len()).max_by_key(|at| contents[*at].bytes().len()).unwrap_or_default();
+        let others = contents.iter().enumerate().filter(|(other, _)| *other != at);
+        let key: Vec<String> = others.map(|(_, value)| value.to_string()).collect();
+        let key = key.join(" ");
+        let aside = [
+            Value::Text(table.name.as_bytes()),
+            Value::Text(key.as_bytes()),
+            Value::Blob(contents[at].bytes()),
+            Value::Text(b"found by a salvage; it may have been removed before the damage"),
+            Value::Int(now),
+        ];
+        batch::put(tx, &rows::DAMAGED, &aside)?;
+        self.doubtful += 1;
+        Ok(())
+    }
+}
+
+/// The row that a record holds, if it is one of this table's and its sum holds. The sum is the last value.
+fn read<'a>(table: &Table, record: &'a Record) -> Option<Vec<Value<'a>>> {
+    let mut row = values(&record.payload)?;
+    if table.numbered {
+        *row.first_mut()? = Value::Int(record.row);
+    }
+    rows::intact(table, &row).then_some(row)
+}
+
+/// The table that a record of unknown origin belongs to: only there its sum holds.
+fn owner<'a>(record: &Record, tallies: &'a mut [Tally]) -> Option<(&'static Table, &'a mut Tally)> {
+    TABLES.into_iter().zip(tallies).find(|(table, _)| read(table, record).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::suite::{copy_tree, file_row};
+    use crate::disk::{Disk, SqliteDisk, SqliteReader, Write, write_marker};
+    use crate::id::{BlockId, DocId};
+    use crate::note::Block;
+    use std::fs;
+
+    const NOTE: DocId = DocId([0xa; 16]);
+
+    /// All rows except those that a salvage adds.
+    fn dump(dir: &Path) -> BTreeSet<String> {
+        let reader = SqliteReader::open(dir).expect("opened");
+        let mut rows = BTreeSet::new();
+        for table in TABLES.iter().filter(|table| !["damaged", "counters"].contains(&table.name)) {
+            let each = |row: &[Value<'_>]| {
+                let values: Vec<String> = row.iter().map(Value::to_string).collect();
+                rows.insert(format!("{} {}", table.name, values.join(" ")));
+            };
+            reader.each(table, "", [], each).expect("read");
+        }
+        rows
+    }
+
+    /// A workspace with rows of all kinds, some on many pages, part of them only in the log; and all rows that were
+    /// ever in it.
+    fn workspace() -> (tempfile::TempDir, BTreeSet<String>) {
+        let made = tempfile::tempdir().expect("a folder");
+        let mut disk = SqliteDisk::open(made.path(), true).expect("made");
+        let mut ever = BTreeSet::new();
+        let text = |number: u64, size: usize| format!("{number} ").repeat(size);
+        for number in 1..200_u64 {
+            let size = usize::try_from(number).expect("small");
+            let doc = DocId([u8::try_from(number % 7).expect("small"); 16]);
+            disk.commit(&[
+                Write::Journal { seq: number, note: NOTE, record: text(number, 20).into_bytes() },
+                Write::Chunk { doc, bytes: text(number, if number == 50 { 90_000 } else { size * 3 }).into_bytes() },
+                Write::Block {
+                    note: doc,
+                    block: Block { id: BlockId(number), pos: "a".into(), text: text(number, 99) },
+                },
+                Write::File(file_row(doc, &format!("{number}.md"), number)),
+                Write::Meta { key: format!("key {number}"), value: Some(vec![1; size]) },
+                Write::Actor { actor: number.to_be_bytes().to_vec(), at: 5 },
+            ])
+            .expect("committed");
+            if number == 150 {
+                ever = dump(made.path());
+                disk.commit(&[
+                    Write::JournalDone { note: NOTE, upto: 100 },
+                    Write::Snapshot { doc: DocId([3; 16]), bytes: vec![7; 9000], covers: 140 },
+                ])
+                .expect("committed");
+                disk.commit(&[Write::DropChunks { doc: DocId([3; 16]), upto: 140 }]).expect("committed");
+                disk.idle();
+            }
+        }
+        ever.extend(dump(made.path()));
+        let dir = tempfile::tempdir().expect("a folder");
+        copy_tree(made.path(), dir.path());
+        (dir, ever)
+    }
+
+    fn sound(dir: &Path) -> BTreeSet<String> {
+        let inspected = SqliteReader::open(dir).expect("opened").inspect().expect("checked");
+        assert!(inspected.pages.is_empty() && inspected.rows.is_empty(), "{inspected:?}");
+        dump(dir)
+    }
+
+    fn lost(salvaged: &Salvaged) -> u64 {
+        salvaged.tables.iter().map(|table| table.lost).sum()
+    }
+
+    #[test]
+    fn a_sound_one_is_copied() {
+        let (dir, _) = workspace();
+        let all = dump(dir.path());
+        assert!(fs::metadata(dir.path().join("tracebook.db-wal")).expect("there").len() > 100_000);
+        let salvaged = salvage(dir.path(), 1).expect("salvaged");
+        assert_eq!(sound(dir.path()), all);
+        assert!(!salvaged.lossy(), "{salvaged:?}");
+        let again = salvage(dir.path(), 1).expect("salvaged");
+        assert_eq!(sound(dir.path()), all);
+        assert!(again.moved[0].ends_with("damaged/2-tracebook.db"), "{again:?}");
+        SqliteDisk::open(dir.path(), false).expect("opened");
+    }
+
+    #[test]
+    fn interrupted_while_moving() {
+        for moved in 0..3 {
+            let (dir, _) = workspace();
+            let all = dump(dir.path());
+            fs::create_dir(dir.path().join(DAMAGED)).expect("made");
+            for end in &["", "-wal", "-shm"][..moved] {
+                let from = beside(&dir.path().join(DATABASE), end);
+                fs::rename(from, dir.path().join(format!("damaged/1-tracebook.db{end}"))).expect("moved");
+            }
+            fs::write(dir.path().join(NEW), "half").expect("written");
+            if moved > 0 {
+                assert!(matches!(SqliteDisk::open(dir.path(), true), Err(DiskError::Damaged { .. })));
+            }
+            salvage(dir.path(), 1).expect("salvaged");
+            assert_eq!(sound(dir.path()), all, "{moved}");
+        }
+    }
+
+    #[test]
+    fn without_its_first_page() {
+        let (dir, ever) = workspace();
+        let all = dump(dir.path());
+        drop(SqliteDisk::open(dir.path(), false).expect("opened")); // folds the log in
+        let path = dir.path().join(DATABASE);
+        let mut bytes = fs::read(&path).expect("read");
+        bytes[..4096].fill(0x55);
+        fs::write(&path, bytes).expect("written");
+        assert!(matches!(SqliteDisk::open(dir.path(), false), Err(DiskError::Damaged { .. })));
+        let salvaged = salvage(dir.path(), 1).expect("salvaged");
+        assert!(salvaged.lossy(), "the page is lost");
+        assert_eq!(lost(&salvaged), 0);
+        // Without the list of free pages, chunks that were dropped come back; nothing else does.
+        let found = sound(dir.path());
+        assert!(all.is_subset(&found) && found.is_subset(&ever));
+        assert!(found.difference(&all).all(|row| row.starts_with("chunks ")));
+    }
+
+    #[test]
+    fn empty_with_and_without_log() {
+        let (dir, _) = workspace();
+        write_marker(dir.path(), &[]).expect("written");
+        fs::write(dir.path().join(DATABASE), "").expect("emptied");
+        for create in [true, false] {
+            let opened = SqliteDisk::open(dir.path(), create);
+            assert!(matches!(opened, Err(DiskError::Damaged { .. })), "{opened:?}");
+        }
+        let salvaged = salvage(dir.path(), 1).expect("salvaged");
+        let kept: u64 = salvaged.tables.iter().map(|table| table.kept).sum();
+        assert!(kept > 100, "what the log holds: {salvaged:?}");
+        sound(dir.path());
+
+        fs::write(dir.path().join(DATABASE), "").expect("emptied");
+        let salvaged = salvage(dir.path(), 1).expect("salvaged");
+        assert_eq!(salvaged.tables.iter().map(|table| table.kept).sum::<u64>(), 0);
+        sound(dir.path());
+    }
+
+    /// Whatever is done to the files: it ends, in a database that opens, whose rows all were there before.
+    #[test]
+    fn cut_and_overwritten() {
+        let (first, ever) = workspace();
+        let size = |name: &str| fs::metadata(first.path().join(name)).expect("there").len();
+        let (main, log) = (size("tracebook.db"), size("tracebook.db-wal"));
+        let mut seed = 7_u64;
+        let mut random = move |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for round in 0..30 {
+            let dir = tempfile::tempdir().expect("a folder");
+            copy_tree(first.path(), dir.path());
+            let (name, size) = if round % 3 == 0 { ("tracebook.db-wal", log) } else { ("tracebook.db", main) };
+            let path = dir.path().join(name);
+            if round % 3 == 1 && round % 2 == 0 {
+                drop(SqliteDisk::open(dir.path(), false).expect("opened"));
+            }
+            let mut bytes = fs::read(&path).expect("read");
+            if round % 2 == 0 {
+                bytes.truncate(usize::try_from(random(size)).expect("small"));
+            } else {
+                for _ in 0..=random(4) {
+                    let at = usize::try_from(random(size / 4096)).expect("small") * 4096;
+                    let end = bytes.len().min(at + 4096);
+                    let noise = random(256).to_le_bytes()[0];
+                    bytes[at..end].fill(noise);
+                }
+            }
+            fs::write(&path, bytes).expect("written");
+            let salvaged = salvage(dir.path(), 1).expect("salvaged");
+            let mut disk = SqliteDisk::open(dir.path(), false).expect("opened");
+            let foreign: Vec<_> = sound(dir.path()).difference(&ever).cloned().collect();
+            assert!(foreign.is_empty(), "{round} {salvaged:?} {foreign:?}");
+            disk.commit(&[Write::Meta { key: "k".into(), value: None }]).expect("goes on");
+        }
+    }
+
+    /// A leaf in the middle: its rows are lost, are counted, and no others.
+    #[test]
+    fn one_page_costs_its_rows_alone() {
+        let (dir, _) = workspace();
+        drop(SqliteDisk::open(dir.path(), false).expect("opened"));
+        let path = dir.path().join(DATABASE);
+        let before = Pages::open(&path, &beside(&path, "-wal")).expect("opened");
+        let mut leaves = Vec::new();
+        for number in 2..=before.count() {
+            let mut records = Vec::new();
+            before.leaf(number, &mut Walk::default(), &mut |record| records.push(record));
+            let chunks = records.iter().filter(|record| super::read(&rows::CHUNKS, record).is_some()).count();
+            if chunks > 3 {
+                leaves.push((number, chunks as u64));
+            }
+        }
+        assert!(leaves.len() > 2);
+        for (number, chunks) in leaves {
+            let copy = tempfile::tempdir().expect("a folder");
+            copy_tree(dir.path(), copy.path());
+            let path = copy.path().join(DATABASE);
+            let mut bytes = fs::read(&path).expect("read");
+            let at = (usize::try_from(number).expect("small") - 1) * 4096;
+            bytes[at..at + 4096].fill(0);
+            fs::write(&path, bytes).expect("written");
+            let salvaged = salvage(copy.path(), 1).expect("salvaged");
+            assert_eq!((lost(&salvaged), salvaged.unreadable), (chunks, 1), "{salvaged:?}");
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! The disk as a SQLite database in the workspace's folder: write-ahead log, synced at every commit. Decides nothing
+//! about what is written; never makes a database where one was before.
+
+use super::batch::{Batch, put, removes_numbers};
+use super::rows::{self, TABLES, Value};
+use super::{Blobs, Disk, DiskError, Reader, SqliteReader, Write, durable, marker};
+use crate::id::{BlobHash, DocId};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The database's name in the workspace's folder.
+pub const DATABASE: &str = "tracebook.db";
+/// The format that this program writes.
+pub const FORMAT: i64 = 1;
+
+/// `TrBk`: tells our databases from others (`PRAGMA application_id`).
+const APPLICATION: i64 = 0x5472_426b;
+/// A log longer than this is folded into the database at once instead of in an idle moment.
+const LOG_LIMIT: u64 = 16 << 20;
+
+/// The workspace's database and blobs, opened for writing.
+#[derive(Debug)]
+pub struct SqliteDisk {
+    dir: PathBuf,
+    path: PathBuf,
+    conn: Connection,
+    blobs: Blobs,
+    /// Device and inode of the database that is open: its name may come to belong to another file, or to none.
+    identity: (u64, u64),
+    counters: Counters,
+    /// The last pending journal record of each note that was written to.
+    tails: HashMap<DocId, i64>,
+    /// Whether the log may hold what the database does not.
+    logged: bool,
+}
+
+/// The highest numbers given so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) journal: u64,
+    pub(super) chunk: i64,
+}
+
+/// Why a commit did not come about: SQLite's reason or ours.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Sql(rusqlite::Error),
+    Refused(&'static str, String),
+    Damaged(String),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Failure {
+        Failure::Sql(error)
+    }
+}
+
+impl Failure {
+    pub(super) fn told(self, path: &Path, what: &'static str) -> DiskError {
+        match self {
+            Failure::Sql(error) => told(path, what, &error),
+            Failure::Refused(what, why) => DiskError::Refused { what, why, path: path.to_owned() },
+            Failure::Damaged(why) => DiskError::Damaged { why, path: path.to_owned() },
+        }
+    }
+}
+
+/// SQLite's error in our words.
+pub(super) fn told(path: &Path, what: &'static str, error: &rusqlite::Error) -> DiskError {
+    let damaged = || DiskError::Damaged { why: error.to_string(), path: path.to_owned() };
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => DiskError::Full { path: path.to_owned() },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(),
+        // The number 1 is also "no such table" and "no such column": the schema is not ours.
+        Some(ErrorCode::Unknown) => damaged(),
+        // SQLite does not tell why the system refused: ask the system.
+        Some(
+            ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure,
+        ) => match durable::probe(path.parent().unwrap_or(Path::new(""))) {
+            Err(refused) => DiskError::io(what, path, &refused),
+            Ok(()) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
+                DiskError::ReadOnly { path: path.to_owned() }
+            }
+            Ok(()) => DiskError::Io { what, why: error.to_string(), path: path.to_owned() },
+        },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            DiskError::Io { what, why: "another program is writing to it".to_owned(), path: path.to_owned() }
+        }
+        Some(_) | None => DiskError::Io { what, why: error.to_string(), path: path.to_owned() },
+    }
+}
+
+/// `tracebook.db-wal` and the like.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(end);
+    path.with_file_name(name)
+}
+
+/// Finds what SQLite does not mind: a database that is gone, empty or cut short. It would make a new one of the first
+/// two, and remove the log beside the second.
+pub(super) fn looks_whole(dir: &Path) -> Result<(), DiskError> {
+    use std::io::Read;
+    let path = dir.join(DATABASE);
+    let damaged = |why: &str| Err(DiskError::Damaged { why: why.to_owned(), path: path.clone() });
+    let size = match std::fs::metadata(&path) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let traces = [marker::MARKER, super::BLOBS, "damaged", "tracebook.db-wal"];
+            return if traces.iter().any(|trace| dir.join(trace).exists()) {
+                damaged("it is missing")
+            } else {
+                Err(DiskError::Missing { path: dir.to_owned() })
+            };
+        }
+        Err(error) => return Err(DiskError::io("opening", &path, &error)),
+    };
+    if size == 0 {
+        return damaged("it is empty");
+    }
+    let mut head = [0; 100];
+    let read = std::fs::File::open(&path).and_then(|mut file| file.read_exact(&mut head));
+    match read {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return damaged("its end is missing"),
+        Err(error) => return Err(DiskError::io("reading", &path, &error)),
+    }
+    let pages = u64::from(u32::from_be_bytes([head[28], head[29], head[30], head[31]]));
+    let page = match u64::from(u16::from_be_bytes([head[16], head[17]])) {
+        1 => 65_536,
+        size => size,
+    };
+    // With a log, the missing pages may stand there.
+    let log = std::fs::metadata(beside(&path, "-wal")).map_or(0, |log| log.len());
+    if log == 0 && size < pages * page {
+        return damaged("its end is missing");
+    }
+    Ok(())
+}
+
+/// What every connection needs.
+pub(super) fn settings(conn: &Connection) -> rusqlite::Result<()> {
+    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA mmap_size = 0;
+         PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 16777216; PRAGMA cell_size_check = ON;
+         PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY;",
+    )
+}
+
+/// Checks that the database is ours, of a format that we know.
+pub(super) fn check_stamp(conn: &Connection, path: &Path) -> Result<(), DiskError> {
+    let number = |sql| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let fail = |error| told(path, "opening", &error);
+    if number("PRAGMA application_id").map_err(fail)? != APPLICATION {
+        return Err(DiskError::Damaged { why: "it is not Tracebook's".to_owned(), path: path.to_owned() });
+    }
+    match number("PRAGMA user_version").map_err(fail)? {
+        found if found > FORMAT => Err(DiskError::Newer { found, known: FORMAT, path: path.to_owned() }),
+        found if found < 1 => Err(DiskError::Damaged { why: "it has no format".to_owned(), path: path.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a database with no rows at `path`, where nothing is, and closes it. Its pages lie always in the same places:
+/// `salvage` relies on that where the schema is lost.
+pub(super) fn make(path: &Path) -> Result<(), DiskError> {
+    let run = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(path, flags)?;
+        settings(&conn)?;
+        conn.execute_batch("PRAGMA page_size = 4096; PRAGMA auto_vacuum = NONE; PRAGMA encoding = 'UTF-8'; BEGIN;")?;
+        TABLES.iter().try_for_each(|table| conn.execute_batch(table.make))?;
+        conn.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; COMMIT; PRAGMA journal_mode = WAL;"
+        ))?;
+        conn.close().map_err(|(_, error)| error)
+    };
+    run().map_err(|error| told(path, "making the database", &error))?;
+    let synced = std::fs::File::open(path).and_then(|file| file.sync_all());
+    synced.map_err(|error| DiskError::io("making the database", path, &error))
+}
+
+impl SqliteDisk {
+    /// Opens the workspace in `dir`. With `create`, makes one where there is none; never where there was one.
+    ///
+    /// # Errors
+    /// [`DiskError::Missing`], [`DiskError::Damaged`], [`DiskError::Newer`], [`DiskError::ReadOnly`], the system's.
+    pub fn open(dir: &Path, create: bool) -> Result<SqliteDisk, DiskError> {
+        let path = dir.join(DATABASE);
+        match looks_whole(dir) {
+            Err(DiskError::Missing { .. }) if create => create_in(dir, &path)?,
+            looked => looked?,
+        }
+        let conn = connect(&path)?;
+        if !dir.join(marker::MARKER).exists() {
+            let mounts = SqliteReader::open(dir)?.mounts();
+            marker::write_marker(dir, &mounts)?;
+        }
+        let counters = Counters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
+        Ok(SqliteDisk {
+            dir: dir.to_owned(),
+            identity: identity(&path)?,
+            conn,
+            blobs: Blobs::new(dir),
+            counters,
+            tails: HashMap::new(),
+            logged: true,
+            path,
+        })
+    }
+
+    /// The blobs of this workspace.
+    pub fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// Were the file moved away or replaced, SQLite would go on writing to it, and nobody would ever find that again.
+    fn follow(&mut self) -> Result<(), DiskError> {
+        if identity(&self.path).ok() != Some(self.identity) {
+            looks_whole(&self.dir)?;
+            *self = SqliteDisk::open(&self.dir, false)?;
+        }
+        Ok(())
+    }
+
+    /// Changes rows in other ways than a commit does; the numbers are looked up anew.
+    pub(super) fn alter(
+        &mut self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), DiskError> {
+        let run = || {
+            let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
+            change(&tx)?;
+            // A damaged counter is among what may have been taken out: what is known counts.
+            let known = Counters::read(&tx)?;
+            let journal = known.journal.max(self.counters.journal);
+            let counters = Counters { journal, chunk: known.chunk.max(self.counters.chunk) };
+            counters.write(&tx)?;
+            tx.commit()?;
+            Ok::<_, Failure>(counters)
+        };
+        self.counters = run().map_err(|error| error.told(&self.path, "repairing"))?;
+        self.tails.clear();
+        self.logged = true;
+        Ok(())
+    }
+
+    fn checkpoint(&self) -> rusqlite::Result<()> {
+        self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    }
+}
+
+fn create_in(dir: &Path, path: &Path) -> Result<(), DiskError> {
+    let fail = |error| DiskError::io("making the workspace", dir, &error);
+    durable::create_folder(dir).map_err(fail)?;
+    // Made under another name, so that what bears the database's name is always whole.
+    let new = beside(path, ".new");
+    for end in ["", "-journal", "-wal", "-shm"] {
+        match std::fs::remove_file(beside(&new, end)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    make(&new)?;
+    std::fs::rename(&new, path).and_then(|()| durable::sync_folder(dir)).map_err(fail)?;
+    marker::write_marker(dir, &[])
+}
+
+fn connect(path: &Path) -> Result<Connection, DiskError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let run = || {
+        let conn = Connection::open_with_flags(path, flags)?;
+        settings(&conn)?;
+        let readonly = conn.is_readonly("main")?;
+        if !readonly {
+            conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        }
+        Ok((conn, readonly))
+    };
+    let (conn, readonly) = run().map_err(|error| told(path, "opening", &error))?;
+    if readonly {
+        return Err(DiskError::ReadOnly { path: path.to_owned() });
+    }
+    check_stamp(&conn, path)?;
+    Ok(conn)
+}
+
+fn identity(path: &Path) -> Result<(u64, u64), DiskError> {
+    let file = std::fs::metadata(path).map_err(|error| DiskError::io("opening", path, &error))?;
+    #[cfg(unix)]
+    return Ok((std::os::unix::fs::MetadataExt::dev(&file), std::os::unix::fs::MetadataExt::ino(&file)));
+    #[cfg(not(unix))]
+    return Ok((0, u64::from(file.is_file())));
+}
+
+impl Counters {
+    pub(super) fn read(conn: &Connection) -> Result<Counters, Failure> {
+        let stored = |name: &'static str| {
+            let mut statement = conn.prepare_cached("SELECT value, sum FROM counters WHERE name = ?1")?;
+            let mut found = statement.query([name])?;
+            let Some(row) = found.next()? else { return Ok(0) };
+            let value = row.get_ref(0)?.as_i64().unwrap_or_default();
+            let sum = rows::sum(&rows::COUNTERS, &[Value::Text(name.as_bytes()), Value::Int(value)]);
+            match row.get_ref(1)?.as_blob() {
+                Ok(stored) if stored == sum => Ok(value),
+                Ok(_) | Err(_) => Err(Failure::Damaged(format!("its counter {name}"))),
+            }
+        };
+        let highest = |sql| conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, Option<i64>>(0));
+        let journal = highest("SELECT max(seq) FROM journal")?.unwrap_or_default().max(stored("journal")?);
+        let chunk = highest("SELECT max(seq) FROM chunks")?.unwrap_or_default().max(stored("chunks")?);
+        Ok(Counters { journal: rows::unbits(journal), chunk })
+    }
+
+    /// Leaves a wide gap after the numbers that are known, for those that may have been given and are not known.
+    pub(super) fn skip(conn: &Connection) -> Result<(), Failure> {
+        let known = Counters::read(conn)?;
+        Counters { journal: known.journal + (1 << 20), chunk: known.chunk + (1 << 20) }.write(conn)?;
+        Ok(())
+    }
+
+    fn write(self, conn: &Connection) -> rusqlite::Result<()> {
+        for (name, value) in [("journal", rows::bits(self.journal)), ("chunks", self.chunk)] {
+            put(conn, &rows::COUNTERS, &[Value::Text(name.as_bytes()), Value::Int(value)])?;
+        }
+        Ok(())
+    }
+}
+
+impl Disk for SqliteDisk {
+    fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError> {
+        if writes.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.follow()?;
+        let before = self.counters;
+        let run = || {
+            let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
+            let mut batch = Batch::new(&tx, before, &self.tails);
+            writes.iter().try_for_each(|write| batch.write(write))?;
+            let Batch { counters, tails, given, .. } = batch;
+            if writes.iter().any(removes_numbers) {
+                counters.write(&tx)?;
+            }
+            tx.commit()?;
+            Ok::<_, Failure>((counters, tails, given))
+        };
+        let (counters, tails, given) = run().map_err(|error| error.told(&self.path, "saving"))?;
+        self.counters = counters;
+        self.tails.extend(tails);
+        self.logged = true;
+        if std::fs::metadata(beside(&self.path, "-wal")).is_ok_and(|log| log.len() > LOG_LIMIT) {
+            // The commit is durable already; what cannot be folded now is folded later.
+            let _ = self.checkpoint();
+        }
+        Ok(given)
+    }
+
+    fn put_blob(&mut self, bytes: &[u8]) -> Result<BlobHash, DiskError> {
+        self.blobs.put(bytes)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader>, DiskError> {
+        Ok(Box::new(SqliteReader::open(&self.dir)?))
+    }
+
+    fn idle(&mut self) {
+        if self.logged {
+            self.logged = self.checkpoint().is_err();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Run it with `--release -- --ignored --nocapture`; TMPDIR says where.
+    #[test]
+    #[ignore = "a measurement"]
+    fn commit_latency() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut disk = SqliteDisk::open(dir.path(), true).expect("made");
+        let mut times: Vec<Duration> = (1..=2000_u64)
+            .map(|seq| {
+                let write = Write::Journal { seq, note: DocId([7; 16]), record: vec![b'x'; 200] };
+                let start = std::time::Instant::now();
+                disk.commit(&[write]).expect("committed");
+                start.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        println!("one 200-byte record: p50 {:?}, p99 {:?}, worst {:?}", times[1000], times[1980], times[1999]);
+    }
+}

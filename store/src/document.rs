@@ -1,0 +1,141 @@
+//! What every document has in common: loading from chunks, damage found and told apart, increments, history.
+
+use crate::error::StoreError;
+use crate::id::DocId;
+use crate::schema::{self, DocumentKind, ENCODING};
+use automerge::{ActorId, Automerge, ChangeHash, LoadOptions, ReadDoc};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A document as it came from its chunks.
+pub struct Loaded<D> {
+    /// The document.
+    pub doc: D,
+    /// Which of the chunks (by place in the list) could not be read or lack their predecessors: to be set aside.
+    pub bad: Vec<usize>,
+}
+
+impl<D> std::fmt::Debug for Loaded<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Loaded with {} bad chunks", self.bad.len())
+    }
+}
+
+/// One change in a document's history.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct HistoryEntry {
+    /// The change's hash.
+    pub hash: String,
+    /// The process that wrote it, in hexadecimal.
+    pub actor: String,
+    /// Seconds since 1970; 0 for frozen and imported changes.
+    pub time: i64,
+    /// How many operations it holds.
+    pub operations: u64,
+    /// What it was made for, such as `import`, if it says so.
+    pub message: Option<String>,
+}
+
+/// automerge has panicked on hostile bytes before (FACTS.md): a panic in it is damage in the input, not in us.
+fn guarded<T>(id: DocId, work: impl FnOnce() -> Result<T, automerge::AutomergeError>) -> Result<T, StoreError> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(StoreError::Damaged { doc: id, why: error.to_string() }),
+        Err(_) => Err(StoreError::Damaged { doc: id, why: "its bytes make the reader fail".to_owned() }),
+    }
+}
+
+/// Loads a document of `kind` from its chunks (snapshots first, then increments) and writes under `actor` from now on.
+/// No chunks make a fresh document.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when nothing can be read, [`StoreError::Newer`], [`StoreError::Kind`].
+pub(crate) fn load(
+    id: DocId,
+    kind: DocumentKind,
+    chunks: &[Vec<u8>],
+    actor: ActorId,
+) -> Result<Loaded<Automerge>, StoreError> {
+    if chunks.is_empty() {
+        return Ok(Loaded { doc: schema::first(kind)?.with_actor(actor), bad: Vec::new() });
+    }
+    let whole = guarded(id, || {
+        let options = LoadOptions::new().text_encoding(ENCODING);
+        let doc = Automerge::load_with_options(&chunks.concat(), options)?;
+        Ok(doc.get_missing_deps(&[]).is_empty().then_some(doc))
+    });
+    let (doc, bad) = match whole {
+        Ok(Some(doc)) => (doc, Vec::new()),
+        Ok(None) | Err(_) => piecewise(id, chunks)?,
+    };
+    schema::check(id, kind, &doc)?;
+    Ok(Loaded { doc: doc.with_actor(actor), bad })
+}
+
+/// Takes what can be read, chunk by chunk.
+fn piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize>), StoreError> {
+    let mut doc = Automerge::new_with_encoding(ENCODING);
+    let mut bad = Vec::new();
+    let mut why = None;
+    for (at, chunk) in chunks.iter().enumerate() {
+        let before = doc.clone();
+        let fed = guarded(id, || {
+            doc.load_incremental(chunk)?;
+            Ok(doc.get_missing_deps(&[]).is_empty())
+        });
+        match fed {
+            Ok(true) => {}
+            Ok(false) => {
+                why.get_or_insert_with(|| "a change lacks its predecessors".to_owned());
+                doc = before;
+                bad.push(at);
+            }
+            Err(error) => {
+                why.get_or_insert_with(|| error.to_string());
+                doc = before;
+                bad.push(at);
+            }
+        }
+    }
+    if doc.get_heads().is_empty() {
+        let why = why.unwrap_or_else(|| "it holds no change".to_owned());
+        return Err(StoreError::Damaged { doc: id, why });
+    }
+    Ok((doc, bad))
+}
+
+/// Merges changes from elsewhere (a stream of changes or a saved document). What lacks its predecessors waits inside
+/// the document until they come.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
+pub(crate) fn merge(id: DocId, doc: &mut Automerge, bytes: &[u8]) -> Result<Vec<automerge::Patch>, StoreError> {
+    // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
+    // a document of its own comes first.
+    guarded(id, || {
+        Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)).map(|_| ())
+    })?;
+    let mut log = automerge::PatchLog::active();
+    guarded(id, || {
+        doc.load_incremental_log_patches(bytes, &mut log)?;
+        Ok(doc.make_patches(&mut log))
+    })
+}
+
+/// Everything after `heads` as one increment.
+pub(crate) fn increment(doc: &Automerge, heads: &[ChangeHash]) -> Vec<u8> {
+    doc.save_after(heads)
+}
+
+/// All changes, oldest first.
+pub(crate) fn history(doc: &Automerge) -> Vec<HistoryEntry> {
+    doc.get_changes_meta(&[])
+        .into_iter()
+        .map(|change| HistoryEntry {
+            hash: change.hash.to_string(),
+            actor: change.actor.to_hex_string(),
+            time: change.timestamp,
+            operations: (change.max_op + 1).saturating_sub(change.start_op),
+            message: change.message.as_ref().map(|message| message.to_string()),
+        })
+        .collect()
+}

@@ -1,0 +1,45 @@
+//! The one error of this crate: what happened, to what, and the path last.
+
+use crate::id::DocId;
+
+/// Why something could not be read, written or merged.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The bytes of a document do not hold together. The document is left as it is.
+    #[error("the document is damaged ({why}): {doc}")]
+    Damaged {
+        /// Which document.
+        doc: DocId,
+        /// What does not hold.
+        why: String,
+    },
+    /// The document was written under a newer major schema than this program knows. It is left as it is.
+    #[error("the document was made by a newer Tracebook (schema {found}, this one knows {known}): {doc}")]
+    Newer {
+        /// Which document.
+        doc: DocId,
+        /// Its schema, `major.minor`.
+        found: String,
+        /// Ours, `major.minor`.
+        known: String,
+    },
+    /// The document is of another kind than was asked for.
+    #[error("the document is a {found}, not a {wanted}: {doc}")]
+    Kind {
+        /// Which document.
+        doc: DocId,
+        /// The kind it says it is.
+        found: String,
+        /// The kind that was expected.
+        wanted: String,
+    },
+    /// An operation names a place that does not exist (a block or an offset).
+    #[error("the edit does not fit the note: {0}")]
+    Edit(String),
+    /// A journal record or other stored value cannot be read back.
+    #[error("a stored record cannot be read: {0}")]
+    Record(String),
+    /// automerge refused.
+    #[error("the document could not be changed: {0}")]
+    Automerge(#[from] automerge::AutomergeError),
+}

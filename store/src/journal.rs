@@ -1,0 +1,34 @@
+//! The journal's record: one command's operations on one note, made durable at once and dropped when the change that
+//! holds them is.
+
+use crate::error::StoreError;
+use crate::id::DocId;
+use crate::note::Op;
+use serde::{Deserialize, Serialize};
+
+/// One durable keystroke.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Counts up over the whole workspace and never repeats.
+    pub seq: u64,
+    /// The note that it belongs to.
+    pub note: DocId,
+    /// What was done, in order.
+    pub ops: Vec<Op>,
+}
+
+impl Record {
+    /// The bytes that stand in the journal (JSON: it must be readable by hand after an accident).
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.ops).unwrap_or_default()
+    }
+
+    /// Reads a record back.
+    ///
+    /// # Errors
+    /// [`StoreError::Record`] when the bytes are not ours.
+    pub fn decode(seq: u64, note: DocId, bytes: &[u8]) -> Result<Record, StoreError> {
+        let ops = serde_json::from_slice(bytes).map_err(|error| StoreError::Record(error.to_string()))?;
+        Ok(Record { seq, note, ops })
+    }
+}

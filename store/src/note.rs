@@ -1,0 +1,443 @@
+//! The note document: an ordered set of blocks, each a text of its own.
+//!
+//! A note's bytes are its blocks' texts, one after another, sorted by position and id. Nothing else is part of them:
+//! a block whose text is empty is not there. So deleting a block is deleting its text, and what another device typed
+//! into it meanwhile stays and is seen. The document does not know what a block means; Markdown is the engine's.
+
+use crate::document::{self, HistoryEntry, Loaded};
+use crate::error::StoreError;
+use crate::id::{BlockId, DocId};
+use crate::schema::DocumentKind;
+use crate::{keys, position};
+use automerge::transaction::{CommitOptions, Transactable, Transaction};
+use automerge::{ActorId, Automerge, ChangeHash, ObjId, ObjType, Prop, ROOT, ReadDoc};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
+
+/// A block as it is shown: its place among the others and its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// Its name.
+    pub id: BlockId,
+    /// Its fractional position.
+    pub pos: String,
+    /// Its text, line ends as they are in the file.
+    pub text: String,
+}
+
+/// The smallest changes of a note. Offsets and lengths are bytes of UTF-8 and lie on character boundaries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Replaces `delete` bytes at `at` by `insert`.
+    Splice {
+        /// In which block.
+        block: BlockId,
+        /// Where.
+        at: usize,
+        /// How many bytes go.
+        delete: usize,
+        /// What comes.
+        insert: String,
+    },
+    /// A new block.
+    Insert {
+        /// Its name.
+        block: BlockId,
+        /// Its place.
+        pos: String,
+        /// Its text.
+        text: String,
+    },
+    /// Gives a block another place.
+    Move {
+        /// Which block.
+        block: BlockId,
+        /// Its new place.
+        pos: String,
+    },
+}
+
+impl Op {
+    /// The block that it changes.
+    pub fn block(&self) -> BlockId {
+        match self {
+            Op::Splice { block, .. } | Op::Insert { block, .. } | Op::Move { block, .. } => *block,
+        }
+    }
+}
+
+/// What a merge changed, as the blocks are now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// The blocks that changed, sorted by position. A text may have become empty.
+    pub blocks: Vec<Block>,
+}
+
+/// Sorts blocks as a note shows them.
+pub fn sort_blocks(blocks: &mut [Block]) {
+    blocks.sort_by(|a, b| (&a.pos, a.id).cmp(&(&b.pos, b.id)));
+}
+
+/// Performs one operation on materialised blocks. Empty blocks stay in the list, so that later operations find them.
+///
+/// # Errors
+/// [`StoreError::Edit`] when the block or the range does not exist; nothing is changed then.
+pub fn apply_op(blocks: &mut Vec<Block>, op: &Op) -> Result<(), StoreError> {
+    match op {
+        Op::Splice { block, at, delete, insert } => {
+            let found = find(blocks, *block)?;
+            let text = &mut blocks[found].text;
+            let end = at.checked_add(*delete).filter(|end| *end <= text.len());
+            match end {
+                Some(end) if text.is_char_boundary(*at) && text.is_char_boundary(end) => {
+                    text.replace_range(*at..end, insert);
+                    Ok(())
+                }
+                Some(_) | None => Err(StoreError::Edit(format!(
+                    "bytes {at} to {} of block {block}, which has {} bytes",
+                    at.saturating_add(*delete),
+                    text.len()
+                ))),
+            }
+        }
+        Op::Insert { block, pos, text } => {
+            if blocks.iter().any(|known| known.id == *block) {
+                return Err(StoreError::Edit(format!("block {block} exists already")));
+            }
+            let at = blocks.partition_point(|known| (&known.pos, known.id) < (pos, *block));
+            blocks.insert(at, Block { id: *block, pos: pos.clone(), text: text.clone() });
+            Ok(())
+        }
+        Op::Move { block, pos } => {
+            let found = find(blocks, *block)?;
+            let mut moved = blocks.remove(found);
+            moved.pos.clone_from(pos);
+            let at = blocks.partition_point(|known| (&known.pos, known.id) < (&moved.pos, moved.id));
+            blocks.insert(at, moved);
+            Ok(())
+        }
+    }
+}
+
+fn find(blocks: &[Block], id: BlockId) -> Result<usize, StoreError> {
+    blocks.iter().position(|block| block.id == id).ok_or_else(|| StoreError::Edit(format!("there is no block {id}")))
+}
+
+/// Joins neighbouring splices of one block into one, so that a burst of keystrokes becomes one or few operations.
+pub fn coalesce(ops: &[Op]) -> Vec<Op> {
+    let mut out: Vec<Op> = Vec::new();
+    for op in ops {
+        let joined = match (out.last_mut(), op) {
+            (
+                Some(Op::Splice { block: last_block, at: last_at, delete: last_delete, insert: last_insert }),
+                Op::Splice { block, at, delete, insert },
+            ) if last_block == block => join((last_at, last_delete, last_insert), (*at, *delete, insert)),
+            (Some(Op::Insert { block: last_block, text, .. }), Op::Splice { block, at, delete, insert })
+                if last_block == block && text.get(*at..at + delete).is_some() =>
+            {
+                text.replace_range(*at..at + delete, insert);
+                true
+            }
+            _ => false,
+        };
+        if !joined {
+            out.push(op.clone());
+        }
+    }
+    out
+}
+
+/// Joins the second splice into the first if it touches what the first inserted.
+fn join(first: (&mut usize, &mut usize, &mut String), second: (usize, usize, &str)) -> bool {
+    let (at, delete, insert) = first;
+    let (start, count, new) = second;
+    let inserted_end = *at + insert.len();
+    if start > inserted_end || start + count < *at {
+        return false;
+    }
+    // The part of the second deletion that falls before, inside and behind the first insertion.
+    let before = at.saturating_sub(start);
+    let behind = (start + count).saturating_sub(inserted_end);
+    let inside = start.max(*at) - *at..(start + count).min(inserted_end) - *at;
+    insert.replace_range(inside, new);
+    *at -= before;
+    *delete += before + behind;
+    true
+}
+
+/// The document behind a note.
+pub struct NoteDoc {
+    id: DocId,
+    doc: Automerge,
+    blocks: ObjId,
+    /// Text objects by block: looking them up in the document costs a search per keystroke burst otherwise.
+    texts: HashMap<BlockId, ObjId>,
+}
+
+impl std::fmt::Debug for NoteDoc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NoteDoc {}", self.id)
+    }
+}
+
+impl NoteDoc {
+    /// Loads the note from its chunks; it writes under `actor` from now on, which must be fresh for this process.
+    ///
+    /// # Errors
+    /// Damage, a newer schema, another kind.
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<NoteDoc>, StoreError> {
+        let Loaded { doc, bad } = document::load(id, DocumentKind::Note, chunks, actor)?;
+        let blocks = container(&doc, id, keys::BLOCKS)?;
+        let mut note = NoteDoc { id, doc, blocks, texts: HashMap::new() };
+        note.index();
+        Ok(Loaded { doc: note, bad })
+    }
+
+    /// A new note whose first own change brings in `blocks`. The change is a function of the blocks alone (actor and
+    /// time come from them), so two devices that import the same file make the same change.
+    ///
+    /// # Errors
+    /// None that input can cause.
+    pub fn import(id: DocId, blocks: &[Block], actor: ActorId) -> Result<NoteDoc, StoreError> {
+        let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 actor of an imported note");
+        for block in blocks {
+            hasher.update(&block.id.0.to_be_bytes());
+            hasher.update(&(block.pos.len() as u64).to_be_bytes());
+            hasher.update(block.pos.as_bytes());
+            hasher.update(&(block.text.len() as u64).to_be_bytes());
+            hasher.update(block.text.as_bytes());
+        }
+        let mut importer = [0; 16];
+        hasher.finalize_xof().fill(&mut importer);
+        let mut note = NoteDoc::load(id, &[], ActorId::from(importer))?.doc;
+        let ops: Vec<Op> = blocks
+            .iter()
+            .filter(|block| !block.text.is_empty())
+            .map(|block| Op::Insert { block: block.id, pos: block.pos.clone(), text: block.text.clone() })
+            .collect();
+        note.commit(&ops, 0, Some("import"))?;
+        note.doc.set_actor(actor);
+        Ok(note)
+    }
+
+    /// Its name.
+    pub fn id(&self) -> DocId {
+        self.id
+    }
+
+    /// The newest changes, which nothing else follows.
+    pub fn heads(&self) -> Vec<ChangeHash> {
+        self.doc.get_heads()
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
+    /// All changes since `heads` in one chunk.
+    pub fn save_after(&self, heads: &[ChangeHash]) -> Vec<u8> {
+        document::increment(&self.doc, heads)
+    }
+
+    /// All changes, oldest first.
+    pub fn history(&self) -> Vec<HistoryEntry> {
+        document::history(&self.doc)
+    }
+
+    /// The blocks as they are now, sorted, without empty ones.
+    pub fn blocks(&self) -> Vec<Block> {
+        let mut blocks: Vec<Block> = self
+            .texts
+            .iter()
+            .filter_map(|(id, text)| {
+                let text = self.doc.text(text).ok().filter(|text| !text.is_empty())?;
+                Some(Block { id: *id, pos: self.pos(*id).unwrap_or_default(), text })
+            })
+            .collect();
+        sort_blocks(&mut blocks);
+        blocks
+    }
+
+    /// The note's whole text as it was at `heads`.
+    ///
+    /// # Errors
+    /// automerge's, when `heads` are not part of this history.
+    pub fn text_at(&self, heads: &[ChangeHash]) -> Result<String, StoreError> {
+        let mut found = Vec::new();
+        for key in self.doc.keys_at(&self.blocks, heads) {
+            let (Ok(id), Some((_, block))) = (key.parse(), self.doc.get_at(&self.blocks, key.as_str(), heads)?) else {
+                continue;
+            };
+            let pos = self.doc.get_at(&block, keys::POS, heads)?;
+            let pos = pos.and_then(|(pos, _)| pos.as_str().map(str::to_owned)).unwrap_or_default();
+            if let Some((_, text)) = self.doc.get_at(&block, keys::TEXT, heads)? {
+                found.push(Block { id, pos, text: self.doc.text_at(&text, heads)? });
+            }
+        }
+        sort_blocks(&mut found);
+        Ok(found.into_iter().map(|block| block.text).collect())
+    }
+
+    /// Makes one change of all `ops` and gives it back as a chunk to append. `time` is seconds since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError::Edit`] when an operation does not fit; nothing is changed then.
+    pub fn commit(&mut self, ops: &[Op], time: i64, message: Option<&str>) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let mut options = CommitOptions::default().with_time(time);
+        if let Some(message) = message {
+            options.set_message(message);
+        }
+        let mut made = HashMap::new();
+        let mut tx = self.doc.transaction();
+        for op in &coalesce(ops) {
+            if let Err(error) = perform(&mut tx, &self.blocks, &self.texts, &mut made, op) {
+                tx.rollback();
+                return Err(error);
+            }
+        }
+        tx.commit_with(options);
+        self.texts.extend(made);
+        Ok(document::increment(&self.doc, &before))
+    }
+
+    /// Merges changes from another replica and says which blocks they touched.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`]; nothing is taken then.
+    pub fn merge(&mut self, bytes: &[u8]) -> Result<Touched, StoreError> {
+        let patches = document::merge(self.id, &mut self.doc, bytes)?;
+        let mut touched = BTreeSet::new();
+        for patch in &patches {
+            let key = match patch.path.get(1) {
+                Some((parent, Prop::Map(key))) if *parent == self.blocks => Some(key.as_str()),
+                Some(_) => None,
+                None if patch.obj == self.blocks => match &patch.action {
+                    automerge::PatchAction::PutMap { key, .. } => Some(key.as_str()),
+                    _ => None,
+                },
+                None => None,
+            };
+            touched.extend(key.and_then(|key| key.parse::<BlockId>().ok()));
+        }
+        let mut blocks = Vec::new();
+        for id in touched {
+            if let Some(text) = text_object(&self.doc, &self.blocks, id) {
+                let block = Block { id, pos: self.pos(id).unwrap_or_default(), text: self.doc.text(&text)? };
+                self.texts.insert(id, text);
+                blocks.push(block);
+            }
+        }
+        sort_blocks(&mut blocks);
+        Ok(Touched { blocks })
+    }
+
+    /// The operations that make this document's blocks equal to `blocks`: a repair after chunks had to be set aside.
+    pub fn difference(&self, blocks: &[Block]) -> Vec<Op> {
+        let have: HashMap<BlockId, Block> = self.blocks().into_iter().map(|block| (block.id, block)).collect();
+        let want: HashMap<BlockId, &Block> = blocks.iter().map(|block| (block.id, block)).collect();
+        let mut ops = Vec::new();
+        for block in have.values().filter(|block| !want.contains_key(&block.id)) {
+            ops.push(Op::Splice { block: block.id, at: 0, delete: block.text.len(), insert: String::new() });
+        }
+        for block in blocks {
+            if !self.texts.contains_key(&block.id) {
+                if !block.text.is_empty() {
+                    ops.push(Op::Insert { block: block.id, pos: block.pos.clone(), text: block.text.clone() });
+                }
+                continue;
+            }
+            let old = have.get(&block.id).map_or("", |block| block.text.as_str());
+            if old != block.text {
+                let (delete, insert) = (old.len(), block.text.clone());
+                ops.push(Op::Splice { block: block.id, at: 0, delete, insert });
+            }
+            if self.pos(block.id).is_some_and(|pos| pos != block.pos) {
+                ops.push(Op::Move { block: block.id, pos: block.pos.clone() });
+            }
+        }
+        ops
+    }
+
+    fn pos(&self, id: BlockId) -> Option<String> {
+        let (_, block) = self.doc.get(&self.blocks, id.to_string()).ok()??;
+        let (pos, _) = self.doc.get(&block, keys::POS).ok()??;
+        pos.as_str().map(str::to_owned)
+    }
+
+    fn index(&mut self) {
+        let ids: Vec<BlockId> = self.doc.keys(&self.blocks).filter_map(|key| key.parse().ok()).collect();
+        for id in ids {
+            if let Some(text) = text_object(&self.doc, &self.blocks, id) {
+                self.texts.insert(id, text);
+            }
+        }
+    }
+}
+
+/// The container `key` of a document that [`crate::schema::check`] has passed.
+pub(crate) fn container(doc: &Automerge, id: DocId, key: &str) -> Result<ObjId, StoreError> {
+    match doc.get(ROOT, key)? {
+        Some((_, object)) => Ok(object),
+        None => Err(StoreError::Damaged { doc: id, why: format!("it has no \u{201c}{key}\u{201d}") }),
+    }
+}
+
+fn text_object(doc: &Automerge, blocks: &ObjId, id: BlockId) -> Option<ObjId> {
+    let (_, block) = doc.get(blocks, id.to_string()).ok()??;
+    match doc.get(&block, keys::TEXT).ok()?? {
+        (automerge::Value::Object(ObjType::Text), text) => Some(text),
+        _ => None,
+    }
+}
+
+fn perform(
+    tx: &mut Transaction<'_>,
+    blocks: &ObjId,
+    known: &HashMap<BlockId, ObjId>,
+    made: &mut HashMap<BlockId, ObjId>,
+    op: &Op,
+) -> Result<(), StoreError> {
+    let missing = |id: &BlockId| StoreError::Edit(format!("there is no block {id}"));
+    match op {
+        Op::Splice { block, at, delete, insert } => {
+            let text = made.get(block).or_else(|| known.get(block)).ok_or_else(|| missing(block))?;
+            let delete = isize::try_from(*delete).map_err(|_| missing(block))?;
+            tx.splice_text(text, *at, delete, insert)?;
+        }
+        Op::Insert { block, pos, text } => {
+            if made.contains_key(block) || known.contains_key(block) {
+                return Err(StoreError::Edit(format!("block {block} exists already")));
+            }
+            let object = tx.put_object(blocks, block.to_string(), ObjType::Map)?;
+            tx.put(&object, keys::POS, pos.as_str())?;
+            let content = tx.put_object(&object, keys::TEXT, ObjType::Text)?;
+            tx.splice_text(&content, 0, 0, text)?;
+            made.insert(*block, content);
+        }
+        Op::Move { block, pos } => {
+            let found = tx.get(blocks, block.to_string())?;
+            let (_, object) = found.ok_or_else(|| missing(block))?;
+            tx.put(&object, keys::POS, pos.as_str())?;
+        }
+    }
+    Ok(())
+}
+
+/// Blocks for `texts`, evenly placed, with ids that depend on the texts alone (see [`NoteDoc::import`]).
+pub fn import_blocks<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Vec<Block> {
+    let positions = position::spread(texts.len());
+    let mut chain = blake3::Hasher::new_derive_key("tracebook 2026 block of an imported note");
+    positions
+        .into_iter()
+        .zip(texts)
+        .map(|(pos, text)| {
+            chain.update(&(text.len() as u64).to_be_bytes());
+            chain.update(text.as_bytes());
+            let mut id = [0; 8];
+            chain.clone().finalize_xof().fill(&mut id);
+            Block { id: BlockId(u64::from_be_bytes(id)), pos, text: text.to_owned() }
+        })
+        .collect()
+}

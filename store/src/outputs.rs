@@ -1,0 +1,266 @@
+//! The outputs document of a note: executions of its cells and what they printed, apart from the note's text.
+//!
+//! Outputs are kept in nbformat's output form (https://nbformat.readthedocs.io, version 4.5), one JSON value each;
+//! large ones are blobs and only named here.
+
+use crate::document::{self, Loaded};
+use crate::error::StoreError;
+use crate::id::{BlobHash, BlockId, DocId, ExecutionId};
+use crate::keys;
+use crate::note::container;
+use crate::schema::DocumentKind;
+use automerge::transaction::{CommitOptions, Transactable, Transaction};
+use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
+use serde::{Deserialize, Serialize};
+
+/// How an execution stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Waits for the kernel.
+    Queued,
+    /// The kernel works on it.
+    Running,
+    /// Done.
+    Ok,
+    /// The cell raised.
+    Error,
+    /// Stopped by the user, or by the program's end.
+    Interrupted,
+    /// The kernel's process ended in the middle of it.
+    Died,
+}
+
+impl Status {
+    /// The word that stands in the document.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Queued => "queued",
+            Status::Running => "running",
+            Status::Ok => "ok",
+            Status::Error => "error",
+            Status::Interrupted => "interrupted",
+            Status::Died => "died",
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Status::Queued | Status::Running)
+    }
+
+    /// A stored word read back. An execution that was under way when the program ended reads as interrupted.
+    fn stored(word: &str) -> Status {
+        match word {
+            "ok" => Status::Ok,
+            "error" => Status::Error,
+            "died" => Status::Died,
+            _ => Status::Interrupted,
+        }
+    }
+}
+
+/// A blob that stands for bytes too large for a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobRef {
+    /// The bytes' hash and name.
+    pub blob: BlobHash,
+    /// Their media type.
+    pub mime: String,
+    /// How many bytes.
+    pub size: u64,
+}
+
+/// What an output says, in nbformat's form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "output_type", rename_all = "snake_case")]
+pub enum OutputBody {
+    /// Printed text.
+    Stream {
+        /// `stdout` or `stderr`.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// The value of the last expression.
+    ExecuteResult {
+        /// The kernel's count.
+        execution_count: Option<u64>,
+        /// Media type to content.
+        data: serde_json::Map<String, serde_json::Value>,
+        /// About the data.
+        #[serde(default)]
+        metadata: serde_json::Map<String, serde_json::Value>,
+    },
+    /// Something shown on the way.
+    DisplayData {
+        /// Media type to content.
+        data: serde_json::Map<String, serde_json::Value>,
+        /// About the data.
+        #[serde(default)]
+        metadata: serde_json::Map<String, serde_json::Value>,
+    },
+    /// An exception.
+    Error {
+        /// Its class.
+        ename: String,
+        /// Its message.
+        evalue: String,
+        /// Its traceback, a line each.
+        traceback: Vec<String>,
+    },
+}
+
+/// One output, and the blob with the whole of it when the body holds only its beginning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// What is shown.
+    #[serde(flatten)]
+    pub body: OutputBody,
+    /// The whole, when the body was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<BlobRef>,
+}
+
+/// One run of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// Its name.
+    pub id: ExecutionId,
+    /// Its cell.
+    pub cell: BlockId,
+    /// BLAKE3 hash (16 hexadecimal digits) of the code that ran: a cell whose code differs is stale.
+    pub code: String,
+    /// When it was asked for, milliseconds since 1970.
+    pub started: i64,
+    /// How long it took, milliseconds; `None` while it is under way or unknown.
+    pub duration: Option<u64>,
+    /// How it stands.
+    pub status: Status,
+    /// The kernel's execution count.
+    pub count: Option<u64>,
+    /// What it printed and returned.
+    pub outputs: Vec<Output>,
+}
+
+/// The document behind a note's outputs.
+pub struct OutputsDoc {
+    doc: Automerge,
+    executions: ObjId,
+}
+
+impl std::fmt::Debug for OutputsDoc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OutputsDoc")
+    }
+}
+
+impl OutputsDoc {
+    /// Loads the outputs from their chunks; it writes under `actor` from now on.
+    ///
+    /// # Errors
+    /// Damage, a newer schema, another kind.
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<OutputsDoc>, StoreError> {
+        let Loaded { doc, bad } = document::load(id, DocumentKind::Outputs, chunks, actor)?;
+        let executions = container(&doc, id, keys::EXECUTIONS)?;
+        Ok(Loaded { doc: OutputsDoc { doc, executions }, bad })
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
+    /// The latest execution of each cell, oldest first.
+    pub fn latest(&self) -> Vec<Execution> {
+        let keys: Vec<String> = self.doc.keys(&self.executions).collect();
+        let mut all: Vec<Execution> = keys.iter().filter_map(|key| self.read(key)).collect();
+        all.sort_by_key(|execution| (execution.started, execution.id));
+        let mut latest: Vec<Execution> = Vec::new();
+        for execution in all.into_iter().rev() {
+            if latest.iter().all(|later| later.cell != execution.cell) {
+                latest.push(execution);
+            }
+        }
+        latest.reverse();
+        latest
+    }
+
+    /// Writes executions as they stand (new ones or further outputs of known ones). Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn commit(&mut self, executions: &[&Execution], time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let container = &self.executions;
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| executions.iter().try_for_each(|execution| write(tx, container, execution)),
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+
+    fn read(&self, key: &str) -> Option<Execution> {
+        let id = key.parse().ok()?;
+        let (_, execution) = self.doc.get(&self.executions, key).ok()??;
+        let word = |key: &str| {
+            let (value, _) = self.doc.get(&execution, key).ok()??;
+            value.as_str().map(str::to_owned)
+        };
+        let number = |key: &str| {
+            let (value, _) = self.doc.get(&execution, key).ok()??;
+            value.as_i64()
+        };
+        let mut outputs = Vec::new();
+        if let Some((_, list)) = self.doc.get(&execution, keys::OUTPUTS).ok()? {
+            for key in self.doc.keys(&list) {
+                let (value, _) = self.doc.get(&list, key.as_str()).ok()??;
+                outputs.extend(value.as_str().and_then(|json| serde_json::from_str(json).ok()));
+            }
+        }
+        Some(Execution {
+            id,
+            cell: word(keys::CELL)?.parse().ok()?,
+            code: word(keys::CODE).unwrap_or_default(),
+            started: number(keys::STARTED).unwrap_or(0),
+            duration: number(keys::DURATION).and_then(|ms| u64::try_from(ms).ok()),
+            status: Status::stored(&word(keys::STATUS).unwrap_or_default()),
+            count: number(keys::COUNT).and_then(|count| u64::try_from(count).ok()),
+            outputs,
+        })
+    }
+}
+
+fn write(tx: &mut Transaction<'_>, container: &ObjId, execution: &Execution) -> Result<(), AutomergeError> {
+    let key = execution.id.to_string();
+    let known = tx.get(container, key.as_str())?;
+    let object = match known {
+        Some((_, object)) => object,
+        None => {
+            let object = tx.put_object(container, key.as_str(), ObjType::Map)?;
+            tx.put(&object, keys::CELL, execution.cell.to_string())?;
+            tx.put(&object, keys::CODE, execution.code.as_str())?;
+            tx.put(&object, keys::STARTED, execution.started)?;
+            tx.put_object(&object, keys::OUTPUTS, ObjType::Map)?;
+            object
+        }
+    };
+    tx.put(&object, keys::STATUS, execution.status.word())?;
+    if let Some(duration) = execution.duration {
+        tx.put(&object, keys::DURATION, i64::try_from(duration).unwrap_or(i64::MAX))?;
+    }
+    if let Some(count) = execution.count {
+        tx.put(&object, keys::COUNT, i64::try_from(count).unwrap_or(i64::MAX))?;
+    }
+    let Some((_, list)) = tx.get(&object, keys::OUTPUTS)? else { return Ok(()) };
+    for (at, output) in execution.outputs.iter().enumerate() {
+        let key = format!("{at:08}");
+        let json = serde_json::to_string(output).unwrap_or_default();
+        let same = tx.get(&list, key.as_str())?.is_some_and(|(old, _)| old.as_str() == Some(json.as_str()));
+        if !same {
+            tx.put(&list, key.as_str(), json)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Fractional positions: strings that sort by bytes, with room between any two.
+//!
+//! The scheme is the usual one (a fraction in base 62 without trailing zeros, see Figma, "Realtime editing of ordered
+//! sequences"); equal positions made by two devices at once are told apart by the block's id.
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+fn value(digit: u8) -> usize {
+    match digit {
+        b'0'..=b'9' => usize::from(digit - b'0'),
+        b'A'..=b'Z' => usize::from(digit - b'A') + 10,
+        b'a'..=b'z' => usize::from(digit - b'a') + 36,
+        _ => 0, // a hostile document's position still sorts somewhere; it never panics
+    }
+}
+
+/// A position after `low` and before `high` (`None`: no bound). Where there is no room because `low >= high`, the
+/// answer only sorts after `low`: the caller then moves what stood at `high`.
+pub fn between(low: Option<&str>, high: Option<&str>) -> String {
+    let low = low.unwrap_or("").as_bytes();
+    let high = high.filter(|high| high.as_bytes() > low).map(str::as_bytes);
+    let mut out = String::new();
+    let mut bound = high;
+    let mut at = 0;
+    loop {
+        let floor = low.get(at).map_or(0, |digit| value(*digit));
+        let ceiling = match bound {
+            Some(high) => high.get(at).map_or(0, |digit| value(*digit)),
+            None => DIGITS.len(),
+        };
+        if ceiling > floor + 1 {
+            out.push(char::from(DIGITS[usize::midpoint(floor, ceiling)]));
+            return out;
+        }
+        if bound.is_some_and(|high| at >= high.len()) && at >= low.len() {
+            // `high` is `low` with zeros behind it, which only a foreign writer makes: there is no room.
+            out.push(char::from(DIGITS[DIGITS.len() / 2]));
+            return out;
+        }
+        out.push(char::from(DIGITS[floor]));
+        if ceiling > floor {
+            bound = None; // already below `high`: from here on only `low` binds
+        }
+        at += 1;
+    }
+}
+
+/// `count` positions, evenly spread and of equal length.
+pub fn spread(count: usize) -> Vec<String> {
+    let mut width = 1;
+    let mut room = DIGITS.len();
+    while room <= count + 1 {
+        room = room.saturating_mul(DIGITS.len());
+        width += 1;
+    }
+    // One digit more than needed: the first insertions between neighbours stay short.
+    let step = room / (count + 1);
+    (1..=count)
+        .map(|index| {
+            let mut number = index * step;
+            let mut digits = vec![0_u8; width];
+            for digit in digits.iter_mut().rev() {
+                *digit = DIGITS[number % DIGITS.len()];
+                number /= DIGITS.len();
+            }
+            // No trailing zeros, or nothing could be put before the successor of the shorter form.
+            digits.push(DIGITS[DIGITS.len() / 2]);
+            digits.into_iter().map(char::from).collect()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn spread_sorts() {
+        for count in [0, 1, 2, 60, 61, 62, 1000, 10_000] {
+            let positions = spread(count);
+            assert_eq!(positions.len(), count);
+            assert!(positions.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+    }
+
+    #[test]
+    fn foreign_positions_end() {
+        for (low, high) in [("a", "a0"), ("a", "a000"), ("", "0"), ("b", "a"), ("\u{e4}", "\u{f6}"), ("a", "a")] {
+            assert!(between(Some(low), Some(high)).as_str() > low, "{low} {high}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_always_room(choices in prop::collection::vec(0_usize..1000, 1..200)) {
+            let mut positions = spread(2);
+            for choice in choices {
+                let at = choice % (positions.len() + 1);
+                let low = at.checked_sub(1).map(|at| positions[at].clone());
+                let new = between(low.as_deref(), positions.get(at).map(String::as_str));
+                positions.insert(at, new);
+                prop_assert!(positions.windows(2).all(|pair| pair[0] < pair[1]), "{positions:?}");
+            }
+        }
+    }
+}

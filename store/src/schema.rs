@@ -1,0 +1,135 @@
+//! Kinds of documents, their schema number, and the frozen first change of each.
+//!
+//! Two devices that create a document of one kind must create the same first change, or one side's containers hide
+//! the other's (FACTS.md). So actor, time, message and operations are fixed, and a test pins the change's hash.
+
+use crate::error::StoreError;
+use crate::id::DocId;
+use crate::keys;
+use automerge::transaction::{CommitOptions, Transactable};
+use automerge::{ActorId, Automerge, ObjType, ROOT, ReadDoc, TextEncoding};
+use serde::{Deserialize, Serialize};
+
+/// `(major, minor)` that this program writes. A reader accepts any minor of its major.
+pub const SCHEMA: (u64, u64) = (1, 0);
+
+/// What a document holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DocumentKind {
+    /// Volumes, devices, shared settings.
+    Workspace,
+    /// File id to path.
+    Volume,
+    /// Ordered blocks.
+    Note,
+    /// Executions and their outputs, apart from the note's text.
+    Outputs,
+}
+
+impl DocumentKind {
+    /// The word that stands in the document.
+    pub fn word(self) -> &'static str {
+        match self {
+            DocumentKind::Workspace => "workspace",
+            DocumentKind::Volume => "volume",
+            DocumentKind::Note => "note",
+            DocumentKind::Outputs => "outputs",
+        }
+    }
+
+    fn containers(self) -> &'static [&'static str] {
+        match self {
+            DocumentKind::Workspace => &[keys::VOLUMES, keys::DEVICES, keys::SETTINGS],
+            DocumentKind::Volume => &[keys::FILES],
+            DocumentKind::Note => &[keys::BLOCKS, keys::PROPERTIES],
+            DocumentKind::Outputs => &[keys::EXECUTIONS],
+        }
+    }
+}
+
+/// Offsets in every text are bytes of UTF-8. This is a matter of this process, not of the document.
+pub(crate) const ENCODING: TextEncoding = TextEncoding::Utf8CodeUnit;
+
+/// A document of `kind` that holds its frozen first change and nothing else. Its actor is fixed: set another first.
+///
+/// # Errors
+/// None that input can cause; automerge's are passed on.
+pub(crate) fn first(kind: DocumentKind) -> Result<Automerge, StoreError> {
+    let mut doc = Automerge::new_with_encoding(ENCODING).with_actor(ActorId::from([0_u8; 16]));
+    let commit = CommitOptions::default().with_time(0).with_message("first");
+    let made = doc.transact_with::<_, _, automerge::AutomergeError, _>(
+        |()| commit,
+        |tx| {
+            tx.put(ROOT, keys::KIND, kind.word())?;
+            let schema = tx.put_object(ROOT, keys::SCHEMA, ObjType::List)?;
+            tx.insert(&schema, 0, SCHEMA.0)?;
+            tx.insert(&schema, 1, SCHEMA.1)?;
+            for container in kind.containers() {
+                tx.put_object(ROOT, *container, ObjType::Map)?;
+            }
+            Ok(())
+        },
+    );
+    made.map_err(|failure| StoreError::Automerge(failure.error))?;
+    Ok(doc)
+}
+
+/// Checks that `doc` is of `kind` and of a schema that this program may write to.
+///
+/// # Errors
+/// [`StoreError::Damaged`] without a readable stamp, [`StoreError::Newer`], [`StoreError::Kind`].
+pub(crate) fn check(id: DocId, kind: DocumentKind, doc: &Automerge) -> Result<(), StoreError> {
+    let damaged = |why: &str| StoreError::Damaged { doc: id, why: why.to_owned() };
+    let found = match doc.get(ROOT, keys::KIND)? {
+        Some((value, _)) => value.as_str().map(str::to_owned).ok_or_else(|| damaged("its kind is not a word"))?,
+        None => return Err(damaged("it does not say what kind it is")),
+    };
+    let Some((_, list)) = doc.get(ROOT, keys::SCHEMA)? else {
+        return Err(damaged("it has no schema number"));
+    };
+    let number = |at: usize| -> Result<u64, StoreError> {
+        let value = doc.get(&list, at)?;
+        value.and_then(|(value, _)| value.as_u64()).ok_or_else(|| damaged("its schema number cannot be read"))
+    };
+    let (major, minor) = (number(0)?, number(1)?);
+    if major > SCHEMA.0 {
+        let known = format!("{}.{}", SCHEMA.0, SCHEMA.1);
+        return Err(StoreError::Newer { doc: id, found: format!("{major}.{minor}"), known });
+    }
+    if found != kind.word() {
+        return Err(StoreError::Kind { doc: id, found, wanted: kind.word().to_owned() });
+    }
+    for container in kind.containers() {
+        match doc.get(ROOT, *container)? {
+            Some((automerge::Value::Object(ObjType::Map), _)) => {}
+            Some(_) | None => return Err(damaged(&format!("its \u{201c}{container}\u{201d} is not a map"))),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These hashes are promises to every other device: a change here makes documents that cannot merge.
+    #[test]
+    fn first_changes_are_frozen() {
+        let heads: Vec<String> =
+            [DocumentKind::Workspace, DocumentKind::Volume, DocumentKind::Note, DocumentKind::Outputs]
+                .into_iter()
+                .map(|kind| {
+                    let doc = first(kind).expect("made");
+                    format!("{} {}", kind.word(), doc.get_heads()[0])
+                })
+                .collect();
+        let frozen = [
+            "workspace 68908af1f749922c51e939e525d3c826dcfb4af99ad86809f7b45938adac3542",
+            "volume 6ea1ee88750b89fabf78d7c02055cfa8e75956c7de66ef90baf8b8f0a56d293f",
+            "note 49e39230f79b71e4716f478c28c5d9816d0a5b6940da217e381a0f6e3fc9f80d",
+            "outputs 3f8ee1835b14eb0fe6275de48fca9b3603246f47aa7f3cb0ac7e83990046afa3",
+        ];
+        assert_eq!(heads, frozen);
+    }
+}

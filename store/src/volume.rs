@@ -1,0 +1,138 @@
+//! The volume document: file id to path, so that a rename never conflicts with an edit.
+
+use crate::document::{self, Loaded};
+use crate::error::StoreError;
+use crate::id::DocId;
+use crate::keys;
+use crate::note::container;
+use crate::schema::DocumentKind;
+use automerge::transaction::{CommitOptions, Transactable};
+use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ROOT, ReadDoc};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a file is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// Markdown: a document.
+    Note,
+    /// Anything else: bytes that we leave alone.
+    Attachment,
+}
+
+impl FileKind {
+    /// The word that stands in the document.
+    pub fn word(self) -> &'static str {
+        match self {
+            FileKind::Note => "note",
+            FileKind::Attachment => "attachment",
+        }
+    }
+}
+
+/// A file of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Path inside the volume, `/` between parts.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+}
+
+/// The document behind a volume.
+pub struct VolumeDoc {
+    doc: Automerge,
+    files: ObjId,
+}
+
+impl std::fmt::Debug for VolumeDoc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "VolumeDoc")
+    }
+}
+
+impl VolumeDoc {
+    /// Loads the volume from its chunks; it writes under `actor` from now on.
+    ///
+    /// # Errors
+    /// Damage, a newer schema, another kind.
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<VolumeDoc>, StoreError> {
+        let Loaded { doc, bad } = document::load(id, DocumentKind::Volume, chunks, actor)?;
+        let files = container(&doc, id, keys::FILES)?;
+        Ok(Loaded { doc: VolumeDoc { doc, files }, bad })
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
+    /// Its name, if it was given one.
+    pub fn name(&self) -> Option<String> {
+        let (name, _) = self.doc.get(ROOT, keys::NAME).ok()??;
+        name.as_str().map(str::to_owned)
+    }
+
+    /// All files that are there.
+    pub fn files(&self) -> BTreeMap<DocId, FileEntry> {
+        let keys: Vec<String> = self.doc.keys(&self.files).collect();
+        keys.into_iter().filter_map(|key| Some((key.parse().ok()?, self.file(&key)?))).collect()
+    }
+
+    fn file(&self, key: &str) -> Option<FileEntry> {
+        let (_, file) = self.doc.get(&self.files, key).ok()??;
+        if self.doc.get(&file, keys::GONE).ok()?.is_some_and(|(gone, _)| gone.as_bool() == Some(true)) {
+            return None;
+        }
+        let (path, _) = self.doc.get(&file, keys::PATH).ok()??;
+        let (kind, _) = self.doc.get(&file, keys::FILE_KIND).ok()??;
+        let kind = match kind.as_str()? {
+            "note" => FileKind::Note,
+            _ => FileKind::Attachment,
+        };
+        Some(FileEntry { path: path.as_str()?.to_owned(), kind })
+    }
+
+    /// Makes one change: sets the name if given, the listed files (`None`: gone). Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn commit(
+        &mut self,
+        name: Option<&str>,
+        files: &[(DocId, Option<FileEntry>)],
+        time: i64,
+    ) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let container = &self.files;
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| {
+                if let Some(name) = name {
+                    tx.put(ROOT, keys::NAME, name)?;
+                }
+                for (id, entry) in files {
+                    let key = id.to_string();
+                    let file = match tx.get(container, key.as_str())? {
+                        Some((_, file)) => file,
+                        None => tx.put_object(container, key.as_str(), ObjType::Map)?,
+                    };
+                    match entry {
+                        Some(entry) => {
+                            tx.put(&file, keys::PATH, entry.path.as_str())?;
+                            tx.put(&file, keys::FILE_KIND, entry.kind.word())?;
+                            if tx.get(&file, keys::GONE)?.is_some() {
+                                tx.delete(&file, keys::GONE)?;
+                            }
+                        }
+                        None => tx.put(&file, keys::GONE, true)?,
+                    }
+                }
+                Ok(())
+            },
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+}

@@ -1,0 +1,84 @@
+//! The workspace document: which volumes there are and settings that all devices share. Where a volume's folder lies
+//! is this device's matter and stands in the disk's table of mounts, not here.
+
+use crate::document::{self, Loaded};
+use crate::error::StoreError;
+use crate::id::DocId;
+use crate::keys;
+use crate::note::container;
+use crate::schema::DocumentKind;
+use automerge::transaction::{CommitOptions, Transactable};
+use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
+use std::collections::BTreeMap;
+
+/// A volume of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeEntry {
+    /// The name that is shown.
+    pub name: String,
+}
+
+/// The document behind a workspace.
+pub struct WorkspaceDoc {
+    doc: Automerge,
+    volumes: ObjId,
+}
+
+impl std::fmt::Debug for WorkspaceDoc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WorkspaceDoc")
+    }
+}
+
+impl WorkspaceDoc {
+    /// Loads the workspace from its chunks; it writes under `actor` from now on.
+    ///
+    /// # Errors
+    /// Damage, a newer schema, another kind.
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<WorkspaceDoc>, StoreError> {
+        let Loaded { doc, bad } = document::load(id, DocumentKind::Workspace, chunks, actor)?;
+        let volumes = container(&doc, id, keys::VOLUMES)?;
+        Ok(Loaded { doc: WorkspaceDoc { doc, volumes }, bad })
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
+    /// All volumes.
+    pub fn volumes(&self) -> BTreeMap<DocId, VolumeEntry> {
+        let keys: Vec<String> = self.doc.keys(&self.volumes).collect();
+        let read = |key: &String| {
+            let (_, volume) = self.doc.get(&self.volumes, key.as_str()).ok()??;
+            let (name, _) = self.doc.get(&volume, keys::NAME).ok()??;
+            Some((key.parse().ok()?, VolumeEntry { name: name.as_str()?.to_owned() }))
+        };
+        keys.iter().filter_map(read).collect()
+    }
+
+    /// Adds a volume or renames it (`None`: removes it from the workspace; its files stay). Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn set_volume(&mut self, id: DocId, name: Option<&str>, time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let container = &self.volumes;
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| {
+                let key = id.to_string();
+                let Some(name) = name else {
+                    return tx.delete(container, key.as_str());
+                };
+                let volume = match tx.get(container, key.as_str())? {
+                    Some((_, volume)) => volume,
+                    None => tx.put_object(container, key.as_str(), ObjType::Map)?,
+                };
+                tx.put(&volume, keys::NAME, name)
+            },
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+}
