@@ -64,13 +64,23 @@ impl From<host::Gone> for Refusal {
 
 impl From<std::io::Error> for Refusal {
     fn from(error: std::io::Error) -> Self {
+        // Who reads our output has seen enough (`tracebook man | head`): that is no failure and needs no words.
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Refusal { code: DONE, why: String::new() };
+        }
         Refusal { code: FAILED, why: format!("standard output or input ended early ({error})") }
     }
 }
 
 impl From<OpenError> for Refusal {
     fn from(error: OpenError) -> Self {
-        Refusal::workspace(error.to_string())
+        match error {
+            // Naming a workspace that is not there is a slip of the user's, not damage.
+            OpenError::Disk(store::disk::DiskError::Missing { .. }) => Refusal::usage(error.to_string()),
+            OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => {
+                Refusal::workspace(error.to_string())
+            }
+        }
     }
 }
 
@@ -107,7 +117,9 @@ pub fn main() -> ExitCode {
     ExitCode::from(match start(&matches, &words) {
         Ok(code) => code,
         Err(refusal) => {
-            eprintln!("tracebook: {}", refusal.why);
+            if !refusal.why.is_empty() {
+                eprintln!("tracebook: {}", refusal.why);
+            }
             refusal.code
         }
     })
@@ -212,7 +224,9 @@ pub fn serve(
         Ok(code)
     });
     done.unwrap_or_else(|refusal| {
-        let _ = writeln!(errors, "tracebook: {}", refusal.why);
+        if !refusal.why.is_empty() {
+            let _ = writeln!(errors, "tracebook: {}", refusal.why);
+        }
         refusal.code
     })
 }

@@ -168,6 +168,8 @@ pub enum Event {
 pub struct Started {
     /// The workspace's id.
     pub workspace: DocId,
+    /// Its folder on this device.
+    pub folder: PathBuf,
     /// Its document.
     pub doc: Box<WorkspaceDoc>,
     /// Where volumes lie on this device.
@@ -235,8 +237,10 @@ pub struct FileText {
 /// What was read of a note before its document.
 #[derive(Debug)]
 pub struct NoteContent {
-    /// Materialised blocks with the journal replayed; empty when the note was never edited here.
+    /// Materialised blocks with the journal replayed, or for a note that was never edited here those of its file.
     pub blocks: Vec<Block>,
+    /// Whether the blocks are rows on disk: the note was edited or run here before.
+    pub adopted: bool,
     /// Journal records that are not yet part of a change.
     pub records: Vec<Record>,
     /// What is known of its file.

@@ -99,6 +99,7 @@ struct InFlight {
 #[derive(Debug)]
 pub struct Session {
     workspace: DocId,
+    folder: PathBuf,
     workspace_doc: Option<Box<WorkspaceDoc>>,
     workspace_new: bool,
     actor: ActorId,
@@ -133,6 +134,7 @@ impl Session {
     pub fn new() -> Session {
         Session {
             workspace: DocId([0; 16]),
+            folder: PathBuf::new(),
             workspace_doc: None,
             workspace_new: false,
             actor: ActorId::from([0_u8; 16]),
@@ -229,6 +231,7 @@ impl Session {
 
     fn started(&mut self, turn: &mut Turn<'_>, started: Started) {
         self.workspace = started.workspace;
+        self.folder = started.folder;
         self.actor = ActorId::from(started.actor);
         self.settings = started.settings.clamped();
         self.mounts = started.mounts;

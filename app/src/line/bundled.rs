@@ -4,28 +4,10 @@ use engine::Command;
 use host::{Handle, copy};
 use std::path::Path;
 
-macro_rules! sample {
-    ($($path:literal),* $(,)?) => {
-        &[$(($path, include_bytes!(concat!("../../../assets/sample/", $path)).as_slice())),*]
-    };
-}
-
-const SAMPLE: &[(&str, &[u8])] = sample![
-    "Welcome.md",
-    "Guide/Command line.md",
-    "Guide/Keys and commands.md",
-    "Guide/Writing.md",
-    "Guide/Your files.md",
-    "Python/First cells.md",
-    "Python/Rainfall.md",
-    "Python/When something goes wrong.md",
-    "Python/data/rainfall.csv",
-];
-
 /// Writes the sample below the workspace and makes a volume of it. Gives what went wrong, if anything.
 pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> Result<(), String> {
     let folder = workspace.join("Sample");
-    for (path, bytes) in SAMPLE {
+    for (path, bytes) in system::SAMPLE {
         copy::write_new(&folder.join(path), bytes)?;
     }
     let opened = |session: &engine::Session| session.is_open().then_some(());

@@ -1,1 +1,428 @@
-//! (being written)
+//! `tracebook fsck`: looks through a workspace for damage, and mends what can be mended without losing the rest. Never
+//! removes what it cannot read: it is moved into the folder `damaged` or among the rows that were set aside.
+
+mod documents;
+
+use crate::replace::{is_temporary, remove_stale};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::disk::{
+    Blobs, DATABASE, Disk, DiskError, Inspected, MARKER, MOUNTS, Mount, Reader, Salvaged, SqliteDisk, SqliteReader,
+    Write, read_marker, salvage, write_marker,
+};
+use store::{ActorId, BlobHash, DocId};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Something is not as it should be, and nothing is lost.
+    Warning,
+    /// Bytes are not what they were.
+    Damage,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub what: String,
+    /// With what: a path, a document.
+    pub place: String,
+    /// Whether it was mended.
+    pub repaired: bool,
+    /// What was done, or what to do.
+    pub advice: String,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// All findings, in the order of the checks.
+    pub findings: Vec<Finding>,
+    /// How many documents were read.
+    pub documents: usize,
+    /// How many blobs were read.
+    pub blobs: usize,
+}
+
+impl Report {
+    /// Whether there is damage that was not mended.
+    pub fn damaged(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Damage && !finding.repaired)
+    }
+
+    /// How many findings were mended.
+    pub fn repaired(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.repaired).count()
+    }
+}
+
+/// Checks the workspace in `dir`; with `repair`, mends it, and nobody else may have it open then. `now` is milliseconds
+/// since 1970.
+pub fn check(dir: &Path, repair: bool, now: i64) -> Report {
+    let mut actor = [0; 16];
+    // Without randomness the changes of a repair get an actor of the time: it is fresh as well.
+    if rand::TryRngCore::try_fill_bytes(&mut rand::rngs::OsRng, &mut actor).is_err() {
+        actor[..8].copy_from_slice(&now.to_be_bytes());
+    }
+    let mut check = Check {
+        dir,
+        repair,
+        now,
+        actor: ActorId::from(actor),
+        actor_recorded: false,
+        report: Report::default(),
+        disk: None,
+        salvaged: None,
+        named: BTreeMap::new(),
+        mended: BTreeSet::new(),
+        reread: BTreeSet::new(),
+    };
+    if let Err(error) = check.run() {
+        let advice = if matches!(error, DiskError::Full { .. } | DiskError::ReadOnly { .. }) {
+            "the check could not be finished; nothing was lost by it"
+        } else {
+            "the check could not be finished"
+        };
+        check.found(Severity::Damage, dir.display(), error, advice);
+    }
+    check.report
+}
+
+struct Check<'a> {
+    dir: &'a Path,
+    repair: bool,
+    now: i64,
+    /// Under which a repair's changes are made.
+    actor: ActorId,
+    actor_recorded: bool,
+    report: Report,
+    /// The database opened for writing, where there is something to mend.
+    disk: Option<SqliteDisk>,
+    salvaged: Option<Salvaged>,
+    /// Blobs that outputs name, and the outputs' document.
+    named: BTreeMap<BlobHash, DocId>,
+    /// Notes whose rows and document were made to say the same.
+    mended: BTreeSet<DocId>,
+    /// Notes that are read anew from their file.
+    reread: BTreeSet<DocId>,
+}
+
+impl Check<'_> {
+    fn run(&mut self) -> Result<(), DiskError> {
+        let marker = self.marker();
+        let Some(reader) = self.database()? else { return Ok(()) };
+        let inspected = reader.inspect()?;
+        self.rows(&inspected);
+        self.meta(&reader, &marker)?;
+        self.documents(&reader, &inspected, &marker)?;
+        self.remaining_rows(&reader)?;
+        let mounts = self.mounts(&reader, marker)?;
+        drop(reader);
+        self.blobs()?;
+        self.leftovers();
+        self.volumes(&mounts);
+        Ok(())
+    }
+
+    fn add(&mut self, severity: Severity, place: impl Display, what: impl Display, repaired: bool, advice: &str) {
+        let (place, what) = (place.to_string(), what.to_string());
+        self.report.findings.push(Finding { severity, what, place, repaired, advice: advice.to_owned() });
+    }
+
+    /// Something that is not mended.
+    fn found(&mut self, severity: Severity, place: impl Display, what: impl Display, advice: &str) {
+        self.add(severity, place, what, false, advice);
+    }
+
+    /// Something that is mended if that is wished for.
+    fn mendable(&mut self, severity: Severity, place: impl Display, what: impl Display, how: &str) {
+        match self.repair {
+            true => self.add(severity, place, what, true, how),
+            false => self.add(severity, place, what, false, &format!("`tracebook fsck --repair` mends it: {how}")),
+        }
+    }
+
+    fn marker(&mut self) -> Vec<Mount> {
+        let path = self.dir.join(MARKER);
+        match read_marker(self.dir) {
+            Ok(Some(mounts)) => mounts,
+            Ok(None) if !self.dir.join(DATABASE).exists() => Vec::new(),
+            Ok(None) => {
+                self.mendable(Severity::Warning, path.display(), "it is missing", "written anew");
+                Vec::new()
+            }
+            Err(DiskError::Damaged { why, .. }) => {
+                self.mendable(Severity::Warning, path.display(), format!("it cannot be read ({why})"), "written anew");
+                Vec::new()
+            }
+            Err(error) => {
+                self.found(Severity::Damage, path.display(), error, "see what the system says about this file");
+                Vec::new()
+            }
+        }
+    }
+
+    /// A reader on a database whose pages are sound, if there is one.
+    fn database(&mut self) -> Result<Option<SqliteReader>, DiskError> {
+        let path = self.dir.join(DATABASE);
+        let looked = SqliteReader::open(self.dir).and_then(|reader| Ok((reader.inspect()?.pages, reader)));
+        let why = match looked {
+            Ok((pages, reader)) if pages.is_empty() => {
+                if !self.repair {
+                    return Ok(Some(reader));
+                }
+                drop(reader);
+                match SqliteDisk::open(self.dir, false) {
+                    Err(DiskError::Damaged { why, .. }) => why,
+                    opened => {
+                        self.disk = Some(opened?);
+                        return SqliteReader::open(self.dir).map(Some);
+                    }
+                }
+            }
+            Ok((pages, _)) => pages.join("; "),
+            Err(DiskError::Damaged { why, .. }) => why,
+            Err(error @ DiskError::Newer { .. }) => {
+                self.found(Severity::Warning, path.display(), error, "update Tracebook; nothing was touched");
+                return Ok(None);
+            }
+            Err(error) => {
+                self.found(Severity::Damage, path.display(), error, "nothing else could be checked");
+                return Ok(None);
+            }
+        };
+        let what = format!("the database is damaged ({why})");
+        if !self.repair {
+            let advice =
+                "`tracebook fsck --repair` saves all rows that can be read into a new one and keeps the old one";
+            self.found(Severity::Damage, path.display(), what, advice);
+            return Ok(None);
+        }
+        let salvaged = salvage(self.dir, self.now)?;
+        let count = |of: fn(&store::disk::TableCount) -> u64| salvaged.tables.iter().map(of).sum::<u64>();
+        let lost: Vec<String> = salvaged
+            .tables
+            .iter()
+            .filter(|table| table.lost > 0)
+            .map(|table| format!("{} of {}", table.lost, table.table))
+            .collect();
+        let kept = salvaged
+            .moved
+            .first()
+            .map_or_else(String::new, |path| format!("; the old one is kept: {}", path.display()));
+        let advice = format!(
+            "{} rows are saved, {} are lost{}{kept}",
+            count(|table| table.kept),
+            count(|table| table.lost),
+            if lost.is_empty() { String::new() } else { format!(" ({})", lost.join(", ")) },
+        );
+        self.add(Severity::Damage, path.display(), what, true, &advice);
+        self.salvaged = Some(salvaged);
+        self.disk = Some(SqliteDisk::open(self.dir, false)?);
+        SqliteReader::open(self.dir).map(Some)
+    }
+
+    /// Tells of rows whose sum does not hold. Those of documents, blocks and the journal are told with their document.
+    fn rows(&mut self, inspected: &Inspected) {
+        let path = self.dir.join(DATABASE);
+        for row in &inspected.rows {
+            let how = match row.table.as_str() {
+                "files" => "set aside; the file is looked at anew",
+                "meta" => "set aside; it is set to what the rest of the workspace says, or to what it was at first",
+                "journal" | "chunks" | "blocks" => continue,
+                _ => "set aside",
+            };
+            let what = format!("a row of the table {} is damaged ({})", row.table, row.key);
+            self.mendable(Severity::Damage, path.display(), what, how);
+        }
+    }
+
+    /// Sets the damaged rows aside that no document has asked for.
+    fn remaining_rows(&mut self, reader: &SqliteReader) -> Result<(), DiskError> {
+        let left = reader.inspect()?.rows;
+        let path = self.dir.join(DATABASE);
+        if self.repair {
+            for row in left.iter().filter(|row| ["journal", "chunks", "blocks"].contains(&row.table.as_str())) {
+                let what = format!("a row of the table {} is damaged, and whose it is cannot be read", row.table);
+                self.add(Severity::Damage, path.display(), what, true, "set aside");
+            }
+        }
+        match &mut self.disk {
+            Some(disk) if !left.is_empty() => disk.set_aside_rows(&left, self.now),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn commit(&mut self, writes: &[Write]) -> Result<(), DiskError> {
+        let Some(disk) = self.disk.as_mut().filter(|_| !writes.is_empty()) else { return Ok(()) };
+        let changes = writes.iter().any(|write| matches!(write, Write::Chunk { .. }));
+        if changes && !std::mem::replace(&mut self.actor_recorded, true) {
+            disk.commit(&[Write::Actor { actor: self.actor.to_bytes().to_vec(), at: self.now }])?;
+        }
+        disk.commit(writes).map(drop)
+    }
+
+    /// The small values without which the rest is not found: the workspace's id, and where its volumes lie.
+    fn meta(&mut self, reader: &SqliteReader, marker: &[Mount]) -> Result<(), DiskError> {
+        let path = self.dir.join(DATABASE);
+        if self.repair {
+            // Damaged ones first: they stand in the way of new ones, and could not be told from missing ones.
+            let bad: Vec<_> = reader.inspect()?.rows.into_iter().filter(|row| row.table == "meta").collect();
+            if let Some(disk) = &mut self.disk {
+                disk.set_aside_rows(&bad, self.now)?;
+            }
+        }
+        let value = |key| reader.meta(key).ok().flatten();
+        let id = value("workspace").and_then(|id| String::from_utf8(id).ok()?.parse::<DocId>().ok());
+        if id.is_none() {
+            let known = documents::workspaces(reader)?;
+            let (id, how) = match known.as_slice() {
+                [id] => (*id, "found in its document"),
+                _ => (DocId(new_id(self.actor.to_bytes())), "a new one is drawn"),
+            };
+            if !known.is_empty() || !marker.is_empty() {
+                self.mendable(Severity::Damage, path.display(), "the workspace's id is not known", how);
+                self.commit(&[Write::Meta { key: "workspace".to_owned(), value: Some(id.to_string().into_bytes()) }])?;
+            }
+        }
+        let mounts = value(MOUNTS).and_then(|mounts| serde_json::from_slice::<BTreeMap<DocId, PathBuf>>(&mounts).ok());
+        if mounts.is_none() && !marker.is_empty() {
+            self.mendable(
+                Severity::Damage,
+                path.display(),
+                "where the volumes lie is not known",
+                "taken from workspace.json",
+            );
+            let mounts: BTreeMap<DocId, &PathBuf> = marker.iter().map(|mount| (mount.id, &mount.path)).collect();
+            let value = serde_json::to_vec(&mounts).ok();
+            self.commit(&[Write::Meta { key: MOUNTS.to_owned(), value }])?;
+        }
+        Ok(())
+    }
+
+    /// The volumes' places. The marker is made to say the same as the database.
+    fn mounts(&mut self, reader: &SqliteReader, marker: Vec<Mount>) -> Result<Vec<Mount>, DiskError> {
+        let names: BTreeMap<DocId, String> = marker.iter().map(|mount| (mount.id, mount.name.clone())).collect();
+        let mut mounts = reader.mounts();
+        for mount in &mut mounts {
+            if let Some(name) = names.get(&mount.id) {
+                mount.name.clone_from(name);
+            }
+        }
+        let places = |mounts: &[Mount]| -> BTreeSet<(DocId, PathBuf)> {
+            mounts.iter().map(|mount| (mount.id, mount.path.clone())).collect()
+        };
+        let told = self.report.findings.iter().any(|finding| finding.place.ends_with(MARKER));
+        if places(&mounts) != places(&marker) || told {
+            if !told && !mounts.is_empty() {
+                let place = self.dir.join(MARKER);
+                let what = "it does not name the volumes that the database knows";
+                self.mendable(Severity::Warning, place.display(), what, "written anew");
+            }
+            if self.repair && (told || !mounts.is_empty()) {
+                write_marker(self.dir, &mounts)?;
+            }
+        }
+        Ok(if mounts.is_empty() { marker } else { mounts })
+    }
+
+    fn blobs(&mut self) -> Result<(), DiskError> {
+        let blobs = Blobs::new(self.dir);
+        let (there, strays) = blobs.list()?;
+        self.report.blobs = there.len();
+        let again = "run the cell again, or restore the file from a backup";
+        for hash in &there {
+            match blobs.read(*hash) {
+                Ok(_) => {}
+                Err(DiskError::Blob { what, .. }) => {
+                    let severity = if self.named.contains_key(hash) { Severity::Damage } else { Severity::Warning };
+                    self.found(severity, blobs.path(*hash).display(), format!("the stored output is {what}"), again);
+                }
+                Err(error) => self.found(Severity::Damage, blobs.path(*hash).display(), error, again),
+            }
+        }
+        let there: BTreeSet<BlobHash> = there.into_iter().collect();
+        let missing: Vec<_> =
+            self.named.iter().filter(|(hash, _)| !there.contains(hash)).map(|(hash, doc)| (*hash, *doc)).collect();
+        for (hash, doc) in missing {
+            self.found(
+                Severity::Damage,
+                format!("document {doc}"),
+                format!("its stored output {hash} is missing"),
+                again,
+            );
+        }
+        for stray in strays {
+            if stray.file_name().is_some_and(is_temporary) {
+                self.leftover(&stray);
+            } else {
+                self.found(Severity::Note, stray.display(), "it is not a stored output", "Tracebook leaves it alone");
+            }
+        }
+        Ok(())
+    }
+
+    /// A file that a crash has left behind, half written.
+    fn leftover(&mut self, path: &Path) {
+        let removed = self.repair && std::fs::remove_file(path).is_ok();
+        if removed {
+            self.add(Severity::Note, path.display(), "a crash left it behind", true, "removed");
+        } else {
+            let advice = "it holds nothing that is needed; `tracebook fsck --repair` removes it";
+            self.found(Severity::Note, path.display(), "a crash left it behind", advice);
+        }
+    }
+
+    fn leftovers(&mut self) {
+        let Ok(entries) = std::fs::read_dir(self.dir) else { return };
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        for path in paths {
+            let Some(name) = path.file_name() else { continue };
+            let half_made = name
+                .to_str()
+                .is_some_and(|name| name.starts_with("tracebook.db.new") || name.starts_with("tracebook.db.salvage"));
+            if is_temporary(name) || half_made {
+                self.leftover(&path);
+            }
+        }
+    }
+
+    fn volumes(&mut self, mounts: &[Mount]) {
+        let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(self.now).unwrap_or(0));
+        for mount in mounts {
+            if !mount.path.is_dir() {
+                let what = format!("the folder of the volume \u{201c}{}\u{201d} is not there", mount.name);
+                let advice = "bring it back (is a drive missing?) or `tracebook open` it at its new place";
+                self.found(Severity::Warning, mount.path.display(), what, advice);
+            } else if self.repair {
+                clear(&mount.path, now);
+            }
+        }
+    }
+}
+
+/// An id that depends on this check's random actor.
+fn new_id(actor: &[u8]) -> [u8; 16] {
+    let mut id = [0; 16];
+    id.copy_from_slice(&BlobHash::of(actor).0[..16]);
+    id
+}
+
+/// Removes what crashes have left among a volume's files. What cannot be listed is skipped: it is the user's.
+fn clear(folder: &Path, now: SystemTime) {
+    for entry in walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok) {
+        if entry.file_type().is_dir() {
+            let _ = remove_stale(entry.path(), now);
+        }
+    }
+}

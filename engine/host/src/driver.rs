@@ -214,6 +214,15 @@ impl Driver {
     /// # Errors
     /// What could not be saved, after some seconds of trying.
     pub fn close(mut self) -> Result<(), String> {
+        let busy = |note: &&engine::Note| matches!(note.kernel, engine::KernelPhase::Busy(_));
+        let running: Vec<store::DocId> = self.session.notes().filter(busy).map(|note| note.id).collect();
+        for note in running {
+            let _ = self.command(Command::RestartKernel { note });
+        }
+        let until = Instant::now() + Duration::from_secs(1);
+        while self.session.notes().any(|note| busy(&note)) && Instant::now() < until {
+            self.wait(Duration::from_millis(20));
+        }
         self.kernels.close();
         let _ = self.command(Command::Save);
         let until = Instant::now() + Duration::from_secs(8);

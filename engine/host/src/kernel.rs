@@ -102,7 +102,11 @@ impl Kernels {
 
     fn start(&self, note: DocId, folder: &Path) -> Result<Kernel, String> {
         let fail = |why: &dyn std::fmt::Display| format!("the kernel could not be started ({why})");
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command
             .arg("kernel")
             .current_dir(folder)
             .stdin(Stdio::piped())

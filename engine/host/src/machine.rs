@@ -49,14 +49,26 @@ fn display() -> Offer {
 }
 
 fn sandbox() -> Vec<Offer> {
-    let lsm = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
-    let landlock = lsm.contains("landlock") || Path::new("/proc/sys/kernel/landlock").exists();
+    let landlock = has_landlock();
     let seccomp = std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Seccomp:"));
     let later = "cells do not use it yet: they run with your own rights";
     vec![
         offer("sandbox", "Landlock", landlock, if landlock { later } else { "not seen on this system" }),
         offer("sandbox", "seccomp", seccomp, if seccomp { later } else { "not seen on this system" }),
     ]
+}
+
+/// Asks the kernel for a rule set that is never enforced.
+#[cfg(target_os = "linux")]
+fn has_landlock() -> bool {
+    use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
+    let asked = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    asked.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_landlock() -> bool {
+    false
 }
 
 fn embedded(program: &Path) -> Offer {

@@ -5,11 +5,12 @@ use crate::files::{self, Found};
 use crate::replace::{self, Replaced};
 use engine::Event;
 use engine::event::{FileStamp, NoteContent, NoteDocs};
+use engine::markdown;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::disk::{Chunk, FileRow, Reader};
-use store::{ActorId, BlobHash, DocId, NoteDoc, OutputsDoc, Record, VolumeDoc, apply_op};
+use store::{ActorId, BlobHash, DocId, NoteDoc, OutputsDoc, Record, VolumeDoc, apply_op, import_blocks};
 
 /// A document with more chunks than this is written anew as one, in passing.
 const CHUNKS: usize = 256;
@@ -167,7 +168,12 @@ fn read_note(
         Ok(Found::Missing) => Ok(None),
         Ok(Found::Other { why, .. }) | Err(why) => Err(why),
     };
-    Ok(NoteContent { blocks, records, row, file, ahead, problems })
+    let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
+    let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
+    if !adopted && let Ok(Some(file)) = &file {
+        blocks = import_blocks(markdown::segment(&file.text).into_iter());
+    }
+    Ok(NoteContent { blocks, adopted, records, row, file, ahead, problems })
 }
 
 fn load_note(reader: &dyn Reader, note: DocId, actor: &ActorId) -> Result<NoteDocs, String> {

@@ -163,12 +163,12 @@ pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
         .map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
     let owned = Owned::take(&folder)?;
     let mut disk = SqliteDisk::open(&folder, options.create)?;
-    let started = start(&mut disk)?;
+    let started = start(&mut disk, &folder)?;
     Driver::start(Box::new(disk), folder, options.program, started, Some(owned)).map_err(OpenError::Other)
 }
 
 /// Reads what the session needs to begin.
-fn start(disk: &mut SqliteDisk) -> Result<Started, OpenError> {
+fn start(disk: &mut SqliteDisk, folder: &Path) -> Result<Started, OpenError> {
     let mut rng = rand::rngs::StdRng::from_os_rng();
     let mut actor = [0; 16];
     rng.fill_bytes(&mut actor);
@@ -196,6 +196,7 @@ fn start(disk: &mut SqliteDisk) -> Result<Started, OpenError> {
     }
     Ok(Started {
         workspace,
+        folder: folder.to_owned(),
         doc: Box::new(loaded.doc),
         mounts: json(reader.as_ref(), MOUNTS)?.unwrap_or_default(),
         settings: json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),

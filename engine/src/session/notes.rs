@@ -137,8 +137,7 @@ impl Session {
             }
         };
         let row = content.row;
-        let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
-        note.adopted = known || content.ahead || !content.blocks.is_empty() || !content.records.is_empty();
+        note.adopted = content.adopted;
         note.problems = content.problems;
         note.file.ahead_stored = content.ahead || !content.records.is_empty();
         note.file.heads = row.as_ref().map(|row| row.heads.clone()).unwrap_or_default();
@@ -159,7 +158,7 @@ impl Session {
                 note.phase = Phase::Failed("its file is gone".to_owned());
                 return;
             };
-            note.set_blocks(import_blocks(markdown::segment(&file.text).into_iter()));
+            note.set_blocks(content.blocks);
             note.file.stamp = Some(file.stamp);
             note.file.base = Some(Arc::from(file.text));
             return;

@@ -54,6 +54,12 @@ impl Session {
             self.scan(turn, known);
             return Ok(());
         }
+        if self.folder.starts_with(&folder) {
+            return Err(Reject(format!(
+                "the folder holds the workspace's own database; choose one that does not: {}",
+                folder.display()
+            )));
+        }
         for (id, root) in &self.mounts {
             if folder.starts_with(root) || root.starts_with(&folder) {
                 let name = self.volumes.get(id).map_or("another volume", |volume| volume.name.as_str());
@@ -213,10 +219,12 @@ impl Session {
             && (!old.heads.is_empty() || self.notes.contains_key(&old.id))
             && old.path == file.path
         {
-            // A note with a history of its own: what changed is merged when it is (or once it is next) open.
-            if self.notes.get(&old.id).is_some_and(|note| note.phase == Phase::Ready) {
-                let note = old.id;
-                self.read_file(turn, note);
+            // A note with a history of its own: what changed is merged into it, also when nobody has it open.
+            let note = old.id;
+            match self.notes.get(&note).map(|note| &note.phase) {
+                Some(Phase::Ready) => self.read_file(turn, note),
+                Some(Phase::Reading | Phase::Failed(_)) => {}
+                None => self.read_note(turn, note),
             }
             return;
         }

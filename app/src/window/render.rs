@@ -1,0 +1,607 @@
+//! A row of Markdown as it is read: laid out once, drawn many times. It knows fonts and colours; it does not know the
+//! caret, the note or the session.
+
+use super::rows::Kind;
+use super::table::Table;
+use crate::tokens::{self, Colours, Cut, space};
+use eframe::egui;
+use egui::text::{LayoutJob, TextFormat};
+use egui::{Align, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, Vec2, pos2, vec2};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How far an item of a list stands in from the one around it.
+pub(super) const INDENT: f32 = space::XL;
+/// How far a quote stands in.
+pub(super) const QUOTE: f32 = space::L;
+
+/// What is needed to lay text out.
+#[derive(Clone, Copy)]
+pub(super) struct Pen<'a> {
+    pub(super) ctx: &'a egui::Context,
+    pub(super) colours: &'static Colours,
+}
+
+impl Pen<'_> {
+    pub(super) fn galley(&self, job: LayoutJob) -> Arc<Galley> {
+        self.ctx.fonts_mut(|fonts| fonts.layout_job(job))
+    }
+
+    /// One run of text in one style.
+    pub(super) fn text(&self, text: &str, kind: &tokens::Type, colour: Color32, width: f32) -> Arc<Galley> {
+        let mut job = LayoutJob::default();
+        job.wrap.max_width = width;
+        job.append(text, 0.0, format(kind.font.clone(), kind.line, colour));
+        self.galley(job)
+    }
+}
+
+/// A text format with a line height.
+pub(super) fn format(font: egui::FontId, line: f32, colour: Color32) -> TextFormat {
+    TextFormat { font_id: font, line_height: Some(line), color: colour, valign: Align::Center, ..Default::default() }
+}
+
+/// From a character of laid-out text back to the byte of the source.
+#[derive(Debug, Default)]
+pub(super) struct Map {
+    runs: Vec<Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    chars: usize,
+    source: Range<usize>,
+    /// Whether the source stands there character by character.
+    exact: bool,
+}
+
+impl Map {
+    /// The byte of `source` that the character came from.
+    pub(super) fn source(&self, source: &str, chars: usize) -> usize {
+        let index = self.runs.partition_point(|run| run.chars <= chars);
+        let Some(run) = index.checked_sub(1).and_then(|index| self.runs.get(index)) else {
+            return self.runs.first().map_or(0, |run| run.source.start);
+        };
+        let part = source.get(run.source.clone()).unwrap_or("");
+        let skip = chars - run.chars;
+        if !run.exact {
+            return if skip == 0 { run.source.start } else { run.source.end };
+        }
+        run.source.start + part.char_indices().nth(skip).map_or(part.len(), |(at, _)| at)
+    }
+}
+
+/// Something to paint, at an offset from the row's left top.
+#[derive(Debug)]
+pub(super) enum Part {
+    Text { at: Vec2, galley: Arc<Galley>, map: Map, links: Vec<(Range<usize>, String)> },
+    Fill { rect: Rect, colour: Color32, corner: CornerRadius },
+    Task { rect: Rect, mark: usize, done: bool, label: String },
+}
+
+/// A laid-out row.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    pub(super) height: f32,
+    pub(super) parts: Vec<Part>,
+    /// Its text without marks, for those who listen.
+    pub(super) text: String,
+}
+
+impl Drawn {
+    /// Paints it; `selected` puts the ground of a selection behind it.
+    pub(super) fn paint(&self, painter: &egui::Painter, origin: Pos2, colours: &Colours, selected: bool) {
+        for part in &self.parts {
+            match part {
+                Part::Text { at, galley, .. } => {
+                    if selected {
+                        for row in &galley.rows {
+                            let rect = row.rect().translate(origin.to_vec2() + *at);
+                            painter.rect_filled(rect, CornerRadius::ZERO, colours.accent_ground);
+                        }
+                    }
+                    painter.galley(origin + *at, galley.clone(), colours.ink);
+                }
+                Part::Fill { rect, colour, corner } => {
+                    painter.rect_filled(rect.translate(origin.to_vec2()), *corner, *colour);
+                }
+                Part::Task { rect, done, .. } => paint_task(painter, rect.translate(origin.to_vec2()), *done, colours),
+            }
+        }
+    }
+
+    /// The byte of `source` nearest to a point, and the link there.
+    pub(super) fn at(&self, source: &str, point: Vec2) -> (usize, Option<&str>) {
+        let mut best: Option<(f32, usize, Option<&str>)> = None;
+        for part in &self.parts {
+            let Part::Text { at, galley, map, links } = part else { continue };
+            if map.runs.is_empty() {
+                continue;
+            }
+            let rect = Rect::from_min_size(at.to_pos2(), galley.size());
+            let distance = rect.distance_sq_to_pos(point.to_pos2());
+            if best.as_ref().is_some_and(|(least, ..)| *least <= distance) {
+                continue;
+            }
+            let chars = galley.cursor_from_pos(point - *at).index.0;
+            let link = links.iter().find(|(range, _)| distance == 0.0 && range.contains(&chars));
+            best = Some((distance, map.source(source, chars), link.map(|(_, target)| target.as_str())));
+        }
+        best.map_or((0, None), |(_, source, link)| (source, link))
+    }
+}
+
+fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, colours: &Colours) {
+    let square = Rect::from_center_size(rect.center(), Vec2::splat(16.0));
+    if done {
+        painter.rect_filled(square, CornerRadius::same(4), colours.accent);
+        let [a, b, c] = [vec2(4.0, 8.5), vec2(7.0, 11.5), vec2(12.0, 5.0)].map(|at| square.min + at);
+        painter.line(vec![a, b, c], Stroke::new(2.0, colours.paper));
+    } else {
+        painter.rect(
+            square,
+            CornerRadius::same(4),
+            colours.paper,
+            Stroke::new(1.5, colours.muted),
+            egui::StrokeKind::Inside,
+        );
+    }
+}
+
+/// Lays a row out. `source` is its content; `width` the column, `wide` what a table may take.
+pub(super) fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>) -> Drawn {
+    match kind {
+        Kind::Html | Kind::Meta | Kind::Definition | Kind::Indented => return plain(source, kind, width, pen),
+        Kind::Blank => return Drawn { height: tokens::body().line, ..Drawn::default() },
+        _ => {}
+    }
+    let dedented = match kind {
+        Kind::Item { .. } => Dedented::of(source),
+        _ => Dedented { text: source.to_owned(), cuts: Vec::new() },
+    };
+    let mut draw = Draw::new(&dedented, kind, width, wide, pen);
+    let options = engine::markdown::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    for (event, range) in Parser::new_ext(&dedented.text, options).into_offset_iter() {
+        draw.event(event, range);
+    }
+    draw.finish(source)
+}
+
+/// What stands there as it stands there.
+fn plain(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
+    let code = tokens::code();
+    let ground = matches!(kind, Kind::Indented);
+    let inset = if ground { space::M } else { 0.0 };
+    let colour = if ground { pen.colours.ink } else { pen.colours.muted };
+    let galley = pen.text(&source.replace('\r', ""), &code, colour, width - 2.0 * inset);
+    let text_height = galley.size().y.max(code.line);
+    let height = text_height + if ground { 2.0 * space::S } else { 0.0 };
+    let mut parts = Vec::new();
+    if ground {
+        let rect = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
+        parts.push(Part::Fill { rect, colour: pen.colours.sunken, corner: tokens::CORNER });
+    }
+    // A carriage return is left out above; where there are some, a click finds the line's start at worst.
+    let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: true }] };
+    let at = vec2(inset, if ground { space::S } else { 0.0 });
+    parts.push(Part::Text { at, galley, map, links: Vec::new() });
+    Drawn { height, parts, text: source.to_owned() }
+}
+
+/// An item's source without the indentation that its list gives it.
+pub(super) struct Dedented {
+    text: String,
+    /// Where in `text` something was left out, and how much in all up to there.
+    cuts: Vec<(usize, usize)>,
+}
+
+impl Dedented {
+    fn of(source: &str) -> Dedented {
+        let indent = source.len() - source.trim_start_matches([' ', '\t']).len();
+        let mut text = String::with_capacity(source.len());
+        let (mut cuts, mut left_out) = (Vec::new(), 0);
+        for line in source.split_inclusive('\n') {
+            let spaces = line.bytes().take(indent).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            left_out += spaces;
+            cuts.push((text.len(), left_out));
+            text.push_str(&line[spaces..]);
+        }
+        Dedented { text, cuts }
+    }
+
+    fn source(&self, at: usize) -> usize {
+        let index = self.cuts.partition_point(|(from, _)| *from <= at);
+        at + index.checked_sub(1).map_or(0, |index| self.cuts[index].1)
+    }
+}
+
+/// How text looks inside a row.
+#[derive(Clone, Default)]
+struct Look {
+    strong: u32,
+    emphasis: u32,
+    strike: u32,
+    link: Option<String>,
+}
+
+/// A line of text under way.
+#[derive(Default)]
+pub(super) struct Inline {
+    pub(super) job: LayoutJob,
+    pub(super) map: Map,
+    pub(super) links: Vec<(Range<usize>, String)>,
+    chars: usize,
+}
+
+impl Inline {
+    pub(super) fn is_numeric(&self) -> bool {
+        let text = self.job.text.trim();
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-−.,:%\u{2009}\u{a0} ".contains(c))
+    }
+}
+
+struct Draw<'a> {
+    source: &'a Dedented,
+    pen: Pen<'a>,
+    width: f32,
+    wide: f32,
+    parts: Vec<Part>,
+    text: String,
+    x: f32,
+    y: f32,
+    /// Room to leave before the next block.
+    gap: f32,
+    inline: Option<Inline>,
+    look: Look,
+    heading: Option<u8>,
+    quotes: Vec<f32>,
+    /// The next number of each open list.
+    lists: Vec<Option<u64>>,
+    /// The row's own item has this number instead.
+    number: Option<u32>,
+    /// Whether the mark of the row's own item is still to come.
+    own: bool,
+    /// Where the mark of the last item was put, so that a task box can take its place.
+    mark: Option<usize>,
+    code: Option<String>,
+    table: Option<Table>,
+    small: bool,
+}
+
+impl<'a> Draw<'a> {
+    fn new(source: &'a Dedented, kind: Kind, width: f32, wide: f32, pen: Pen<'a>) -> Draw<'a> {
+        let (depth, number, tail) = match kind {
+            Kind::Item { depth, number, tail } => (depth, number, tail),
+            _ => (0, None, false),
+        };
+        Draw {
+            source,
+            pen,
+            width,
+            wide,
+            parts: Vec::new(),
+            text: String::new(),
+            x: INDENT * (f32::from(depth.min(12)) + if tail { 1.0 } else { 0.0 }),
+            y: 0.0,
+            gap: 0.0,
+            inline: None,
+            look: Look::default(),
+            heading: None,
+            quotes: Vec::new(),
+            lists: Vec::new(),
+            number,
+            own: matches!(kind, Kind::Item { tail: false, .. }),
+            mark: None,
+            code: None,
+            table: None,
+            small: matches!(kind, Kind::Footnote),
+        }
+    }
+
+    fn kind(&self) -> tokens::Type {
+        match self.heading {
+            Some(level) => tokens::heading(level),
+            None if self.small => tokens::small(),
+            None => tokens::body(),
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, range),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some(code) => code.push_str(&text),
+                None => self.push(&text, range, false),
+            },
+            Event::Code(code) => self.push(&code, range, true),
+            Event::InlineHtml(html) => self.push(&html, range, true),
+            Event::Html(html) => self.push(html.trim_end(), range, true),
+            Event::SoftBreak => self.push(" ", range, false),
+            Event::HardBreak => self.push("\n", range, false),
+            Event::Rule => {
+                self.space();
+                let width = (self.width - self.x).max(1.0);
+                let rect = Rect::from_min_size(pos2(self.x, self.y + 11.5), vec2(width, 1.0));
+                self.parts.push(Part::Fill { rect, colour: self.pen.colours.line, corner: CornerRadius::ZERO });
+                self.y += 24.0;
+            }
+            Event::TaskListMarker(done) => self.task(done, &range),
+            Event::FootnoteReference(name) => {
+                let name = format!("[{name}]");
+                self.push(&name, range, false);
+            }
+            Event::InlineMath(math) | Event::DisplayMath(math) => self.push(&math, range, true),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.flush(),
+            Tag::Heading { level, .. } => {
+                self.flush();
+                self.heading = Some(level as u8);
+            }
+            Tag::BlockQuote(_) => {
+                self.flush();
+                self.space();
+                self.x += QUOTE;
+                self.quotes.push(self.y);
+            }
+            Tag::CodeBlock(_) => {
+                self.flush();
+                self.code = Some(String::new());
+            }
+            Tag::List(number) => {
+                self.flush();
+                self.gap = self.gap.min(space::XS);
+                self.lists.push(number);
+            }
+            Tag::Item => self.item(&range),
+            Tag::FootnoteDefinition(name) => {
+                self.flush();
+                let name = format!("{name}. ");
+                self.push(&name, range.start..range.start, false);
+            }
+            Tag::Table(columns) => {
+                self.flush();
+                self.table = Some(Table::new(columns));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.rows.push(Vec::new());
+                }
+            }
+            Tag::TableCell => self.inline = Some(Inline::default()),
+            Tag::Emphasis => self.look.emphasis += 1,
+            Tag::Strong => self.look.strong += 1,
+            Tag::Strikethrough => self.look.strike += 1,
+            Tag::Link { dest_url, .. } => self.look.link = Some(dest_url.into_string()),
+            Tag::Image { dest_url, .. } => {
+                self.icon(range.start);
+                self.look.link = Some(dest_url.into_string());
+            }
+            Tag::MetadataBlock(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Superscript
+            | Tag::Subscript => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.flush(),
+            TagEnd::Heading(_) => {
+                self.flush();
+                self.heading = None;
+            }
+            TagEnd::BlockQuote(_) => {
+                self.flush();
+                self.x -= QUOTE;
+                if let Some(top) = self.quotes.pop() {
+                    let rect = Rect::from_min_max(pos2(self.x, top), pos2(self.x + 3.0, self.y));
+                    let corner = CornerRadius::same(1);
+                    self.parts.push(Part::Fill { rect, colour: self.pen.colours.line, corner });
+                }
+            }
+            TagEnd::CodeBlock => self.code_block(),
+            TagEnd::List(_) => {
+                self.lists.pop();
+            }
+            TagEnd::Item => {
+                self.flush();
+                self.x -= INDENT;
+                self.gap = self.gap.min(space::XS);
+            }
+            TagEnd::Table => {
+                if let Some(table) = self.table.take() {
+                    self.space();
+                    let (height, text) = table.lay(&mut self.parts, self.x, self.y, self.width, self.wide, self.pen);
+                    self.y += height;
+                    self.text.push_str(&text);
+                    self.gap = space::S;
+                }
+            }
+            TagEnd::TableCell => {
+                if let (Some(cell), Some(table)) = (self.inline.take(), &mut self.table)
+                    && let Some(row) = table.rows.last_mut()
+                {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Emphasis => self.look.emphasis = self.look.emphasis.saturating_sub(1),
+            TagEnd::Strong => self.look.strong = self.look.strong.saturating_sub(1),
+            TagEnd::Strikethrough => self.look.strike = self.look.strike.saturating_sub(1),
+            TagEnd::Link | TagEnd::Image => self.look.link = None,
+            TagEnd::FootnoteDefinition => self.flush(),
+            TagEnd::TableHead
+            | TagEnd::TableRow
+            | TagEnd::MetadataBlock(_)
+            | TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition
+            | TagEnd::Superscript
+            | TagEnd::Subscript => {}
+        }
+    }
+
+    /// The mark of an item: a dot, or its number right-aligned in front of the text.
+    fn item(&mut self, range: &Range<usize>) {
+        self.flush();
+        self.space();
+        let number = self.lists.last_mut().and_then(Option::as_mut).map(|next| {
+            let number = *next;
+            *next += 1;
+            number
+        });
+        let own = std::mem::take(&mut self.own);
+        let number = if own { self.number.map(u64::from) } else { number };
+        let kind = tokens::body();
+        let (mark, kind) = match number {
+            Some(number) => {
+                let font = tokens::tabular(kind.font.size);
+                (format!("{number}."), tokens::Type { font, ..kind })
+            }
+            None => (if self.lists.len() % 2 == 1 { "•" } else { "–" }.to_owned(), kind),
+        };
+        let galley = self.pen.text(&mark, &kind, self.pen.colours.muted, f32::INFINITY);
+        let x = if number.is_some() { (self.x + INDENT - space::S - galley.size().x).max(self.x - INDENT) } else { self.x + 6.0 };
+        let at = self.source.source(range.start);
+        let map = Map { runs: vec![Run { chars: 0, source: at..at, exact: false }] };
+        self.mark = Some(self.parts.len());
+        self.parts.push(Part::Text { at: vec2(x, self.y), galley, map, links: Vec::new() });
+        self.x += INDENT;
+    }
+
+    fn task(&mut self, done: bool, range: &Range<usize>) {
+        let rect = Rect::from_min_size(pos2(self.x - INDENT - 2.0, self.y), vec2(INDENT, 24.0));
+        let mark = self.source.source(range.start + 1);
+        let part = Part::Task { rect, mark, done, label: String::new() };
+        match self.mark.take() {
+            Some(index) if index < self.parts.len() => self.parts[index] = part,
+            _ => self.parts.push(part),
+        }
+    }
+
+    /// A picture is named by its words; the icon says that it is one.
+    fn icon(&mut self, at: usize) {
+        let colours = self.pen.colours;
+        let at = self.source.source(at);
+        let kind = self.kind();
+        let inline = self.inline.get_or_insert_default();
+        inline.map.runs.push(Run { chars: inline.chars, source: at..at, exact: false });
+        let size = (kind.font.size + 2.0).min(20.0);
+        inline.job.append(super::icons::IMAGE, 0.0, format(tokens::icon(size), kind.line, colours.muted));
+        inline.job.append(" ", 0.0, format(kind.font, kind.line, colours.muted));
+        inline.chars += 2;
+    }
+
+    fn push(&mut self, text: &str, range: Range<usize>, code: bool) {
+        let kind = self.kind();
+        let colours = self.pen.colours;
+        let source = &self.source.text;
+        let (from, exact) = match source.get(range.clone()).and_then(|part| part.find(text)) {
+            Some(offset) if !text.is_empty() => (range.start + offset, true),
+            _ => (range.start, false),
+        };
+        let span = if exact {
+            self.source.source(from)..self.source.source(from + text.len())
+        } else {
+            self.source.source(range.start)..self.source.source(range.end)
+        };
+        let head = self.table.as_ref().is_some_and(|table| table.rows.len() == 1);
+        let base_bold = self.heading.is_some() || head;
+        let cut = match (self.look.strong > 0, self.look.emphasis > 0) {
+            (true, true) => Cut::BoldItalic,
+            (true, false) => Cut::Bold,
+            (false, true) if base_bold => Cut::BoldItalic,
+            (false, true) => Cut::Italic,
+            (false, false) if base_bold => Cut::SemiBold,
+            (false, false) => Cut::Regular,
+        };
+        let colour = match (&self.look.link, self.heading, self.quotes.is_empty()) {
+            (Some(_), _, _) => colours.accent,
+            (None, Some(4..), _) => colours.muted,
+            (None, _, false) => colours.muted,
+            (None, _, true) => colours.ink,
+        };
+        let size = if self.table.is_some() { 14.0 } else { kind.font.size };
+        let line = if self.table.is_some() { 20.0 } else { kind.line };
+        let mut style = if code {
+            let mut style = format(tokens::code().font, line, colour);
+            style.font_id.size = size * 0.9;
+            style.background = colours.sunken;
+            style.expand_bg = 2.0;
+            style
+        } else {
+            format(tokens::inter(cut, size), line, colour)
+        };
+        if self.look.strike > 0 {
+            style.strikethrough = Stroke::new(1.0, colours.muted);
+            style.color = colours.muted;
+        }
+        let inline = self.inline.get_or_insert_default();
+        let count = text.chars().count();
+        if let Some(link) = &self.look.link {
+            inline.links.push((inline.chars..inline.chars + count, link.clone()));
+        }
+        inline.map.runs.push(Run { chars: inline.chars, source: span, exact });
+        inline.job.append(text, 0.0, style);
+        inline.chars += count;
+    }
+
+    fn code_block(&mut self) {
+        let Some(code) = self.code.take() else { return };
+        self.space();
+        let width = (self.width - self.x).max(48.0);
+        let kind = tokens::code();
+        let galley = self.pen.text(code.trim_end_matches('\n'), &kind, self.pen.colours.ink, width - 2.0 * space::M);
+        let height = galley.size().y.max(kind.line) + 2.0 * space::S;
+        let rect = Rect::from_min_size(pos2(self.x, self.y), vec2(width, height));
+        self.parts.push(Part::Fill { rect, colour: self.pen.colours.sunken, corner: tokens::CORNER });
+        let at = vec2(self.x + space::M, self.y + space::S);
+        self.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+        self.text.push_str(&code);
+        self.y += height;
+        self.gap = space::S;
+    }
+
+    /// Leaves the room that is due between two blocks of one row.
+    fn space(&mut self) {
+        self.y += std::mem::take(&mut self.gap);
+    }
+
+    /// Ends the line of text under way.
+    fn flush(&mut self) {
+        let Some(mut inline) = self.inline.take() else { return };
+        self.space();
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&inline.job.text);
+        inline.job.wrap.max_width = (self.width - self.x).max(48.0);
+        let galley = self.pen.galley(inline.job);
+        let height = galley.size().y.max(self.kind().line);
+        self.parts.push(Part::Text { at: vec2(self.x, self.y), galley, map: inline.map, links: inline.links });
+        self.y += height;
+        self.gap = space::S;
+    }
+
+    fn finish(mut self, source: &str) -> Drawn {
+        self.flush();
+        let text = self.text.trim().to_owned();
+        for part in &mut self.parts {
+            if let Part::Task { label, .. } = part {
+                text.lines().next().unwrap_or("Task").clone_into(label);
+            }
+        }
+        // A row of which Markdown shows nothing is shown as it stands, so that it can be seen and clicked.
+        if self.parts.is_empty() {
+            return plain(source, Kind::Definition, self.width, self.pen);
+        }
+        Drawn { height: self.y.max(tokens::body().line), parts: self.parts, text }
+    }
+}

@@ -1,0 +1,327 @@
+//! The open note as rows with heights: which row holds a byte, which row is at a height. Rows are cut block by block
+//! and only where they are looked at; a block that did not change keeps its rows and their heights.
+
+use super::rows::{self, Before, Kind, Row};
+use crate::tokens::{self, space};
+use engine::Note;
+use std::collections::HashMap;
+use store::{Block, BlockId, DocId};
+
+/// A row by its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    pub(super) block: usize,
+    pub(super) row: usize,
+}
+
+/// What is known of a block.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) id: BlockId,
+    revision: u64,
+    before: Before,
+    last: bool,
+    bytes: usize,
+    words: usize,
+    /// Its rows, once somebody looked.
+    rows: Option<Vec<Row>>,
+    height: f32,
+}
+
+/// The rows of the open note.
+#[derive(Debug, Default)]
+pub(super) struct Sheet {
+    note: Option<DocId>,
+    revision: u64,
+    pieces: Vec<Piece>,
+    /// The first byte of each block, and at the end the length of the note.
+    starts: Vec<usize>,
+    /// The top of each block, and at the end the height of all.
+    tops: Vec<f32>,
+    /// From this block on `tops` must be computed anew.
+    moved: usize,
+    /// Counts layouts: rows measured for an earlier one are measured again when they are seen.
+    layout: u32,
+    words: usize,
+}
+
+impl Sheet {
+    /// Takes over the note as it is now. Gives whether anything changed.
+    pub(super) fn sync(&mut self, note: &Note, texts: &[&Block]) -> bool {
+        if self.note == Some(note.id) && self.revision == note.revision() && self.pieces.len() == texts.len() {
+            return false;
+        }
+        if self.note != Some(note.id) {
+            self.pieces.clear();
+            self.note = Some(note.id);
+        }
+        self.revision = note.revision();
+        let mut before = Before::Start;
+        let befores: Vec<Before> = texts
+            .iter()
+            .map(|text| std::mem::replace(&mut before, before.of(&text.text)))
+            .collect();
+        let same = |piece: &Piece, index: usize| {
+            piece.id == texts[index].id
+                && piece.revision == note.block_revision(piece.id)
+                && piece.bytes == texts[index].text.len()
+                && piece.before == befores[index]
+                && piece.last == (index + 1 == texts.len())
+        };
+        let head = self.pieces.iter().enumerate().take(texts.len()).take_while(|(i, piece)| same(piece, *i)).count();
+        let most = self.pieces.len().min(texts.len()) - head;
+        let (from_end, to_end) = (self.pieces.len(), texts.len());
+        let tail =
+            (1..=most).take_while(|back| same(&self.pieces[from_end - back], to_end - back)).count();
+        let old: Vec<Piece> = self.pieces.splice(head..from_end - tail, std::iter::empty()).collect();
+        let mut known: HashMap<BlockId, Piece> = old.into_iter().map(|piece| (piece.id, piece)).collect();
+        let middle: Vec<Piece> = (head..to_end - tail)
+            .map(|index| {
+                let (text, before, last) = (texts[index], befores[index], index + 1 == to_end);
+                match known.remove(&text.id) {
+                    Some(piece) if same(&piece, index) => piece,
+                    old => Piece::new(note, text, before, last, old, self.layout),
+                }
+            })
+            .collect();
+        self.pieces.splice(head..head, middle);
+        self.starts.clear();
+        let mut at = 0;
+        for piece in &self.pieces {
+            self.starts.push(at);
+            at += piece.bytes;
+        }
+        self.starts.push(at);
+        self.words = self.pieces.iter().map(|piece| piece.words).sum();
+        self.moved = self.moved.min(head);
+        true
+    }
+
+    /// How many words the note has.
+    pub(super) fn words(&self) -> usize {
+        self.words
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Says that widths or fonts changed.
+    pub(super) fn relayout(&mut self) {
+        self.layout = self.layout.wrapping_add(1);
+    }
+
+    pub(super) fn piece(&self, block: usize) -> &Piece {
+        &self.pieces[block]
+    }
+
+    /// The first byte of a block.
+    pub(super) fn start(&self, block: usize) -> usize {
+        self.starts.get(block).copied().unwrap_or(0)
+    }
+
+    /// The rows of a block.
+    pub(super) fn rows(&mut self, block: usize, note: &Note, texts: &[&Block]) -> &[Row] {
+        let piece = &mut self.pieces[block];
+        if piece.rows.is_none() {
+            let cell = note.cell(piece.id).map(|cell| cell.code.clone());
+            piece.rows = Some(rows::rows(&texts[block].text, piece.before, cell, piece.last));
+            let height = piece.measure();
+            if piece.height != height {
+                piece.height = height;
+                self.moved = self.moved.min(block);
+            }
+        }
+        piece.rows.as_deref().unwrap_or(&[])
+    }
+
+    /// A row that was looked at before.
+    pub(super) fn row(&self, spot: Spot) -> Option<&Row> {
+        self.pieces.get(spot.block)?.rows.as_ref()?.get(spot.row)
+    }
+
+    /// Whether a row's height holds.
+    pub(super) fn measured(&self, spot: Spot) -> Option<f32> {
+        self.row(spot).filter(|row| row.layout == self.layout).and_then(|row| row.height)
+    }
+
+    /// Notes how high a row is.
+    pub(super) fn set_height(&mut self, spot: Spot, height: f32) {
+        let layout = self.layout;
+        let Some(piece) = self.pieces.get_mut(spot.block) else { return };
+        let Some(row) = piece.rows.as_mut().and_then(|rows| rows.get_mut(spot.row)) else { return };
+        row.layout = layout;
+        if row.height != Some(height) {
+            row.height = Some(height);
+            piece.height = piece.measure();
+            self.moved = self.moved.min(spot.block);
+        }
+    }
+
+    /// The row that holds a byte of the note.
+    pub(super) fn find(&mut self, at: usize, note: &Note, texts: &[&Block]) -> Option<Spot> {
+        if self.pieces.is_empty() {
+            return None;
+        }
+        let block = self.starts[..self.pieces.len()].partition_point(|start| *start <= at).saturating_sub(1);
+        let local = at - self.starts[block];
+        let row = self.rows(block, note, texts).partition_point(|row| row.range.start <= local).saturating_sub(1);
+        Some(Spot { block, row })
+    }
+
+    /// The row before.
+    pub(super) fn before(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+        if spot.row > 0 {
+            return Some(Spot { row: spot.row - 1, ..spot });
+        }
+        let block = spot.block.checked_sub(1)?;
+        let rows = self.rows(block, note, texts).len();
+        Some(Spot { block, row: rows.saturating_sub(1) })
+    }
+
+    /// The row behind.
+    pub(super) fn after(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+        if spot.row + 1 < self.rows(spot.block, note, texts).len() {
+            return Some(Spot { row: spot.row + 1, ..spot });
+        }
+        (spot.block + 1 < self.pieces.len()).then_some(Spot { block: spot.block + 1, row: 0 })
+    }
+
+    /// The room above a row.
+    pub(super) fn above(&self, spot: Spot) -> f32 {
+        if spot == Spot::default() {
+            return 0.0;
+        }
+        let Some(rows) = self.pieces.get(spot.block).and_then(|piece| piece.rows.as_ref()) else { return 0.0 };
+        above(rows, spot.row, spot.block == 0)
+    }
+
+    /// The top of a row, the room above it included.
+    pub(super) fn top(&mut self, spot: Spot) -> f32 {
+        self.refresh();
+        let top = self.tops.get(spot.block).copied().unwrap_or(0.0);
+        let Some(rows) = self.pieces.get(spot.block).and_then(|piece| piece.rows.as_ref()) else { return top };
+        top + (0..spot.row.min(rows.len())).map(|row| above(rows, row, spot.block == 0) + guess(&rows[row])).sum::<f32>()
+    }
+
+    /// The height of all rows.
+    pub(super) fn height(&mut self) -> f32 {
+        self.refresh();
+        self.tops.last().copied().unwrap_or(0.0)
+    }
+
+    /// The row at a height, and how far below its top that is.
+    pub(super) fn at_height(&mut self, y: f32, note: &Note, texts: &[&Block]) -> Option<(Spot, f32)> {
+        if self.pieces.is_empty() {
+            return None;
+        }
+        self.refresh();
+        let block = self.tops[..self.pieces.len()].partition_point(|top| *top <= y).saturating_sub(1);
+        let mut left = y - self.tops[block];
+        let rows = self.rows(block, note, texts);
+        for (row, entry) in rows.iter().enumerate() {
+            let height = above(rows, row, block == 0) + guess(entry);
+            if left < height || row + 1 == rows.len() {
+                return Some((Spot { block, row }, left));
+            }
+            left -= height;
+        }
+        Some((Spot { block, row: 0 }, left))
+    }
+
+    fn refresh(&mut self) {
+        if self.tops.len() == self.pieces.len() + 1 && self.moved >= self.pieces.len() {
+            return;
+        }
+        self.tops.resize(self.pieces.len() + 1, 0.0);
+        for block in self.moved.min(self.pieces.len())..self.pieces.len() {
+            self.tops[block + 1] = self.tops[block] + self.pieces[block].height;
+        }
+        self.moved = usize::MAX;
+    }
+}
+
+impl Piece {
+    fn new(note: &Note, text: &Block, before: Before, last: bool, old: Option<Piece>, layout: u32) -> Piece {
+        let mut piece = Piece {
+            id: text.id,
+            revision: note.block_revision(text.id),
+            before,
+            last,
+            bytes: text.text.len(),
+            words: text.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count(),
+            rows: None,
+            height: 0.0,
+        };
+        // A block in which somebody writes is cut at once, and rows that stay as they are keep their height.
+        if let Some(old) = old.and_then(|old| old.rows) {
+            let heights: HashMap<u64, (f32, u32)> =
+                old.iter().filter_map(|row| Some((row.hash, (row.height?, row.layout)))).collect();
+            let cell = note.cell(text.id).map(|cell| cell.code.clone());
+            let mut rows = rows::rows(&text.text, before, cell, last);
+            for (index, row) in rows.iter_mut().enumerate() {
+                if let Some((height, layout)) = heights.get(&row.hash) {
+                    (row.height, row.layout) = (Some(*height), *layout);
+                } else if let Some(same_place) = old.get(index).filter(|old| old.kind == row.kind) {
+                    // Not this height, but near it; it is measured when it is seen.
+                    (row.height, row.layout) = (same_place.height, layout.wrapping_sub(1));
+                }
+            }
+            piece.rows = Some(rows);
+        }
+        piece.height = match &piece.rows {
+            Some(_) => piece.measure(),
+            None => estimate(&text.text),
+        };
+        piece
+    }
+
+    fn measure(&self) -> f32 {
+        let Some(rows) = &self.rows else { return self.height };
+        let first = self.before == Before::Start;
+        (0..rows.len()).map(|row| above(rows, row, first) + guess(&rows[row])).sum()
+    }
+}
+
+/// The height of a block that nobody looked at yet.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn estimate(text: &str) -> f32 {
+    let newlines = text.bytes().filter(|byte| *byte == b'\n').count();
+    (newlines as f32 * 18.0).max(text.len() as f32 / 90.0 * 24.0).max(24.0)
+}
+
+/// A row's height, or what it will be about.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn guess(row: &Row) -> f32 {
+    row.height.unwrap_or_else(|| match row.kind {
+        Kind::Heading(level) => tokens::heading(level).line,
+        _ => (row.content.len() as f32 / 90.0).ceil().max(1.0) * 24.0,
+    })
+}
+
+/// The room above a row: more before what begins something, less between what belongs together.
+fn above(rows: &[Row], index: usize, first_block: bool) -> f32 {
+    let row = &rows[index];
+    let before = index.checked_sub(1).map(|before| rows[before].kind);
+    if before.is_none() && first_block {
+        return 0.0;
+    }
+    let after_heading = matches!(before, Some(Kind::Heading(_)));
+    match row.kind {
+        Kind::Blank => if row.spaced { space::M } else { 0.0 },
+        _ if before == Some(Kind::Blank) => if row.spaced { space::M } else { 0.0 },
+        Kind::Heading(_) if after_heading => space::L,
+        Kind::Heading(1) => space::XXXL,
+        Kind::Heading(2) => space::XXL,
+        Kind::Heading(_) => space::XL,
+        Kind::Item { .. } if matches!(before, Some(Kind::Item { .. })) => if row.spaced { space::S } else { space::XS },
+        _ if after_heading => space::M,
+        Kind::Cell | Kind::Fence { .. } | Kind::Table | Kind::Indented | Kind::Rule => space::L,
+        _ if matches!(before, Some(Kind::Table | Kind::Fence { .. } | Kind::Indented | Kind::Rule | Kind::Cell) | None) => space::L,
+        _ => if row.spaced { space::M } else { space::S },
+    }
+}

@@ -1,0 +1,231 @@
+//! A row as it is edited: its source, with the marks in `muted` and the words as they will look, so that little moves
+//! when the caret comes and goes.
+
+use super::python::{self, Token};
+use super::render::{INDENT, Pen, QUOTE, format};
+use super::rows::Kind;
+use crate::tokens::{self, Cut};
+use eframe::egui;
+use egui::text::{LayoutJob, TextFormat};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use std::ops::Range;
+
+/// The font and line height in which a row's source is set.
+pub(super) fn type_of(kind: Kind) -> tokens::Type {
+    match kind {
+        Kind::Heading(level) => tokens::heading(level),
+        Kind::Footnote => tokens::small(),
+        kind if kind.is_mono() => tokens::code(),
+        _ => tokens::body(),
+    }
+}
+
+/// Lays the source of a row out for the editor.
+pub(super) fn job(text: &str, kind: Kind, width: f32, pen: Pen<'_>) -> LayoutJob {
+    let mut job = match kind {
+        Kind::Cell | Kind::Fence { .. } => code(text, matches!(kind, Kind::Cell), true, pen),
+        kind if kind.is_mono() => {
+            let style = type_of(kind);
+            let colour = if kind == Kind::Table { pen.colours.ink } else { pen.colours.muted };
+            single(text, format(style.font, style.line, colour))
+        }
+        _ => prose(text, kind, pen),
+    };
+    job.wrap.max_width = width;
+    job.keep_trailing_whitespace = true;
+    job
+}
+
+fn single(text: &str, format: TextFormat) -> LayoutJob {
+    let mut job = LayoutJob::default();
+    job.append(text, 0.0, format);
+    job
+}
+
+/// Code. `python` colours it; `fenced` says that the first line, and a closing one, are fences.
+pub(super) fn code(text: &str, python: bool, fenced: bool, pen: Pen<'_>) -> LayoutJob {
+    let colours = pen.colours;
+    let style = tokens::code();
+    let plain = format(style.font, style.line, colours.ink);
+    let mut job = LayoutJob::default();
+    let (mut from, mut to) = (0, text.len());
+    if fenced && text.trim_start().starts_with(['`', '~']) {
+        from = text.find('\n').map_or(text.len(), |newline| newline + 1);
+        let last = text.rfind('\n').map_or(0, |newline| newline + 1);
+        if last >= from && text[last..].trim_start().starts_with(['`', '~']) {
+            to = last;
+        }
+    }
+    let muted = TextFormat { color: colours.muted, ..plain.clone() };
+    append(&mut job, &text[..from.min(to)], &muted);
+    let body = &text[from.min(to)..to];
+    let mut at = 0;
+    for (range, token) in if python { python::tokens(body) } else { Vec::new() } {
+        append(&mut job, &body[at..range.start], &plain);
+        let mut format = plain.clone();
+        format.color = match token {
+            Token::Keyword => colours.thought,
+            Token::Text => colours.ok,
+            Token::Comment => colours.muted,
+            Token::Number => colours.tool,
+            Token::Name => colours.accent,
+        };
+        if token == Token::Comment {
+            format.font_id = tokens::code_italic();
+        }
+        append(&mut job, &body[range.clone()], &format);
+        at = range.end;
+    }
+    append(&mut job, &body[at..], &plain);
+    append(&mut job, &text[to..], &muted);
+    if job.sections.is_empty() {
+        job.append("", 0.0, plain);
+    }
+    job
+}
+
+fn append(job: &mut LayoutJob, text: &str, format: &TextFormat) {
+    if !text.is_empty() {
+        job.append(text, 0.0, format.clone());
+    }
+}
+
+/// Running text: what Markdown would show is set as it would be shown; all else, the marks, is muted.
+fn prose(text: &str, kind: Kind, pen: Pen<'_>) -> LayoutJob {
+    let style = type_of(kind);
+    let colours = pen.colours;
+    let mut shown: Vec<(Range<usize>, TextFormat)> = Vec::new();
+    let (mut strong, mut emphasis, mut strike, mut link) = (0_u32, 0_u32, 0_u32, 0_u32);
+    let heading = matches!(kind, Kind::Heading(_));
+    let options = engine::markdown::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    // An item stands in from its list; without that, Markdown would take four spaces for code.
+    let skip = match kind {
+        Kind::Item { .. } => text.len() - text.trim_start_matches([' ', '\t']).len(),
+        _ => 0,
+    };
+    for (event, range) in Parser::new_ext(&text[skip..], options).into_offset_iter() {
+        let range = range.start + skip..range.end + skip;
+        let code = matches!(event, Event::Code(_));
+        match event {
+            Event::Start(Tag::Strong) => strong += 1,
+            Event::End(TagEnd::Strong) => strong = strong.saturating_sub(1),
+            Event::Start(Tag::Emphasis) => emphasis += 1,
+            Event::End(TagEnd::Emphasis) => emphasis = emphasis.saturating_sub(1),
+            Event::Start(Tag::Strikethrough) => strike += 1,
+            Event::End(TagEnd::Strikethrough) => strike = strike.saturating_sub(1),
+            Event::Start(Tag::Link { .. } | Tag::Image { .. }) => link += 1,
+            Event::End(TagEnd::Link | TagEnd::Image) => link = link.saturating_sub(1),
+            Event::Text(_) | Event::Code(_) | Event::InlineHtml(_) | Event::Html(_) => {
+                let cut = match (strong > 0, emphasis > 0) {
+                    (true, true) => Cut::BoldItalic,
+                    (true, false) => Cut::Bold,
+                    (false, true) => Cut::Italic,
+                    (false, false) if heading => Cut::SemiBold,
+                    (false, false) => Cut::Regular,
+                };
+                let colour = match kind {
+                    _ if link > 0 => colours.accent,
+                    Kind::Heading(4..) | Kind::Quote => colours.muted,
+                    _ => colours.ink,
+                };
+                let mut format = format(tokens::inter(cut, style.font.size), style.line, colour);
+                if code {
+                    format.font_id = tokens::code().font;
+                    format.font_id.size = style.font.size * 0.9;
+                    format.background = colours.sunken;
+                }
+                if strike > 0 {
+                    format.strikethrough = egui::Stroke::new(1.0, colours.muted);
+                }
+                if shown.last().is_none_or(|(last, _)| last.end <= range.start) {
+                    shown.push((range, format));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mark = format(tokens::inter(if heading { Cut::SemiBold } else { Cut::Regular }, style.font.size), style.line, colours.muted);
+    let mut job = LayoutJob::default();
+    let mut at = 0;
+    for (range, format) in shown {
+        if text.get(range.clone()).is_none() || range.start < at {
+            continue;
+        }
+        append(&mut job, &text[at..range.start], &mark);
+        append(&mut job, &text[range.clone()], &format);
+        at = range.end;
+    }
+    append(&mut job, &text[at..], &mark);
+    if job.sections.is_empty() {
+        job.append("", 0.0, format(style.font, style.line, colours.ink));
+    }
+    job
+}
+
+/// The marks in front of a row's words: what is set to the left of where the words stand when they are read.
+pub(super) fn lead(text: &str, kind: Kind) -> &str {
+    let bytes = text.as_bytes();
+    let spaces = text.len() - text.trim_start_matches([' ', '\t']).len();
+    let end = match kind {
+        Kind::Heading(_) if text.trim_start().starts_with('#') => {
+            let marks = bytes[spaces..].iter().take_while(|byte| **byte == b'#').count();
+            spaces + marks + usize::from(bytes.get(spaces + marks) == Some(&b' '))
+        }
+        Kind::Item { tail: false, .. } => {
+            let rest = &text[spaces..];
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let mark = digits + usize::from(rest[digits..].starts_with(['-', '*', '+', '.', ')']));
+            let after = spaces + mark + usize::from(rest[mark..].starts_with(' '));
+            let task = ["[ ] ", "[x] ", "[X] "].iter().any(|task| text[after..].starts_with(task));
+            if task { after + 4 } else { after }
+        }
+        Kind::Item { tail: true, .. } => spaces,
+        Kind::Quote => spaces + usize::from(bytes.get(spaces) == Some(&b'>')) + usize::from(bytes.get(spaces + 1) == Some(&b' ')),
+        _ => 0,
+    };
+    text.get(..end).unwrap_or("")
+}
+
+/// Where the words of a row stand when they are read, from the column's left.
+pub(super) fn words_at(kind: Kind) -> f32 {
+    match kind {
+        Kind::Item { depth, .. } => INDENT * (f32::from(depth.min(12)) + 1.0),
+        Kind::Quote => QUOTE,
+        _ => 0.0,
+    }
+}
+
+/// How far left of the column's edge the editor of a row begins, so that its words stay where they were read.
+/// Negative: to the left of it.
+pub(super) fn hang(text: &str, kind: Kind, margin: f32, pen: Pen<'_>) -> f32 {
+    let lead = lead(text, kind);
+    if lead.is_empty() {
+        return words_at(kind).min(0.0);
+    }
+    let mut job = job(lead, kind, f32::INFINITY, pen);
+    // Alone, a mark is not a mark to Markdown: set it in the type of the row.
+    let style = type_of(kind);
+    let cut = if matches!(kind, Kind::Heading(_)) { Cut::SemiBold } else { Cut::Regular };
+    job.sections.clear();
+    job.text.clear();
+    job.append(lead, 0.0, format(tokens::inter(cut, style.font.size), style.line, pen.colours.muted));
+    (words_at(kind) - pen.galley(job).size().x).max(-margin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_in_front() {
+        let item = Kind::Item { depth: 0, number: None, tail: false };
+        assert_eq!(lead("## a b", Kind::Heading(2)), "## ");
+        assert_eq!(lead("##", Kind::Heading(2)), "##");
+        assert_eq!(lead("a\n---", Kind::Heading(2)), "");
+        assert_eq!(lead("  - [x] a", item), "  - [x] ");
+        assert_eq!(lead("12) a", item), "12) ");
+        assert_eq!(lead("-", item), "-");
+        assert_eq!(lead("> a", Kind::Quote), "> ");
+        assert_eq!(lead("a - b", Kind::Paragraph), "");
+    }
+}

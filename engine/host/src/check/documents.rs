@@ -1,0 +1,408 @@
+//! The part of a check that reads documents: whether each can be loaded, and whether its rows say the same. A repair
+//! never takes text away: of two versions both stay in the history, and what cannot be read is set aside.
+
+use super::{Check, Severity};
+use std::collections::{BTreeMap, BTreeSet};
+use store::disk::{DiskError, FileRow, Inspected, Mount, Reader, Salvaged, SqliteReader, Write};
+use store::{
+    ActorId, BlobHash, Block, BlockId, DocId, FileEntry, Loaded, NoteDoc, OutputsDoc, Record, StoreError, VolumeDoc,
+    WorkspaceDoc, apply_op, sort_blocks,
+};
+
+/// A document of the kind that it says it is.
+enum Document {
+    Note(NoteDoc),
+    Outputs(OutputsDoc),
+    Volume,
+    Workspace,
+}
+
+/// A document's chunks, as they could be read.
+struct Read {
+    document: Result<Document, StoreError>,
+    /// Numbers of the chunks that could not.
+    bad: Vec<i64>,
+    all: Vec<i64>,
+}
+
+fn read(reader: &dyn Reader, id: DocId, actor: &ActorId) -> Result<Read, DiskError> {
+    let chunks = reader.chunks(id)?;
+    let all: Vec<i64> = chunks.iter().map(|chunk| chunk.seq).collect();
+    let (good, torn): (Vec<_>, Vec<_>) = chunks.into_iter().partition(|chunk| chunk.intact);
+    let mut bad: Vec<i64> = torn.iter().map(|chunk| chunk.seq).collect();
+    let (seqs, bytes): (Vec<i64>, Vec<Vec<u8>>) = good.into_iter().map(|chunk| (chunk.seq, chunk.bytes)).unzip();
+    if bytes.is_empty() {
+        let why = "none of its changes is as it was written".to_owned();
+        return Ok(Read { document: Err(StoreError::Damaged { doc: id, why }), bad, all });
+    }
+    let mut take = |unread: Vec<usize>| bad.extend(unread.into_iter().map(|at| seqs[at]));
+    let document = match NoteDoc::load(id, &bytes, actor.clone()) {
+        Ok(Loaded { doc, bad }) => {
+            take(bad);
+            Ok(Document::Note(doc))
+        }
+        Err(StoreError::Kind { found, wanted, doc }) => {
+            let actor = actor.clone();
+            match found.as_str() {
+                "outputs" => {
+                    OutputsDoc::load(id, &bytes, actor).map(|Loaded { doc, bad }| (Document::Outputs(doc), bad))
+                }
+                "volume" => VolumeDoc::load(id, &bytes, actor).map(|loaded| (Document::Volume, loaded.bad)),
+                "workspace" => WorkspaceDoc::load(id, &bytes, actor).map(|loaded| (Document::Workspace, loaded.bad)),
+                _ => Err(StoreError::Kind { found, wanted, doc }),
+            }
+            .map(|(document, unread)| {
+                take(unread);
+                document
+            })
+        }
+        Err(error) => Err(error),
+    };
+    Ok(Read { document, bad, all })
+}
+
+/// The documents that say that they are a workspace's.
+pub(super) fn workspaces(reader: &dyn Reader) -> Result<Vec<DocId>, DiskError> {
+    let actor = ActorId::from([0; 16]);
+    let mut found = Vec::new();
+    for id in reader.docs()? {
+        if let Ok(Document::Workspace) = read(reader, id, &actor)?.document {
+            found.push(id);
+        }
+    }
+    Ok(found)
+}
+
+/// What the rest of the workspace knows of documents, as it was before anything was mended.
+struct Known {
+    /// Rows of files by the document that they are of.
+    files: BTreeMap<DocId, FileRow>,
+    /// Notes whose text is ahead of their file, or may be.
+    ahead: BTreeSet<DocId>,
+    /// Documents of which a part could not be read.
+    holes: BTreeSet<DocId>,
+}
+
+/// A note's rows, as they were before anything was mended.
+#[derive(Default)]
+struct Rows {
+    blocks: Vec<Block>,
+    bad: BTreeSet<BlockId>,
+}
+
+impl Check<'_> {
+    pub(super) fn documents(
+        &mut self,
+        reader: &SqliteReader,
+        inspected: &Inspected,
+        marker: &[Mount],
+    ) -> Result<(), DiskError> {
+        let docs: BTreeSet<DocId> = reader.docs()?.into_iter().collect();
+        let ahead: BTreeSet<DocId> = reader.unfinished()?.into_iter().collect();
+        // Rows of a note without a document are looked at only where one of them is damaged.
+        let named = inspected.rows.iter().filter(|row| ["blocks", "chunks", "journal"].contains(&row.table.as_str()));
+        let named = named.flat_map(|row| row.key.split(' ')).filter_map(|word| word.parse::<DocId>().ok());
+        let ids: BTreeSet<DocId> = docs.iter().chain(&ahead).copied().chain(named).collect();
+        let mut rows = BTreeMap::new();
+        for id in &ids {
+            let (blocks, bad) = reader.blocks(*id)?;
+            rows.insert(*id, Rows { blocks, bad: bad.into_iter().collect() });
+        }
+        let volumes: BTreeSet<DocId> = reader.mounts().iter().chain(marker).map(|mount| mount.id).collect();
+        let mut files = BTreeMap::new();
+        for volume in &volumes {
+            files.extend(reader.files(*volume)?.into_iter().map(|file| (file.id, file)));
+        }
+        if let Some(disk) = &mut self.disk {
+            // They give way to what the documents say; their bytes are kept.
+            let blocks: Vec<_> = inspected.rows.iter().filter(|row| row.table == "blocks").cloned().collect();
+            disk.set_aside_rows(&blocks, self.now)?;
+        }
+        self.report.documents = docs.len();
+        let mut known = Known { files, ahead, holes: BTreeSet::new() };
+        for id in ids {
+            let rows = rows.remove(&id).unwrap_or_default();
+            let place = match known.files.get(&id) {
+                Some(file) => format!("{} (document {id})", file.path),
+                None => format!("document {id}"),
+            };
+            let blocks = if docs.contains(&id) {
+                let read = read(reader, id, &self.actor)?;
+                if read.document.is_err() || !read.bad.is_empty() {
+                    known.holes.insert(id);
+                }
+                match self.document(id, read, &rows, &known, &place)? {
+                    Some(blocks) => blocks,
+                    None => continue,
+                }
+            } else {
+                self.without_document(id, &rows, &known, &place, Vec::new())?
+            };
+            self.journal(reader, id, blocks, &place)?;
+        }
+        self.distrust(&known)?;
+        self.volume_documents(reader, &known, &volumes)?;
+        let id = reader.meta("workspace").ok().flatten();
+        match id.and_then(|id| String::from_utf8(id).ok()?.parse::<DocId>().ok()) {
+            Some(id) => self.workspace(reader, id, marker),
+            None => Ok(()),
+        }
+    }
+
+    /// Mends one document. Gives the blocks that the journal is to be replayed on; nothing for a document that is to
+    /// be left alone.
+    fn document(
+        &mut self,
+        id: DocId,
+        read: Read,
+        rows: &Rows,
+        known: &Known,
+        place: &str,
+    ) -> Result<Option<Vec<Block>>, DiskError> {
+        let document = match read.document {
+            Ok(document) => document,
+            Err(error @ StoreError::Newer { .. }) => {
+                self.found(Severity::Warning, place, error, "update Tracebook; nothing was touched");
+                return Ok(None);
+            }
+            Err(error @ StoreError::Kind { .. }) => {
+                self.found(Severity::Warning, place, error, "Tracebook does not know this kind and leaves it alone");
+                return Ok(None);
+            }
+            Err(error) => {
+                self.mendable(Severity::Damage, place, &error, "what cannot be read is set aside");
+                let writes = set_aside(id, &read.all, &error.to_string(), self.now);
+                return self.without_document(id, rows, known, place, writes).map(Some);
+            }
+        };
+        let mut writes = set_aside(id, &read.bad, "it cannot be read", self.now);
+        if !read.bad.is_empty() {
+            let how = match document {
+                Document::Note(_) => "set aside; the text is taken from the blocks",
+                Document::Outputs(_) => "set aside; what is missing comes back when the cell runs again",
+                Document::Volume | Document::Workspace => "set aside; what is missing is looked up in the rest",
+            };
+            let what = format!("{} of {} stored changes cannot be read", read.bad.len(), read.all.len());
+            self.mendable(Severity::Damage, place, what, how);
+        }
+        let mut blocks = Vec::new();
+        match document {
+            Document::Note(note) => {
+                let (target, more) = self.note(note, rows, place, !read.bad.is_empty());
+                blocks = target;
+                writes.extend(more);
+            }
+            Document::Outputs(outputs) => {
+                let outputs = outputs.latest().into_iter().flat_map(|execution| execution.outputs);
+                self.named.extend(outputs.filter_map(|output| Some((output.whole?.blob, id))));
+            }
+            Document::Volume | Document::Workspace => {}
+        }
+        self.commit(&writes)?;
+        Ok(Some(blocks))
+    }
+
+    /// Mends a note of which only rows can be read. They count if they are complete; else the file does, unless the
+    /// rows were ahead of it.
+    fn without_document(
+        &mut self,
+        id: DocId,
+        rows: &Rows,
+        known: &Known,
+        place: &str,
+        mut writes: Vec<Write>,
+    ) -> Result<Vec<Block>, DiskError> {
+        let file = known.files.get(&id).filter(|_| !known.ahead.contains(&id));
+        let complete = rows.bad.is_empty() && !rows.blocks.is_empty() && !self.lossy();
+        let mut blocks = rows.blocks.clone();
+        match file {
+            Some(file) if !complete && (!writes.is_empty() || !rows.bad.is_empty() || self.lossy()) => {
+                if !rows.bad.is_empty() {
+                    let what = format!("{} of its blocks are damaged", rows.bad.len());
+                    self.mendable(Severity::Damage, place, what, "set aside; the note is read anew from its file");
+                }
+                // Without heads and rows it is a note that was never opened.
+                self.reread.insert(id);
+                writes.push(Write::File(FileRow { heads: Vec::new(), ..file.clone() }));
+                let gone =
+                    |block: &Block| Write::Block { note: id, block: Block { text: String::new(), ..block.clone() } };
+                writes.extend(blocks.iter().map(gone));
+                blocks.clear();
+            }
+            Some(_) | None => {
+                self.lost_blocks(place, &rows.bad);
+                if !writes.is_empty() && !blocks.is_empty() {
+                    // The history begins anew.
+                    let made = NoteDoc::import(id, &blocks, self.actor.clone());
+                    writes.extend(made.map(|doc| Write::Chunk { doc: id, bytes: doc.save() }).ok());
+                }
+            }
+        }
+        self.commit(&writes)?;
+        Ok(blocks)
+    }
+
+    /// Whether a salvage may have lost rows without a trace.
+    fn lossy(&self) -> bool {
+        self.salvaged.as_ref().is_some_and(Salvaged::lossy)
+    }
+
+    /// Where something of a note was lost, its text may be older than its file. Unless it is ahead of the file, the
+    /// file is made to be looked at and merged.
+    fn distrust(&mut self, known: &Known) -> Result<(), DiskError> {
+        let all = self.lossy();
+        let files = known.files.values().filter(|file| !file.heads.is_empty() && !known.ahead.contains(&file.id));
+        let files = files.filter(|file| all || known.holes.contains(&file.id) || self.mended.contains(&file.id));
+        let writes: Vec<Write> = files
+            .filter(|file| !self.reread.contains(&file.id))
+            .map(|file| Write::File(FileRow { size: 0, mtime: 0, hash: BlobHash([0; 32]), ..file.clone() }))
+            .collect();
+        self.commit(&writes)
+    }
+
+    /// What a note's blocks are to be, and what makes rows and document say so.
+    fn note(&mut self, mut note: NoteDoc, rows: &Rows, place: &str, bad: bool) -> (Vec<Block>, Vec<Write>) {
+        let (id, known) = (note.id(), note.blocks());
+        let complete = rows.bad.is_empty() && !self.lossy() && !rows.blocks.is_empty();
+        let mut target = rows.blocks.clone();
+        // Where the history has holes, a block that is in it may be one that was removed: complete rows know better.
+        if !(bad && complete) {
+            let there: BTreeSet<_> = target.iter().map(|block| block.id).collect();
+            target.extend(known.iter().filter(|block| !there.contains(&block.id)).cloned());
+            sort_blocks(&mut target);
+        }
+        let missing: Vec<&Block> = target.iter().filter(|block| !rows.blocks.contains(block)).collect();
+        let mut writes: Vec<Write> =
+            missing.iter().map(|block| Write::Block { note: id, block: (*block).clone() }).collect();
+        let restored: BTreeSet<_> = missing.iter().map(|block| block.id).collect();
+        let damaged = rows.bad.intersection(&restored).count();
+        if damaged > 0 {
+            self.mendable(Severity::Damage, place, format!("{damaged} blocks are damaged"), "taken from the document");
+        }
+        self.lost_blocks(place, &rows.bad.difference(&restored).copied().collect());
+        if missing.len() > damaged {
+            let what = format!("{} blocks are missing", missing.len() - damaged);
+            self.mendable(Severity::Damage, place, what, "taken from the document");
+        }
+        let difference = note.difference(&target);
+        if !difference.is_empty() || !missing.is_empty() || !rows.bad.is_empty() {
+            self.mended.insert(id);
+        }
+        if !difference.is_empty() {
+            if !bad {
+                let what = "its blocks and its document differ";
+                self.mendable(Severity::Damage, place, what, "the blocks' text is made the newest in the document");
+            }
+            match note.commit(&difference, self.now / 1000, Some("repair")) {
+                Ok(bytes) => writes.push(Write::Chunk { doc: id, bytes }),
+                Err(error) => self.found(Severity::Damage, place, error, "the blocks are kept as they are"),
+            }
+        }
+        (target, writes)
+    }
+
+    fn lost_blocks(&mut self, place: &str, lost: &BTreeSet<BlockId>) {
+        if !lost.is_empty() {
+            let what = format!("{} blocks are damaged, and the document does not have them", lost.len());
+            self.mendable(Severity::Damage, place, what, "set aside");
+        }
+    }
+
+    /// Replays a note's journal on its blocks.
+    fn journal(
+        &mut self,
+        reader: &SqliteReader,
+        id: DocId,
+        mut blocks: Vec<Block>,
+        place: &str,
+    ) -> Result<(), DiskError> {
+        let mut broken = reader.journal_broken(id)?;
+        let mut why = "it, or a record before it, cannot be read".to_owned();
+        for (seq, bytes) in reader.journal(id)? {
+            let replayed = Record::decode(seq, id, &bytes).and_then(|record| {
+                let mut next = blocks.clone();
+                record.ops.iter().try_for_each(|op| apply_op(&mut next, op)).map(|()| next)
+            });
+            match replayed {
+                Ok(next) => blocks = next,
+                Err(error) => {
+                    (broken, why) = (Some(seq), error.to_string());
+                    break;
+                }
+            }
+        }
+        if let Some(from) = broken {
+            let what = format!("its last edits, from number {from} on, cannot be made again ({why})");
+            self.mendable(Severity::Damage, place, what, "set aside");
+            self.commit(&[Write::SetAsideJournal { note: id, from, why, at: self.now }])?;
+        }
+        Ok(())
+    }
+
+    /// Enters files, under the ids that they had, in the documents of volumes that have lost some.
+    fn volume_documents(
+        &mut self,
+        reader: &SqliteReader,
+        known: &Known,
+        volumes: &BTreeSet<DocId>,
+    ) -> Result<(), DiskError> {
+        for id in volumes {
+            let chunks = intact(reader, *id)?;
+            if !chunks.is_empty() && !known.holes.contains(id) {
+                continue;
+            }
+            // One that cannot be read was told of already, and was set aside if that was wished for.
+            let Ok(Loaded { mut doc, .. }) = VolumeDoc::load(*id, &chunks, self.actor.clone()) else { continue };
+            let there = doc.files();
+            let missing: Vec<(DocId, Option<FileEntry>)> = known
+                .files
+                .values()
+                .filter(|file| file.volume == *id && !there.contains_key(&file.id))
+                .map(|file| (file.id, Some(FileEntry { path: file.path.clone(), kind: file.kind })))
+                .collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let what = format!("{} files are missing in the volume's document", missing.len());
+            self.mendable(Severity::Damage, format!("document {id}"), what, "entered anew");
+            if doc.commit(None, &missing, self.now / 1000).is_ok() {
+                self.commit(&[Write::Chunk { doc: *id, bytes: doc.save() }])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters the mounted volumes in the workspace's document, if that has lost some.
+    fn workspace(&mut self, reader: &SqliteReader, id: DocId, marker: &[Mount]) -> Result<(), DiskError> {
+        let mut names: BTreeMap<DocId, String> =
+            reader.mounts().into_iter().map(|mount| (mount.id, mount.name)).collect();
+        names.extend(marker.iter().map(|mount| (mount.id, mount.name.clone())));
+        let chunks = intact(reader, id)?;
+        let Ok(Loaded { mut doc, .. }) = WorkspaceDoc::load(id, &chunks, self.actor.clone()) else { return Ok(()) };
+        let known = doc.volumes();
+        names.retain(|volume, _| !known.contains_key(volume));
+        if names.is_empty() {
+            return Ok(());
+        }
+        let what = format!("{} volumes are missing in the workspace's document", names.len());
+        self.mendable(Severity::Damage, format!("document {id}"), what, "entered anew");
+        let entered =
+            names.iter().try_for_each(|(volume, name)| doc.set_volume(*volume, Some(name), self.now / 1000).map(drop));
+        match entered {
+            Ok(()) => self.commit(&[Write::Chunk { doc: id, bytes: doc.save() }]),
+            Err(error) => {
+                self.found(Severity::Damage, format!("document {id}"), error, "open the volumes' folders again");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn set_aside(doc: DocId, chunks: &[i64], why: &str, at: i64) -> Vec<Write> {
+    chunks.iter().map(|seq| Write::SetAside { doc, seq: *seq, why: why.to_owned(), at }).collect()
+}
+
+/// Those of a document's chunks that are as they were written.
+fn intact(reader: &dyn Reader, id: DocId) -> Result<Vec<Vec<u8>>, DiskError> {
+    Ok(reader.chunks(id)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect())
+}
