@@ -51,6 +51,8 @@ pub struct FileSide {
     pub(crate) base: Option<Arc<str>>,
     /// Its stamp; `None` when the file does not exist yet.
     pub(crate) stamp: Option<FileStamp>,
+    /// The hash of the file's bytes when the note was opened.
+    pub(crate) known: Option<store::BlobHash>,
     /// The document's heads at that text.
     pub(crate) heads: Vec<[u8; 32]>,
     /// The text that is being written, and the heads that it stands for.

@@ -7,6 +7,7 @@
 mod batch;
 mod blobs;
 mod durable;
+mod floor;
 mod inspect;
 mod marker;
 mod memory;
@@ -18,11 +19,12 @@ mod sqlite;
 #[cfg(test)]
 mod suite;
 
-pub use blobs::{BLOBS, Blobs};
+pub use blobs::{BLOBS, BlobHasher, Blobs};
 pub use durable::{create_folder, sync_folder};
-pub use marker::{MARKER, MOUNTS, Mount, read_marker, write_marker};
-pub use memory::{Fault, MemoryDisk, Row};
+pub use floor::Floor;
 pub use inspect::{BadRow, Inspected};
+pub use marker::{MARKER, MOUNTS, Mount, path_form, read_marker, write_marker};
+pub use memory::{Fault, MemoryDisk, Row};
 pub use reader::SqliteReader;
 pub use salvage::{DAMAGED, Salvaged, TableCount, salvage};
 pub use sqlite::{DATABASE, FORMAT, SqliteDisk};

@@ -1,8 +1,84 @@
-//! `bench`: the figures of BENCHMARKS.md, measured on this machine.
+//! `bench`: the figures of BENCHMARKS.md, measured on this machine with this program.
+//!
+//! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
+//! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
 
-use super::Refusal;
+mod import;
+mod open;
+mod prose;
+mod remote;
+mod report;
+mod stage;
+mod trace;
+mod typing;
+
+use super::{DONE, FAILED, Refusal, parse};
 use clap::ArgMatches;
+use engine::{Command, Session};
+use host::measure::Scratch;
+use host::{Driver, Options};
+use report::Report;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use store::DocId;
 
-pub(super) fn bench(_args: &ArgMatches) -> Result<u8, Refusal> {
-    Err(Refusal::usage("TEMP"))
+/// How long anything may take before the measurement is given up.
+const PATIENCE: Duration = Duration::from_secs(1_800);
+
+pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
+    let what = parse::needed(args, "WHAT")?;
+    let size = |usual: usize| {
+        let asked = parse::number(args, "size")?;
+        Ok::<usize, Refusal>(asked.map_or(usual, |size| usize::try_from(size).unwrap_or(usize::MAX)))
+    };
+    let mut report = Report::new(what, args.get_flag("json"));
+    let done = match what {
+        "edit" => trace::measure(&mut report)
+            .and_then(|()| typing::measure(&mut report))
+            .and_then(|()| remote::measure(&mut report)),
+        "open" => open::measure(&mut report, size(10_000)?),
+        "import" => import::measure(&mut report, size(50_000)?),
+        other => return Err(Refusal::usage(format!("bench measures edit, open or import, not “{other}”"))),
+    };
+    report.end();
+    done.map_err(|why| Refusal { code: FAILED, why })?;
+    Ok(if report.is_right() { DONE } else { FAILED })
+}
+
+/// Opens (or makes) the workspace `W` of a measurement.
+fn workspace(scratch: &Scratch) -> Result<Driver, String> {
+    let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
+    let folder = scratch.folder().join("W");
+    let mut driver = host::open(&folder, Options { program, create: true }).map_err(|error| error.to_string())?;
+    until(&mut driver, "the workspace is open", Session::is_open)?;
+    Ok(driver)
+}
+
+/// Makes a volume of a folder and waits until all of it is known.
+fn volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
+    let folder = folder.to_owned();
+    driver.command(Command::OpenFolder { folder: folder.clone(), name: None }).map_err(|reject| reject.0)?;
+    let find = move |session: &Session| {
+        let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&folder))?;
+        (volume.scans > 0).then_some(volume.id)
+    };
+    until(driver, "the folder is known", |session| find(session).is_some())?;
+    find(driver.session()).ok_or_else(|| "the volume is gone".to_owned())
+}
+
+/// Works until something is so.
+fn until(driver: &mut Driver, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
+    let begun = Instant::now();
+    while !so(driver.session()) {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("given up waiting until {what}"));
+        }
+        driver.wait(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Milliseconds.
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

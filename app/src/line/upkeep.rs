@@ -5,8 +5,11 @@ use super::{DONE, FAILED, Refusal, Scene, WORKSPACE, bundled, program};
 use clap::ArgMatches;
 use engine::{Command, Session};
 use host::{OpenError, Options, Owned, copy};
+use host::backup::{BackupError, Progress};
+use host::check::{Report, Severity};
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub(super) fn init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
@@ -70,14 +73,47 @@ pub(super) fn fsck_alone(
         Err(OpenError::Owned { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let _ = (args, json, out); Ok(Some(WORKSPACE))
+    let report = host::check::check(folder, !args.get_flag("check"), host::clock());
+    tell(&report, json, out).map(Some)
 }
 
 /// Checks a workspace that this process has open: looks only, since a repair needs it for itself.
 pub(super) fn fsck_beside(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     scene.handle.command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
-    Ok(FAILED)
+    let report = host::check::check(scene.handle.workspace_folder(), false, host::clock());
+    if report.damaged() {
+        writeln!(scene.errors, "tracebook: close the window and run `tracebook fsck` again to repair")?;
+    }
+    tell(&report, scene.json, scene.out)
+}
+
+fn tell(report: &Report, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    if json {
+        writeln!(out, "{}", serde_json::to_string(report).unwrap_or_default())?;
+    } else {
+        for finding in &report.findings {
+            let mark = match finding.severity {
+                _ if finding.repaired => "mended ",
+                Severity::Note => "note   ",
+                Severity::Warning => "warning",
+                Severity::Damage => "DAMAGE ",
+            };
+            writeln!(out, "{mark}  {}: {}\n         {}", finding.place, finding.what, finding.advice)?;
+        }
+        let (documents, blobs) = (report.documents, report.blobs);
+        let verdict = match (report.damaged(), report.repaired()) {
+            (true, _) => "some damage could not be mended; nothing was deleted".to_owned(),
+            (false, 0) => "everything is in order".to_owned(),
+            (false, mended) => format!("{mended} findings were mended"),
+        };
+        writeln!(out, "{documents} documents and {blobs} blobs checked: {verdict}")?;
+    }
+    Ok(match (report.damaged(), report.repaired()) {
+        (true, _) => WORKSPACE,
+        (false, 0) => DONE,
+        (false, _) => FAILED,
+    })
 }
 
 pub(super) fn backup(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
@@ -85,13 +121,58 @@ pub(super) fn backup(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     // What is typed goes to the disk first; what is typed meanwhile is the next backup's.
     scene.handle.command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
-    let _ = dest; Ok(FAILED)
+    let mut progress = percent(&mut *scene.errors);
+    // A command is cancelled by ending it: what was written of the backup has no manifest and is refused.
+    let cancel = AtomicBool::new(false);
+    let folder = scene.handle.workspace_folder();
+    let made = host::backup::backup(folder, &dest, host::clock(), &mut progress, &cancel);
+    drop(progress);
+    let summary = made.map_err(refusal)?;
+    for problem in &summary.problems {
+        writeln!(scene.errors, "tracebook: {problem}")?;
+    }
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
+    } else {
+        writeln!(scene.out, "backed up {} files to {}", summary.files, dest.display())?;
+    }
+    Ok(DONE)
+}
+
+/// Says how far a long copy has got, at every tenth; a short one says nothing.
+fn percent(errors: &mut dyn Write) -> impl FnMut(Progress) {
+    let mut told = 0;
+    move |at: Progress| {
+        let tenth = at.done.saturating_mul(10) / at.total.max(1);
+        if tenth > told && at.total > 64 << 20 {
+            told = tenth;
+            let _ = writeln!(errors, "{} %", tenth * 10);
+        }
+    }
+}
+
+fn refusal(error: BackupError) -> Refusal {
+    match error {
+        BackupError::Refused(why) => Refusal::usage(why),
+        other => Refusal::workspace(other.to_string()),
+    }
 }
 
 pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
     let here = std::env::current_dir().unwrap_or_default();
     let source = copy::absolute(&here, needed(args, "BACKUP")?);
-    let _ = (source, folder, json, out); Ok(DONE)
+    let mut errors = std::io::stderr();
+    let restored = host::backup::restore(&source, folder, &mut percent(&mut errors), &AtomicBool::new(false));
+    let summary = restored.map_err(refusal)?;
+    for problem in &summary.problems {
+        eprintln!("tracebook: {problem}");
+    }
+    if json {
+        writeln!(out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
+    } else {
+        writeln!(out, "restored {} files to {}", summary.files, folder.display())?;
+    }
+    Ok(DONE)
 }
 
 /// Seconds since 1970 as a date for people, in UTC.

@@ -7,7 +7,7 @@ use crate::tokens::{self, Colours, Cut, space};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Align, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, Vec2, pos2, vec2};
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event as Mark, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -307,32 +307,32 @@ impl<'a> Draw<'a> {
         }
     }
 
-    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+    fn event(&mut self, event: Mark<'_>, range: Range<usize>) {
         match event {
-            Event::Start(tag) => self.start(tag, range),
-            Event::End(tag) => self.end(tag),
-            Event::Text(text) => match &mut self.code {
+            Mark::Start(tag) => self.start(tag, range),
+            Mark::End(tag) => self.end(tag),
+            Mark::Text(text) => match &mut self.code {
                 Some(code) => code.push_str(&text),
                 None => self.push(&text, range, false),
             },
-            Event::Code(code) => self.push(&code, range, true),
-            Event::InlineHtml(html) => self.push(&html, range, true),
-            Event::Html(html) => self.push(html.trim_end(), range, true),
-            Event::SoftBreak => self.push(" ", range, false),
-            Event::HardBreak => self.push("\n", range, false),
-            Event::Rule => {
+            Mark::Code(code) => self.push(&code, range, true),
+            Mark::InlineHtml(html) => self.push(&html, range, true),
+            Mark::Html(html) => self.push(html.trim_end(), range, true),
+            Mark::SoftBreak => self.push(" ", range, false),
+            Mark::HardBreak => self.push("\n", range, false),
+            Mark::Rule => {
                 self.space();
                 let width = (self.width - self.x).max(1.0);
                 let rect = Rect::from_min_size(pos2(self.x, self.y + 11.5), vec2(width, 1.0));
                 self.parts.push(Part::Fill { rect, colour: self.pen.colours.line, corner: CornerRadius::ZERO });
                 self.y += 24.0;
             }
-            Event::TaskListMarker(done) => self.task(done, &range),
-            Event::FootnoteReference(name) => {
+            Mark::TaskListMarker(done) => self.task(done, &range),
+            Mark::FootnoteReference(name) => {
                 let name = format!("[{name}]");
                 self.push(&name, range, false);
             }
-            Event::InlineMath(math) | Event::DisplayMath(math) => self.push(&math, range, true),
+            Mark::InlineMath(math) | Mark::DisplayMath(math) => self.push(&math, range, true),
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! The cut loses nothing: the ranges of a block's rows, one after another, are the block byte for byte.
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Parser, Tag, TagEnd};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
@@ -243,9 +243,9 @@ fn pieces(text: &str, offset: usize, first: bool) -> Vec<Piece> {
     let mut walk = Walk { text, pieces: Vec::new(), stack: Vec::new(), numbers: Vec::new(), nested: false };
     for (event, range) in Parser::new_ext(text, options(first)).into_offset_iter() {
         match event {
-            Event::Start(tag) => walk.start(&tag, range),
-            Event::End(tag) => walk.end(tag),
-            Event::Rule if walk.stack.is_empty() => walk.piece(range, Kind::Rule),
+            Mark::Start(tag) => walk.start(&tag, range),
+            Mark::End(tag) => walk.end(tag),
+            Mark::Rule if walk.stack.is_empty() => walk.piece(range, Kind::Rule),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use super::rows::Kind;
 use crate::tokens::{self, Cut};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event as Mark, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
 /// The font and line height in which a row's source is set.
@@ -105,17 +105,17 @@ fn prose(text: &str, kind: Kind, pen: Pen<'_>) -> LayoutJob {
     };
     for (event, range) in Parser::new_ext(&text[skip..], options).into_offset_iter() {
         let range = range.start + skip..range.end + skip;
-        let code = matches!(event, Event::Code(_));
+        let code = matches!(event, Mark::Code(_));
         match event {
-            Event::Start(Tag::Strong) => strong += 1,
-            Event::End(TagEnd::Strong) => strong = strong.saturating_sub(1),
-            Event::Start(Tag::Emphasis) => emphasis += 1,
-            Event::End(TagEnd::Emphasis) => emphasis = emphasis.saturating_sub(1),
-            Event::Start(Tag::Strikethrough) => strike += 1,
-            Event::End(TagEnd::Strikethrough) => strike = strike.saturating_sub(1),
-            Event::Start(Tag::Link { .. } | Tag::Image { .. }) => link += 1,
-            Event::End(TagEnd::Link | TagEnd::Image) => link = link.saturating_sub(1),
-            Event::Text(_) | Event::Code(_) | Event::InlineHtml(_) | Event::Html(_) => {
+            Mark::Start(Tag::Strong) => strong += 1,
+            Mark::End(TagEnd::Strong) => strong = strong.saturating_sub(1),
+            Mark::Start(Tag::Emphasis) => emphasis += 1,
+            Mark::End(TagEnd::Emphasis) => emphasis = emphasis.saturating_sub(1),
+            Mark::Start(Tag::Strikethrough) => strike += 1,
+            Mark::End(TagEnd::Strikethrough) => strike = strike.saturating_sub(1),
+            Mark::Start(Tag::Link { .. } | Tag::Image { .. }) => link += 1,
+            Mark::End(TagEnd::Link | TagEnd::Image) => link = link.saturating_sub(1),
+            Mark::Text(_) | Mark::Code(_) | Mark::InlineHtml(_) | Mark::Html(_) => {
                 let cut = match (strong > 0, emphasis > 0) {
                     (true, true) => Cut::BoldItalic,
                     (true, false) => Cut::Bold,

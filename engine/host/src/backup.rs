@@ -1,1 +1,337 @@
-//! (being written)
+//! Backups: a consistent copy of a workspace and its volumes, made while the program runs, and the way back. Never
+//! overwrites a file, and trusts no backup that is unfinished or of which a byte has changed.
+//!
+//! The order makes it consistent: the database first, then the blobs (what the database names is there by then, as
+//! blobs are only added), then the files (a file that is newer than its row is merged like any outside edit), and
+//! the manifest last.
+
+mod restore;
+
+pub use restore::{Restored, restore};
+
+use crate::replace::is_temporary;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs::{File, FileTimes, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::BlobHash;
+use store::disk::{
+    BLOBS, BlobHasher, DATABASE, DiskError, MARKER, Mount, SqliteReader, create_folder, path_form, sync_folder,
+    write_marker,
+};
+
+/// The list of all files of a backup. A folder without it is not one.
+pub const MANIFEST: &str = "manifest.json";
+/// The folder of the volumes' files inside a backup.
+const VOLUMES: &str = "volumes";
+const FORMAT: i64 = 1;
+
+/// Why there is no backup, or why it was not restored.
+#[derive(Debug)]
+pub enum BackupError {
+    /// The disk.
+    Disk(DiskError),
+    /// It would do harm, or cannot be done.
+    Refused(String),
+    /// A file that belongs to it cannot be read.
+    Unreadable {
+        /// The system's words.
+        why: String,
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It was wished for no longer. Nothing of it is left.
+    Cancelled,
+}
+
+impl fmt::Display for BackupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BackupError::Disk(error) => error.fmt(f),
+            BackupError::Refused(why) => why.fmt(f),
+            BackupError::Unreadable { why, path } => write!(f, "it cannot be read ({why}): {}", path.display()),
+            BackupError::Cancelled => write!(f, "cancelled"),
+        }
+    }
+}
+
+impl std::error::Error for BackupError {}
+
+impl From<DiskError> for BackupError {
+    fn from(error: DiskError) -> BackupError {
+        BackupError::Disk(error)
+    }
+}
+
+/// How far it is, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Copied or checked.
+    pub done: u64,
+    /// Of how many.
+    pub total: u64,
+}
+
+/// What a backup holds.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Made {
+    /// How many files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What could not be copied, or is damaged already.
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: i64,
+    /// Milliseconds since 1970.
+    made: i64,
+    mounts: Vec<Mount>,
+    problems: Vec<String>,
+    files: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Entry {
+    /// Inside the backup.
+    #[serde(with = "path_form")]
+    path: PathBuf,
+    #[serde(flatten)]
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Kind {
+    File {
+        size: u64,
+        hash: BlobHash,
+    },
+    Folder,
+    Link {
+        #[serde(with = "path_form")]
+        to: PathBuf,
+    },
+}
+
+/// What goes on while files are copied.
+struct Job<'a> {
+    progress: &'a mut dyn FnMut(Progress),
+    cancel: &'a AtomicBool,
+    at: Progress,
+}
+
+impl Job<'_> {
+    fn advance(&mut self, bytes: u64) -> Result<(), BackupError> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(BackupError::Cancelled);
+        }
+        self.at.done += bytes;
+        self.at.total = self.at.total.max(self.at.done); // a file may have grown since it was listed
+        (self.progress)(self.at);
+        Ok(())
+    }
+
+    /// Reads a file to its end, hands its bytes over and gives their count and hash.
+    fn read(
+        &mut self,
+        from: &Path,
+        mut take: impl FnMut(&[u8]) -> Result<(), BackupError>,
+    ) -> Result<(u64, BlobHash), BackupError> {
+        let mut file = File::open(from).map_err(|error| unreadable(from, &error))?;
+        let mut piece = vec![0; 1 << 20];
+        let (mut hasher, mut size) = (BlobHasher::default(), 0);
+        loop {
+            let read = match file.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(unreadable(from, &error)),
+            };
+            hasher.update(&piece[..read]);
+            take(&piece[..read])?;
+            size += read as u64;
+            self.advance(read as u64)?;
+        }
+        Ok((size, hasher.finish()))
+    }
+
+    /// Copies a file to a name that is free, with its mode and time. It is not durable yet.
+    fn copy(&mut self, from: &Path, to: &Path) -> Result<(u64, BlobHash), BackupError> {
+        let fail = |error: io::Error| DiskError::io("writing", to, &error);
+        let like = File::open(from).and_then(|file| file.metadata()).map_err(|error| unreadable(from, &error))?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(to).map_err(fail)?;
+        let copied = self.read(from, |piece| Ok(file.write_all(piece).map_err(fail)?)).and_then(|copied| {
+            if let Ok(time) = like.modified() {
+                file.set_times(FileTimes::new().set_modified(time)).map_err(fail)?;
+            }
+            file.set_permissions(like.permissions()).map_err(fail)?;
+            if cfg!(not(target_os = "linux")) {
+                file.sync_all().map_err(fail)?; // elsewhere there is no way to wait for all of them at once
+            }
+            Ok(copied)
+        });
+        if copied.is_err() {
+            let _ = std::fs::remove_file(to); // the first error is the one to tell
+        }
+        copied
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> BackupError {
+    BackupError::Unreadable { why: error.to_string(), path: path.to_owned() }
+}
+
+/// Makes all that was written below `folder` durable, at once.
+fn sync_all_below(folder: &Path) -> Result<(), DiskError> {
+    let sync = || {
+        #[cfg(target_os = "linux")]
+        rustix::fs::syncfs(File::open(folder)?)?;
+        sync_folder(folder)
+    };
+    sync().map_err(|error| DiskError::io("writing", folder, &error))
+}
+
+/// Copies the workspace in `dir` and its volumes into the new folder `dest`. `now` is milliseconds since 1970. Others
+/// may go on working with the workspace.
+///
+/// # Errors
+/// [`BackupError`]; what was written is removed then.
+pub fn backup(
+    dir: &Path,
+    dest: &Path,
+    now: i64,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+) -> Result<Made, BackupError> {
+    let reader = SqliteReader::open(dir)?;
+    match std::fs::read_dir(dest).map(Iterator::count) {
+        Ok(0) => {}
+        Ok(_) => return Err(BackupError::Refused(format!("a backup needs a new folder: {}", dest.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(DiskError::io("writing", dest, &error).into()),
+    }
+    create_folder(dest).map_err(|error| DiskError::io("making", dest, &error))?;
+    let mut job = Job { progress, cancel, at: Progress { done: 0, total: 0 } };
+    let made = fill(dir, dest, now, &reader, &mut job);
+    if made.is_err() {
+        // Half a backup is of no use, and the room may be wanted: the folder was made, or empty, just now.
+        let _ = std::fs::remove_dir_all(dest);
+    }
+    made
+}
+
+fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<'_>) -> Result<Made, BackupError> {
+    let copy = dest.join(DATABASE);
+    reader.copy_to(&copy)?;
+    let copied = SqliteReader::open(dest)?;
+    let inspected = copied.inspect()?;
+    drop(copied);
+    let mut problems = inspected.pages;
+    problems.extend(inspected.rows.into_iter().map(|row| format!("a damaged row of {}: {}", row.table, row.key)));
+    let mounts = reader.mounts();
+    write_marker(dest, &mounts)?;
+
+    let mut found = Vec::new();
+    list(&dir.join(BLOBS), Path::new(BLOBS), &[], &mut found, &mut problems);
+    // Neither the workspace nor the backup is a part of a volume that they lie in.
+    let apart: Vec<PathBuf> = [dir, dest].iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
+    for mount in &mounts {
+        // The volume's folder itself may be a link.
+        match std::fs::canonicalize(&mount.path) {
+            Ok(root) if root.is_dir() => {
+                let to = Path::new(VOLUMES).join(mount.id.to_string());
+                list(&root, &to, &apart, &mut found, &mut problems);
+            }
+            Ok(_) | Err(_) => {
+                problems.push(format!("the folder of the volume is not there: {}", mount.path.display()));
+            }
+        }
+    }
+    for own in [DATABASE, MARKER] {
+        found.push((dest.join(own), PathBuf::from(own)));
+    }
+    job.at.total =
+        found.iter().filter_map(|(from, _)| std::fs::symlink_metadata(from).ok()).map(|file| file.len()).sum();
+
+    let mut files = Vec::new();
+    for (from, path) in found {
+        let to = dest.join(&path);
+        match copy_one(job, &from, &to) {
+            Ok(Some(kind)) => files.push(Entry { path, kind }),
+            Ok(None) => problems.push(format!("not a file: {}", from.display())),
+            // A user's file that cannot be read, or is gone by now, is told of.
+            Err(error @ BackupError::Unreadable { .. }) if path.starts_with(VOLUMES) => {
+                problems.push(error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let sizes = files.iter().map(|entry| if let Kind::File { size, .. } = entry.kind { size } else { 0 });
+    let made = Made { files: files.len(), bytes: sizes.sum(), problems: problems.clone() };
+    sync_all_below(dest)?;
+    let manifest = Manifest { format: FORMAT, made: now, mounts, problems, files };
+    write_manifest(dest, &manifest)?;
+    Ok(made)
+}
+
+fn write_manifest(dest: &Path, manifest: &Manifest) -> Result<(), DiskError> {
+    let path = dest.join(MANIFEST);
+    let write = || {
+        let bytes = serde_json::to_vec_pretty(manifest)?;
+        let part = dest.join("manifest.json.part");
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&part)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&part, &path)?;
+        sync_folder(dest)
+    };
+    write().map_err(|error| DiskError::io("writing", &path, &error))
+}
+
+/// Lists a folder: what to copy, and to where inside the backup. Links are not followed.
+fn list(from: &Path, to: &Path, apart: &[PathBuf], found: &mut Vec<(PathBuf, PathBuf)>, problems: &mut Vec<String>) {
+    let walk = walkdir::WalkDir::new(from).sort_by_file_name().into_iter().filter_entry(|entry| {
+        let known =
+            entry.file_type().is_dir() && std::fs::canonicalize(entry.path()).is_ok_and(|path| apart.contains(&path));
+        !known && !is_temporary(entry.file_name())
+    });
+    for entry in walk {
+        match entry {
+            Ok(entry) => {
+                let inside = entry.path().strip_prefix(from).unwrap_or(Path::new(""));
+                found.push((entry.path().to_owned(), to.join(inside)));
+            }
+            Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {}
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+}
+
+/// Copies a file, a folder's name or a link. `None`: it is something else.
+fn copy_one(job: &mut Job<'_>, from: &Path, to: &Path) -> Result<Option<Kind>, BackupError> {
+    let what = std::fs::symlink_metadata(from).map_err(|error| unreadable(from, &error))?;
+    let fail = |error: io::Error| DiskError::io("writing", to, &error);
+    if what.is_dir() {
+        std::fs::create_dir_all(to).map_err(fail)?;
+        return Ok(Some(Kind::Folder));
+    }
+    if let Some(parent) = to.parent() {
+        std::fs::create_dir_all(parent).map_err(fail)?;
+    }
+    if what.is_symlink() {
+        let target = std::fs::read_link(from).map_err(|error| unreadable(from, &error))?;
+        // As a link it could lead out of the backup: only its target is noted.
+        return Ok(Some(Kind::Link { to: target }));
+    }
+    if !what.is_file() {
+        return Ok(None);
+    }
+    // The database and the marker are in their places already.
+    let (size, hash) = if from == to { job.read(from, |_| Ok(()))? } else { job.copy(from, to)? };
+    Ok(Some(Kind::File { size, hash }))
+}

@@ -311,13 +311,7 @@ impl Check<'_> {
 
     /// The volumes' places. The marker is made to say the same as the database.
     fn mounts(&mut self, reader: &SqliteReader, marker: Vec<Mount>) -> Result<Vec<Mount>, DiskError> {
-        let names: BTreeMap<DocId, String> = marker.iter().map(|mount| (mount.id, mount.name.clone())).collect();
-        let mut mounts = reader.mounts();
-        for mount in &mut mounts {
-            if let Some(name) = names.get(&mount.id) {
-                mount.name.clone_from(name);
-            }
-        }
+        let mounts = reader.mounts();
         let places = |mounts: &[Mount]| -> BTreeSet<(DocId, PathBuf)> {
             mounts.iter().map(|mount| (mount.id, mount.path.clone())).collect()
         };

@@ -3,14 +3,16 @@
 //! This crate decides nothing: it turns [`engine::Effect`]s into work and what comes back into [`engine::Event`]s. It
 //! never edits a document except through [`engine::Session::apply`], and holds no lock while it waits for anything.
 
-// pub mod backup;
-// pub mod check;
+pub mod backup;
+pub mod check;
 pub mod copy;
 mod driver;
 mod files;
 mod handle;
 mod kernel;
+pub mod load;
 mod machine;
+pub mod measure;
 pub mod replace;
 mod scan;
 pub mod socket;

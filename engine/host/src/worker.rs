@@ -2,18 +2,15 @@
 
 use crate::driver::{Inbox, Post};
 use crate::files::{self, Found};
+use crate::load;
 use crate::replace::{self, Replaced};
 use engine::Event;
-use engine::event::{FileStamp, NoteContent, NoteDocs};
-use engine::markdown;
+use engine::event::{FileStamp, FileText};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use store::disk::{Chunk, FileRow, Reader};
-use store::{ActorId, BlobHash, DocId, NoteDoc, OutputsDoc, Record, VolumeDoc, apply_op, import_blocks};
-
-/// A document with more chunks than this is written anew as one, in passing.
-const CHUNKS: usize = 256;
+use store::disk::{FileRow, Reader};
+use store::{ActorId, BlobHash, DocId};
 
 /// One piece of work.
 pub(crate) enum Job {
@@ -58,23 +55,16 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
         };
         let Ok(job) = job else { return };
         match job {
-            Job::Volume { volume } => {
-                match reader.files(volume) {
-                    Ok(files) => inbox.event(Event::VolumeRead { volume, files }),
-                    Err(error) => inbox.event(Event::VolumeLoaded { volume, doc: Err(error.to_string()) }),
-                }
-                let doc = load(reader, volume, |chunks| VolumeDoc::load(volume, chunks, actor.clone()));
-                inbox.event(Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) });
-            }
+            Job::Volume { volume } => load::volume(reader, volume, actor).into_iter().for_each(|event| inbox.event(event)),
             Job::Files { volume, answer } => {
                 let _ = answer.send(reader.files(volume).map_err(|error| error.to_string()));
             }
             Job::ReadNote { note, volume, path, file } => {
-                let content = read_note(reader, note, volume, &path, &file).map(Box::new);
+                let content = load::note_content(reader, note, volume, &path, || text(&file)).map(Box::new);
                 inbox.event(Event::NoteRead { note, content });
             }
             Job::LoadNote { note } => {
-                let docs = load_note(reader, note, actor).map(Box::new);
+                let docs = load::note_docs(reader, note, actor).map(Box::new);
                 inbox.event(Event::NoteLoaded { note, docs });
             }
             Job::ReadFile { note, file } => {
@@ -105,112 +95,13 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
     }
 }
 
-struct Loaded<D> {
-    doc: D,
-    chunks: Vec<Chunk>,
-    problems: Vec<String>,
-    bad: bool,
-}
-
-/// Loads a document from those of its chunks that hold.
-fn load<D>(
-    reader: &dyn Reader,
-    doc: DocId,
-    load: impl Fn(&[Vec<u8>]) -> Result<store::Loaded<D>, store::StoreError>,
-) -> Result<Loaded<D>, String> {
-    let chunks = reader.chunks(doc).map_err(|error| error.to_string())?;
-    let whole: Vec<Vec<u8>> = chunks.iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes.clone()).collect();
-    let torn = chunks.len() - whole.len();
-    let loaded = load(&whole).map_err(|error| format!("{error}; `tracebook fsck` sets it aside"))?;
-    let bad = torn + loaded.bad.len();
-    let mut problems = Vec::new();
-    if bad > 0 {
-        problems.push(format!("{bad} stored changes cannot be read; the text is whole, `tracebook fsck` mends the rest"));
-    }
-    Ok(Loaded { doc: loaded.doc, chunks, problems, bad: bad > 0 })
-}
-
-fn read_note(
-    reader: &dyn Reader,
-    note: DocId,
-    volume: DocId,
-    path: &str,
-    file: &Path,
-) -> Result<NoteContent, String> {
-    let say = |error: store::disk::DiskError| error.to_string();
-    let (mut blocks, bad) = reader.blocks(note).map_err(say)?;
-    let mut problems = Vec::new();
-    if !bad.is_empty() {
-        problems.push(format!("{} blocks cannot be read; `tracebook fsck` takes them from the history", bad.len()));
-    }
-    let mut records = Vec::new();
-    for (seq, bytes) in reader.journal(note).map_err(say)? {
-        let replayed = Record::decode(seq, note, &bytes).and_then(|record| {
-            let mut next = blocks.clone();
-            record.ops.iter().try_for_each(|op| apply_op(&mut next, op))?;
-            Ok((record, next))
-        });
-        match replayed {
-            Ok((record, next)) => {
-                blocks = next;
-                records.push(record);
-            }
-            Err(error) => {
-                problems.push(format!("the last edits could not be read back: {error}"));
-                break;
-            }
-        }
-    }
-    let row = reader.file(volume, path).map_err(say)?;
-    let ahead = reader.unfinished().map_err(say)?.contains(&note);
-    let file = match files::read(file) {
+/// A note's file as it is now.
+fn text(file: &Path) -> Result<Option<FileText>, String> {
+    match files::read(file) {
         Ok(Found::Text(text)) => Ok(Some(text)),
         Ok(Found::Missing) => Ok(None),
         Ok(Found::Other { why, .. }) | Err(why) => Err(why),
-    };
-    let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
-    let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
-    if !adopted && let Ok(Some(file)) = &file {
-        blocks = import_blocks(markdown::segment(&file.text).into_iter());
     }
-    Ok(NoteContent { blocks, adopted, records, row, file, ahead, problems })
-}
-
-fn load_note(reader: &dyn Reader, note: DocId, actor: &ActorId) -> Result<NoteDocs, String> {
-    let mut loaded = load(reader, note, |chunks| NoteDoc::load(note, chunks, actor.clone()))?;
-    let (rows, _) = reader.blocks(note).map_err(|error| error.to_string())?;
-    let mut append = Vec::new();
-    let mut snapshot = None;
-    if loaded.chunks.is_empty() {
-        loaded.doc = NoteDoc::import(note, &rows, actor.clone()).map_err(|error| error.to_string())?;
-        append.push(loaded.doc.save());
-    } else if loaded.bad {
-        // What cannot be read of the history is in the rows: the document is made to say what they say.
-        let difference = loaded.doc.difference(&rows);
-        if !rows.is_empty() && !difference.is_empty() {
-            let repair = loaded.doc.commit(&difference, 0, Some("repair")).map_err(|error| error.to_string())?;
-            append.push(repair);
-        }
-    } else if loaded.chunks.len() > CHUNKS {
-        let covers = loaded.chunks.iter().map(|chunk| chunk.seq).max().unwrap_or(0);
-        snapshot = Some((loaded.doc.save(), covers));
-    }
-    let outputs = load(reader, note.outputs(), |chunks| OutputsDoc::load(note.outputs(), chunks, actor.clone()));
-    let (outputs, outputs_new) = match outputs {
-        Ok(outputs) => {
-            loaded.problems.extend(outputs.problems);
-            (Ok(Box::new(outputs.doc)), outputs.chunks.is_empty())
-        }
-        Err(why) => (Err(format!("the kept outputs: {why}")), false),
-    };
-    Ok(NoteDocs {
-        doc: Box::new(loaded.doc),
-        chunks: append,
-        snapshot,
-        outputs_new,
-        outputs,
-        problems: loaded.problems,
-    })
 }
 
 fn write_file(note: DocId, file: &Path, expected: Option<BlobHash>, text: &str) -> Event {
@@ -229,7 +120,7 @@ fn write_file(note: DocId, file: &Path, expected: Option<BlobHash>, text: &str) 
         Ok(Replaced::Raced { theirs }) => {
             let stamp = FileStamp { size: theirs.len() as u64, mtime: 0, hash: BlobHash::of(&theirs) };
             match String::from_utf8(theirs) {
-                Ok(text) => Event::FileRaced { note, theirs: engine::event::FileText { text, stamp } },
+                Ok(text) => Event::FileRaced { note, theirs: FileText { text, stamp } },
                 Err(_) => Event::FileFailed {
                     note,
                     why: format!("another program made it something that is not text: {}", file.display()),

@@ -1,16 +1,14 @@
 //! Opening a workspace: one process owns it at a time; others talk to that one.
 
 use crate::driver::{Driver, now};
+use crate::load;
 use crate::socket;
-use engine::Settings;
-use engine::event::Started;
-use rand::{RngCore, SeedableRng};
+use rand::SeedableRng;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write as _};
 use std::path::{Path, PathBuf};
-use store::disk::{Disk, DiskError, MOUNTS, Reader, SqliteDisk};
-use store::{ActorId, DocId, WorkspaceDoc};
+use store::disk::{DiskError, SqliteDisk};
 
 /// The file whose lock says that the workspace is owned. The system releases it when the owner dies, however it dies.
 const LOCK: &str = "lock";
@@ -163,53 +161,8 @@ pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
         .map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
     let owned = Owned::take(&folder)?;
     let mut disk = SqliteDisk::open(&folder, options.create)?;
-    let started = start(&mut disk, &folder)?;
+    let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
     Driver::start(Box::new(disk), folder, options.program, started, Some(owned)).map_err(OpenError::Other)
-}
-
-/// Reads what the session needs to begin.
-fn start(disk: &mut SqliteDisk, folder: &Path) -> Result<Started, OpenError> {
-    let mut rng = rand::rngs::StdRng::from_os_rng();
-    let mut actor = [0; 16];
-    rng.fill_bytes(&mut actor);
-    let reader = disk.reader()?;
-    let workspace = match reader.meta("workspace")? {
-        Some(id) => String::from_utf8(id)
-            .ok()
-            .and_then(|id| id.parse().ok())
-            .ok_or_else(|| OpenError::Other("the workspace's id cannot be read; run `tracebook fsck`".to_owned()))?,
-        None => {
-            let mut id = [0; 16];
-            rng.fill_bytes(&mut id);
-            let id = DocId(id);
-            let value = Some(id.to_string().into_bytes());
-            disk.commit(&[store::disk::Write::Meta { key: "workspace".to_owned(), value }])?;
-            id
-        }
-    };
-    let mut problems = Vec::new();
-    let chunks: Vec<Vec<u8>> = reader.chunks(workspace)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
-    let loaded = WorkspaceDoc::load(workspace, &chunks, ActorId::from(actor))
-        .map_err(|error| OpenError::Other(format!("{error}; run `tracebook fsck`")))?;
-    if !loaded.bad.is_empty() {
-        problems.push("a part of the workspace's document cannot be read; run `tracebook fsck`".to_owned());
-    }
-    Ok(Started {
-        workspace,
-        folder: folder.to_owned(),
-        doc: Box::new(loaded.doc),
-        mounts: json(reader.as_ref(), MOUNTS)?.unwrap_or_default(),
-        settings: json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),
-        last_seq: reader.last_seq()?,
-        unfinished: reader.unfinished()?,
-        actor,
-        problems,
-    })
-}
-
-fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Result<Option<T>, OpenError> {
-    let value = reader.meta(key)?;
-    Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
 }
 
 impl Driver {

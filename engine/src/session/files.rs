@@ -79,6 +79,15 @@ impl Session {
         }
     }
 
+    /// The file's row as it is, with the heads that stand for it.
+    pub(super) fn row_with_heads(&mut self, id: DocId) -> Option<FileRow> {
+        let (volume, path) = self.places.get(&id)?;
+        let note = self.notes.get(&id)?;
+        let row = self.volumes.get_mut(volume)?.files.get_mut(path)?;
+        row.heads.clone_from(&note.file.heads);
+        Some(row.clone())
+    }
+
     /// What is known of the note's file now, entered into its volume.
     fn file_row(&mut self, id: DocId, stamp: FileStamp) -> Option<FileRow> {
         let (volume, path) = self.places.get(&id)?;

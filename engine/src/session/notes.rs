@@ -12,7 +12,7 @@ use crate::{markdown, splice::trim};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
-use store::{BlockId, DocId, FileKind, Op, Record, import_blocks};
+use store::{BlobHash, BlockId, DocId, FileKind, Op, Record, import_blocks};
 
 /// A burst ends after a pause of this many milliseconds …
 const PAUSE: i64 = 500;
@@ -159,6 +159,7 @@ impl Session {
                 return;
             };
             note.set_blocks(content.blocks);
+            note.file.known = Some(file.stamp.hash);
             note.file.stamp = Some(file.stamp);
             note.file.base = Some(Arc::from(file.text));
             return;
@@ -169,6 +170,7 @@ impl Session {
             note.pending.extend(record.ops);
         }
         let hash = row.as_ref().map(|row| row.hash);
+        note.file.known = hash;
         match file {
             Some(file) if Some(file.stamp.hash) == hash => {
                 note.file.stamp = Some(file.stamp);
@@ -218,6 +220,13 @@ impl Session {
             }
         };
         note.problems.extend(docs.problems);
+        // A document made just now of what the file held: these heads stand for that text.
+        let fresh = note.file.heads.is_empty() && docs.chunks.len() == 1;
+        let imported: Vec<[u8; 32]> = docs.doc.heads().into_iter().map(|hash| hash.0).collect();
+        let from_file = note.file.known.is_some_and(|hash| hash != BlobHash::of(b""));
+        if fresh && from_file {
+            note.file.heads = imported;
+        }
         note.doc = DocPhase::Loaded(docs.doc);
         match docs.outputs {
             Ok(outputs) => {
@@ -230,7 +239,11 @@ impl Session {
             }
             Err(why) => note.problems.push(why),
         }
-        let chunks: Vec<Write> = docs.chunks.into_iter().map(|bytes| Write::Chunk { doc: id, bytes }).collect();
+        let mut chunks: Vec<Write> = docs.chunks.into_iter().map(|bytes| Write::Chunk { doc: id, bytes }).collect();
+        if fresh && from_file {
+            // In one commit, so that after a crash it is known what file and note had in common.
+            chunks.extend(self.row_with_heads(id).map(Write::File));
+        }
         if !chunks.is_empty() {
             self.append(turn, chunks, None);
         }
@@ -247,7 +260,8 @@ impl Session {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if let Some(file) = note.file.unmerged.take() {
             let heads: Vec<store::ChangeHash> = note.file.heads.iter().map(|hash| store::ChangeHash(*hash)).collect();
-            let base = note.document().and_then(|doc| doc.text_at(&heads).ok());
+            // Without heads the note is one of ours whose file was never written: nothing was in common.
+            let base = if heads.is_empty() { None } else { note.document().and_then(|doc| doc.text_at(&heads).ok()) };
             note.file.base = Some(Arc::from(base.unwrap_or_default()));
             self.merge_file(turn, id, file);
         }

@@ -3,7 +3,7 @@
 use super::{Reject, Scanning, Session, Turn, Volume};
 use crate::effect::Effect;
 use crate::event::{ScannedFile, Skipped};
-use crate::note::Phase;
+use crate::note::{KernelPhase, Phase};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use store::disk::{FileRow, Write};
@@ -101,6 +101,11 @@ impl Session {
         let mut writes = self.workspace_writes(turn, volume, None)?;
         self.mounts.remove(&volume);
         self.volumes.remove(&volume);
+        for note in self.notes.values().filter(|note| note.volume == volume) {
+            if note.kernel != KernelPhase::Off {
+                turn.effects.push(Effect::KillKernel { note: note.id });
+            }
+        }
         self.notes.retain(|_, note| note.volume != volume);
         self.places.retain(|_, (of, _)| *of != volume);
         writes.push(self.mounts_write());

@@ -9,6 +9,22 @@ use std::path::{Path, PathBuf};
 /// The folder of the blobs inside a workspace.
 pub const BLOBS: &str = "blobs";
 
+/// Makes a blob's hash of its bytes piece by piece.
+#[derive(Clone, Debug, Default)]
+pub struct BlobHasher(blake3::Hasher);
+
+impl BlobHasher {
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all of them.
+    pub fn finish(&self) -> BlobHash {
+        BlobHash(*self.0.finalize().as_bytes())
+    }
+}
+
 /// The blobs of one workspace.
 #[derive(Clone, Debug)]
 pub struct Blobs {

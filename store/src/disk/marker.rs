@@ -33,8 +33,8 @@ struct Marker {
     volumes: Vec<Mount>,
 }
 
-/// A path as text; one that is not UTF-8 as a list of its bytes.
-mod path_form {
+/// A path as text; one that is not UTF-8 as a list of its bytes. For `#[serde(with = …)]`.
+pub mod path_form {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::ffi::OsString;
     use std::path::{Path, PathBuf};
@@ -46,14 +46,22 @@ mod path_form {
         Bytes(Vec<u8>),
     }
 
-    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
         match path.to_str() {
             Some(text) => Form::Text(text.to_owned()).serialize(to),
             None => Form::Bytes(path.as_os_str().as_encoded_bytes().to_vec()).serialize(to),
         }
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The deserializer's.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
         Ok(match Form::deserialize(from)? {
             Form::Text(text) => PathBuf::from(text),
             #[cfg(unix)]
@@ -105,13 +113,17 @@ pub fn read_marker(dir: &Path) -> Result<Option<Vec<Mount>>, DiskError> {
 }
 
 impl SqliteReader {
-    /// The volumes as the database knows them. Their names stand in documents: the folder's is taken instead.
+    /// The volumes as the database knows them. Their names stand in documents: the marker's are taken instead, or the
+    /// folders'.
     pub fn mounts(&self) -> Vec<Mount> {
+        let marker = self.path.parent().and_then(|dir| read_marker(dir).ok().flatten()).unwrap_or_default();
+        let known: BTreeMap<DocId, String> = marker.into_iter().map(|mount| (mount.id, mount.name)).collect();
         let stored = self.meta(MOUNTS).ok().flatten().unwrap_or_default();
         let mounts: BTreeMap<DocId, String> = serde_json::from_slice(&stored).unwrap_or_default();
         let named = mounts.into_iter().map(|(id, path)| {
             let path = PathBuf::from(path);
-            let name = path.file_name().map_or_else(|| id.to_string(), |name| name.to_string_lossy().into_owned());
+            let folder = || path.file_name().map_or_else(|| id.to_string(), |name| name.to_string_lossy().into_owned());
+            let name = known.get(&id).cloned().unwrap_or_else(folder);
             Mount { id, name, path }
         });
         named.collect()

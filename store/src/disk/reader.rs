@@ -46,6 +46,33 @@ impl SqliteReader {
         Ok(SqliteReader { conn, path, blobs: Blobs::new(dir) })
     }
 
+    /// Copies the database as it is now into a new file, while others go on writing to it; durable on return.
+    ///
+    /// # Errors
+    /// Any [`DiskError`], such as for a file that exists.
+    pub fn copy_to(&self, path: &Path) -> Result<(), DiskError> {
+        let fail = |error: std::io::Error| DiskError::io("copying the database", path, &error);
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(fail)?;
+        let run = || {
+            let mut copy = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            let backup = rusqlite::backup::Backup::new(&self.conn, &mut copy)?;
+            // In one step: between steps the others' writes would make it begin again.
+            let step = backup.step(-1)?;
+            drop(backup);
+            if step != rusqlite::backup::StepResult::Done {
+                return Err(rusqlite::Error::SqliteFailure(
+                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+                    None,
+                ));
+            }
+            // No log beside it: one file is all of it.
+            copy.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            copy.close().map_err(|(_, error)| error)
+        };
+        run().map_err(|error| sqlite::told(path, "copying the database", &error))?;
+        file.sync_all().map_err(fail)
+    }
+
     /// Runs a query that selects all columns of `table` and hands each row over, with its sum as the last value.
     pub(super) fn each(
         &self,

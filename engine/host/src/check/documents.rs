@@ -144,7 +144,7 @@ impl Check<'_> {
         self.volume_documents(reader, &known, &volumes)?;
         let id = reader.meta("workspace").ok().flatten();
         match id.and_then(|id| String::from_utf8(id).ok()?.parse::<DocId>().ok()) {
-            Some(id) => self.workspace(reader, id, marker),
+            Some(id) => self.workspace(reader, id),
             None => Ok(()),
         }
     }
@@ -373,10 +373,9 @@ impl Check<'_> {
     }
 
     /// Enters the mounted volumes in the workspace's document, if that has lost some.
-    fn workspace(&mut self, reader: &SqliteReader, id: DocId, marker: &[Mount]) -> Result<(), DiskError> {
+    fn workspace(&mut self, reader: &SqliteReader, id: DocId) -> Result<(), DiskError> {
         let mut names: BTreeMap<DocId, String> =
             reader.mounts().into_iter().map(|mount| (mount.id, mount.name)).collect();
-        names.extend(marker.iter().map(|mount| (mount.id, mount.name.clone())));
         let chunks = intact(reader, id)?;
         let Ok(Loaded { mut doc, .. }) = WorkspaceDoc::load(id, &chunks, self.actor.clone()) else { return Ok(()) };
         let known = doc.volumes();

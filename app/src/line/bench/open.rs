@@ -1,0 +1,148 @@
+//! A start as a user sees it: this program as a new process with its window, in a workspace of many notes.
+
+use super::prose;
+use super::report::{Goal, Report, percentile};
+use super::{ms, until, volume, workspace};
+use engine::{Command, Session};
+use host::measure::{self, Footprint, Scratch};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::park_timeout;
+use std::time::{Duration, Instant};
+
+/// How often it is started.
+const STARTS: usize = 5;
+/// How long a window may take to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long idleness is watched.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// All figures of a start.
+pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
+    if !host::has_display() {
+        let why = "there is no display here; with Xvfb: `xvfb-run -a tracebook bench open`";
+        report.leave_out("first frame, memory, idle CPU", why);
+        return Ok(());
+    }
+    let scratch = Scratch::new("open")?;
+    make(&scratch, count)?;
+    let (mut frames, mut own) = (Vec::new(), Vec::new());
+    for at in 1..=STARTS {
+        let mut started = Started::new(&scratch)?;
+        match started.first_frame() {
+            Ok((spawned, inside)) => {
+                frames.push(spawned);
+                own.push(inside);
+            }
+            Err(why) => {
+                report.leave_out("first frame, memory, idle CPU", why);
+                return Ok(());
+            }
+        }
+        if at == STARTS {
+            report.figure("notes", count as f64, "", Goal::None);
+            report.figure("spawn to first frame, median", percentile(&mut frames, 50), "ms", Goal::Under(400.0));
+            report.figure("spawn to first frame, longest", percentile(&mut frames, 100), "ms", Goal::None);
+            report.figure("own start to first frame, median", percentile(&mut own, 50), "ms", Goal::None);
+            rest(report, &started)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the workspace and opens it once, so that everything in it is known.
+fn make(scratch: &Scratch, count: usize) -> Result<(), String> {
+    for number in 0..count {
+        let text = prose::linked(number, count);
+        scratch.write(&format!("N/{}", prose::path(number)), text.as_bytes())?;
+    }
+    let mut driver = workspace(scratch)?;
+    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
+    let first = driver.session().volume(volume).and_then(|volume| volume.files.values().next()).map(|row| row.id);
+    if let Some(note) = first {
+        // The window opens again what was open last.
+        driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+        let ready = |session: &Session| session.note(note).is_some_and(engine::Note::is_settled);
+        until(&mut driver, "the first note is readable", ready)?;
+    }
+    until(&mut driver, "everything is saved", Session::is_saved)?;
+    driver.close()?;
+    scratch.settle();
+    Ok(())
+}
+
+/// Memory and CPU time once nothing happens any more.
+fn rest(report: &mut Report, started: &Started) -> Result<(), String> {
+    let gone = || "the window closed while it was measured".to_owned();
+    let look = || measure::footprint(started.child.id()).ok_or_else(gone);
+    let begun = Instant::now();
+    let (mut before, mut quiet) = (look()?, 0);
+    while quiet < 3 && begun.elapsed() < PATIENCE {
+        park_timeout(Duration::from_secs(1));
+        let now = look()?;
+        quiet = if now.ticks == before.ticks { quiet + 1 } else { 0 };
+        before = now;
+    }
+    let settled = begun.elapsed() - Duration::from_secs(quiet);
+    park_timeout(IDLE);
+    let Footprint { anonymous, resident, peak, ticks } = look()?;
+    report.figure("first frame to rest", ms(settled), "ms", Goal::None);
+    report.figure("memory at rest, anonymous", anonymous as f64 / 1e6, "MB", Goal::Under(150.0));
+    report.figure("memory at rest, resident", resident as f64 / 1e6, "MB", Goal::None);
+    report.figure("memory, most so far", peak as f64 / 1e6, "MB", Goal::None);
+    report.figure("idle CPU in 10 s", ticks.saturating_sub(before.ticks) as f64, "ticks", Goal::Zero);
+    Ok(())
+}
+
+/// The program with its window; ended when dropped.
+struct Started {
+    child: Child,
+    begun: Instant,
+}
+
+impl Started {
+    fn new(scratch: &Scratch) -> Result<Started, String> {
+        let fail = |error: std::io::Error| format!("the program cannot be started again ({error})");
+        let program = std::env::current_exe().map_err(fail)?;
+        let mut command = std::process::Command::new(program);
+        command.arg("--workspace").arg(scratch.folder().join("W")).env("TRACEBOOK_FIRST_FRAME", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let begun = Instant::now();
+        Ok(Started { child: command.spawn().map_err(fail)?, begun })
+    }
+
+    /// Milliseconds until the first frame: since the process was asked for, and by its own count.
+    fn first_frame(&mut self) -> Result<(f64, f64), String> {
+        let errors = self.child.stderr.take().ok_or("the window's messages cannot be read")?;
+        let (tell, told) = channel();
+        // Reads on to the end, or the window would stop at a full pipe.
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                let _ = tell.send((Instant::now(), line));
+            }
+        });
+        let mut last = String::new();
+        loop {
+            match told.recv_timeout(PATIENCE.saturating_sub(self.begun.elapsed())) {
+                Ok((when, line)) => {
+                    let own = line.strip_prefix("first frame after ").and_then(|rest| rest.strip_suffix(" ms"));
+                    if let Some(own) = own.and_then(|own| own.parse().ok()) {
+                        return Ok((ms(when - self.begun), own));
+                    }
+                    last = line;
+                }
+                Err(RecvTimeoutError::Timeout) => return Err("no frame came in a minute".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Err(format!("the window did not open: {last}")),
+            }
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // As the power would end it; what it has in hand is a folder that goes away too.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

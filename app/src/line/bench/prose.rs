@@ -1,0 +1,129 @@
+//! Texts to measure with: the same ones every time, so that figures of two days can be compared.
+
+use std::fmt::Write;
+
+const WORDS: &[&str] = &[
+    "the", "a", "of", "and", "to", "in", "note", "river", "measure", "because", "light", "every", "paper", "small",
+    "between", "water", "reads", "under", "morning", "without", "question", "garden", "slowly", "answer", "window",
+    "found", "again", "letter", "winter", "number", "carries", "another", "house", "silence", "remembers", "field",
+    "almost", "written", "never", "stone", "although", "distance", "season", "through", "keeps", "table", "voice",
+    "clear", "is", "was", "has", "with", "for", "by", "on", "it", "they", "we", "which", "that", "as", "not",
+];
+
+/// Numbers that look like chance and are the same every time.
+pub(super) struct Chance(u64);
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Chance {
+        Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `limit`.
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit.max(1) as u64).unwrap_or(0)
+    }
+
+    fn sentence(&mut self, text: &mut String) {
+        let count = 6 + self.below(14);
+        for at in 0..count {
+            let word = WORDS[self.below(WORDS.len())];
+            let mut letters = word.chars();
+            match (at, letters.next()) {
+                (0, Some(first)) => text.extend(first.to_uppercase().chain(letters)),
+                _ => text.push_str(word),
+            }
+            text.push_str(if at + 1 == count { ". " } else { " " });
+        }
+    }
+
+    fn paragraph(&mut self, text: &mut String) {
+        for _ in 0..3 + self.below(4) {
+            self.sentence(text);
+        }
+        text.truncate(text.trim_end().len());
+        text.push_str("\n\n");
+    }
+
+    fn list(&mut self, text: &mut String) {
+        for _ in 0..3 + self.below(4) {
+            text.push_str("- ");
+            self.sentence(text);
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+}
+
+/// A note of `length` characters: headings, paragraphs, lists, Python cells.
+pub(super) fn note(length: usize) -> String {
+    let mut chance = Chance::new(length as u64);
+    let mut text = String::with_capacity(length + 2_000);
+    text.push_str("# A note to measure with\n\n");
+    let mut section = 0;
+    while text.len() < length {
+        section += 1;
+        let _ = write!(text, "## Section {section}\n\n");
+        for _ in 0..2 + chance.below(3) {
+            chance.paragraph(&mut text);
+        }
+        match section % 3 {
+            1 => chance.list(&mut text),
+            2 => {
+                let number = chance.below(1_000);
+                let _ = write!(text, "```python\nvalues = [n * {number} for n in range(10)]\nsum(values)\n```\n\n");
+            }
+            _ => {}
+        }
+    }
+    // The words are ASCII, so any place is between characters. A cell that is cut open is text, which is fine too.
+    text.truncate(length);
+    text
+}
+
+/// Where the `number`th of the linked notes lies.
+pub(super) fn path(number: usize) -> String {
+    format!("Topic {:03}/Note {number:05}.md", number / 100)
+}
+
+/// One of `count` notes that link to each other.
+pub(super) fn linked(number: usize, count: usize) -> String {
+    let mut chance = Chance::new(number as u64 + 1);
+    let mut text = format!("---\ntags: [topic-{:03}, generated]\n---\n\n# Note {number:05}\n\n", number / 100);
+    for _ in 0..1 + chance.below(3) {
+        chance.paragraph(&mut text);
+    }
+    text.push_str("See also:\n\n");
+    for _ in 0..2 + chance.below(4) {
+        let other = chance.below(count);
+        let _ = match chance.below(2) {
+            0 => writeln!(text, "- [[Note {other:05}]]"),
+            _ => writeln!(text, "- [Note {other:05}](<../{}>)", path(other)),
+        };
+    }
+    if number.is_multiple_of(10) {
+        let _ = write!(text, "\n```python\nprint({number})\n```\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_the_same_every_time_and_hold_what_they_should() {
+        for length in [10_000, 100_000] {
+            let text = note(length);
+            assert_eq!((text.len(), text.chars().count(), text == note(length)), (length, length, true));
+            let survey = engine::markdown::survey(&text);
+            assert!(survey.cells > 2 && survey.blocks > 8, "{survey:?}");
+        }
+        assert_eq!(linked(3, 50), linked(3, 50));
+        assert_ne!(linked(3, 50), linked(4, 50));
+        assert!(linked(7, 50).contains("Note 000"));
+    }
+}

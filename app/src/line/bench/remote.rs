@@ -1,0 +1,193 @@
+//! One character typed on another device, into a note of a million characters: what it costs the thread that draws,
+//! beside the same in one single text object.
+
+use super::ms;
+use super::prose::{self, Chance};
+use super::report::{Goal, Report, percentile};
+use engine::event::{FileStamp, NoteDocs, Started};
+use engine::{Command, Effect, Event, Input, Session, Settings, Time};
+use host::measure;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use store::disk::Write;
+use store::{ActorId, BlobHash, DocId, NoteDoc, Op, OutputsDoc, PlainText, WorkspaceDoc};
+
+const LENGTH: usize = 1_000_000;
+const EDITS: usize = 300;
+/// The single text is slow; fewer must do.
+const PLAIN_EDITS: usize = 20;
+
+const OURS: [u8; 16] = [1; 16];
+const THEIRS: [u8; 16] = [2; 16];
+
+/// A session without a host: what it asks for is answered here, at once.
+struct Bare {
+    session: Session,
+    rng: StdRng,
+    now: Time,
+}
+
+impl Bare {
+    fn open() -> Result<Bare, String> {
+        let workspace = DocId([9; 16]);
+        let doc = WorkspaceDoc::load(workspace, &[], ActorId::from(OURS)).map_err(|error| error.to_string())?.doc;
+        let started = Started {
+            workspace,
+            doc: Box::new(doc),
+            mounts: BTreeMap::new(),
+            settings: Settings::default(),
+            last_seq: 0,
+            unfinished: Vec::new(),
+            actor: OURS,
+            folder: folder("workspace"),
+            problems: Vec::new(),
+        };
+        let mut bare = Bare { session: Session::new(), rng: StdRng::seed_from_u64(7), now: Time(1_000) };
+        bare.answer(Input::Event(Event::Started(Box::new(started))))?;
+        Ok(bare)
+    }
+
+    fn apply(&mut self, input: Input) -> Result<Vec<Effect>, String> {
+        self.session.apply(self.now, &mut self.rng, input).map_err(|reject| reject.0)
+    }
+
+    /// Performs an input and all that follows from it. Gives the note that was made, if one was.
+    fn answer(&mut self, input: Input) -> Result<(), String> {
+        let effects = self.apply(input)?;
+        self.settle(effects)
+    }
+
+    fn settle(&mut self, effects: Vec<Effect>) -> Result<(), String> {
+        let mut waiting = VecDeque::from(effects);
+        while let Some(effect) = waiting.pop_front() {
+            let event = match effect {
+                Effect::Append { batch, .. } => Event::Durable { batch },
+                Effect::LoadNote { note } => Event::NoteLoaded { note, docs: self.document(note).map(Box::new) },
+                Effect::WriteFile { note, text, .. } => {
+                    let hash = BlobHash([3; 32]);
+                    Event::FileWritten { note, stamp: FileStamp { size: text.len() as u64, mtime: 1, hash } }
+                }
+                Effect::LoadVolume { .. }
+                | Effect::Scan { .. }
+                | Effect::Watch { .. }
+                | Effect::Unwatch { .. }
+                | Effect::ReadNote { .. }
+                | Effect::ReadFile { .. }
+                | Effect::WriteMarker { .. }
+                | Effect::Eval { .. }
+                | Effect::Interrupt { .. }
+                | Effect::KillKernel { .. }
+                | Effect::Wake { .. } => continue,
+            };
+            waiting.extend(self.apply(Input::Event(event))?);
+        }
+        Ok(())
+    }
+
+    /// The note's document, made of its blocks as a worker makes it of the rows on disk.
+    fn document(&self, note: DocId) -> Result<NoteDocs, String> {
+        let blocks: Vec<store::Block> =
+            self.session.note(note).map(|note| note.blocks().cloned().collect()).unwrap_or_default();
+        let say = |error: store::StoreError| error.to_string();
+        let doc = NoteDoc::import(note, &blocks, ActorId::from(OURS)).map_err(say)?;
+        let outputs = OutputsDoc::load(note.outputs(), &[], ActorId::from(OURS)).map_err(say)?.doc;
+        Ok(NoteDocs {
+            chunks: vec![doc.save()],
+            doc: Box::new(doc),
+            snapshot: None,
+            outputs_new: true,
+            outputs: Ok(Box::new(outputs)),
+            problems: Vec::new(),
+        })
+    }
+
+    /// A volume with one note of this text.
+    fn note(&mut self, text: String) -> Result<DocId, String> {
+        self.answer(Input::Command(Command::OpenFolder { folder: folder("notes"), name: None }))?;
+        let volume = self.session.volumes().next().ok_or("the volume is not there")?.id;
+        self.answer(Input::Command(Command::NewNote { volume, path: "long.md".to_owned(), text }))?;
+        self.session.notes().next().map(|note| note.id).ok_or_else(|| "the note is not there".to_owned())
+    }
+}
+
+/// An absolute path that nobody looks at.
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(if cfg!(windows) { "C:\\bench" } else { "/bench" }).join(name)
+}
+
+/// All figures of remote edits.
+pub(super) fn measure(report: &mut Report) -> Result<(), String> {
+    let text = prose::note(LENGTH);
+    let mut ours = blocks(report, text.clone())?;
+    let mut plain = single(&text)?;
+    report.spread("remote edit into 1M characters in one text object (plain automerge), CPU", &mut plain, "ms", Goal::None);
+    let ratio = percentile(&mut plain, 50) / percentile(&mut ours, 50);
+    report.figure("remote edit, plain automerge to ours, p50", ratio, "times", Goal::None);
+    Ok(())
+}
+
+/// Remote edits into blocks, by the session's door.
+fn blocks(report: &mut Report, text: String) -> Result<Vec<f64>, String> {
+    let say = |error: store::StoreError| error.to_string();
+    let mut bare = Bare::open()?;
+    let id = bare.note(text)?;
+    let open = |bare: &Bare| bare.session.note(id).map(engine::Note::text).unwrap_or_default();
+    let saved = bare.session.note(id).and_then(engine::Note::document).map(NoteDoc::save);
+    let saved = saved.ok_or("the document is not loaded")?;
+    let mut replica = NoteDoc::load(id, &[saved], ActorId::from(THEIRS)).map_err(say)?.doc;
+    let count = replica.blocks().len();
+    let mut chance = Chance::new(5);
+    let (mut times, mut after) = (Vec::new(), Vec::new());
+    for _ in 0..EDITS {
+        // The replica's own work is not measured, nor is the way between the two.
+        let blocks = bare.session.note(id).map(|note| note.blocks().map(|block| (block.id, block.text.len())).collect());
+        let blocks: Vec<(store::BlockId, usize)> = blocks.unwrap_or_default();
+        let (block, length) = blocks[chance.below(blocks.len())];
+        let op = Op::Splice { block, at: chance.below(length + 1), delete: 0, insert: "x".to_owned() };
+        let bytes = replica.commit(&[op], bare.now.seconds(), None).map_err(say)?;
+        bare.now = bare.now.plus(1_000);
+        let begun = measure::thread_cpu();
+        let effects = bare.apply(Input::Event(Event::Remote { note: id, bytes }))?;
+        let applied = measure::thread_cpu();
+        if !effects.iter().any(|effect| matches!(effect, Effect::Append { writes, .. } if holds_block(writes))) {
+            report.wrong("a remote edit changed no block");
+        }
+        let settling = measure::thread_cpu();
+        bare.settle(effects)?;
+        times.push(ms(applied.saturating_sub(begun)));
+        after.push(ms(measure::thread_cpu().saturating_sub(settling)));
+    }
+    let theirs: String = replica.blocks().into_iter().map(|block| block.text).collect();
+    if open(&bare) != theirs {
+        report.wrong("after remote edits the two replicas differ");
+    }
+    report.figure("remote edit, blocks of the note", count as f64, "", Goal::None);
+    report.spread("remote edit into 1M characters, CPU of apply", &mut times, "ms", Goal::Under(1.0));
+    report.spread("remote edit, CPU of what follows until the file is written,", &mut after, "ms", Goal::None);
+    Ok(times)
+}
+
+fn holds_block(writes: &[Write]) -> bool {
+    writes.iter().any(|write| matches!(write, Write::Block { .. }))
+}
+
+/// The same edits where the whole note is one text object.
+fn single(text: &str) -> Result<Vec<f64>, String> {
+    let say = |error: store::StoreError| error.to_string();
+    let mut ours = PlainText::new(text, ActorId::from(OURS)).map_err(say)?;
+    let mut theirs = ours.replica(ActorId::from(THEIRS)).map_err(say)?;
+    let mut chance = Chance::new(5);
+    let mut times = Vec::new();
+    for _ in 0..PLAIN_EDITS {
+        let change = theirs.insert(chance.below(text.len()), "x").map_err(say)?;
+        let begun = measure::thread_cpu();
+        ours.merge(&change).map_err(say)?;
+        times.push(ms(measure::thread_cpu().saturating_sub(begun)));
+    }
+    if ours.text().map_err(say)? != theirs.text().map_err(say)? {
+        return Err("the two plain replicas differ".to_owned());
+    }
+    Ok(times)
+}

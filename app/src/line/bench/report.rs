@@ -1,0 +1,183 @@
+//! What a measurement found: as lines while it goes on, or as one JSON object at its end.
+
+use host::measure;
+use serde::Serialize;
+
+/// What a figure should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Goal {
+    /// There is none: the figure informs.
+    None,
+    /// Less than this.
+    Under(f64),
+    /// Nothing at all.
+    Zero,
+}
+
+#[derive(Serialize)]
+struct Figure {
+    name: String,
+    value: f64,
+    unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct LeftOut {
+    what: String,
+    why: String,
+}
+
+/// The figures so far.
+pub(super) struct Report {
+    json: bool,
+    what: String,
+    machine: String,
+    date: String,
+    build: &'static str,
+    figures: Vec<Figure>,
+    left_out: Vec<LeftOut>,
+    wrong: Vec<String>,
+}
+
+impl Report {
+    /// Begins with what every figure must name: command, machine, build, date.
+    pub(super) fn new(what: &str, json: bool) -> Report {
+        let (cores, model) = measure::processor();
+        let folder = std::env::temp_dir();
+        let disk = measure::file_system(&folder).unwrap_or_else(|| "unknown".to_owned());
+        let load = measure::load().map_or_else(String::new, |load| format!(", load {load:.2}"));
+        let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+        let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+        let machine = format!("{cores} cores, {model}{load}, {disk} at {}", folder.display());
+        let report = Report {
+            json,
+            what: what.to_owned(),
+            machine,
+            date,
+            build,
+            figures: Vec::new(),
+            left_out: Vec::new(),
+            wrong: Vec::new(),
+        };
+        report.line(&format!("bench: {what}"));
+        report.line(&format!("date: {}", report.date));
+        report.line(&format!("machine: {}", report.machine));
+        report.line(&format!("build: {build}"));
+        if build == "debug" {
+            report.warn("this is a debug build: its figures say nothing about the program");
+        }
+        if disk == "tmpfs" {
+            report.warn("TMPDIR lies in memory, so writing costs nothing: set it to a folder on disk");
+        }
+        report
+    }
+
+    fn line(&self, text: &str) {
+        if !self.json {
+            println!("{text}");
+        }
+    }
+
+    fn warn(&self, text: &str) {
+        eprintln!("warning: {text}");
+    }
+
+    /// A figure.
+    pub(super) fn figure(&mut self, name: impl Into<String>, value: f64, unit: &'static str, goal: Goal) {
+        let name = name.into();
+        let (words, met) = match goal {
+            Goal::None => (None, None),
+            Goal::Under(limit) => (Some(format!("under {} {unit}", number(limit))), Some(value < limit)),
+            Goal::Zero => (Some("0".to_owned()), Some(value == 0.0)),
+        };
+        let said = match (&words, met) {
+            (Some(words), Some(true)) => format!(" (goal {words})"),
+            (Some(words), _) => format!(" (goal {words}: missed)"),
+            (None, _) => String::new(),
+        };
+        self.line(&format!("{name}: {} {unit}{said}", number(value)));
+        self.figures.push(Figure { name, value, unit, goal: words, met });
+    }
+
+    /// The median and the 99th percentile of a sample; the goal is the latter's.
+    pub(super) fn spread(&mut self, name: &str, sample: &mut [f64], unit: &'static str, goal: Goal) {
+        self.figure(format!("{name} p50"), percentile(sample, 50), unit, Goal::None);
+        self.figure(format!("{name} p99"), percentile(sample, 99), unit, goal);
+    }
+
+    /// What could not be measured here, and why.
+    pub(super) fn leave_out(&mut self, what: &str, why: impl Into<String>) {
+        let (what, why) = (what.to_owned(), why.into());
+        self.line(&format!("left out: {what}: {why}"));
+        self.left_out.push(LeftOut { what, why });
+    }
+
+    /// What came out wrong: the command fails.
+    pub(super) fn wrong(&mut self, why: impl Into<String>) {
+        let why = why.into();
+        self.line(&format!("wrong: {why}"));
+        self.wrong.push(why);
+    }
+
+    /// Whether everything came out right. A missed goal is no error.
+    pub(super) fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
+    /// Prints the object, where one was asked for.
+    pub(super) fn end(&self) {
+        if self.json {
+            let object = serde_json::json!({
+                "bench": self.what,
+                "date": self.date,
+                "machine": self.machine,
+                "build": self.build,
+                "figures": self.figures,
+                "left_out": self.left_out,
+                "wrong": self.wrong,
+            });
+            println!("{object}");
+        }
+    }
+}
+
+/// The smallest value that at least this many percent of the sample do not exceed. Sorts the sample.
+pub(super) fn percentile(sample: &mut [f64], percent: usize) -> f64 {
+    sample.sort_by(f64::total_cmp);
+    let rank = (sample.len() * percent).div_ceil(100).max(1);
+    sample.get(rank - 1).copied().unwrap_or(f64::NAN)
+}
+
+/// Three digits that count.
+fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_sample() {
+        let mut sample: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!((percentile(&mut sample, 50), percentile(&mut sample, 99)), (100.0, 198.0));
+        assert_eq!(percentile(&mut [7.0], 99), 7.0);
+        assert!(percentile(&mut [], 50).is_nan());
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [0.0, 0.0123, 1.234, 12.34, 1234.5, 20.0].map(number);
+        assert_eq!(shown, ["0", "0.012", "1.23", "12.3", "1234", "20"]);
+    }
+}

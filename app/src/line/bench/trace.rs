@@ -1,0 +1,210 @@
+//! A real history, the automerge paper as it was typed key by key, through the whole line: command, journal, changes,
+//! database, file; then closed, opened again, and compared with how the paper ended.
+
+use super::report::{Goal, Report, percentile};
+use super::{ms, until, volume, workspace};
+use engine::{Command, Phase, Session};
+use flate2::read::GzDecoder;
+use host::Driver;
+use host::measure::{self, Scratch};
+use serde::Deserialize;
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use store::DocId;
+use store::disk::{Reader, SqliteReader};
+
+const WHERE: &str = "traces/automerge-paper.json.gz";
+/// How often the note is opened again.
+const OPENINGS: usize = 7;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Trace {
+    start_content: String,
+    end_content: String,
+    txns: Vec<Transaction>,
+}
+
+#[derive(Deserialize)]
+struct Transaction {
+    patches: Vec<(usize, usize, String)>,
+}
+
+/// Where test data may lie: named, beside the folder of the command, beside the folder that the program was built in.
+fn folders() -> Vec<PathBuf> {
+    let named = std::env::var_os("TRACEBOOK_DATA").map(PathBuf::from);
+    let built = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data"));
+    named.map_or_else(|| vec![PathBuf::from("../shared/data"), built], |named| vec![named])
+}
+
+fn find() -> Option<Vec<u8>> {
+    folders().into_iter().find_map(|folder| measure::read(&folder.join(WHERE)).ok())
+}
+
+fn read(bytes: &[u8]) -> Result<Trace, String> {
+    let mut text = String::new();
+    let unpacked = GzDecoder::new(bytes).read_to_string(&mut text);
+    unpacked.map_err(|error| format!("the trace cannot be unpacked ({error}): {WHERE}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("the trace cannot be read ({error}): {WHERE}"))
+}
+
+/// The trace counts in Unicode characters, a note in bytes.
+fn in_bytes(trace: &Trace) -> Vec<(usize, usize, String)> {
+    let mut text = trace.start_content.clone();
+    // While there are only ASCII characters, the two are the same.
+    let mut wide = text.chars().filter(|c| !c.is_ascii()).count();
+    let mut edits = Vec::with_capacity(trace.txns.len());
+    for (at, delete, insert) in trace.txns.iter().flat_map(|transaction| &transaction.patches) {
+        let (start, end) = match wide {
+            0 => (*at, at + delete),
+            _ => {
+                let mut places = text.char_indices().map(|(place, _)| place).chain([text.len()]).skip(*at);
+                let start = places.next().unwrap_or(text.len());
+                (start, delete.checked_sub(1).map_or(start, |rest| places.nth(rest).unwrap_or(text.len())))
+            }
+        };
+        wide += insert.chars().filter(|c| !c.is_ascii()).count();
+        wide -= text[start..end].chars().filter(|c| !c.is_ascii()).count();
+        text.replace_range(start..end, insert);
+        edits.push((start, end - start, insert.clone()));
+    }
+    edits
+}
+
+/// All figures of the trace.
+pub(super) fn measure(report: &mut Report) -> Result<(), String> {
+    let Some(bytes) = find() else {
+        let places: Vec<String> = folders().iter().map(|folder| folder.display().to_string()).collect();
+        let why = format!("there is no {WHERE} in {}; name its folder by TRACEBOOK_DATA", places.join(" or "));
+        report.leave_out("trace", why);
+        return Ok(());
+    };
+    let trace = read(&bytes)?;
+    let edits = in_bytes(&trace);
+    let scratch = Scratch::new("trace")?;
+    scratch.write("N/before.md", b"A note that was there before.\n")?;
+    let note = write(report, &scratch, &trace, edits)?;
+    sizes(report, &scratch, note)?;
+    open_again(report, &scratch, note, &trace.end_content)
+}
+
+/// Types the trace into a new note, and saves.
+fn write(
+    report: &mut Report,
+    scratch: &Scratch,
+    trace: &Trace,
+    edits: Vec<(usize, usize, String)>,
+) -> Result<DocId, String> {
+    let mut driver = workspace(scratch)?;
+    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
+    let text = trace.start_content.clone();
+    let new = Command::NewNote { volume, path: "paper.md".to_owned(), text };
+    driver.command(new).map_err(|reject| reject.0)?;
+    let made = |session: &Session| session.volume(volume)?.files.get("paper.md").map(|row| row.id);
+    let note = made(driver.session()).ok_or("the new note is not there")?;
+    let settled = |session: &Session| session.is_saved() && session.note(note).is_some_and(|n| n.document().is_some());
+    until(&mut driver, "the new note is saved", settled)?;
+
+    let count = edits.len();
+    let mut each = Vec::with_capacity(count);
+    let (begun, cpu, own) = (Instant::now(), measure::process_cpu(), measure::thread_cpu());
+    let mut before = own;
+    for (at, delete, insert) in edits {
+        driver.command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)?;
+        driver.pump(Duration::from_millis(1));
+        let now = measure::thread_cpu();
+        each.push(ms(now.saturating_sub(before)) * 1e3);
+        before = now;
+    }
+    let typed = begun.elapsed();
+    driver.command(Command::Save).map_err(|reject| reject.0)?;
+    until(&mut driver, "the trace is saved", Session::is_saved)?;
+    let (wall, own) = (begun.elapsed(), measure::thread_cpu().saturating_sub(own));
+    let cpu = measure::process_cpu().saturating_sub(cpu);
+
+    report.figure("trace edits", count as f64, "", Goal::None);
+    report.figure("trace typed, wall", typed.as_secs_f64(), "s", Goal::None);
+    report.figure("trace typed and saved, wall", wall.as_secs_f64(), "s", Goal::None);
+    report.figure("trace typed and saved, CPU of all threads", cpu.as_secs_f64(), "s", Goal::None);
+    report.figure("trace typed and saved, CPU of the thread that draws", own.as_secs_f64(), "s", Goal::None);
+    report.figure("trace edit, wall, mean", ms(wall) * 1e3 / count as f64, "µs", Goal::None);
+    report.figure("trace edit, CPU of all threads, mean", ms(cpu) * 1e3 / count as f64, "µs", Goal::None);
+    report.spread("trace edit, CPU of the thread that draws,", &mut each, "µs", Goal::None);
+    driver.close()?;
+    Ok(note)
+}
+
+fn sizes(report: &mut Report, scratch: &Scratch, note: DocId) -> Result<(), String> {
+    let reader = SqliteReader::open(&scratch.folder().join("W")).map_err(|error| error.to_string())?;
+    let chunks = reader.chunks(note).map_err(|error| error.to_string())?;
+    let history: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+    let disk = measure::size(&scratch.folder().join("W")) as f64;
+    report.figure("trace workspace on disk", disk / 1e3, "kB", Goal::None);
+    report.figure("trace history in the workspace", history as f64 / 1e3, "kB", Goal::None);
+    report.figure("trace history chunks", chunks.len() as f64, "", Goal::None);
+    Ok(())
+}
+
+/// Opens the workspace and the note several times anew, each time as a program that has just started.
+fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) -> Result<(), String> {
+    let (mut opened, mut readable, mut loaded, mut cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..OPENINGS {
+        let begun = Instant::now();
+        let mut driver = workspace(scratch)?;
+        until(&mut driver, "the volume is known", |session| session.place(note).is_some())?;
+        opened.push(ms(begun.elapsed()));
+        let (begun, before) = (Instant::now(), measure::process_cpu());
+        driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+        let ready = |session: &Session| session.note(note).is_some_and(|note| note.phase == Phase::Ready);
+        until(&mut driver, "the note is readable", ready)?;
+        readable.push(ms(begun.elapsed()));
+        let there = |session: &Session| session.note(note).is_some_and(|note| note.document().is_some());
+        until(&mut driver, "the document is loaded", there)?;
+        loaded.push(ms(begun.elapsed()));
+        cpu.push(ms(measure::process_cpu().saturating_sub(before)));
+        compare(report, &driver, note, end);
+        driver.close()?;
+    }
+    report.figure("trace workspace opened", percentile(&mut opened, 50), "ms", Goal::None);
+    report.figure("trace note readable", percentile(&mut readable, 50), "ms", Goal::Under(50.0));
+    report.figure("trace document loaded", percentile(&mut loaded, 50), "ms", Goal::None);
+    report.figure("trace document loaded, CPU of all threads", percentile(&mut cpu, 50), "ms", Goal::None);
+    let file = measure::read(&scratch.folder().join("N/paper.md"))?;
+    if file != end.as_bytes() {
+        report.wrong("the file of the trace is not how the trace ends");
+    }
+    Ok(())
+}
+
+fn compare(report: &mut Report, driver: &Driver, note: DocId, end: &str) {
+    let Some(note) = driver.session().note(note) else {
+        report.wrong("the note of the trace is gone");
+        return;
+    };
+    if note.text() != end {
+        report.wrong("the note of the trace is not how the trace ends");
+    }
+    let document = note.document().map(|doc| doc.blocks().into_iter().map(|block| block.text).collect::<String>());
+    if document.as_deref() != Some(end) {
+        report.wrong("the document of the trace is not how the trace ends");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_become_bytes() {
+        let patch = |at, delete, insert: &str| Transaction { patches: vec![(at, delete, insert.to_owned())] };
+        let trace = Trace {
+            start_content: "aé".to_owned(),
+            end_content: "x\u{1f600}".to_owned(),
+            txns: vec![patch(2, 0, "\u{1f600}b"), patch(3, 1, ""), patch(0, 2, "x")],
+        };
+        let edits = in_bytes(&trace);
+        let places: Vec<(usize, usize)> = edits.iter().map(|(at, delete, _)| (*at, *delete)).collect();
+        assert_eq!(places, [(3, 0), (7, 1), (0, 3)]);
+    }
+}

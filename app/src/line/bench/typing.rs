@@ -1,0 +1,3 @@
+//! TEMP
+use super::report::Report;
+pub(super) fn measure(_: &mut Report) -> Result<(), String> { Ok(()) }

@@ -1,0 +1,259 @@
+//! Cells: a box for the code with a gutter at its left, what came out straight below. Draws and says what was asked
+//! for; running is the session's.
+
+use super::controls::{named, ring, word_button};
+use super::icons;
+use super::outputs::Outputs;
+use super::page::Action;
+use super::render::Pen;
+use crate::tokens::{self, CORNER, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text_selection::LabelSelectionState;
+use egui::{Align2, Color32, Galley, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
+use engine::{Command, Note};
+use std::collections::{HashMap, HashSet};
+use store::{BlockId, Execution, ExecutionId, Status};
+
+/// The room above and below code in its box.
+pub(super) const PAD: f32 = space::S;
+/// The box reaches this far to the left of the column where it has a gutter, and without one.
+const GUTTERED: f32 = tokens::size::GUTTER + space::L;
+const BARE: f32 = space::M;
+/// How often a running cell's ring turns on.
+const TURN: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// The width of code in a column: the box reaches out of it, so that code stands where text stands.
+pub(super) fn code_width(column: f32) -> f32 {
+    column
+}
+
+/// The box around code of a height, at the column's left top.
+pub(super) fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
+    let left = if gutter { GUTTERED } else { BARE };
+    Rect::from_min_max(origin - vec2(left, 0.0), origin + vec2(column + space::M, height + 2.0 * PAD))
+}
+
+/// What is kept of cells from frame to frame.
+#[derive(Default)]
+pub(super) struct Cells {
+    outputs: HashMap<BlockId, Outputs>,
+    /// Cells whose output is unfolded.
+    open: HashSet<BlockId>,
+    /// Whether the code of a cell is what ran, by the code and the execution looked at.
+    stale: HashMap<BlockId, (u64, ExecutionId, bool)>,
+}
+
+impl Cells {
+    /// Forgets all; another note is shown.
+    pub(super) fn clear(&mut self) {
+        *self = Cells::default();
+    }
+
+    /// How high a cell's output is, with the room above it.
+    pub(super) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: Pen<'_>) -> f32 {
+        let Some(run) = note.execution(cell) else { return 0.0 };
+        let old = self.outputs.remove(&cell);
+        let outputs = Outputs::of(old, run, self.open.contains(&cell), width, pen);
+        let more = if outputs.lines > 0 { tokens::size::HIT } else { 0.0 };
+        let height = if outputs.galleys.is_empty() { 0.0 } else { outputs.height + space::S + more };
+        self.outputs.insert(cell, outputs);
+        height
+    }
+
+    fn is_stale(&mut self, note: &Note, run: &Execution) -> bool {
+        let revision = note.block_revision(run.cell);
+        match self.stale.get(&run.cell) {
+            Some((at, of, stale)) if *at == revision && *of == run.id => *stale,
+            _ => {
+                let stale = note.is_stale(run.cell);
+                self.stale.insert(run.cell, (revision, run.id, stale));
+                stale
+            }
+        }
+    }
+
+    /// The box of a cell, its gutter and its buttons. `number` counts from 1; `first` is the code's first line.
+    pub(super) fn frame(
+        &mut self,
+        ui: &mut Ui,
+        note: &Note,
+        cell: BlockId,
+        number: usize,
+        area: Rect,
+        first: Option<&Galley>,
+        focused: bool,
+        actions: &mut Vec<Action>,
+    ) {
+        let colours = tokens::Colours::of(ui);
+        let run = note.execution(cell);
+        let busy = run.is_some_and(|run| matches!(run.status, Status::Running | Status::Queued));
+        if focused {
+            let stroke = Stroke::new(tokens::size::RING, colours.accent);
+            ui.painter().rect_stroke(area, CORNER, stroke, StrokeKind::Outside);
+        }
+        let middle = area.min + vec2(space::S + tokens::size::GUTTER / 2.0, PAD + tokens::code().line / 2.0);
+        let button = Rect::from_center_size(middle, Vec2::splat(tokens::size::HIT));
+        let id = ui.id().with(("run", cell));
+        let response = ui.interact(button, id, Sense::click());
+        let name = if busy { format!("Stop cell {number}") } else { format!("Run cell {number}") };
+        named(&response, Role::Button, &name);
+        let active = response.hovered() || response.has_focus() || ui.rect_contains_pointer(area);
+        if response.hovered() {
+            ui.painter().rect_filled(button, CORNER, colours.hover(colours.sunken));
+        }
+        let stale = run.is_some_and(|run| self.is_stale(note, run));
+        self.glyph(ui, middle, run, stale, active, response.hovered());
+        ring(ui, &response, CORNER);
+        if response.clicked() {
+            let note = note.id;
+            actions.push(Action::Do(if busy { Command::Interrupt { note } } else { Command::Run { note, cell } }));
+        }
+        response.on_hover_text(hint(run, stale, &name));
+        if let Some(run) = run {
+            caption(ui, area, run, stale, first);
+        }
+        if busy {
+            ui.ctx().request_repaint_after(TURN);
+        }
+    }
+
+    fn glyph(&self, ui: &Ui, at: Pos2, run: Option<&Execution>, stale: bool, active: bool, hovered: bool) {
+        let colours = tokens::Colours::of(ui);
+        let icon = |icon: &str, colour: Color32| {
+            ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(tokens::size::ICON), colour);
+        };
+        match run.map(|run| run.status) {
+            Some(Status::Running | Status::Queued) if hovered => icon(icons::STOP, colours.ink),
+            Some(Status::Running) => turning(ui, at, colours.accent, colours.line),
+            Some(Status::Queued) => icon(icons::HOURGLASS, colours.warn),
+            _ if active => icon(icons::PLAY, if hovered { colours.accent } else { colours.ink }),
+            None => icon(icons::PLAY, colours.muted),
+            Some(_) if stale => {
+                ui.painter().circle_filled(at, 4.0, colours.warn);
+            }
+            Some(Status::Ok) => icon(icons::CHECK, colours.ok),
+            Some(Status::Error) => icon(icons::X, colours.bad),
+            Some(Status::Interrupted) => icon(icons::STOP, colours.muted),
+            Some(Status::Died) => icon(icons::WARNING, colours.bad),
+        }
+    }
+
+    /// What came out of a cell, at a place below its box.
+    pub(super) fn output(
+        &mut self,
+        ui: &mut Ui,
+        note: &Note,
+        cell: BlockId,
+        number: usize,
+        origin: Pos2,
+        width: f32,
+        selected: bool,
+    ) {
+        let Some(outputs) = self.outputs.get(&cell).filter(|outputs| !outputs.galleys.is_empty()) else { return };
+        let colours = tokens::Colours::of(ui);
+        let origin = origin + vec2(0.0, space::S);
+        for (index, (y, galley)) in outputs.galleys.iter().enumerate() {
+            let at = origin + vec2(0.0, *y);
+            let rect = Rect::from_min_size(at, galley.size());
+            if !ui.is_rect_visible(rect) {
+                continue;
+            }
+            if selected {
+                ui.painter().rect_filled(rect, 0.0, colours.accent_ground);
+            }
+            let sense = Sense::click_and_drag() - Sense::FOCUSABLE;
+            let response = ui.interact(rect, ui.id().with(("output", cell, index)), sense);
+            response.widget_info(|| egui::WidgetInfo::labeled(Role::Label, true, galley.text()));
+            let response = response.on_hover_cursor(egui::CursorIcon::Text);
+            LabelSelectionState::label_text_selection(ui, &response, at, galley.clone(), colours.ink, Stroke::NONE);
+        }
+        let bottom = origin.y + outputs.height;
+        if outputs.lines > 0 {
+            let open = self.open.contains(&cell);
+            let text = if open { "Show less".to_owned() } else { format!("Show all {} lines", outputs.lines) };
+            let rect = Rect::from_min_size(pos2(origin.x, bottom), vec2(140.0, tokens::size::HIT));
+            let name = format!("{text} of cell {number}");
+            let id = ui.id().with(("fold", cell));
+            if word_button(ui, rect, id, &text, &name).clicked() {
+                if open { self.open.remove(&cell) } else { self.open.insert(cell) };
+            }
+        }
+        let area = Rect::from_min_max(origin - vec2(BARE, 0.0), pos2(origin.x + width + BARE, bottom));
+        let button = Rect::from_min_size(pos2(area.right() - 34.0, area.top() - space::XS), Vec2::splat(tokens::size::HIT));
+        let response = ui.interact(button, ui.id().with(("copy", cell)), Sense::click());
+        named(&response, Role::Button, &format!("Copy output of cell {number}"));
+        if ui.rect_contains_pointer(area) || response.has_focus() {
+            let colour = if response.hovered() { colours.hover(colours.paper) } else { colours.paper };
+            ui.painter().rect_filled(button, CORNER, colour);
+            ui.painter().text(button.center(), Align2::CENTER_CENTER, icons::COPY, tokens::icon(tokens::size::ICON), colours.muted);
+        }
+        ring(ui, &response, CORNER);
+        if response.clicked() {
+            ui.copy_text(outputs.text.clone());
+        }
+        response.on_hover_text("Copy output");
+        let _ = note;
+    }
+}
+
+/// A ring of which a quarter goes round.
+fn turning(ui: &Ui, at: Pos2, colour: Color32, ground: Color32) {
+    ui.painter().circle_stroke(at, 6.0, Stroke::new(2.0, ground));
+    #[allow(clippy::cast_possible_truncation, reason = "an angle")]
+    let start = (ui.input(|input| input.time).rem_euclid(1.0) * std::f64::consts::TAU) as f32;
+    let arc: Vec<Pos2> = (0..=10_u8)
+        .map(|step| at + Vec2::angled(start + f32::from(step) / 10.0 * std::f32::consts::FRAC_PI_2) * 6.0)
+        .collect();
+    ui.painter().line(arc, Stroke::new(2.0, colour));
+}
+
+fn hint(run: Option<&Execution>, stale: bool, name: &str) -> String {
+    let Some(run) = run else { return format!("{name}   Shift+Enter") };
+    let says = match run.status {
+        Status::Queued => "Waits for the cell before it",
+        Status::Running => "Is running",
+        Status::Ok => "Done",
+        Status::Error => "Raised an error",
+        Status::Interrupted => "Was stopped",
+        Status::Died => "The kernel ended in it",
+    };
+    let stale = if stale { "; its code has changed since" } else { "" };
+    format!("{name}   Shift+Enter\n{says}{stale}")
+}
+
+/// How long it took, at the right of the first line where that leaves room.
+fn caption(ui: &Ui, area: Rect, run: &Execution, stale: bool, first: Option<&Galley>) {
+    let colours = tokens::Colours::of(ui);
+    let (text, colour) = match (run.status, run.duration) {
+        (Status::Queued, _) => ("waits".to_owned(), colours.muted),
+        (Status::Running, _) => (time(elapsed(run)), colours.muted),
+        (_, _) if stale => ("changed since".to_owned(), colours.warn),
+        (_, Some(milliseconds)) => (time(milliseconds), colours.muted),
+        (_, None) => return,
+    };
+    let galley = ui.painter().layout_no_wrap(text, tokens::tabular(12.0), colour);
+    let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
+    let column = area.width() - GUTTERED - space::M;
+    if used + galley.size().x + space::L > column {
+        return;
+    }
+    let at = pos2(area.right() - space::M - galley.size().x, area.top() + PAD + (tokens::code().line - galley.size().y) / 2.0);
+    ui.painter().galley(at, galley, colour);
+}
+
+/// How long a cell has been running.
+fn elapsed(run: &Execution) -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    u64::try_from(now.saturating_sub(run.started)).unwrap_or(0)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+fn time(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 => format!("{:.1} s", milliseconds as f64 / 1e3),
+        _ => format!("{} min {} s", milliseconds / 60_000, milliseconds / 1_000 % 60),
+    }
+}

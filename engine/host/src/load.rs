@@ -1,0 +1,182 @@
+//! What the session asks to be read of the disk: the workspace, a volume, a note. Reads only, decides nothing; with the
+//! disk's twin in memory it serves tests as well.
+
+use crate::workspace::OpenError;
+use engine::event::{FileText, NoteContent, NoteDocs, Started};
+use engine::{Event, Settings, markdown};
+use rand::RngCore;
+use std::path::Path;
+use store::disk::{Chunk, Disk, MOUNTS, Reader};
+use store::{ActorId, DocId, NoteDoc, OutputsDoc, Record, VolumeDoc, WorkspaceDoc, apply_op, import_blocks};
+
+/// A document with more chunks than this is written anew as one, in passing.
+const CHUNKS: usize = 256;
+
+/// Reads what the session needs to begin. A new workspace gets its id.
+///
+/// # Errors
+/// The disk's refusal, or a workspace that cannot be read.
+pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Result<Started, OpenError> {
+    let mut actor = [0; 16];
+    rng.fill_bytes(&mut actor);
+    let reader = disk.reader()?;
+    let workspace = match reader.meta("workspace")? {
+        Some(id) => String::from_utf8(id)
+            .ok()
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(|| OpenError::Other("the workspace's id cannot be read; run `tracebook fsck`".to_owned()))?,
+        None => {
+            let mut id = [0; 16];
+            rng.fill_bytes(&mut id);
+            let id = DocId(id);
+            let value = Some(id.to_string().into_bytes());
+            disk.commit(&[store::disk::Write::Meta { key: "workspace".to_owned(), value }])?;
+            id
+        }
+    };
+    let mut problems = Vec::new();
+    let chunks: Vec<Vec<u8>> = reader.chunks(workspace)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
+    let loaded = WorkspaceDoc::load(workspace, &chunks, ActorId::from(actor))
+        .map_err(|error| OpenError::Other(format!("{error}; run `tracebook fsck`")))?;
+    if !loaded.bad.is_empty() {
+        problems.push("a part of the workspace's document cannot be read; run `tracebook fsck`".to_owned());
+    }
+    Ok(Started {
+        workspace,
+        folder: folder.to_owned(),
+        doc: Box::new(loaded.doc),
+        mounts: json(reader.as_ref(), MOUNTS)?.unwrap_or_default(),
+        settings: json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),
+        last_seq: reader.last_seq()?,
+        unfinished: reader.unfinished()?,
+        actor,
+        problems,
+    })
+}
+
+fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Result<Option<T>, OpenError> {
+    let value = reader.meta(key)?;
+    Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
+}
+
+/// Reads a volume's known files, then its document.
+pub fn volume(reader: &dyn Reader, volume: DocId, actor: &ActorId) -> [Event; 2] {
+    let files = match reader.files(volume) {
+        Ok(files) => Event::VolumeRead { volume, files },
+        Err(error) => Event::VolumeLoaded { volume, doc: Err(error.to_string()) },
+    };
+    let doc = load(reader, volume, |chunks| VolumeDoc::load(volume, chunks, actor.clone()));
+    [files, Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) }]
+}
+
+struct Loaded<D> {
+    doc: D,
+    chunks: Vec<Chunk>,
+    problems: Vec<String>,
+    bad: bool,
+}
+
+/// Loads a document from those of its chunks that hold.
+fn load<D>(
+    reader: &dyn Reader,
+    doc: DocId,
+    load: impl Fn(&[Vec<u8>]) -> Result<store::Loaded<D>, store::StoreError>,
+) -> Result<Loaded<D>, String> {
+    let chunks = reader.chunks(doc).map_err(|error| error.to_string())?;
+    let whole: Vec<Vec<u8>> = chunks.iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes.clone()).collect();
+    let torn = chunks.len() - whole.len();
+    let loaded = load(&whole).map_err(|error| format!("{error}; `tracebook fsck` sets it aside"))?;
+    let bad = torn + loaded.bad.len();
+    let mut problems = Vec::new();
+    if bad > 0 {
+        problems.push(format!("{bad} stored changes cannot be read; the text is whole, `tracebook fsck` mends the rest"));
+    }
+    Ok(Loaded { doc: loaded.doc, chunks, problems, bad: bad > 0 })
+}
+
+/// Reads a note's blocks, journal and file.
+///
+/// # Errors
+/// A sentence: the disk refuses.
+pub fn note_content(
+    reader: &dyn Reader,
+    note: DocId,
+    volume: DocId,
+    path: &str,
+    file: impl FnOnce() -> Result<Option<FileText>, String>,
+) -> Result<NoteContent, String> {
+    let say = |error: store::disk::DiskError| error.to_string();
+    let (mut blocks, bad) = reader.blocks(note).map_err(say)?;
+    let mut problems = Vec::new();
+    if !bad.is_empty() {
+        problems.push(format!("{} blocks cannot be read; `tracebook fsck` takes them from the history", bad.len()));
+    }
+    let mut records = Vec::new();
+    for (seq, bytes) in reader.journal(note).map_err(say)? {
+        let replayed = Record::decode(seq, note, &bytes).and_then(|record| {
+            let mut next = blocks.clone();
+            record.ops.iter().try_for_each(|op| apply_op(&mut next, op))?;
+            Ok((record, next))
+        });
+        match replayed {
+            Ok((record, next)) => {
+                blocks = next;
+                records.push(record);
+            }
+            Err(error) => {
+                problems.push(format!("the last edits could not be read back: {error}"));
+                break;
+            }
+        }
+    }
+    let row = reader.file(volume, path).map_err(say)?;
+    let ahead = reader.unfinished().map_err(say)?.contains(&note);
+    let file = file();
+    let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
+    let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
+    if !adopted && let Ok(Some(file)) = &file {
+        blocks = import_blocks(markdown::segment(&file.text).into_iter());
+    }
+    Ok(NoteContent { blocks, adopted, records, row, file, ahead, problems })
+}
+
+/// Loads a note's documents; makes the first of its rows where there is none yet.
+///
+/// # Errors
+/// A sentence: the disk refuses, or the document cannot be read and stays as it is.
+pub fn note_docs(reader: &dyn Reader, note: DocId, actor: &ActorId) -> Result<NoteDocs, String> {
+    let mut loaded = load(reader, note, |chunks| NoteDoc::load(note, chunks, actor.clone()))?;
+    let (rows, _) = reader.blocks(note).map_err(|error| error.to_string())?;
+    let mut append = Vec::new();
+    let mut snapshot = None;
+    if loaded.chunks.is_empty() {
+        loaded.doc = NoteDoc::import(note, &rows, actor.clone()).map_err(|error| error.to_string())?;
+        append.push(loaded.doc.save());
+    } else if loaded.bad {
+        // What cannot be read of the history is in the rows: the document is made to say what they say.
+        let difference = loaded.doc.difference(&rows);
+        if !rows.is_empty() && !difference.is_empty() {
+            let repair = loaded.doc.commit(&difference, 0, Some("repair")).map_err(|error| error.to_string())?;
+            append.push(repair);
+        }
+    } else if loaded.chunks.len() > CHUNKS {
+        let covers = loaded.chunks.iter().map(|chunk| chunk.seq).max().unwrap_or(0);
+        snapshot = Some((loaded.doc.save(), covers));
+    }
+    let outputs = load(reader, note.outputs(), |chunks| OutputsDoc::load(note.outputs(), chunks, actor.clone()));
+    let (outputs, outputs_new) = match outputs {
+        Ok(outputs) => {
+            loaded.problems.extend(outputs.problems);
+            (Ok(Box::new(outputs.doc)), outputs.chunks.is_empty())
+        }
+        Err(why) => (Err(format!("the kept outputs: {why}")), false),
+    };
+    Ok(NoteDocs {
+        doc: Box::new(loaded.doc),
+        chunks: append,
+        snapshot,
+        outputs_new,
+        outputs,
+        problems: loaded.problems,
+    })
+}

@@ -1,0 +1,174 @@
+//! What `tracebook bench` needs of the machine: clocks of CPU time, counters of processes, a folder that goes away.
+//! Nothing else uses it, and it knows nothing of notes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// CPU time of the calling thread so far.
+#[cfg(unix)]
+pub fn thread_cpu() -> Duration {
+    clock(rustix::time::ClockId::ThreadCPUTime)
+}
+
+/// CPU time of all threads of this process so far.
+#[cfg(unix)]
+pub fn process_cpu() -> Duration {
+    clock(rustix::time::ClockId::ProcessCPUTime)
+}
+
+#[cfg(unix)]
+fn clock(id: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(id);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Where the system has no such clock, nothing is measured.
+#[cfg(not(unix))]
+pub fn thread_cpu() -> Duration {
+    Duration::ZERO
+}
+
+/// Where the system has no such clock, nothing is measured.
+#[cfg(not(unix))]
+pub fn process_cpu() -> Duration {
+    Duration::ZERO
+}
+
+/// How many cores this process may use, and what the processor calls itself.
+pub fn processor() -> (usize, String) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    (cores, model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned()))
+}
+
+/// Running and waiting processes per moment, over the last minute.
+pub fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// What a process uses, as `/proc` counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Memory that belongs to it alone and to no file, in bytes.
+    pub anonymous: u64,
+    /// All memory that it has at hand, in bytes.
+    pub resident: u64,
+    /// The most that it had at hand so far, in bytes.
+    pub peak: u64,
+    /// CPU time, in the system's ticks (100 a second nearly everywhere).
+    pub ticks: u64,
+}
+
+/// Looks at a process; `None` where it is gone or the system has no `/proc`.
+pub fn footprint(pid: u32) -> Option<Footprint> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let bytes = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1_024)
+    };
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in brackets and may hold spaces; user and system time are the 12th and 13th word behind it.
+    let words: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+    Some(Footprint {
+        anonymous: bytes("RssAnon")?,
+        resident: bytes("VmRSS")?,
+        peak: bytes("VmHWM")?,
+        ticks: ticks(11)? + ticks(12)?,
+    })
+}
+
+/// A folder for one measurement, removed with all that is in it when dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: PathBuf,
+}
+
+impl Scratch {
+    /// Makes one in the system's folder for temporary files.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn new(name: &str) -> Result<Scratch, String> {
+        let folder = std::env::temp_dir().join(format!("tracebook-bench-{}-{name}", std::process::id()));
+        let fail = |error| format!("the folder cannot be made ({error}): {}", folder.display());
+        std::fs::create_dir(&folder).map_err(fail)?;
+        let folder = std::fs::canonicalize(&folder).map_err(fail)?;
+        Ok(Scratch { folder })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes a file in it, not durably, with the folders above it.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        let path = self.folder.join(path);
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.and_then(|()| std::fs::write(&path, bytes))
+            .map_err(|error| format!("the file cannot be written ({error}): {}", path.display()))
+    }
+
+    /// Has everything written so far reach the disk, so that it does not disturb what is measured.
+    pub fn settle(&self) {
+        #[cfg(unix)]
+        rustix::fs::sync();
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A file's bytes.
+///
+/// # Errors
+/// A sentence.
+pub fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("it cannot be read ({error}): {}", path.display()))
+}
+
+/// How many bytes the files in a folder have, all in all.
+pub fn size(folder: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter(|entry| entry.file_type().is_file());
+    files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
+}
+
+/// The kind of file system that a folder lies on: `tmpfs` is no disk.
+pub fn file_system(folder: &Path) -> Option<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((words.next()?, words.next()?))
+    });
+    let around = mounts.filter(|(place, _)| folder.starts_with(place));
+    around.max_by_key(|(place, _)| place.len()).map(|(_, kind)| kind.to_owned())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_is_there() {
+        let scratch = Scratch::new("test").expect("made");
+        let folder = scratch.folder().to_owned();
+        scratch.write("a/b", b"12345").expect("written");
+        assert_eq!((size(&folder), read(&folder.join("a/b"))), (5, Ok(b"12345".to_vec())));
+        assert!(file_system(&folder).is_some());
+        drop(scratch);
+        assert!(!folder.exists());
+        let footprint = footprint(std::process::id()).expect("this process is there");
+        assert!(footprint.anonymous > 0 && footprint.peak >= footprint.resident);
+        let (before, mut sum) = (thread_cpu(), 0_u64);
+        (0..3_000_000_u64).for_each(|number| sum = sum.wrapping_mul(31).wrapping_add(std::hint::black_box(number)));
+        assert!(sum != 0 && thread_cpu() > before && process_cpu() >= thread_cpu());
+    }
+}

@@ -1,0 +1,58 @@
+//! The least that a durable commit costs on this disk: one row, one synced commit, none of our own work. Only
+//! `tracebook bench` uses it, to have something to compare a keystroke with.
+
+use super::DiskError;
+use super::sqlite::told;
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+
+/// A database with one table, opened as the workspace's is: write-ahead log, synced at every commit.
+#[derive(Debug)]
+pub struct Floor {
+    conn: Connection,
+    path: PathBuf,
+}
+
+impl Floor {
+    /// Makes one in `dir`.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn open(dir: &Path) -> Result<Floor, DiskError> {
+        let path = dir.join("floor.db");
+        let run = || {
+            let conn = Connection::open(&path)?;
+            conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+            conn.execute_batch(
+                "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
+                 CREATE TABLE IF NOT EXISTS rows (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;",
+            )?;
+            Ok(conn)
+        };
+        let conn = run().map_err(|error| told(&path, "opening", &error))?;
+        Ok(Floor { conn, path })
+    }
+
+    /// Commits one row.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn commit(&self, bytes: &[u8]) -> Result<(), DiskError> {
+        let put = || self.conn.prepare_cached("INSERT INTO rows (bytes) VALUES (?1)")?.execute([bytes]);
+        put().map(|_| ()).map_err(|error| told(&self.path, "writing", &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_committed() {
+        let dir = tempfile::tempdir().expect("made");
+        let floor = Floor::open(dir.path()).expect("opened");
+        floor.commit(b"one").expect("written");
+        let rows = floor.conn.query_row("SELECT count(*) FROM rows", [], |row| row.get::<_, i64>(0));
+        assert_eq!(rows, Ok(1));
+    }
+}

@@ -1,0 +1,461 @@
+//! The host's twin for tests: performs effects on a disk and a folder in memory, and tells what came of it. Each piece
+//! of work is a step of its own, so a test chooses in which order the world answers. No threads, no clock, no sleep.
+
+use engine::event::{FileStamp, FileText, ScannedFile};
+use engine::{Command, Effect, Event, Input, Note, Reject, Session, Time, markdown};
+use host::load;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use store::disk::{Disk, FileRow, MemoryDisk, Reader, Write};
+use store::{ActorId, BlobHash, BlockId, DocId, ExecutionId, FileKind};
+
+/// The volume's folder.
+pub(crate) const ROOT: &str = "/v";
+
+/// A folder of plain files: bytes and modification time by path.
+pub(crate) type Files = BTreeMap<PathBuf, (Vec<u8>, i64)>;
+
+/// What outlives a process.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) disk: MemoryDisk,
+    pub(crate) files: Files,
+}
+
+impl World {
+    /// An empty disk and these files.
+    pub(crate) fn new(files: &[(&str, &str)]) -> World {
+        let file = |(path, text): &(&str, &str)| (Path::new(ROOT).join(path), (text.as_bytes().to_vec(), 1));
+        World { disk: MemoryDisk::new(), files: files.iter().map(file).collect() }
+    }
+}
+
+/// Something that the world can do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The session takes in what was told.
+    Take,
+    /// A worker tells what it has done.
+    Tell(usize),
+    /// The watcher tells what it has seen.
+    Notice,
+    /// The writer commits a batch, or as many as wait.
+    Commit { group: bool },
+    /// A worker performs a job. It tells later.
+    Work,
+}
+
+enum Writing {
+    Append { batch: u64, writes: Vec<Write> },
+    Then(Effect),
+}
+
+/// What was asked of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Asked {
+    Eval { execution: ExecutionId, code: String, label: String },
+    Interrupt,
+    Kill,
+}
+
+pub(crate) struct Twin {
+    pub(crate) session: Session,
+    pub(crate) world: World,
+    pub(crate) now: Time,
+    /// What was asked of kernels, in order.
+    pub(crate) asked: Vec<Asked>,
+    /// Chunks of documents in the order in which they became durable: what would be sent to other replicas.
+    pub(crate) sent: Vec<(DocId, Vec<u8>)>,
+    /// How often a file was written.
+    pub(crate) written: usize,
+    /// While set, no document is loaded: a slow worker.
+    pub(crate) slow: bool,
+    /// While set, nothing is committed: a disk that does not answer.
+    pub(crate) stuck: bool,
+    rng: StdRng,
+    actor: ActorId,
+    writer: VecDeque<Writing>,
+    jobs: VecDeque<Effect>,
+    done: Vec<Vec<Event>>,
+    seen: VecDeque<Event>,
+    told: VecDeque<Event>,
+    wake: Option<Time>,
+}
+
+impl Twin {
+    /// A process that starts on this world.
+    pub(crate) fn start(world: World, seed: u64) -> Twin {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut disk = world.disk.clone();
+        let started = load::started(&mut disk, Path::new("/w"), &mut rng).expect("the workspace can be read");
+        let mut twin = Twin {
+            session: Session::new(),
+            world,
+            now: Time(1_700_000_000_000),
+            asked: Vec::new(),
+            sent: Vec::new(),
+            written: 0,
+            slow: false,
+            stuck: false,
+            rng,
+            actor: ActorId::from(started.actor),
+            writer: VecDeque::new(),
+            jobs: VecDeque::new(),
+            done: Vec::new(),
+            seen: VecDeque::new(),
+            told: VecDeque::new(),
+            wake: None,
+        };
+        twin.event(Event::Started(Box::new(started)));
+        twin
+    }
+
+    /// A new workspace with one volume of these files, all known.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Twin {
+        let mut twin = Twin::start(World::new(files), 1);
+        twin.command(Command::OpenFolder { folder: ROOT.into(), name: None }).expect("opened");
+        twin.settle();
+        twin
+    }
+
+    /// The same, with one note `a.md` of this text, open and shown.
+    pub(crate) fn on(text: &str) -> (Twin, DocId) {
+        let mut twin = Twin::with(&[("a.md", text)]);
+        let note = twin.open("a.md");
+        (twin, note)
+    }
+
+    /// What a process finds that starts after this one was killed just now.
+    pub(crate) fn crash(&self) -> World {
+        World { disk: self.world.disk.after_crash(), files: self.world.files.clone() }
+    }
+
+    pub(crate) fn id(&self, path: &str) -> DocId {
+        let volume = self.session.volumes().next().expect("a volume");
+        volume.files.get(path).unwrap_or_else(|| panic!("no {path}")).id
+    }
+
+    /// Opens a note and waits until all is quiet.
+    pub(crate) fn open(&mut self, path: &str) -> DocId {
+        let note = self.id(path);
+        self.command(Command::OpenNote { note }).expect("opened");
+        self.settle();
+        note
+    }
+
+    pub(crate) fn note(&self, note: DocId) -> &Note {
+        self.session.note(note).expect("the note is open")
+    }
+
+    pub(crate) fn text(&self, note: DocId) -> String {
+        self.note(note).text()
+    }
+
+    pub(crate) fn file(&self, path: &str) -> Option<String> {
+        let (bytes, _) = self.world.files.get(&Path::new(ROOT).join(path))?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Another program writes a file (`None`: removes it).
+    pub(crate) fn outside(&mut self, path: &str, text: Option<&str>) {
+        let file = Path::new(ROOT).join(path);
+        match text {
+            Some(text) => {
+                let stamp = self.stamp();
+                self.world.files.insert(file, (text.as_bytes().to_vec(), stamp));
+            }
+            None => {
+                self.world.files.remove(&file);
+            }
+        }
+        self.touched(path);
+    }
+
+    /// A modification time that no file has yet.
+    fn stamp(&self) -> i64 {
+        self.world.files.values().map(|(_, time)| *time).max().unwrap_or(0) + 1
+    }
+
+    fn touched(&mut self, path: &str) {
+        if let Some(volume) = self.session.volumes().next().map(|volume| volume.id) {
+            self.seen.push_back(Event::FileTouched { volume, path: Some(path.to_owned()) });
+        }
+    }
+
+    pub(crate) fn command(&mut self, command: Command) -> Result<(), Reject> {
+        let effects = self.session.apply(self.now, &mut self.rng, Input::Command(command))?;
+        self.queue(effects);
+        Ok(())
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        let effects = self.session.apply(self.now, &mut self.rng, Input::Event(event)).expect("facts are not rejected");
+        self.queue(effects);
+    }
+
+    pub(crate) fn edit(&mut self, note: DocId, at: usize, delete: usize, insert: &str) {
+        let insert = insert.to_owned();
+        self.command(Command::Edit { note, at, delete, insert }).expect("the edit fits");
+    }
+
+    fn queue(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Append { batch, writes } => self.writer.push_back(Writing::Append { batch, writes }),
+                Effect::ReadNote { .. } | Effect::LoadNote { .. } => self.writer.push_back(Writing::Then(effect)),
+                Effect::LoadVolume { .. } | Effect::Scan { .. } | Effect::ReadFile { .. } | Effect::WriteFile { .. } => {
+                    self.jobs.push_back(effect);
+                }
+                Effect::Watch { .. } | Effect::Unwatch { .. } | Effect::WriteMarker { .. } => {}
+                Effect::Eval { execution, code, label, .. } => {
+                    self.asked.push(Asked::Eval { execution, code, label });
+                }
+                Effect::Interrupt { .. } => self.asked.push(Asked::Interrupt),
+                Effect::KillKernel { .. } => self.asked.push(Asked::Kill),
+                Effect::Wake { at } => self.wake = Some(self.wake.map_or(at, |known| known.min(at))),
+            }
+        }
+    }
+
+    /// What can happen next, but for the passing of time.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if !self.told.is_empty() {
+            steps.push(Step::Take);
+        }
+        steps.extend((0..self.done.len()).map(Step::Tell));
+        if !self.seen.is_empty() {
+            steps.push(Step::Notice);
+        }
+        if !self.writer.is_empty() && !self.stuck {
+            steps.extend([Step::Commit { group: false }, Step::Commit { group: true }]);
+        }
+        // Two workers: a third job waits until one of them has told.
+        if self.done.len() < 2 && self.next_job().is_some() {
+            steps.push(Step::Work);
+        }
+        steps
+    }
+
+    fn next_job(&self) -> Option<usize> {
+        self.jobs.iter().position(|job| !(self.slow && matches!(job, Effect::LoadNote { .. })))
+    }
+
+    pub(crate) fn step(&mut self, step: Step) {
+        match step {
+            Step::Take => {
+                if let Some(event) = self.told.pop_front() {
+                    self.event(event);
+                }
+            }
+            Step::Tell(at) => {
+                let events = self.done.remove(at);
+                self.told.extend(events);
+            }
+            Step::Notice => self.told.extend(self.seen.pop_front()),
+            Step::Commit { group } => self.commit(group),
+            Step::Work => {
+                let job = self.next_job().and_then(|at| self.jobs.remove(at));
+                if let Some(job) = job {
+                    let events = self.work(job);
+                    self.done.push(events);
+                }
+            }
+        }
+    }
+
+    /// Does everything that can be done without time passing.
+    pub(crate) fn rest(&mut self) {
+        for _ in 0..100_000 {
+            let Some(step) = self.steps().first().copied() else { return };
+            self.step(step);
+        }
+        panic!("the session does not come to rest");
+    }
+
+    /// Lets this much time pass.
+    pub(crate) fn pass(&mut self, milliseconds: i64) {
+        let until = self.now.plus(milliseconds);
+        self.rest();
+        while let Some(wake) = self.wake.filter(|wake| *wake <= until) {
+            self.tick(wake);
+            self.rest();
+        }
+        self.now = until;
+    }
+
+    fn tick(&mut self, at: Time) {
+        self.wake = None;
+        self.now = Time(self.now.0.max(at.0));
+        self.event(Event::Tick);
+    }
+
+    /// Lets everything come to its end.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..1_000 {
+            self.rest();
+            let Some(wake) = self.wake else { return };
+            self.tick(wake);
+        }
+        panic!("the session wakes for ever");
+    }
+
+    /// Does one of the things that can happen, chosen by chance; time may pass.
+    pub(crate) fn wander(&mut self, chance: &mut StdRng) {
+        let steps = self.steps();
+        if steps.is_empty() || chance.random_ratio(1, 8) {
+            self.now = self.now.plus(chance.random_range(1..400));
+            if self.wake.is_some_and(|wake| wake <= self.now) {
+                self.tick(self.now);
+            }
+            return;
+        }
+        let step = steps[chance.random_range(0..steps.len())];
+        self.step(step);
+    }
+
+    fn commit(&mut self, group: bool) {
+        let mut all: Vec<Write> = Vec::new();
+        let mut last = None;
+        let mut count = 0;
+        for work in &self.writer {
+            let Writing::Append { batch, writes } = work else { break };
+            all.extend(writes.iter().cloned());
+            last = Some(*batch);
+            count += 1;
+            if !group {
+                break;
+            }
+        }
+        let Some(batch) = last else {
+            if let Some(Writing::Then(job)) = self.writer.pop_front() {
+                self.jobs.push_back(job);
+            }
+            return;
+        };
+        match self.world.disk.commit(&all) {
+            Ok(_) => {
+                self.writer.drain(..count);
+                for write in all {
+                    if let Write::Chunk { doc, bytes } = write {
+                        self.sent.push((doc, bytes));
+                    }
+                }
+                self.told.push_back(Event::Durable { batch });
+            }
+            Err(error) => self.told.push_back(Event::DiskTrouble { why: error.to_string() }),
+        }
+    }
+
+    fn read(&self, file: &Path) -> Result<Option<FileText>, String> {
+        let Some((bytes, mtime)) = self.world.files.get(file) else { return Ok(None) };
+        let stamp = FileStamp { size: bytes.len() as u64, mtime: *mtime, hash: BlobHash::of(bytes) };
+        match String::from_utf8(bytes.clone()) {
+            Ok(text) => Ok(Some(FileText { text, stamp })),
+            Err(_) => Err("it is not UTF-8 text".to_owned()),
+        }
+    }
+
+    fn work(&mut self, job: Effect) -> Vec<Event> {
+        let disk = &self.world.disk;
+        match job {
+            Effect::LoadVolume { volume } => load::volume(disk, volume, &self.actor).into(),
+            Effect::ReadNote { note, volume, path, file } => {
+                let content = load::note_content(disk, note, volume, &path, || self.read(&file)).map(Box::new);
+                vec![Event::NoteRead { note, content }]
+            }
+            Effect::LoadNote { note } => {
+                let docs = load::note_docs(disk, note, &self.actor).map(Box::new);
+                vec![Event::NoteLoaded { note, docs }]
+            }
+            Effect::ReadFile { note, file } => vec![Event::FileRead { note, file: self.read(&file) }],
+            Effect::WriteFile { note, file, expected, text } => {
+                let there = self.read(&file).expect("text");
+                match there {
+                    Some(theirs) if theirs.text == *text => vec![Event::FileWritten { note, stamp: theirs.stamp }],
+                    Some(theirs) if Some(theirs.stamp.hash) != expected => vec![Event::FileRaced { note, theirs }],
+                    None if expected.is_some() => vec![Event::FileGone { note }],
+                    Some(_) | None => {
+                        let mtime = self.stamp();
+                        self.world.files.insert(file.clone(), (text.as_bytes().to_vec(), mtime));
+                        self.written += 1;
+                        if let Ok(path) = file.strip_prefix(ROOT) {
+                            self.touched(&path.to_string_lossy().into_owned());
+                        }
+                        let (size, hash) = (text.len() as u64, BlobHash::of(text.as_bytes()));
+                        vec![Event::FileWritten { note, stamp: FileStamp { size, mtime, hash } }]
+                    }
+                }
+            }
+            Effect::Scan { volume, .. } => self.scan(volume),
+            other => panic!("not a worker's job: {other:?}"),
+        }
+    }
+
+    fn scan(&self, volume: DocId) -> Vec<Event> {
+        let rows = self.world.disk.files(volume).expect("read");
+        let known: BTreeMap<String, FileRow> = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
+        let inside = |file: &Path| file.strip_prefix(ROOT).expect("inside").to_string_lossy().into_owned();
+        let mut gone: Vec<&FileRow> =
+            known.values().filter(|row| !self.world.files.contains_key(&Path::new(ROOT).join(&row.path))).collect();
+        let mut files = Vec::new();
+        for (file, (bytes, mtime)) in &self.world.files {
+            let path = inside(file);
+            let row = known.get(&path);
+            if row.is_some_and(|row| row.size == bytes.len() as u64 && row.mtime == *mtime) {
+                continue;
+            }
+            let stamp = FileStamp { size: bytes.len() as u64, mtime: *mtime, hash: BlobHash::of(bytes) };
+            let (kind, survey, why) = match std::str::from_utf8(bytes) {
+                Ok(text) => (FileKind::Note, markdown::survey(text), None),
+                Err(_) => (FileKind::Attachment, markdown::Survey::default(), Some("it is not UTF-8 text".to_owned())),
+            };
+            let was = gone.iter().position(|gone| row.is_none() && gone.hash == stamp.hash && gone.size == stamp.size);
+            let was = was.map(|at| gone.remove(at).path.clone());
+            files.push(ScannedFile { path, kind, stamp, blocks: survey.blocks, cells: survey.cells, was, why });
+        }
+        let seen = self.world.files.len() as u64;
+        let gone = gone.into_iter().map(|row| row.path.clone()).collect();
+        vec![
+            Event::Scanned { volume, files, seen },
+            Event::ScanDone { volume, gone, skipped: Vec::new(), failed: None },
+        ]
+    }
+
+    /// What holds at every moment of an open note.
+    pub(crate) fn check(&self, note: DocId) {
+        let note = self.note(note);
+        let text = note.text();
+        let blocks: Vec<_> = note.blocks().collect();
+        let joined: String = blocks.iter().map(|block| block.text.as_str()).collect();
+        assert_eq!(joined, text);
+        assert_eq!(note.length(), text.len());
+        let mut ids: Vec<BlockId> = blocks.iter().map(|block| block.id).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), blocks.len(), "a block's id stands twice");
+        let places: Vec<_> = blocks.iter().map(|block| (&block.pos, block.id)).collect();
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "blocks are out of order: {places:?}");
+        for block in &blocks {
+            let code = markdown::cell(&block.text).map(|cell| &block.text[cell.code]);
+            assert_eq!(note.code(block.id), code, "what is known of block {} is old", block.id);
+        }
+    }
+
+    /// What holds once everything has come to its end: session, document, rows and file say the same.
+    pub(crate) fn check_settled(&self, note: DocId, path: &str) {
+        self.check(note);
+        let id = note;
+        let note = self.note(note);
+        assert!(self.session.is_saved(), "not saved: {:?}", note.file);
+        assert_eq!(self.file(path).as_deref(), Some(note.text().as_str()), "file and note differ");
+        let Some(doc) = note.document() else { return };
+        let blocks: Vec<_> = note.blocks().cloned().collect();
+        assert_eq!(doc.blocks(), blocks, "document and note differ");
+        let (rows, bad) = self.world.disk.blocks(id).expect("read");
+        assert_eq!((rows, bad), (blocks, Vec::new()), "rows and note differ");
+        assert_eq!(self.world.disk.journal(id).expect("read"), [], "the journal is not empty");
+    }
+}
