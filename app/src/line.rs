@@ -77,9 +77,7 @@ impl From<OpenError> for Refusal {
         match error {
             // Naming a workspace that is not there is a slip of the user's, not damage.
             OpenError::Disk(store::disk::DiskError::Missing { .. }) => Refusal::usage(error.to_string()),
-            OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => {
-                Refusal::workspace(error.to_string())
-            }
+            OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => Refusal::workspace(error.to_string()),
         }
     }
 }

@@ -59,15 +59,30 @@ const fn arg(name: &'static str, form: Form, help: &'static str) -> Arg {
     Arg { name, help, form }
 }
 
-const fn window(id: &'static str, title: &'static str, keys: &'static [&'static str], help: &'static str) -> CommandInfo {
+const fn window(
+    id: &'static str,
+    title: &'static str,
+    keys: &'static [&'static str],
+    help: &'static str,
+) -> CommandInfo {
     CommandInfo { id, title, help, keys, window: true, line: None }
 }
 
-const fn line(id: &'static str, title: &'static str, name: &'static str, args: &'static [Arg], help: &'static str) -> CommandInfo {
+const fn line(
+    id: &'static str,
+    title: &'static str,
+    name: &'static str,
+    args: &'static [Arg],
+    help: &'static str,
+) -> CommandInfo {
     CommandInfo { id, title, help, keys: &[], window: false, line: Some(Line { name, args }) }
 }
 
-const NOTE: Arg = arg("NOTE", Form::Needed, "the note: its path as `ls` shows it, VOLUME:PATH, or the end of a path that fits one note");
+const NOTE: Arg = arg(
+    "NOTE",
+    Form::Needed,
+    "the note: its path as `ls` shows it, VOLUME:PATH, or the end of a path that fits one note",
+);
 
 /// All commands.
 pub const COMMANDS: &[CommandInfo] = &[
@@ -97,7 +112,12 @@ pub const COMMANDS: &[CommandInfo] = &[
         line: Some(Line { name: "open", args: &[arg("FOLDER", Form::Needed, "the folder")] }),
     },
     window("folder.rescan", "Look at all files again", &["F5"], "Scan the folders of all volumes for changes."),
-    window("volume.close", "Close volume", &[], "Take the volume of the open note out of the workspace. Its files stay."),
+    window(
+        "volume.close",
+        "Close volume",
+        &[],
+        "Take the volume of the open note out of the workspace. Its files stay.",
+    ),
     window("note.save", "Save now", &["Ctrl+S"], "Write everything to disk and file now. It happens by itself, too."),
     window("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
     window("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
@@ -117,18 +137,49 @@ pub const COMMANDS: &[CommandInfo] = &[
             ],
         }),
     },
-    window("note.run_all", "Run all cells", &["Ctrl+Shift+Enter"], "Run all cells of the open note in order, up to the first error."),
-    window("cell.stop", "Stop what runs", &["Ctrl+."], "Interrupt the note's kernel; if it does not react within a second, end it."),
-    window("kernel.restart", "Restart kernel", &[], "End the note's kernel; variables are gone, text and outputs stay."),
+    window(
+        "note.run_all",
+        "Run all cells",
+        &["Ctrl+Shift+Enter"],
+        "Run all cells of the open note in order, up to the first error.",
+    ),
+    window(
+        "cell.stop",
+        "Stop what runs",
+        &["Ctrl+."],
+        "Interrupt the note's kernel; if it does not react within a second, end it.",
+    ),
+    window(
+        "kernel.restart",
+        "Restart kernel",
+        &[],
+        "End the note's kernel; variables are gone, text and outputs stay.",
+    ),
     window("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
-    window("view.right", "Show or hide the panel at the right", &["Ctrl+Shift+B"], "Fold or unfold the panel at the right."),
-    window("view.theme", "Light or dark", &["Ctrl+Shift+L"], "Go from the system's colours to light, to dark, and back."),
+    window(
+        "view.right",
+        "Show or hide the panel at the right",
+        &["Ctrl+Shift+B"],
+        "Fold or unfold the panel at the right.",
+    ),
+    window(
+        "view.theme",
+        "Light or dark",
+        &["Ctrl+Shift+L"],
+        "Go from the system's colours to light, to dark, and back.",
+    ),
     window("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
     window("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
     window("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
     window("app.keys", "Keys and commands", &["F1"], "List all commands with their keys."),
     window("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
-    line("workspace.init", "Make a workspace", "init", &[arg("sample", Form::Flag, "with the sample volume")], "Make a workspace in the folder given by --workspace."),
+    line(
+        "workspace.init",
+        "Make a workspace",
+        "init",
+        &[arg("sample", Form::Flag, "with the sample volume")],
+        "Make a workspace in the folder given by --workspace.",
+    ),
     line("note.cat", "Print a note", "cat", &[NOTE], "Print a note's exact bytes."),
     line(
         "note.edit",
@@ -137,7 +188,13 @@ pub const COMMANDS: &[CommandInfo] = &[
         &[NOTE, arg("text", Form::Flag, "standard input is the note's new text; it becomes the smallest edits")],
         "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print {\"seq\":N,\"durable\":true} once it is on disk.",
     ),
-    line("workspace.list", "List files", "ls", &[arg("volume", Form::Value, "only this volume")], "List notes and attachments."),
+    line(
+        "workspace.list",
+        "List files",
+        "ls",
+        &[arg("volume", Form::Value, "only this volume")],
+        "List notes and attachments.",
+    ),
     line("note.history", "Show history", "history", &[NOTE], "List the changes of a note."),
     line(
         "files.import",
@@ -164,9 +221,27 @@ pub const COMMANDS: &[CommandInfo] = &[
         &[arg("check", Form::Flag, "only look; repair nothing")],
         "Check everything in the workspace and repair what can be repaired; what cannot be read is set aside, never deleted.",
     ),
-    line("workspace.backup", "Back up", "backup", &[arg("DEST", Form::Needed, "a new folder")], "Make a consistent copy of everything, also while the window is open."),
-    line("workspace.restore", "Restore", "restore", &[arg("BACKUP", Form::Needed, "a folder made by `backup`")], "Make a workspace (--workspace) of a backup; nothing is overwritten."),
-    line("app.doctor", "What this machine offers", "doctor", &[], "Say what is there: display, sandbox, kernels, model servers."),
+    line(
+        "workspace.backup",
+        "Back up",
+        "backup",
+        &[arg("DEST", Form::Needed, "a new folder")],
+        "Make a consistent copy of everything, also while the window is open.",
+    ),
+    line(
+        "workspace.restore",
+        "Restore",
+        "restore",
+        &[arg("BACKUP", Form::Needed, "a folder made by `backup`")],
+        "Make a workspace (--workspace) of a backup; nothing is overwritten.",
+    ),
+    line(
+        "app.doctor",
+        "What this machine offers",
+        "doctor",
+        &[],
+        "Say what is there: display, sandbox, kernels, model servers.",
+    ),
     line(
         "app.bench",
         "Measure",
@@ -177,7 +252,13 @@ pub const COMMANDS: &[CommandInfo] = &[
         ],
         "Measure on this machine what BENCHMARKS.md holds.",
     ),
-    line("app.completions", "Shell completions", "completions", &[arg("SHELL", Form::Needed, "bash, zsh, fish, elvish or powershell")], "Print completions for a shell."),
+    line(
+        "app.completions",
+        "Shell completions",
+        "completions",
+        &[arg("SHELL", Form::Needed, "bash, zsh, fish, elvish or powershell")],
+        "Print completions for a shell.",
+    ),
     line("app.man", "Manual page", "man", &[], "Print the manual page."),
 ];
 

@@ -4,9 +4,9 @@ use crate::effect::BatchNumber;
 use crate::settings::Settings;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use store::WorkspaceDoc;
 use store::disk::FileRow;
 use store::{BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Record, Status, VolumeDoc};
-use store::WorkspaceDoc;
 
 /// A fact.
 #[derive(Debug)]
@@ -234,6 +234,24 @@ pub struct FileText {
     pub stamp: FileStamp,
 }
 
+/// A version of a note's file that the note's text contains already, though the file's row does not say so yet: what we
+/// are about to write there, or what another program wrote and was merged. Kept on disk until the row says so: after a
+/// crash in between, the same edits must not be merged again.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct FileMark {
+    /// Hash of the file's bytes.
+    pub hash: BlobHash,
+    /// The document's heads at that text; empty when it never was the document's text.
+    pub heads: Vec<[u8; 32]>,
+    /// That text, if the document cannot tell it.
+    pub text: Option<String>,
+}
+
+/// Under which name the disk keeps a note's [`FileMark`]s, as JSON.
+pub fn marks_key(note: DocId) -> String {
+    format!("file/{note}")
+}
+
 /// What was read of a note before its document.
 #[derive(Debug)]
 pub struct NoteContent {
@@ -249,6 +267,8 @@ pub struct NoteContent {
     pub file: Result<Option<FileText>, String>,
     /// Whether the note's text was ahead of its file when it was last open.
     pub ahead: bool,
+    /// Versions of its file that are part of it already.
+    pub marks: Vec<FileMark>,
     /// What was found wrong and mended, for the user.
     pub problems: Vec<String>,
 }

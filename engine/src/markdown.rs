@@ -61,9 +61,7 @@ pub fn segment(text: &str) -> Vec<&str> {
         let closes = match piece {
             Piece::Cell => true,
             Piece::Heading => range.start - start >= RUN_BEFORE_HEADING,
-            Piece::Paragraph | Piece::Structure => {
-                range.start - start >= RUN || end - start > LONGEST_TEXT
-            }
+            Piece::Paragraph | Piece::Structure => range.start - start >= RUN || end - start > LONGEST_TEXT,
         };
         if closes && range.start > start {
             cuts.push(range.start);

@@ -1,8 +1,9 @@
 //! An open note as the session holds it: its blocks as they are shown, and how far they have got on their way to the
 //! document, the disk and the file. The session's modules change it; everybody else reads.
 
-use crate::event::{FileStamp, FileText};
+use crate::event::{FileMark, FileStamp, FileText};
 use crate::markdown::{self, Cell};
+use crate::splice;
 use crate::time::Time;
 use crate::undo::Undo;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -61,6 +62,12 @@ pub struct FileSide {
     pub(crate) due: Option<Time>,
     /// The file as it was found, waiting for the document to tell what we had in common.
     pub(crate) unmerged: Option<FileText>,
+    /// Versions of the file that are part of the note, though its row does not say so yet; oldest first.
+    pub(crate) marks: Vec<FileMark>,
+    /// Whether the file is being read.
+    pub(crate) reading: bool,
+    /// Whether to read it again: what is on its way here is older than what we wrote.
+    pub(crate) reread: bool,
     /// Whether the disk knows that the note is ahead of its file.
     pub(crate) ahead_stored: bool,
     /// Whether another program removed the file.
@@ -305,12 +312,31 @@ impl Note {
         }
     }
 
+    /// What note and file had in common last, as far as the document knows: of all the texts that the file is known to
+    /// have had, the one that is nearest to what it holds now.
+    pub(crate) fn in_common(&self, now: Option<&str>) -> String {
+        let Some(doc) = self.document() else { return String::new() };
+        let at = |heads: &[[u8; 32]]| {
+            let heads: Vec<store::ChangeHash> = heads.iter().map(|hash| store::ChangeHash(*hash)).collect();
+            // Without heads the note is one of ours whose file was never written: nothing was in common.
+            if heads.is_empty() { None } else { doc.text_at(&heads).ok() }
+        };
+        let mut known: Vec<String> = at(&self.file.heads).into_iter().collect();
+        let Some(now) = now else { return known.pop().unwrap_or_default() };
+        known.extend(self.file.marks.iter().filter_map(|mark| mark.text.clone().or_else(|| at(&mark.heads))));
+        let distance = |text: &String| -> usize {
+            splice::difference(text, now).iter().map(|splice| splice.delete + splice.insert.len()).sum()
+        };
+        known.into_iter().min_by_key(distance).unwrap_or_default()
+    }
+
     /// Whether nothing of it is under way, so that it can be let go.
     pub(crate) fn is_at_rest(&self) -> bool {
         let loading = matches!(self.doc, DocPhase::Loading) || self.phase == Phase::Reading;
         !loading
             && !self.is_ahead()
             && self.file.unmerged.is_none()
+            && !self.file.reading
             && self.unsaved_outputs.is_empty()
             && self.remote.is_empty()
             && !matches!(self.kernel, KernelPhase::Busy(_))

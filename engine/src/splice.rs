@@ -205,10 +205,7 @@ mod tests {
         let splices = difference("one\ntwo\nthree\nfour\n", "one\nTwo\nthree\nfour!\n");
         assert_eq!(
             splices,
-            [
-                Splice { at: 4, delete: 1, insert: "T".into() },
-                Splice { at: 18, delete: 0, insert: "!".into() }
-            ]
+            [Splice { at: 4, delete: 1, insert: "T".into() }, Splice { at: 18, delete: 0, insert: "!".into() }]
         );
     }
 
@@ -221,8 +218,11 @@ mod tests {
     }
 
     fn text() -> impl Strategy<Value = String> {
-        prop::collection::vec(prop::sample::select(vec!["a", "b\n", "\u{e4}", "c c\n", "\u{1f600}", "\r\n", "x"]), 0..30)
-            .prop_map(|parts| parts.concat())
+        prop::collection::vec(
+            prop::sample::select(vec!["a", "b\n", "\u{e4}", "c c\n", "\u{1f600}", "\r\n", "x"]),
+            0..30,
+        )
+        .prop_map(|parts| parts.concat())
     }
 
     proptest! {

@@ -55,6 +55,15 @@ impl Undo {
         }
     }
 
+    /// Notes an edit as a step of its own.
+    pub(crate) fn push(&mut self, change: Change) {
+        self.undone.clear();
+        self.done.push(Step { change, last: Time::default() });
+        if self.done.len() > KEPT {
+            self.done.remove(0);
+        }
+    }
+
     /// The edit that takes back the last step, or makes the last undone one again.
     pub(crate) fn next(&self, redo: bool) -> Option<Change> {
         match redo {

@@ -12,7 +12,7 @@ use store::disk::{Disk, FileRow, MemoryDisk, Reader, Write};
 use store::{ActorId, BlobHash, BlockId, DocId, ExecutionId, FileKind};
 
 /// The volume's folder.
-pub(crate) const ROOT: &str = "/v";
+pub(crate) const ROOT: &str = "/u/v";
 
 /// A folder of plain files: bytes and modification time by path.
 pub(crate) type Files = BTreeMap<PathBuf, (Vec<u8>, i64)>;

@@ -47,9 +47,12 @@ pub(super) fn any(scene: &Scene<'_>, word: &str) -> Result<Found, Refusal> {
     }
 }
 
+/// Whether a file of that path in that volume is meant.
+type Meaning<'a> = &'a dyn Fn(&Volume, &str) -> bool;
+
 fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<Found, Refusal> {
     let files = || session.volumes().flat_map(|volume| volume.files.values().map(move |row| (volume, row)));
-    let notes = |fits: &dyn Fn(&Volume, &str) -> bool| -> Vec<(String, DocId)> {
+    let notes = |fits: Meaning<'_>| -> Vec<(String, DocId)> {
         files()
             .filter(|(volume, row)| row.kind == FileKind::Note && fits(volume, &row.path))
             .map(|(volume, row)| (format!("{}:{}", volume.name, row.path), row.id))
@@ -57,7 +60,7 @@ fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<Found
     };
     let absolute = folder.join(word);
     // From the most exact meaning to the loosest; the first that fits counts.
-    let meanings: [&dyn Fn(&Volume, &str) -> bool; 5] = [
+    let meanings: [Meaning<'_>; 5] = [
         &|_, path| path == word,
         &|volume, path| word.strip_prefix(&volume.name).and_then(|rest| rest.strip_prefix(':')) == Some(path),
         &|volume, path| volume.root.as_ref().is_some_and(|root| root.join(path) == absolute),

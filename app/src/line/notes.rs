@@ -54,7 +54,9 @@ fn loaded<R: Send + 'static>(
         let note = session.note(note)?;
         (!note.is_loading()).then(|| read(note))
     };
-    handle.wait(Some(READ), look)?.ok_or_else(|| Refusal::workspace("the note's document could not be read in two minutes"))
+    handle
+        .wait(Some(READ), look)?
+        .ok_or_else(|| Refusal::workspace("the note's document could not be read in two minutes"))
 }
 
 fn say_problems(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {

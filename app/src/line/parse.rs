@@ -27,13 +27,7 @@ pub fn grammar() -> Command {
                 .global(true)
                 .help("The workspace; the platform's data folder when left out"),
         )
-        .arg(
-            Arg::new("json")
-                .long("json")
-                .global(true)
-                .action(ArgAction::SetTrue)
-                .help("Print JSON, for programs"),
-        );
+        .arg(Arg::new("json").long("json").global(true).action(ArgAction::SetTrue).help("Print JSON, for programs"));
     for command in COMMANDS {
         let Some(line) = &command.line else { continue };
         let mut words = Command::new(line.name).about(command.help);
@@ -71,9 +65,10 @@ pub(super) fn number(args: &ArgMatches, name: &str) -> Result<Option<u64>, Refus
 
 pub(super) fn completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, Refusal> {
     let shell = needed(args, "SHELL")?;
-    let shell: clap_complete::Shell = shell
-        .parse()
-        .map_err(|_| Refusal { code: USAGE, why: format!("no completions for “{shell}”: bash, zsh, fish, elvish, powershell") })?;
+    let shell: clap_complete::Shell = shell.parse().map_err(|_| Refusal {
+        code: USAGE,
+        why: format!("no completions for “{shell}”: bash, zsh, fish, elvish, powershell"),
+    })?;
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut grammar(), "tracebook", &mut text);
     out.write_all(&text)?;
@@ -89,7 +84,9 @@ pub(super) fn manual(out: &mut dyn Write) -> Result<u8, Refusal> {
         writeln!(page, ".SH \"{}\"", command.get_name().to_uppercase())?;
         man.render_synopsis_section(&mut page)?;
         man.render_options_section(&mut page)?;
-        let text = String::from_utf8_lossy(&page).replace(".SH SYNOPSIS", ".SS Synopsis").replace(".SH OPTIONS", ".SS Options");
+        let text = String::from_utf8_lossy(&page)
+            .replace(".SH SYNOPSIS", ".SS Synopsis")
+            .replace(".SH OPTIONS", ".SS Options");
         out.write_all(text.as_bytes())?;
     }
     Ok(DONE)

@@ -228,7 +228,7 @@ pub fn backup(
 fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<'_>) -> Result<Made, BackupError> {
     let copy = dest.join(DATABASE);
     reader.copy_to(&copy)?;
-    let copied = SqliteReader::open(dest)?;
+    let copied = SqliteReader::open_still(dest)?;
     let inspected = copied.inspect()?;
     drop(copied);
     let mut problems = inspected.pages;
@@ -255,8 +255,8 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
     for own in [DATABASE, MARKER] {
         found.push((dest.join(own), PathBuf::from(own)));
     }
-    job.at.total =
-        found.iter().filter_map(|(from, _)| std::fs::symlink_metadata(from).ok()).map(|file| file.len()).sum();
+    let sizes = found.iter().filter_map(|(from, _)| std::fs::symlink_metadata(from).ok());
+    job.at.total = sizes.filter(std::fs::Metadata::is_file).map(|file| file.len()).sum();
 
     let mut files = Vec::new();
     for (from, path) in found {

@@ -61,7 +61,8 @@ pub fn copy_into(source: &Path, folder: &Path) -> Result<Copied, String> {
     let Some(name) = source.file_name() else {
         return Err(format!("it has no name to copy it under: {}", source.display()));
     };
-    let meta = std::fs::metadata(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
+    let meta =
+        std::fs::metadata(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
     if meta.is_dir() {
         copy_tree(source, &folder.join(name), &mut copied)?;
         let name = name.to_string_lossy();
@@ -118,7 +119,10 @@ fn copy_file(source: &Path, target: &Path) -> Result<(), String> {
     let mut to = match made {
         Ok(to) => to,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(format!("there is a file of that name already, and nothing is overwritten: {}", target.display()));
+            return Err(format!(
+                "there is a file of that name already, and nothing is overwritten: {}",
+                target.display()
+            ));
         }
         Err(error) => return Err(say(error)),
     };

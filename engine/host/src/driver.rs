@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::disk::Disk;
 
 type Look = Box<dyn FnMut(&Session) -> bool + Send>;
+type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// What other threads put into the session's letter box.
 pub(crate) enum Post {
@@ -33,7 +34,7 @@ pub(crate) enum Post {
 #[derive(Clone)]
 pub(crate) struct Inbox {
     posts: Sender<Post>,
-    wake: Arc<Mutex<Option<Arc<dyn Fn() + Send + Sync>>>>,
+    wake: Arc<Mutex<Option<Wake>>>,
 }
 
 impl Inbox {
@@ -80,7 +81,8 @@ impl Driver {
         let (sender, posts) = channel();
         let inbox = Inbox { posts: sender, wake: Arc::default() };
         let actor = started.actor;
-        let readers = (0..2).map(|_| disk.reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        let readers =
+            (0..2).map(|_| disk.reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
         let workers = Workers::start(readers, inbox.clone(), actor);
         let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone());
         let kernels = Kernels::new(program, inbox.clone(), writer.clone());

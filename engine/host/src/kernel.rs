@@ -123,12 +123,7 @@ impl Kernels {
         let last_words: Arc<Mutex<String>> = Arc::default();
         let words = last_words.clone();
         std::thread::spawn(move || keep_tail(errors, &words));
-        let reader = Replies {
-            note,
-            inbox: self.inbox.clone(),
-            writer: self.writer.clone(),
-            streams: HashMap::new(),
-        };
+        let reader = Replies { note, inbox: self.inbox.clone(), writer: self.writer.clone(), streams: HashMap::new() };
         let (waited, still) = (child.clone(), alive.clone());
         std::thread::spawn(move || {
             let (note, inbox) = (reader.note, reader.inbox.clone());

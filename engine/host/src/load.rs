@@ -2,7 +2,7 @@
 //! disk's twin in memory it serves tests as well.
 
 use crate::workspace::OpenError;
-use engine::event::{FileText, NoteContent, NoteDocs, Started};
+use engine::event::{FileText, NoteContent, NoteDocs, Started, marks_key};
 use engine::{Event, Settings, markdown};
 use rand::RngCore;
 use std::path::Path;
@@ -35,7 +35,8 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         }
     };
     let mut problems = Vec::new();
-    let chunks: Vec<Vec<u8>> = reader.chunks(workspace)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
+    let chunks: Vec<Vec<u8>> =
+        reader.chunks(workspace)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
     let loaded = WorkspaceDoc::load(workspace, &chunks, ActorId::from(actor))
         .map_err(|error| OpenError::Other(format!("{error}; run `tracebook fsck`")))?;
     if !loaded.bad.is_empty() {
@@ -89,7 +90,8 @@ fn load<D>(
     let bad = torn + loaded.bad.len();
     let mut problems = Vec::new();
     if bad > 0 {
-        problems.push(format!("{bad} stored changes cannot be read; the text is whole, `tracebook fsck` mends the rest"));
+        problems
+            .push(format!("{bad} stored changes cannot be read; the text is whole, `tracebook fsck` mends the rest"));
     }
     Ok(Loaded { doc: loaded.doc, chunks, problems, bad: bad > 0 })
 }
@@ -131,13 +133,15 @@ pub fn note_content(
     }
     let row = reader.file(volume, path).map_err(say)?;
     let ahead = reader.unfinished().map_err(say)?.contains(&note);
+    let marks = reader.meta(&marks_key(note)).map_err(say)?;
+    let marks = marks.and_then(|marks| serde_json::from_slice(&marks).ok()).unwrap_or_default();
     let file = file();
     let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
     let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
     if !adopted && let Ok(Some(file)) = &file {
         blocks = import_blocks(markdown::segment(&file.text).into_iter());
     }
-    Ok(NoteContent { blocks, adopted, records, row, file, ahead, problems })
+    Ok(NoteContent { blocks, adopted, records, row, file, ahead, marks, problems })
 }
 
 /// Loads a note's documents; makes the first of its rows where there is none yet.

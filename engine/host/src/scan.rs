@@ -45,8 +45,8 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &In
     let mut skipped = Vec::new();
     let mut found: Vec<(String, PathBuf, FileStamp)> = Vec::new();
     let walk = walkdir::WalkDir::new(root).follow_links(false).sort_by_file_name().into_iter();
-    let mut walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_hidden_folder(entry));
-    while let Some(entry) = walk.next() {
+    let walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_hidden_folder(entry));
+    for entry in walk {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {

@@ -55,7 +55,9 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
         };
         let Ok(job) = job else { return };
         match job {
-            Job::Volume { volume } => load::volume(reader, volume, actor).into_iter().for_each(|event| inbox.event(event)),
+            Job::Volume { volume } => {
+                load::volume(reader, volume, actor).into_iter().for_each(|event| inbox.event(event))
+            }
             Job::Files { volume, answer } => {
                 let _ = answer.send(reader.files(volume).map_err(|error| error.to_string()));
             }
@@ -112,8 +114,7 @@ fn write_file(note: DocId, file: &Path, expected: Option<BlobHash>, text: &str) 
     }
     match replace::replace_file(file, expected, text.as_bytes()) {
         Ok(Replaced::Done { modified }) => {
-            let stamp =
-                FileStamp { size: text.len() as u64, mtime: modified, hash: BlobHash::of(text.as_bytes()) };
+            let stamp = FileStamp { size: text.len() as u64, mtime: modified, hash: BlobHash::of(text.as_bytes()) };
             Event::FileWritten { note, stamp }
         }
         Ok(Replaced::Gone) => Event::FileGone { note },

@@ -154,11 +154,10 @@ pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
         return Err(OpenError::Disk(DiskError::Missing { path: folder.to_owned() }));
     }
     if options.create {
-        store::disk::create_folder(folder)
-            .map_err(|error| OpenError::Disk(DiskError::io("making", folder, &error)))?;
+        store::disk::create_folder(folder).map_err(|error| OpenError::Disk(DiskError::io("making", folder, &error)))?;
     }
-    let folder = std::fs::canonicalize(folder)
-        .map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
+    let folder =
+        std::fs::canonicalize(folder).map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
     let owned = Owned::take(&folder)?;
     let mut disk = SqliteDisk::open(&folder, options.create)?;
     let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;

@@ -35,7 +35,11 @@ const RETRY: Duration = Duration::from_millis(500);
 const IDLE: Duration = Duration::from_millis(1_500);
 
 impl Writer {
-    pub(crate) fn start(disk: Box<dyn Disk>, inbox: Inbox, workers: Workers) -> (Writer, JoinHandle<Result<(), String>>) {
+    pub(crate) fn start(
+        disk: Box<dyn Disk>,
+        inbox: Inbox,
+        workers: Workers,
+    ) -> (Writer, JoinHandle<Result<(), String>>) {
         let (work, queue) = channel();
         let thread = std::thread::spawn(move || run(disk, &queue, &inbox, &workers));
         (Writer { work }, thread)

@@ -160,8 +160,10 @@ impl Session {
     pub(super) fn output(&mut self, turn: &mut Turn<'_>, id: DocId, execution: ExecutionId, output: Output) {
         let Some(current) = self.current(id, execution) else { return };
         let cell = current.cell;
-        if let (Some(Output { body: OutputBody::Stream { name, text }, .. }), OutputBody::Stream { name: new, text: more }) =
-            (current.outputs.last_mut(), &output.body)
+        if let (
+            Some(Output { body: OutputBody::Stream { name, text }, .. }),
+            OutputBody::Stream { name: new, text: more },
+        ) = (current.outputs.last_mut(), &output.body)
             && name == new
         {
             let room = STREAM.saturating_sub(text.len());
@@ -219,7 +221,10 @@ impl Session {
                 current.status = if asked { Status::Interrupted } else { Status::Died };
                 current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
                 let (ename, evalue) = if asked {
-                    ("KernelStopped".to_owned(), "stopped by force; variables are gone, text and outputs stay".to_owned())
+                    (
+                        "KernelStopped".to_owned(),
+                        "stopped by force; variables are gone, text and outputs stay".to_owned(),
+                    )
                 } else {
                     ("KernelDied".to_owned(), why.to_owned())
                 };

@@ -2,15 +2,17 @@
 
 use super::{Session, Turn};
 use crate::effect::Effect;
-use crate::event::{FileStamp, FileText};
+use crate::event::{FileMark, FileStamp, FileText, marks_key};
 use crate::note::DocPhase;
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::DocId;
 use store::disk::{FileRow, Write};
+use store::{BlobHash, DocId};
 
 /// A file that cannot be written is tried again after this many milliseconds.
 const RETRY: i64 = 3_000;
+/// A file that vanished is made again after this many milliseconds.
+const VANISHED: i64 = 1_000;
 
 impl Session {
     pub(super) fn file(&self, id: DocId) -> Option<PathBuf> {
@@ -18,38 +20,88 @@ impl Session {
         Some(self.volumes.get(&volume)?.root.as_ref()?.join(path))
     }
 
+    /// Has the note's file read. One read at a time: what is on its way when something happens is old, and read again.
     pub(super) fn read_file(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        if let Some(file) = self.file(id) {
+        let Some(file) = self.file(id) else { return };
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if note.file.reading {
+            note.file.reread = true;
+        } else {
+            note.file.reading = true;
             turn.effects.push(Effect::ReadFile { note: id, file });
         }
     }
 
     pub(super) fn file_read(&mut self, turn: &mut Turn<'_>, id: DocId, file: Result<Option<FileText>, String>) {
         let Some(note) = self.notes.get_mut(&id) else { return };
+        if !std::mem::take(&mut note.file.reading) {
+            return; // asked for by one who has closed the note since
+        }
+        if note.file.writing.is_some() {
+            note.file.reread = true; // once that is over
+            return;
+        }
+        if std::mem::take(&mut note.file.reread) {
+            self.read_file(turn, id);
+            return;
+        }
         match file {
+            Ok(Some(_)) if note.read_only().is_some() => {} // what of it is ours is not known
             Ok(Some(file)) => {
                 note.file.gone = false;
-                let same = note.file.stamp.is_some_and(|stamp| stamp.hash == file.stamp.hash);
-                if same {
-                    note.file.stamp = Some(file.stamp);
+                if !note.is_ahead() {
+                    note.file.trouble = None;
+                }
+                let Some(note) = self.notes.get_mut(&id) else { return };
+                if note.file.stamp.is_some_and(|stamp| stamp.hash == file.stamp.hash) {
+                    self.touched(turn, id, file.stamp);
                 } else if note.file.unmerged.is_some() || note.file.base.is_none() {
                     note.file.unmerged = Some(file);
-                } else if note.file.writing.is_none() {
+                } else {
                     self.merge_file(turn, id, file);
                 }
-                // While we write, the writer itself sees what somebody else put there, and says so.
             }
             Ok(None) => {
-                // Removed by another program: the note keeps its text, and typing makes the file again.
-                if note.file.stamp.is_some() && note.file.writing.is_none() {
+                // Removed by another program: the note keeps its text, and typing makes the file again. Should it come
+                // back, the text that both had last still tells what has changed in it.
+                if note.file.stamp.take().is_some() {
                     note.file.gone = true;
-                    note.file.stamp = None;
-                    note.file.base = Some(Arc::from(""));
-                    self.let_go(turn, id);
                 }
             }
             Err(why) => note.file.trouble = Some(why),
         }
+        self.let_go(turn, id);
+    }
+
+    /// The file has another time and the same bytes: remembered, so that the next scan need not read it.
+    pub(super) fn touched(&mut self, turn: &mut Turn<'_>, id: DocId, stamp: FileStamp) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        note.file.stamp = Some(stamp);
+        let Some((volume, path)) = self.places.get(&id) else { return };
+        let Some(row) = self.volumes.get_mut(volume).and_then(|volume| volume.files.get_mut(path)) else { return };
+        if row.hash == stamp.hash && (row.size, row.mtime) != (stamp.size, stamp.mtime) {
+            (row.size, row.mtime) = (stamp.size, stamp.mtime);
+            let row = row.clone();
+            self.append(turn, vec![Write::File(row)], None);
+        }
+    }
+
+    /// Remembers that this version of the file is part of the note. The write goes to disk together with what makes it
+    /// so. Older versions are forgotten but for the one that is in the file, or may be there any moment.
+    pub(super) fn mark(&mut self, id: DocId, mark: FileMark) -> Option<Write> {
+        let side = &mut self.notes.get_mut(&id)?.file;
+        let there = side.stamp.map(|stamp| stamp.hash);
+        let coming = side.writing.as_ref().map(|(text, _)| BlobHash::of(text.as_bytes()));
+        side.marks.retain(|known| known.hash != mark.hash && (Some(known.hash) == there || Some(known.hash) == coming));
+        side.marks.push(mark);
+        Some(marks_write(id, &side.marks))
+    }
+
+    /// The same for the note's text as it is, all of which is part of the document.
+    pub(super) fn mark_text(&mut self, id: DocId) -> Option<Write> {
+        let note = self.notes.get(&id)?;
+        let mark = FileMark { hash: BlobHash::of(note.text().as_bytes()), heads: heads(&note.doc), text: None };
+        self.mark(id, mark)
     }
 
     /// Takes the file's text over into the note; afterwards that text is what both have in common.
@@ -65,12 +117,8 @@ impl Session {
             if same && note.pending.is_empty() {
                 note.file.due = None;
                 note.file.heads = heads(&note.doc);
-                note.file.ahead_stored = false;
-                let row = self.file_row(id, file.stamp);
-                let mut writes: Vec<Write> = row.into_iter().map(Write::File).collect();
-                writes.push(Write::Ahead { note: id, ahead: false });
-                self.append(turn, writes, None);
-            } else if let Some(note) = self.notes.get_mut(&id) {
+                self.agree(turn, id, file.stamp);
+            } else {
                 note.file.due.get_or_insert(turn.now);
                 self.wake_at(turn, Self::burst_due(turn.now));
             }
@@ -114,30 +162,56 @@ impl Session {
         }
         let DocPhase::Loaded(_) = &note.doc else { return };
         let text: Arc<str> = Arc::from(note.text());
-        note.file.due = None;
         if !note.file.gone && note.file.stamp.is_some() && note.file.base.as_deref() == Some(&*text) {
-            self.agreed(turn, id);
+            note.file.due = None;
+            note.file.heads = heads(&note.doc);
+            if let Some(stamp) = note.file.stamp {
+                self.agree(turn, id, stamp);
+            }
             return;
         }
+        let hash = BlobHash::of(text.as_bytes());
+        if !note.file.marks.iter().any(|mark| mark.hash == hash) {
+            // What is about to stand in the file is said on disk first; then this is called again.
+            if let Some(write) = self.mark_text(id) {
+                self.append(turn, vec![write], Some(id));
+            }
+            return;
+        }
+        note.file.due = None;
+        note.file.reread |= note.file.reading;
         let expected = note.file.stamp.map(|stamp| stamp.hash);
         note.file.writing = Some((text.clone(), heads(&note.doc)));
         turn.effects.push(Effect::WriteFile { note: id, file, expected, text });
     }
 
-    /// File and note are the same again: says so on disk.
-    fn agreed(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    /// The file holds a text that is all part of the note: says so on disk, and whether the note is ahead of it.
+    fn agree(&mut self, turn: &mut Turn<'_>, id: DocId, stamp: FileStamp) {
         let Some(note) = self.notes.get_mut(&id) else { return };
-        let Some(stamp) = note.file.stamp else { return };
-        note.file.heads = heads(&note.doc);
         let still = note.pending.is_empty() && note.file.due.is_none();
+        let mut writes = Vec::new();
+        if let Some(at) = note.file.marks.iter().position(|mark| mark.hash == stamp.hash) {
+            note.file.marks.drain(..=at);
+            writes.push(marks_write(id, &note.file.marks));
+        }
         if still {
             note.file.ahead_stored = false;
-        }
-        let mut writes: Vec<Write> = self.file_row(id, stamp).into_iter().map(Write::File).collect();
-        if still {
             writes.push(Write::Ahead { note: id, ahead: false });
         }
+        writes.extend(self.file_row(id, stamp).map(Write::File));
         self.append(turn, writes, None);
+        if !still {
+            self.wake_at(turn, turn.now);
+        }
+    }
+
+    /// A write is over: what came in meanwhile is looked at.
+    fn wrote(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if note.file.reread && !note.file.reading {
+            note.file.reread = false;
+            self.read_file(turn, id);
+        }
     }
 
     pub(super) fn file_written(&mut self, turn: &mut Turn<'_>, id: DocId, stamp: FileStamp) {
@@ -148,17 +222,8 @@ impl Session {
         note.file.base = Some(text);
         note.file.stamp = Some(stamp);
         note.file.heads = heads;
-        let still = note.pending.is_empty() && note.file.due.is_none();
-        if still {
-            note.file.ahead_stored = false;
-        }
-        let mut writes: Vec<Write> = self.file_row(id, stamp).into_iter().map(Write::File).collect();
-        if still {
-            writes.push(Write::Ahead { note: id, ahead: false });
-        } else {
-            self.wake_at(turn, turn.now);
-        }
-        self.append(turn, writes, None);
+        self.agree(turn, id, stamp);
+        self.wrote(turn, id);
         self.let_go(turn, id);
     }
 
@@ -170,16 +235,19 @@ impl Session {
         note.file.due = Some(turn.now);
         self.merge_file(turn, id, theirs);
         self.wake_at(turn, turn.now);
+        self.wrote(turn, id);
     }
 
-    /// The file vanished under our hands: what was typed must not vanish with it, so it is made again.
+    /// The file vanished under our hands: what was typed must not vanish with it, so it is made again, after a moment
+    /// in which it may turn out to have been renamed.
     pub(super) fn file_gone(&mut self, turn: &mut Turn<'_>, id: DocId) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         note.file.writing = None;
         note.file.stamp = None;
-        note.file.base = Some(Arc::from(""));
-        note.file.due = Some(turn.now);
-        self.wake_at(turn, turn.now);
+        let due = turn.now.plus(VANISHED);
+        note.file.due = Some(due);
+        self.wake_at(turn, due);
+        self.wrote(turn, id);
     }
 
     pub(super) fn file_failed(&mut self, turn: &mut Turn<'_>, id: DocId, why: String) {
@@ -189,7 +257,13 @@ impl Session {
         let due = turn.now.plus(RETRY);
         note.file.due = Some(due);
         self.wake_at(turn, due);
+        self.wrote(turn, id);
     }
+}
+
+fn marks_write(id: DocId, marks: &[FileMark]) -> Write {
+    let value = (!marks.is_empty()).then(|| serde_json::to_vec(marks).unwrap_or_default());
+    Write::Meta { key: marks_key(id), value }
 }
 
 fn heads(doc: &DocPhase) -> Vec<[u8; 32]> {

@@ -2,7 +2,7 @@
 
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
-use crate::event::{NoteContent, NoteDocs};
+use crate::event::{FileMark, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, Phase};
 use crate::plan::Plan;
 use crate::splice::{self, Splice};
@@ -171,8 +171,14 @@ impl Session {
         }
         let hash = row.as_ref().map(|row| row.hash);
         note.file.known = hash;
+        note.file.marks = content.marks;
         match file {
             Some(file) if Some(file.stamp.hash) == hash => {
+                note.file.stamp = Some(file.stamp);
+                note.file.base = Some(Arc::from(file.text));
+            }
+            // Written or merged just before a crash: all of it is part of the note.
+            Some(file) if note.file.marks.iter().any(|mark| mark.hash == file.stamp.hash) => {
                 note.file.stamp = Some(file.stamp);
                 note.file.base = Some(Arc::from(file.text));
             }
@@ -187,14 +193,18 @@ impl Session {
             // Ahead, and the file changed too: the document knows what both had.
             Some(file) => note.file.unmerged = Some(file),
             // Never written, or removed: it is made again when the text is ahead.
-            None if note.file.ahead_stored => {
-                note.file.base = Some(Arc::from(""));
+            None if note.file.ahead_stored => {}
+            None => {
+                note.file.base = Some(Arc::from(note.text()));
+                note.file.gone = note.file.trouble.is_none();
             }
-            None => note.file.gone = note.file.trouble.is_none(),
         }
         if note.file.ahead_stored {
             note.file.due = Some(turn.now);
             note.burst = Some(turn.now);
+        }
+        if let Some(stamp) = note.file.stamp {
+            self.touched(turn, id, stamp);
         }
         self.load_doc(turn, id);
         self.wake_at(turn, turn.now);
@@ -216,6 +226,7 @@ impl Session {
             Err(why) => {
                 note.problems.push(why.clone());
                 note.doc = DocPhase::Failed(why);
+                note.file.unmerged = None; // what stands in the file is not known to be ours
                 return;
             }
         };
@@ -258,11 +269,11 @@ impl Session {
             self.remote(turn, id, bytes);
         }
         let Some(note) = self.notes.get_mut(&id) else { return };
+        if note.file.base.is_none() {
+            let base = note.in_common(note.file.unmerged.as_ref().map(|file| file.text.as_str()));
+            note.file.base = Some(Arc::from(base));
+        }
         if let Some(file) = note.file.unmerged.take() {
-            let heads: Vec<store::ChangeHash> = note.file.heads.iter().map(|hash| store::ChangeHash(*hash)).collect();
-            // Without heads the note is one of ours whose file was never written: nothing was in common.
-            let base = if heads.is_empty() { None } else { note.document().and_then(|doc| doc.text_at(&heads).ok()) };
-            note.file.base = Some(Arc::from(base.unwrap_or_default()));
             self.merge_file(turn, id, file);
         }
         self.save_outputs(turn, id);
@@ -327,7 +338,7 @@ impl Session {
         }
         let change = Change { at, removed, inserted: insert.to_owned() };
         self.adopt(turn, id);
-        self.splice_note(turn, id, &[Splice { at, delete, insert: insert.to_owned() }], false);
+        self.splice_note(turn, id, &[Splice { at, delete, insert: insert.to_owned() }], false, Vec::new());
         if let Some(note) = self.notes.get_mut(&id) {
             note.undo.record(turn.now, change);
         }
@@ -347,14 +358,22 @@ impl Session {
         if !fits {
             return Err(Reject("what was written there has changed since, so it was left alone".to_owned()));
         }
-        let splice = Splice { at: change.at, delete: change.removed.len(), insert: change.inserted };
-        self.splice_note(turn, id, &[splice], false);
+        let mut splices = splice::difference(&change.removed, &change.inserted);
+        splices.iter_mut().for_each(|splice| splice.at += change.at);
+        self.splice_note(turn, id, &splices, false, Vec::new());
         Ok(())
     }
 
     /// Performs splices (in order, at offsets of the text as it is now) and sends them to the journal.
-    /// `foreign`: from outside, so that structure is looked at as a whole and undo is carried through.
-    pub(super) fn splice_note(&mut self, turn: &mut Turn<'_>, id: DocId, splices: &[Splice], foreign: bool) {
+    /// `foreign`: from outside, so that structure is looked at as a whole. `with`: what must be on disk together with it.
+    pub(super) fn splice_note(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        splices: &[Splice],
+        foreign: bool,
+        with: Vec<Write>,
+    ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let mut plan = Plan::new(&mut note.blocks, turn.rng);
         for splice in splices.iter().rev() {
@@ -366,9 +385,6 @@ impl Session {
         let ops = plan.finish();
         for splice in splices.iter().rev() {
             note.shift(splice.at, splice.delete, splice.insert.len(), foreign);
-            if foreign {
-                note.undo.carry(splice.at, splice.delete, splice.insert.len());
-            }
         }
         let touched: BTreeSet<BlockId> = ops.iter().map(Op::block).collect();
         note.refresh(touched);
@@ -382,6 +398,7 @@ impl Session {
         note.pending_upto = seq;
         let record = Record { seq, note: id, ops };
         let mut writes = vec![Write::Journal { seq, note: id, record: record.encode() }];
+        writes.extend(with);
         note.pending.extend(record.ops);
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
             writes.push(Write::Ahead { note: id, ahead: true });
@@ -434,6 +451,7 @@ impl Session {
                     writes.push(Write::Block { note: id, block: block.clone() });
                 }
                 writes.push(Write::JournalDone { note: id, upto: note.pending_upto });
+                writes.extend(self.mark_text(id));
                 self.append(turn, writes, Some(id));
             }
             // The journal keeps what was typed; the document is looked at by fsck.
@@ -500,19 +518,43 @@ impl Session {
             writes.push(Write::Ahead { note: id, ahead: true });
         }
         note.file.due.get_or_insert(turn.now);
+        writes.extend(self.mark_text(id));
         self.append(turn, writes, Some(id));
     }
 
     /// Merges what another program wrote into the file with what we have.
     pub(super) fn merge_text(&mut self, turn: &mut Turn<'_>, id: DocId, theirs: &str) {
         let Some(note) = self.notes.get(&id) else { return };
+        if note.read_only().is_some() {
+            return;
+        }
         let base = note.file.base.clone().unwrap_or_else(|| Arc::from(""));
         let ours = note.text();
         let splices = splice::difference(&base, theirs);
         let splices = if *base == *ours { splices } else { splice::carry(&splices, &splice::difference(&base, &ours)) };
-        if !splices.is_empty() && note.read_only().is_none() {
-            self.splice_note(turn, id, &splices, true);
+        let mark = FileMark { hash: BlobHash::of(theirs.as_bytes()), heads: Vec::new(), text: Some(theirs.to_owned()) };
+        let with: Vec<Write> = if note.adopted { self.mark(id, mark).into_iter().collect() } else { Vec::new() };
+        let (Some(first), Some(last)) = (splices.first(), splices.last()) else {
+            if !with.is_empty() {
+                self.append(turn, with, None);
+            }
+            return;
+        };
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if splices.iter().all(|splice| splice.delete == 0) {
+            for splice in splices.iter().rev() {
+                note.undo.carry(splice.at, 0, splice.insert.len());
+            }
+        } else {
+            // What another program removes can be had back: it is a step of its own.
+            let at = first.at;
+            let removed = note.slice(at, last.at + last.delete - at).unwrap_or_default();
+            let moved: Vec<Splice> =
+                splices.iter().map(|splice| Splice { at: splice.at - at, ..splice.clone() }).collect();
+            let inserted = splice::perform(&removed, &moved);
+            note.undo.push(Change { at, removed, inserted });
         }
+        self.splice_note(turn, id, &splices, true, with);
     }
 
     pub(super) fn burst_due(now: Time) -> Time {

@@ -261,6 +261,9 @@ impl Session {
         volume.revision += 1;
         self.places.insert(note, (id, file.path));
         writes.push(Write::File(row));
+        if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) {
+            self.read_file(turn, note); // it is open and was renamed
+        }
     }
 
     pub(super) fn scan_done(
@@ -346,13 +349,7 @@ impl Session {
         }
     }
 
-    pub(super) fn new_note(
-        &mut self,
-        turn: &mut Turn<'_>,
-        id: DocId,
-        path: &str,
-        text: &str,
-    ) -> Result<(), Reject> {
+    pub(super) fn new_note(&mut self, turn: &mut Turn<'_>, id: DocId, path: &str, text: &str) -> Result<(), Reject> {
         let path = inside(path)?;
         let path = if Path::new(&path).extension().is_some_and(|ending| ending == "md" || ending == "markdown") {
             path

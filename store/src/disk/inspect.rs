@@ -69,6 +69,9 @@ impl SqliteDisk {
     /// # Errors
     /// Any [`DiskError`]; nothing was changed then.
     pub fn set_aside_rows(&mut self, bad: &[BadRow], at: i64) -> Result<(), DiskError> {
+        if bad.is_empty() {
+            return Ok(());
+        }
         let tables =
             bad.iter().filter_map(|bad| Some((bad, TABLES.into_iter().find(|table| table.name == bad.table)?)));
         let tables: Vec<_> = tables.collect();

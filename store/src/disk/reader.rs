@@ -26,22 +26,27 @@ impl SqliteReader {
     pub fn open(dir: &Path) -> Result<SqliteReader, DiskError> {
         let path = dir.join(DATABASE);
         sqlite::looks_whole(dir)?;
-        let open = |how: &str| {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-            let conn = Connection::open_with_flags(uri(&path, how), flags)?;
-            sqlite::settings(&conn)?;
-            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-            Ok::<Connection, rusqlite::Error>(conn)
-        };
-        let conn = match open("mode=ro") {
+        let conn = match connect(&path, "mode=ro") {
             Ok(conn) => conn,
             // Where the two files beside the database cannot be made, it is read without them. It must not have them
             // then: what is in them would be left out.
             Err(error) => match std::fs::metadata(sqlite::beside(&path, "-wal")) {
                 Ok(wal) if wal.len() > 0 => return Err(sqlite::told(&path, "opening", &error)),
-                Ok(_) | Err(_) => open("mode=ro&immutable=1").map_err(|_| sqlite::told(&path, "opening", &error))?,
+                Ok(_) | Err(_) => connect(&path, STILL).map_err(|_| sqlite::told(&path, "opening", &error))?,
             },
         };
+        sqlite::check_stamp(&conn, &path)?;
+        Ok(SqliteReader { conn, path, blobs: Blobs::new(dir) })
+    }
+
+    /// Opens a database that nobody writes to, such as a copy. Makes no files beside it.
+    ///
+    /// # Errors
+    /// Like [`SqliteReader::open`].
+    pub fn open_still(dir: &Path) -> Result<SqliteReader, DiskError> {
+        let path = dir.join(DATABASE);
+        sqlite::looks_whole(dir)?;
+        let conn = connect(&path, STILL).map_err(|error| sqlite::told(&path, "opening", &error))?;
         sqlite::check_stamp(&conn, &path)?;
         Ok(SqliteReader { conn, path, blobs: Blobs::new(dir) })
     }
@@ -147,6 +152,17 @@ pub(super) fn select(
         take(row.get(width)?, &values[..width]);
     }
     Ok(())
+}
+
+/// Without a log, and without locks.
+const STILL: &str = "mode=ro&immutable=1";
+
+fn connect(path: &Path, how: &str) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let conn = Connection::open_with_flags(uri(path, how), flags)?;
+    sqlite::settings(&conn)?;
+    conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Ok(conn)
 }
 
 /// The path as SQLite's URI, which is the only way to say `immutable`.

@@ -122,7 +122,12 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
     let text = prose::note(LENGTH);
     let mut ours = blocks(report, text.clone())?;
     let mut plain = single(&text)?;
-    report.spread("remote edit into 1M characters in one text object (plain automerge), CPU", &mut plain, "ms", Goal::None);
+    report.spread(
+        "remote edit into 1M characters in one text object (plain automerge), CPU",
+        &mut plain,
+        "ms",
+        Goal::None,
+    );
     let ratio = percentile(&mut plain, 50) / percentile(&mut ours, 50);
     report.figure("remote edit, plain automerge to ours, p50", ratio, "times", Goal::None);
     Ok(())
@@ -142,7 +147,8 @@ fn blocks(report: &mut Report, text: String) -> Result<Vec<f64>, String> {
     let (mut times, mut after) = (Vec::new(), Vec::new());
     for _ in 0..EDITS {
         // The replica's own work is not measured, nor is the way between the two.
-        let blocks = bare.session.note(id).map(|note| note.blocks().map(|block| (block.id, block.text.len())).collect());
+        let blocks =
+            bare.session.note(id).map(|note| note.blocks().map(|block| (block.id, block.text.len())).collect());
         let blocks: Vec<(store::BlockId, usize)> = blocks.unwrap_or_default();
         let (block, length) = blocks[chance.below(blocks.len())];
         let op = Op::Splice { block, at: chance.below(length + 1), delete: 0, insert: "x".to_owned() };

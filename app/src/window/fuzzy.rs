@@ -1,0 +1,94 @@
+//! Finding by a few letters: all of them must be there in order; beginnings of words, neighbours and short texts count
+//! more. Pure text.
+
+/// A hit: how good, and the places of the letters (characters of the text).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) score: i32,
+    pub(super) places: Vec<usize>,
+}
+
+/// A text made ready to be searched many times.
+#[derive(Clone, Debug)]
+pub(super) struct Hay {
+    letters: Vec<char>,
+    /// Whether a word begins at the letter.
+    begins: Vec<bool>,
+}
+
+impl Hay {
+    pub(super) fn new(text: &str) -> Hay {
+        let mut before = ' ';
+        let mut hay = Hay { letters: Vec::new(), begins: Vec::new() };
+        for c in text.chars() {
+            let begins = !before.is_alphanumeric() || (before.is_lowercase() && c.is_uppercase());
+            hay.letters.push(c.to_lowercase().next().unwrap_or(c));
+            hay.begins.push(begins);
+            before = c;
+        }
+        hay
+    }
+
+    /// Looks for the letters of a query (lower case, without spaces).
+    pub(super) fn find(&self, query: &[char]) -> Option<Hit> {
+        if query.is_empty() {
+            return Some(Hit { score: 0, places: Vec::new() });
+        }
+        // From every place where the first letter stands, the greedy way; the best of these.
+        let starts = self.letters.iter().enumerate().filter(|(_, c)| **c == query[0]).map(|(at, _)| at).take(16);
+        starts.filter_map(|start| self.from(start, query)).max_by_key(|hit| hit.score)
+    }
+
+    fn from(&self, start: usize, query: &[char]) -> Option<Hit> {
+        let (mut places, mut score, mut at) = (Vec::with_capacity(query.len()), 0_i32, start);
+        for c in query {
+            let next = self.next(at, *c, places.last().copied())?;
+            let neighbour = places.last().is_some_and(|last: &usize| last + 1 == next);
+            score += 1 + if self.begins[next] { 8 } else { 0 } + if neighbour { 6 } else { 0 };
+            if let Some(last) = places.last() {
+                score -= i32::try_from((next - last - 1).min(6)).unwrap_or(6);
+            }
+            places.push(next);
+            at = next + 1;
+        }
+        if start == 0 {
+            score += 4;
+        }
+        score -= i32::try_from(self.letters.len() / 16).unwrap_or(i32::MAX).min(8);
+        Some(Hit { score, places })
+    }
+
+    /// The next place of a letter: right behind the last, else at the beginning of a word, else anywhere.
+    fn next(&self, from: usize, c: char, last: Option<usize>) -> Option<usize> {
+        if last.is_some_and(|last| self.letters.get(last + 1) == Some(&c)) {
+            return last.map(|last| last + 1);
+        }
+        let places = || (from..self.letters.len()).filter(|at| self.letters[*at] == c);
+        places().find(|at| self.begins[*at]).filter(|_| last.is_some()).or_else(|| places().next())
+    }
+}
+
+/// The letters of a query.
+pub(super) fn letters(query: &str) -> Vec<char> {
+    query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order<'a>(query: &str, mut texts: Vec<&'a str>) -> Vec<&'a str> {
+        let query = letters(query);
+        texts.retain(|text| Hay::new(text).find(&query).is_some());
+        texts.sort_by_key(|text| -Hay::new(text).find(&query).map_or(0, |hit| hit.score));
+        texts
+    }
+
+    #[test]
+    fn beginnings_and_neighbours_come_first() {
+        assert_eq!(order("rain", vec!["Brain", "Rainfall", "r a i n", "nothing"]), ["Rainfall", "Brain", "r a i n"]);
+        assert_eq!(order("ra", vec!["Grand", "Run all cells", "Radio"])[0], "Radio");
+        assert_eq!(order("op fold", vec!["Open folder as volume", "Go to note"]), ["Open folder as volume"]);
+        assert_eq!(Hay::new("Äpfel").find(&letters("ä")).map(|hit| hit.places), Some(vec![0]));
+    }
+}

@@ -1,0 +1,327 @@
+//! The palette and the quick switcher: a line to type in, the best hits below. Decides nothing: it says what was chosen.
+
+use super::commands::{self, What};
+use super::controls::{floating, named};
+use super::fuzzy::{Hay, letters};
+use super::icons;
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text::LayoutJob;
+use egui::{Align2, Id, Key, Modal, Rect, Sense, Ui, pos2, vec2};
+use engine::Session;
+use store::{DocId, FileKind};
+
+/// Hits that are shown; the rest is found by typing on.
+const SHOWN: usize = 100;
+/// Lines in sight.
+const LINES: f32 = 9.0;
+const LINE: f32 = 40.0;
+
+/// What was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Command(&'static str),
+    Note(DocId),
+    /// A new note of this name.
+    New(String),
+}
+
+struct Entry {
+    choice: Choice,
+    title: String,
+    /// What stands behind the title in `muted`.
+    about: String,
+    key: Option<&'static str>,
+    hay: Hay,
+    about_hay: Hay,
+}
+
+/// An open palette.
+pub(super) struct Palette {
+    name: &'static str,
+    hint: &'static str,
+    query: String,
+    entries: Vec<Entry>,
+    /// The hits of the query: places in `entries`, and the letters that were found in the title.
+    hits: Vec<(usize, Vec<usize>)>,
+    found_for: Option<String>,
+    chosen: usize,
+    /// Whether what is not found can be made.
+    makes: bool,
+    scroll: bool,
+}
+
+impl Palette {
+    /// All commands, those used last first.
+    pub(super) fn commands(recent: &[&'static str]) -> Palette {
+        let mut entries: Vec<Entry> = commands::offered()
+            .filter(|command| !matches!(commands::what(command.id), Some(What::Palette)))
+            .map(|command| Entry {
+                choice: Choice::Command(command.id),
+                title: command.title.to_owned(),
+                about: command.help.to_owned(),
+                key: command.keys.first().copied(),
+                hay: Hay::new(command.title),
+                about_hay: Hay::new(""),
+            })
+            .collect();
+        let rank = |entry: &Entry| match &entry.choice {
+            Choice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
+            Choice::Note(_) | Choice::New(_) => usize::MAX,
+        };
+        entries.sort_by_key(rank);
+        Palette::new("Command palette", "Type a part of a command", entries, false)
+    }
+
+    /// All notes, those open last first.
+    pub(super) fn notes(session: &Session, open: Option<DocId>) -> Palette {
+        let recent = &session.settings().recent;
+        let volumes: Vec<_> = session.volumes().collect();
+        let mut entries: Vec<(usize, Entry)> = Vec::new();
+        for volume in &volumes {
+            for (path, row) in volume.files.iter().filter(|(_, row)| row.kind == FileKind::Note) {
+                let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+                let title = super::tree::shown_name(name).to_owned();
+                let about = match (volumes.len() > 1, folder.is_empty()) {
+                    (true, true) => volume.name.clone(),
+                    (true, false) => format!("{} / {}", volume.name, folder.replace('/', " / ")),
+                    (false, _) => folder.replace('/', " / "),
+                };
+                // The open note comes last of the recent ones: one rarely goes where one is.
+                let rank = match recent.iter().position(|recent| *recent == row.id) {
+                    Some(_) if open == Some(row.id) => recent.len(),
+                    Some(place) => place,
+                    None => recent.len() + 1,
+                };
+                let (hay, about_hay) = (Hay::new(&title), Hay::new(&about));
+                entries.push((rank, Entry { choice: Choice::Note(row.id), title, about, key: None, hay, about_hay }));
+            }
+        }
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let entries = entries.into_iter().map(|(_, entry)| entry).collect();
+        Palette::new("Go to note", "Type a part of a note's name", entries, !volumes.is_empty())
+    }
+
+    fn new(name: &'static str, hint: &'static str, entries: Vec<Entry>, makes: bool) -> Palette {
+        Palette {
+            name,
+            hint,
+            query: String::new(),
+            entries,
+            hits: Vec::new(),
+            found_for: None,
+            chosen: 0,
+            makes,
+            scroll: true,
+        }
+    }
+
+    /// Finds what the query asks for.
+    fn find(&mut self) {
+        if self.found_for.as_ref() == Some(&self.query) {
+            return;
+        }
+        let query = letters(&self.query);
+        let mut hits: Vec<(i32, usize, Vec<usize>)> = Vec::new();
+        for (place, entry) in self.entries.iter().enumerate() {
+            if let Some(hit) = entry.hay.find(&query) {
+                hits.push((hit.score, place, hit.places));
+            } else if let Some(hit) = entry.about_hay.find(&query) {
+                hits.push((hit.score - 40, place, Vec::new()));
+            }
+        }
+        if !query.is_empty() {
+            hits.sort_by(|(a, i, _), (b, j, _)| b.cmp(a).then(i.cmp(j)));
+        }
+        hits.truncate(SHOWN);
+        self.hits = hits.into_iter().map(|(_, place, places)| (place, places)).collect();
+        self.found_for = Some(self.query.clone());
+        self.chosen = 0;
+        self.scroll = true;
+    }
+
+    fn lines(&self) -> usize {
+        self.hits.len() + usize::from(self.offers_new())
+    }
+
+    fn offers_new(&self) -> bool {
+        self.makes && !self.query.trim().is_empty()
+    }
+
+    /// A key that moves the choice.
+    pub(super) fn key(&mut self, key: Key) -> bool {
+        self.find();
+        let lines = self.lines().max(1);
+        let page = LINES as usize - 1;
+        self.chosen = match key {
+            Key::ArrowDown => (self.chosen + 1) % lines,
+            Key::ArrowUp => (self.chosen + lines - 1) % lines,
+            Key::PageDown => (self.chosen + page).min(lines - 1),
+            Key::PageUp => self.chosen.saturating_sub(page),
+            _ => return false,
+        };
+        self.scroll = true;
+        true
+    }
+
+    /// What Enter chooses.
+    pub(super) fn choice(&mut self) -> Option<Choice> {
+        self.find();
+        match self.hits.get(self.chosen) {
+            Some((place, _)) => Some(self.entries[*place].choice.clone()),
+            None => self.offers_new().then(|| Choice::New(self.query.trim().to_owned())),
+        }
+    }
+
+    /// Draws it. `Some(None)`: it shall close.
+    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Option<Choice>> {
+        let screen = ctx.content_rect();
+        let width = size::PALETTE.min(screen.width() - 2.0 * space::L);
+        let id = Id::unique("palette");
+        let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
+        let mut chosen = None;
+        let response = Modal::new(id)
+            .area(area)
+            .backdrop_color(egui::Color32::from_black_alpha(if dark { 90 } else { 30 }))
+            .frame(floating(colours, dark))
+            .show(ctx, |ui| {
+                ui.set_width(width);
+                ui.spacing_mut().item_spacing = vec2(0.0, 0.0);
+                self.input(ui);
+                self.find();
+                chosen = self.list(ui, (screen.height() * 0.6).min(LINES * LINE));
+            });
+        if response.backdrop_response.clicked() {
+            return Some(None);
+        }
+        chosen.map(Some)
+    }
+
+    fn input(&mut self, ui: &mut Ui) {
+        let colours = Colours::of(ui);
+        let body = tokens::body();
+        egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
+            ui.horizontal(|ui| {
+                let (rect, _) = ui.allocate_exact_size(vec2(space::XL, 24.0), Sense::hover());
+                let at = rect.left_center();
+                ui.painter().text(at, Align2::LEFT_CENTER, icons::SEARCH, tokens::icon(size::ICON), colours.muted);
+                ui.spacing_mut().interact_size.y = 0.0;
+                let field = egui::TextEdit::singleline(&mut self.query)
+                    .id(Id::unique("palette query"))
+                    .font(body.font.clone())
+                    .hint_text(egui::RichText::new(self.hint).font(body.font).color(colours.muted))
+                    .frame(egui::Frame::NONE)
+                    .desired_width(f32::INFINITY);
+                let response = ui.add(field).accessible_name(self.name);
+                response.request_focus();
+            });
+        });
+        let line = ui.available_rect_before_wrap();
+        ui.painter().hline(line.x_range(), line.top(), egui::Stroke::new(1.0, colours.line));
+    }
+
+    fn list(&mut self, ui: &mut Ui, height: f32) -> Option<Choice> {
+        let colours = Colours::of(ui);
+        let lines = self.lines();
+        if lines == 0 {
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE + space::S), Sense::hover());
+            let text = "Nothing is called that";
+            let at = rect.left_center() + vec2(space::L, 0.0);
+            ui.painter().text(at, Align2::LEFT_CENTER, text, tokens::small().font, colours.muted);
+            named(&response, Role::Label, text);
+            return None;
+        }
+        let mut chosen = None;
+        let moved = ui.input(|input| input.pointer.is_moving());
+        egui::Frame::NONE.inner_margin(egui::Margin::same(4)).show(ui, |ui| {
+            egui::ScrollArea::vertical().auto_shrink([false, true]).max_height(height).show_rows(ui, LINE, lines, |ui, range| {
+                if std::mem::take(&mut self.scroll) {
+                    let top = ui.max_rect().top() + LINE * (self.chosen as f32 - range.start as f32);
+                    let rect = Rect::from_min_size(pos2(ui.max_rect().left(), top), vec2(1.0, LINE));
+                    ui.scroll_to_rect(rect, None);
+                }
+                for line in range {
+                    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::click());
+                    if response.hovered() && moved {
+                        self.chosen = line;
+                    }
+                    self.line(ui, line, rect, &response);
+                    if response.clicked() {
+                        self.chosen = line;
+                        chosen = self.choice();
+                    }
+                }
+            });
+        });
+        chosen
+    }
+
+    fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
+        let colours = Colours::of(ui);
+        if line == self.chosen {
+            ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+        }
+        let (title, about, key, places): (String, &str, Option<&str>, &[usize]) = match self.hits.get(line) {
+            Some((place, places)) => {
+                let entry = &self.entries[*place];
+                (entry.title.clone(), &entry.about, entry.key, places)
+            }
+            None => (format!("New note “{}”", self.query.trim()), "", None, &[]),
+        };
+        named(response, Role::Button, &title);
+        let mut right = rect.right() - space::M;
+        if let Some(key) = key {
+            right -= keys(ui, pos2(right, rect.center().y), key) + space::M;
+        }
+        let style = tokens::small();
+        let mut job = LayoutJob::default();
+        for (place, c) in title.chars().enumerate() {
+            let hit = places.contains(&place);
+            let font = if hit { tokens::inter(tokens::Cut::SemiBold, 14.0) } else { tokens::inter(tokens::Cut::Regular, 14.0) };
+            let colour = if hit { colours.accent } else { colours.ink };
+            job.append(c.encode_utf8(&mut [0; 4]), 0.0, super::render::format(font, 20.0, colour));
+        }
+        job.append(about, space::M, super::render::format(style.font, 20.0, colours.muted));
+        job.wrap = egui::text::TextWrapping::truncate_at_width((right - rect.left() - space::M).max(0.0));
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);
+        ui.painter().galley(at, galley, colours.ink);
+    }
+}
+
+/// Keys as caps, right-aligned at a point; gives their width.
+pub(super) fn keys(ui: &Ui, at: egui::Pos2, keys: &str) -> f32 {
+    let colours = Colours::of(ui);
+    let mut x = at.x;
+    let names: Vec<&str> = keys.split('+').collect();
+    for name in names.iter().rev() {
+        let name = match *name {
+            "Plus" => "+",
+            "Minus" => "−",
+            name => name,
+        };
+        let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::caption().font, colours.muted);
+        let width = (galley.size().x + space::M).max(22.0);
+        let cap = Rect::from_min_max(pos2(x - width, at.y - 10.0), pos2(x, at.y + 10.0));
+        ui.painter().rect_filled(cap, egui::CornerRadius::same(4), colours.sunken);
+        ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), cap).min, galley, colours.muted);
+        x -= width + space::XS;
+    }
+    at.x - x - space::XS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_by_a_few_letters() {
+        let mut palette = Palette::commands(&["view.theme"]);
+        assert_eq!(palette.choice(), Some(Choice::Command("view.theme")), "the last one used comes first");
+        palette.query = "run all".to_owned();
+        assert_eq!(palette.choice(), Some(Choice::Command("note.run_all")));
+        palette.query = "zzz".to_owned();
+        assert_eq!(palette.choice(), None);
+    }
+}
