@@ -1,2 +1,287 @@
-//! The window.
+//! The window: tree, note, panel, status line, palette. It reads the session and sends commands; it opens no file, asks
+//! no network, changes no state of its own accord, and never waits while it draws.
+
+mod act;
+mod cells;
+mod closing;
+mod commands;
+mod controls;
+mod dialogs;
+mod editor;
+mod fuzzy;
+#[path = "../../assets/icons.rs"]
+mod icons;
+mod keyboard;
+mod keys;
+mod layout;
+mod outline;
+mod outputs;
+mod page;
+mod palette;
+mod prefs;
+mod python;
+mod render;
 mod rows;
+mod sheet;
+mod source;
+mod states;
+mod status;
+mod table;
+mod toasts;
+mod tree;
+
+use crate::tokens;
+use closing::Closing;
+use commands::Shortcut;
+use dialogs::Dialog;
+use editor::{Editor, World};
+use eframe::egui;
+use host::Driver;
+use outline::Outline;
+use page::Page;
+use palette::Palette;
+use prefs::Prefs;
+use render::Pen;
+use sheet::Sheet;
+use status::Status;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use store::{Block, DocId};
+use toasts::Toasts;
+use tree::Tree;
+
+/// A frame spends at most this much on what came in.
+const PUMP: Duration = Duration::from_millis(4);
+
+/// What floats above the rest.
+enum Overlay {
+    None,
+    Palette(Palette),
+    Dialog(Dialog),
+}
+
+/// The window of Tracebook.
+pub struct Window {
+    driver: Option<Driver>,
+    prefs: Prefs,
+    shortcuts: Vec<Shortcut>,
+    note: Option<DocId>,
+    /// The note to be opened once it is known.
+    wanted: Option<DocId>,
+    /// Whether somebody has chosen a note yet; until then the window may.
+    chose: bool,
+    /// Notes that the session keeps open, the newest first.
+    kept: VecDeque<DocId>,
+    /// Since when the open note is being read.
+    reading: Option<f64>,
+    tree: Tree,
+    sheet: Sheet,
+    page: Page,
+    editor: Editor,
+    outline: Outline,
+    status: Status,
+    toasts: Toasts,
+    overlay: Overlay,
+    /// Commands by when they were used, newest first.
+    recent: Vec<&'static str>,
+    /// Problems that were read and put away.
+    dismissed: HashSet<String>,
+    /// Key presses that wait for the next frame, so that they come after what was typed before them.
+    deferred: Vec<egui::Event>,
+    /// The note's column and the margin beside it, as drawn last.
+    measures: (f32, f32),
+    closing: Closing,
+    title: String,
+    first_frame: Option<Box<dyn FnOnce()>>,
+    /// What could not be saved at the end.
+    left_behind: Arc<Mutex<Option<String>>>,
+}
+
+impl Window {
+    /// A window on an open workspace.
+    pub fn new(ctx: &egui::Context, mut driver: Driver) -> Window {
+        tokens::install(ctx);
+        let wake = ctx.clone();
+        driver.on_wake(move || wake.request_repaint());
+        let prefs = Prefs::of(driver.session().settings());
+        prefs.apply(ctx);
+        let wanted = driver.session().settings().last_note;
+        Window {
+            driver: Some(driver),
+            prefs,
+            shortcuts: commands::shortcuts(),
+            note: None,
+            wanted,
+            chose: false,
+            kept: VecDeque::new(),
+            reading: None,
+            tree: Tree::default(),
+            sheet: Sheet::default(),
+            page: Page::default(),
+            editor: Editor::default(),
+            outline: Outline::default(),
+            status: Status::default(),
+            toasts: Toasts::default(),
+            overlay: Overlay::None,
+            recent: Vec::new(),
+            dismissed: HashSet::new(),
+            deferred: Vec::new(),
+            measures: (tokens::size::COLUMN, tokens::space::XXXL),
+            closing: Closing::No,
+            title: String::new(),
+            first_frame: None,
+            left_behind: Arc::default(),
+        }
+    }
+
+    /// The state behind the window, for tests.
+    pub fn session(&self) -> Option<&engine::Session> {
+        self.driver.as_ref().map(Driver::session)
+    }
+
+    /// The note that is shown.
+    pub fn note(&self) -> Option<DocId> {
+        self.note
+    }
+
+    /// Takes in what happened elsewhere.
+    fn pump(&mut self, ctx: &egui::Context) {
+        let Some(driver) = &mut self.driver else { return };
+        driver.pump(PUMP);
+        if driver.is_closing() && matches!(self.closing, Closing::No) {
+            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+        }
+        if let Some(wake) = driver.next_wake() {
+            ctx.request_repaint_after(wake.max(Duration::from_millis(1)));
+        }
+    }
+
+    /// Looks at the open note, once it is there.
+    fn with_note<R>(
+        &mut self,
+        ctx: &egui::Context,
+        dark: bool,
+        look: impl FnOnce(&mut World<'_>, &mut Editor, &mut Page) -> R,
+    ) -> Option<R> {
+        let note = self.driver.as_ref()?.session().note(self.note?)?;
+        if note.phase != engine::Phase::Ready {
+            return None;
+        }
+        let texts: Vec<&Block> = note.blocks().collect();
+        self.page.sync(note, &mut self.sheet, &texts, &mut self.editor);
+        let pen = Pen { ctx, colours: tokens::Colours::dark(dark) };
+        let (width, margin) = self.measures;
+        let mut world = World { note, texts: &texts, sheet: &mut self.sheet, pen, width, margin };
+        Some(look(&mut world, &mut self.editor, &mut self.page))
+    }
+
+    /// Says in the title which note is open.
+    fn entitle(&mut self, ctx: &egui::Context) {
+        let name = self.driver.as_ref().and_then(|driver| {
+            let (_, path) = driver.session().place(self.note?)?;
+            Some(tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned())
+        });
+        let title = name.map_or_else(|| "Tracebook".to_owned(), |name| format!("Tracebook — {name}"));
+        if title != self.title {
+            ctx.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
+            self.title = title;
+        }
+    }
+}
+
+impl eframe::App for Window {
+    fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
+        self.pump(ctx);
+        self.close_step(ctx);
+    }
+
+    fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
+        let ctx = ui.ctx().clone();
+        self.prefs.blink(&ctx);
+        self.choose_first(&ctx);
+        self.keyboard(&ctx);
+        let actions = self.layout(ui);
+        self.perform(&ctx, actions);
+        self.overlays(&ctx);
+        self.keep_prefs(&ctx);
+        self.entitle(&ctx);
+        if let Some(told) = self.first_frame.take() {
+            told();
+        }
+    }
+
+    fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+        if let Some(driver) = self.driver.take()
+            && let Err(why) = driver.close()
+            && let Ok(mut left) = self.left_behind.lock()
+        {
+            *left = Some(why);
+        }
+    }
+}
+
+/// Opens the window and returns when it is closed and all is saved. `first_frame` is called once, after the first frame.
+///
+/// # Errors
+/// A sentence: there is no display, something that a window needs at run time is missing, or something could not be
+/// saved at the end.
+pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), String> {
+    let has_display = ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].iter().any(|name| std::env::var_os(name).is_some());
+    if cfg!(target_os = "linux") && !has_display {
+        return Err("there is no display, so no window can be opened; the command line works without one: \
+             try `tracebook ls`, and `tracebook help` for the rest"
+            .to_owned());
+    }
+    let (width, height) = driver.session().settings().window;
+    let viewport = egui::ViewportBuilder::default()
+        .with_title("Tracebook")
+        .with_app_id("tracebook")
+        .with_icon(icon())
+        .with_inner_size([width, height])
+        .with_min_inner_size([480.0, 320.0]);
+    let options = eframe::NativeOptions { viewport, ..Default::default() };
+    let left_behind: Arc<Mutex<Option<String>>> = Arc::default();
+    let left = left_behind.clone();
+    let made = eframe::run_native(
+        "tracebook",
+        options,
+        Box::new(move |creation| {
+            let mut window = Window::new(&creation.egui_ctx, driver);
+            window.first_frame = Some(Box::new(first_frame));
+            window.left_behind = left;
+            Ok(Box::new(window))
+        }),
+    );
+    made.map_err(|error| {
+        format!(
+            "the window cannot be opened: {error}; on Debian it needs the packages libgl1 libegl1 libxkbcommon0 \
+             libxkbcommon-x11-0 libx11-xcb1 libxcursor1 libxi6 libxrandr2 (and libgl1-mesa-dri where there is no other \
+             driver); the command line works without a window: try `tracebook ls`"
+        )
+    })?;
+    let left = left_behind.lock().ok().and_then(|mut left| left.take());
+    left.map_or(Ok(()), Err)
+}
+
+/// The window's icon: a page with a trace on it.
+fn icon() -> egui::IconData {
+    const SIDE: u32 = 64;
+    let mut rgba = Vec::new();
+    for y in 0..SIDE {
+        for x in 0..SIDE {
+            let page = (10..54).contains(&x) && (6..58).contains(&y);
+            // Three lines of text, the last one a trace that rises.
+            let text = (18..46).contains(&x) && (matches!(y, 17..20) || (matches!(y, 27..30) && x < 38));
+            let trace = (18..46).contains(&x) && (48 - (x - 18) / 3).abs_diff(y) < 3;
+            let [r, g, b, a] = match (page, text, trace) {
+                (false, _, _) => [0, 0, 0, 0],
+                (true, _, true) => [0x3b, 0x5b, 0xdb, 255],
+                (true, true, _) => [0x9a, 0xa0, 0xa8, 255],
+                (true, false, false) => [0xfc, 0xfb, 0xf8, 255],
+            };
+            rgba.extend([r, g, b, a]);
+        }
+    }
+    egui::IconData { rgba, width: SIDE, height: SIDE }
+}

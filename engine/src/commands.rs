@@ -186,7 +186,8 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Edit a note",
         "edit",
         &[NOTE, arg("text", Form::Flag, "standard input is the note's new text; it becomes the smallest edits")],
-        "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print {\"seq\":N,\"durable\":true} once it is on disk.",
+        "Read {\"at\":BYTE,\"delete\":N,\"insert\":\"…\"} lines from standard input and perform each; print \
+         {\"seq\":N,\"durable\":true} once it is on disk.",
     ),
     line(
         "workspace.list",
@@ -219,7 +220,8 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Check and repair",
         "fsck",
         &[arg("check", Form::Flag, "only look; repair nothing")],
-        "Check everything in the workspace and repair what can be repaired; what cannot be read is set aside, never deleted.",
+        "Check everything in the workspace and repair what can be repaired; what cannot be read is set aside, never \
+         deleted.",
     ),
     line(
         "workspace.backup",

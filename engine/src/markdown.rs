@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn cells_are_blocks_of_their_own() {
-        let text = "# T\n\npara\n\n```python\nx = 1\n```\n\nafter\n\n```py\ny\n```\n```js\nno\n```\n~~~ python title=a\n`\n~~~";
+        let text = "# T\n\npara\n\n```python\nx = 1\n```\n\nafter\n\n\
+                    ```py\ny\n```\n```js\nno\n```\n~~~ python title=a\n`\n~~~";
         let blocks = segment(text);
         assert_eq!(
             blocks,

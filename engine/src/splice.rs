@@ -232,7 +232,10 @@ mod tests {
         }
 
         #[test]
-        fn carried_edits_keep_what_both_sides_wrote(base in text(), edits in prop::collection::vec((0_usize..40, 0_usize..5), 2..4)) {
+        fn carried_edits_keep_what_both_sides_wrote(
+            base in text(),
+            edits in prop::collection::vec((0_usize..40, 0_usize..5), 2..4),
+        ) {
             // Each side deletes a range and inserts a letter of its own: both letters must be in the result once.
             let side = |(at, delete): (usize, usize), letter: &str| {
                 let mut chars: Vec<String> = base.chars().map(String::from).collect();

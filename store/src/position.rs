@@ -17,6 +17,15 @@ fn value(digit: u8) -> usize {
 /// A position after `low` and before `high` (`None`: no bound). Where there is no room because `low >= high`, the
 /// answer only sorts after `low`: the caller then moves what stood at `high`.
 pub fn between(low: Option<&str>, high: Option<&str>) -> String {
+    let found = fraction(low, high);
+    match low {
+        // Only a position of a foreign writer, of other digits than ours, leads here: behind it there is room.
+        Some(low) if found.as_str() <= low => format!("{low}{}", char::from(DIGITS[DIGITS.len() / 2])),
+        Some(_) | None => found,
+    }
+}
+
+fn fraction(low: Option<&str>, high: Option<&str>) -> String {
     let low = low.unwrap_or("").as_bytes();
     let high = high.filter(|high| high.as_bytes() > low).map(str::as_bytes);
     let mut out = String::new();

@@ -5,7 +5,7 @@ use engine::{Command, Event, KernelPhase};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
-use store::disk::{Disk, Fault, Reader};
+use store::disk::{Fault, Reader};
 use store::{BlockId, DocId, ExecutionId, Output, OutputBody, Status};
 
 /// How many changes of this document were made durable.

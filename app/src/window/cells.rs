@@ -143,7 +143,6 @@ impl Cells {
     pub(super) fn output(
         &mut self,
         ui: &mut Ui,
-        note: &Note,
         cell: BlockId,
         number: usize,
         origin: Pos2,
@@ -193,7 +192,6 @@ impl Cells {
             ui.copy_text(outputs.text.clone());
         }
         response.on_hover_text("Copy output");
-        let _ = note;
     }
 }
 

@@ -177,7 +177,7 @@ impl Editor {
     /// Carries the caret through what happened to the note since it was looked at last.
     pub(super) fn carry(&mut self, note: &Note) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
-        if revision == note.revision() {
+        if revision == note.revision() || revision == 0 {
             return;
         }
         let Some(caret) = &mut self.caret else { return };

@@ -5,7 +5,7 @@
 use super::cells::{self, Cells};
 use super::controls::named;
 use super::editor::{self, Caret, Edit, Editor, Last, Target, World, byte_of, cursor_at};
-use super::render::{self, Drawn, Part, Pen};
+use super::render::{self, Drawn, Part};
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
 use super::source;
@@ -94,6 +94,17 @@ impl Page {
     /// Brings a byte of the note to the top of the page.
     pub(super) fn jump(&mut self, at: usize) {
         (self.seat.at, self.seat.y) = (at, 0.0);
+    }
+
+    /// Scrolls by screens.
+    pub(super) fn turn_by(&mut self, screens: f32) {
+        self.nudge += screens * (self.view - space::XXXL).max(space::XXXL);
+    }
+
+    /// Puts the caret back to where it was when the note was left, or to its beginning.
+    pub(super) fn restore(&mut self, editor: &mut Editor) {
+        editor.place(self.seat.caret.map_or(0, |caret| caret.at));
+        editor.reveal = false;
     }
 
     /// Takes over what happened to the note since the last frame.
@@ -429,7 +440,8 @@ impl Page {
                 let number = self.numbers.get(&id).copied().unwrap_or(0);
                 self.cells.frame(ui, world.note, id, number, frame, first.as_deref(), editing.is_some(), actions);
                 let at = origin + vec2(0.0, code_height);
-                self.cells.output(ui, id, number, at, self.output_width(world), editor.all);
+                let wide = self.output_width(world);
+                self.cells.output(ui, id, number, at, wide, editor.all);
             }
             Kind::Fence { .. } => {
                 self.language(ui, spot, &row, frame, first.as_deref(), world, editor);
@@ -655,9 +667,4 @@ fn row_start(spot: Spot, world: &mut World<'_>) -> usize {
 fn hint(ui: &Ui, origin: Pos2) {
     let text = "Write something, or start a cell with ```python";
     ui.painter().text(origin + vec2(0.0, 12.0), Align2::LEFT_CENTER, text, tokens::body().font, Colours::of(ui).muted);
-}
-
-/// The page's rows need these of a frame.
-pub(super) fn pen(ui: &Ui) -> Pen<'_> {
-    Pen { ctx: ui.ctx(), colours: Colours::of(ui) }
 }

@@ -126,6 +126,14 @@ fn commit(
     loop {
         match disk.commit(writes) {
             Ok(_) => break,
+            // A rule was broken, and will be at every further try: all else of the group is written, and it is said.
+            Err(DiskError::Refused { what, why, path }) => {
+                let refused = writes.iter().filter(|write| disk.commit(std::slice::from_ref(write)).is_err()).count();
+                let path = path.display();
+                let why = format!("{what} was refused ({why}; {refused} rows); run `tracebook fsck`: {path}");
+                inbox.post(Post::Event(Event::DiskTrouble { why }));
+                break;
+            }
             Err(error) => {
                 let why = error.to_string();
                 if told.as_ref() != Some(&why) {

@@ -92,7 +92,11 @@ impl Session {
         let side = &mut self.notes.get_mut(&id)?.file;
         let there = side.stamp.map(|stamp| stamp.hash);
         let coming = side.writing.as_ref().map(|(text, _)| BlobHash::of(text.as_bytes()));
-        side.marks.retain(|known| known.hash != mark.hash && (Some(known.hash) == there || Some(known.hash) == coming));
+        let unknown = side.unmerged.is_some();
+        side.marks.retain(|known| {
+            let needed = unknown || Some(known.hash) == there || Some(known.hash) == coming;
+            needed && known.hash != mark.hash
+        });
         side.marks.push(mark);
         Some(marks_write(id, &side.marks))
     }

@@ -152,6 +152,12 @@ impl Session {
                 return;
             }
         };
+        let lost = row.as_ref().is_some_and(|row| !row.heads.is_empty() && row.size > 0);
+        if lost && content.blocks.is_empty() && !note.file.ahead_stored {
+            // Shown as empty it would be saved as empty.
+            note.phase = Phase::Failed("its stored text is missing; run `tracebook fsck`".to_owned());
+            return;
+        }
         note.phase = Phase::Ready;
         if !note.adopted {
             let Some(file) = file else {
@@ -262,6 +268,12 @@ impl Session {
             let then = vec![Write::DropChunks { doc: id, upto: covers }];
             self.append_then(turn, vec![Write::Snapshot { doc: id, bytes, covers }], None, then);
         }
+        if let Some(note) = self.notes.get_mut(&id)
+            && note.file.base.is_none()
+        {
+            let base = note.in_common(note.file.unmerged.as_ref().map(|file| file.text.as_str()));
+            note.file.base = Some(Arc::from(base));
+        }
         self.end_burst(turn, id);
         let Some(note) = self.notes.get_mut(&id) else { return };
         let remote = std::mem::take(&mut note.remote);
@@ -269,10 +281,6 @@ impl Session {
             self.remote(turn, id, bytes);
         }
         let Some(note) = self.notes.get_mut(&id) else { return };
-        if note.file.base.is_none() {
-            let base = note.in_common(note.file.unmerged.as_ref().map(|file| file.text.as_str()));
-            note.file.base = Some(Arc::from(base));
-        }
         if let Some(file) = note.file.unmerged.take() {
             self.merge_file(turn, id, file);
         }
@@ -358,6 +366,7 @@ impl Session {
         if !fits {
             return Err(Reject("what was written there has changed since, so it was left alone".to_owned()));
         }
+        self.adopt(turn, id);
         let mut splices = splice::difference(&change.removed, &change.inserted);
         splices.iter_mut().for_each(|splice| splice.at += change.at);
         self.splice_note(turn, id, &splices, false, Vec::new());

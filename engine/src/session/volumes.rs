@@ -49,6 +49,9 @@ impl Session {
         if !folder.is_absolute() {
             return Err(Reject(format!("a volume needs an absolute path: {}", folder.display())));
         }
+        if folder.to_str().is_none() {
+            return Err(Reject(format!("the folder's path is not UTF-8 text; rename it first: {}", folder.display())));
+        }
         if let Some((known, _)) = self.mounts.iter().find(|(_, root)| **root == folder) {
             let known = *known;
             self.scan(turn, known);

@@ -375,26 +375,3 @@ impl Disk for SqliteDisk {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Run it with `--release -- --ignored --nocapture`; TMPDIR says where.
-    #[test]
-    #[ignore = "a measurement"]
-    fn commit_latency() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let mut disk = SqliteDisk::open(dir.path(), true).expect("made");
-        let mut times: Vec<Duration> = (1..=2000_u64)
-            .map(|seq| {
-                let write = Write::Journal { seq, note: DocId([7; 16]), record: vec![b'x'; 200] };
-                let start = std::time::Instant::now();
-                disk.commit(&[write]).expect("committed");
-                start.elapsed()
-            })
-            .collect();
-        times.sort_unstable();
-        println!("one 200-byte record: p50 {:?}, p99 {:?}, worst {:?}", times[1000], times[1980], times[1999]);
-    }
-}

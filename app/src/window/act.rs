@@ -1,0 +1,459 @@
+//! What the window does when something was asked for: commands of the table, wishes of views, choices and decisions.
+//! The one place from which the window sends commands to the session.
+
+use super::commands::{self, What};
+use super::dialogs::{Decision, Dialog};
+use super::editor::Edit;
+use super::page::{self, Action};
+use super::palette::{Choice, Palette};
+use super::rows::Kind;
+use super::{Closing, Overlay, Window};
+use eframe::egui;
+use engine::{Command, Phase};
+use std::path::PathBuf;
+use store::{BlockId, DocId, FileKind};
+
+/// Notes that stay open in the session behind the one that is shown, with their undo and their kernels.
+const KEPT: usize = 8;
+
+impl Window {
+    /// Sends a command; what is refused is said.
+    fn send(&mut self, command: Command) -> bool {
+        let Some(driver) = &mut self.driver else { return false };
+        match driver.command(command) {
+            Ok(()) => true,
+            Err(reject) => {
+                self.toasts.say(sentence(&reject.0));
+                false
+            }
+        }
+    }
+
+    /// Does what views asked for.
+    pub(super) fn perform(&mut self, ctx: &egui::Context, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Do(command) => _ = self.send(command),
+                Action::Run(id) => {
+                    if let Some(what) = commands::what(id) {
+                        self.run(ctx, what);
+                    }
+                }
+                Action::Edit(edit) => self.edit(edit),
+                Action::Open(note) => self.open(note),
+                Action::Follow(link) => self.follow(ctx, &link),
+                Action::Say(text) => self.toasts.say(text),
+            }
+            ctx.request_repaint();
+        }
+    }
+
+    fn edit(&mut self, edit: Edit) {
+        let Some(note) = self.note else { return };
+        let Edit { at, delete, insert, .. } = edit.clone();
+        if self.send(Command::Edit { note, at, delete, insert }) {
+            if let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note)) {
+                self.editor.edited(&edit, note);
+            }
+        } else {
+            // The field shows the session's text again; the caret stays where it was.
+            self.editor.focus = true;
+        }
+    }
+
+    /// Shows a note.
+    pub(super) fn open(&mut self, note: DocId) {
+        self.chose = true;
+        if self.note == Some(note) || !self.send(Command::OpenNote { note }) {
+            return;
+        }
+        self.note = Some(note);
+        self.reading = None;
+        self.page.turn(Some(note), &mut self.editor);
+        self.kept.retain(|kept| *kept != note);
+        self.kept.push_front(note);
+        // What has been left long ago is let go, unless its Python still holds variables.
+        while self.kept.len() > KEPT {
+            let Some(old) = self.kept.pop_back() else { break };
+            let session = self.driver.as_ref().map(host::Driver::session);
+            let off = session.and_then(|session| session.note(old)).is_some_and(|note| note.kernel == engine::KernelPhase::Off);
+            if off {
+                self.send(Command::CloseNote { note: old });
+            }
+        }
+    }
+
+    /// Opens at the start what was open last, or what a first look should see.
+    pub(super) fn choose_first(&mut self, ctx: &egui::Context) {
+        if self.chose {
+            return;
+        }
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        if let Some(note) = self.wanted {
+            if session.place(note).is_some() {
+                self.open(note);
+                ctx.request_repaint();
+                return;
+            }
+            if session.volumes().all(|volume| volume.known && volume.scans > 0) && session.is_open() {
+                self.wanted = None;
+            }
+            return;
+        }
+        let first = session.volumes().next().filter(|volume| volume.scans > 0 && session.settings().recent.is_empty());
+        let welcome = first.and_then(|volume| {
+            let notes = || volume.files.iter().filter(|(path, row)| row.kind == FileKind::Note && !path.contains('/'));
+            let named = notes().find(|(path, _)| path.eq_ignore_ascii_case("welcome.md"));
+            named.or_else(|| notes().next()).map(|(_, row)| row.id)
+        });
+        if let Some(note) = welcome {
+            self.open(note);
+            ctx.request_repaint();
+        } else if first.is_some() {
+            self.chose = true;
+        }
+    }
+
+    /// Follows a link of the open note: to the web, to another note, to a heading.
+    fn follow(&mut self, ctx: &egui::Context, link: &str) {
+        if link.contains("://") || link.starts_with("mailto:") {
+            ctx.open_url(egui::OpenUrl::new_tab(link));
+            return;
+        }
+        let (path, _) = link.split_once('#').unwrap_or((link, ""));
+        let target = self.driver.as_ref().and_then(|driver| {
+            let session = driver.session();
+            let (volume, own) = session.place(self.note?)?;
+            if path.is_empty() {
+                return None;
+            }
+            let path = resolve(own, &unescape(path));
+            let files = &session.volume(volume)?.files;
+            let row = files.get(&path).or_else(|| files.get(&format!("{path}.md")))?;
+            (row.kind == FileKind::Note).then_some(row.id)
+        });
+        match target {
+            Some(note) => self.open(note),
+            None => self.toasts.say(format!("There is no note at the end of this link: {link}")),
+        }
+    }
+
+    /// The cell that holds the caret.
+    pub(super) fn cell_of_caret(&mut self, ctx: &egui::Context) -> Option<BlockId> {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, _| {
+            let target = editor.target(world)?;
+            (target.kind == Kind::Cell).then(|| target.spot.map(|spot| world.sheet.piece(spot.block).id)).flatten()
+        })?
+    }
+
+    /// Performs a command of the table.
+    pub(super) fn run(&mut self, ctx: &egui::Context, what: What) {
+        let note = self.note;
+        let on_note = |command: fn(DocId) -> Command| note.map(command);
+        match what {
+            What::Palette => {
+                self.overlay = Overlay::Palette(Palette::commands(&self.recent));
+            }
+            What::Switcher => {
+                if let Some(driver) = &self.driver {
+                    self.overlay = Overlay::Palette(Palette::notes(driver.session(), note));
+                }
+            }
+            What::NewNote => self.ask_name(String::new()),
+            What::OpenFolder => {
+                self.overlay = Overlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
+            }
+            What::Rescan => self.rescan(),
+            What::CloseVolume => self.close_volume(),
+            What::Save => {
+                if self.send(Command::Save) {
+                    self.status.saved();
+                }
+            }
+            What::Undo => self.undo(false),
+            What::Redo => self.undo(true),
+            What::CloseNote => self.close_note(),
+            What::RunCell { on } => self.run_cell(ctx, on),
+            What::RunAll => self.note_command(on_note(|note| Command::RunAll { note })),
+            What::Stop => self.note_command(on_note(|note| Command::Interrupt { note })),
+            What::Restart => self.note_command(on_note(|note| Command::RestartKernel { note })),
+            What::Left => self.prefs.left_open = !self.prefs.left_open,
+            What::Right => self.prefs.right_open = !self.prefs.right_open,
+            What::Theme => {
+                self.prefs.next_theme();
+                self.prefs.apply(ctx);
+            }
+            What::Larger => self.scale(ctx, |prefs| prefs.step(0.1)),
+            What::Smaller => self.scale(ctx, |prefs| prefs.step(-0.1)),
+            What::NormalSize => self.scale(ctx, |prefs| prefs.scale = 1.0),
+            What::Keys => self.overlay = Overlay::Dialog(Dialog::Keys),
+            What::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
+        }
+        ctx.request_repaint();
+    }
+
+    fn scale(&mut self, ctx: &egui::Context, change: impl FnOnce(&mut super::Prefs)) {
+        change(&mut self.prefs);
+        self.prefs.apply(ctx);
+    }
+
+    fn note_command(&mut self, command: Option<Command>) {
+        match command {
+            Some(command) => _ = self.send(command),
+            None => self.toasts.say("No note is open."),
+        }
+    }
+
+    fn rescan(&mut self) {
+        let roots: Vec<PathBuf> = match &self.driver {
+            Some(driver) => driver.session().volumes().filter_map(|volume| volume.root.clone()).collect(),
+            None => Vec::new(),
+        };
+        for folder in roots {
+            self.send(Command::OpenFolder { folder, name: None });
+        }
+    }
+
+    fn close_volume(&mut self) {
+        let volume = self.driver.as_ref().and_then(|driver| driver.session().place(self.note?).map(|(volume, _)| volume));
+        let Some(volume) = volume else {
+            self.toasts.say("Open a note of the volume first.");
+            return;
+        };
+        if self.send(Command::CloseVolume { volume }) {
+            self.note = None;
+            self.page.turn(None, &mut self.editor);
+            let session = self.driver.as_ref().map(host::Driver::session);
+            self.kept.retain(|note| session.is_some_and(|session| session.note(*note).is_some()));
+        }
+    }
+
+    fn close_note(&mut self) {
+        let Some(note) = self.note.take() else { return };
+        self.page.turn(None, &mut self.editor);
+        self.kept.retain(|kept| *kept != note);
+        self.send(Command::CloseNote { note });
+    }
+
+    fn undo(&mut self, redo: bool) {
+        let Some(note) = self.note else { return };
+        let revision = self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
+        let command = if redo { Command::Redo { note } } else { Command::Undo { note } };
+        if self.send(command)
+            && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
+        {
+            self.editor.follow(revision, note);
+        }
+    }
+
+    fn run_cell(&mut self, ctx: &egui::Context, on: bool) {
+        let (Some(note), Some(cell)) = (self.note, self.cell_of_caret(ctx)) else {
+            self.toasts.say("Put the caret into a Python cell first; a cell starts with ```python.");
+            return;
+        };
+        if !self.send(Command::Run { note, cell }) || !on {
+            return;
+        }
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, _| {
+            let Some(target) = editor.target(world) else { return };
+            match target.spot.and_then(|spot| world.after(spot)) {
+                Some(after) => {
+                    let at = world.sheet.start(after.block) + world.rows(after.block).get(after.row).map_or(0, |row| row.content.start);
+                    editor.place(at);
+                }
+                None => page::go_behind(world, editor),
+            }
+        });
+    }
+
+    fn ask_name(&mut self, name: String) {
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let volumes: Vec<(DocId, String)> =
+            session.volumes().filter(|volume| volume.root.is_some()).map(|volume| (volume.id, volume.name.clone())).collect();
+        if volumes.is_empty() {
+            self.overlay = Overlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
+            self.toasts.say("A note lies in a folder: open one first.");
+            return;
+        }
+        let own = self.note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
+        let chosen = volumes.iter().position(|(id, _)| Some(*id) == own).unwrap_or(0);
+        self.overlay = Overlay::Dialog(Dialog::NewNote { volumes, chosen, name, trouble: None });
+    }
+
+    /// Makes a note and shows it, with the caret in it. Gives why not.
+    fn make_note(&mut self, volume: DocId, path: &str) -> Result<(), String> {
+        let Some(driver) = &mut self.driver else { return Ok(()) };
+        let command = Command::NewNote { volume, path: path.to_owned(), text: String::new() };
+        driver.command(command).map_err(|reject| sentence(&reject.0))?;
+        let known = driver.session().volume(volume).and_then(|volume| {
+            let with_ending = format!("{}.md", path.trim_start_matches("./"));
+            volume.files.get(path).or_else(|| volume.files.get(&with_ending)).map(|row| row.id)
+        });
+        if let Some(note) = known {
+            self.open(note);
+            self.editor.place(0);
+        }
+        Ok(())
+    }
+
+    /// What was chosen in a palette.
+    pub(super) fn chosen(&mut self, ctx: &egui::Context, choice: Choice) {
+        self.close_overlay();
+        match choice {
+            Choice::Command(id) => {
+                self.recent.retain(|recent| *recent != id);
+                self.recent.insert(0, id);
+                if let Some(what) = commands::what(id) {
+                    self.run(ctx, what);
+                }
+            }
+            Choice::Note(note) => {
+                self.open(note);
+                if self.editor.caret.is_none() {
+                    self.page.restore(&mut self.editor);
+                }
+            }
+            Choice::New(name) => self.ask_name(name),
+        }
+        ctx.request_repaint();
+    }
+
+    /// What was decided in a dialog.
+    pub(super) fn decided(&mut self, ctx: &egui::Context, decision: Decision) {
+        let refused = match decision {
+            Decision::NewNote { volume, path } => self.make_note(volume, &path).err(),
+            Decision::OpenFolder { path } => match absolute(&path) {
+                Some(folder) => {
+                    let driver = self.driver.as_mut();
+                    driver.and_then(|driver| driver.command(Command::OpenFolder { folder, name: None }).err()).map(|reject| sentence(&reject.0))
+                }
+                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+            },
+            Decision::CloseAnyway => {
+                self.closing = Closing::Yes;
+                ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+                None
+            }
+            Decision::Never => {
+                if self.closing == Closing::Asked {
+                    self.closing = Closing::No;
+                }
+                None
+            }
+        };
+        match (refused, &mut self.overlay) {
+            (Some(why), Overlay::Dialog(dialog)) => dialog.refuse(why),
+            _ => self.close_overlay(),
+        }
+        ctx.request_repaint();
+    }
+
+    /// What floats goes; the note has the keyboard again.
+    pub(super) fn close_overlay(&mut self) {
+        self.overlay = Overlay::None;
+        self.editor.focus = self.editor.caret.is_some();
+    }
+
+    /// Draws what floats.
+    pub(super) fn overlays(&mut self, ctx: &egui::Context) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let colours = crate::tokens::Colours::dark(dark);
+        match &mut self.overlay {
+            Overlay::None => {}
+            Overlay::Palette(palette) => match palette.show(ctx, colours, dark) {
+                Some(Some(choice)) => self.chosen(ctx, choice),
+                Some(None) => self.close_overlay(),
+                None => {}
+            },
+            Overlay::Dialog(dialog) => {
+                if let Some(decision) = dialog.show(ctx, colours, dark) {
+                    self.decided(ctx, decision);
+                }
+            }
+        }
+        let dropped: Vec<PathBuf> = ctx.input(|input| input.raw.dropped_files.iter().filter_map(|file| file.path.clone()).collect());
+        for folder in dropped {
+            self.send(Command::OpenFolder { folder, name: None });
+        }
+        self.toasts.show(ctx, colours, dark);
+    }
+
+    /// Whether the open note can be read yet, and if not, what there is to say.
+    pub(super) fn phase(&self) -> Option<Phase> {
+        Some(self.driver.as_ref()?.session().note(self.note?)?.phase.clone())
+    }
+}
+
+/// A rejection as a sentence of its own.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// A path as people type it, made whole.
+fn absolute(path: &str) -> Option<PathBuf> {
+    let path = match path.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            std::env::home_dir()?.join(rest.trim_start_matches('/'))
+        }
+        _ => PathBuf::from(path),
+    };
+    // `/a/b/` and `/a/b` are one folder.
+    path.is_absolute().then(|| path.components().collect())
+}
+
+/// Where a link in a note leads, as a path inside the volume.
+fn resolve(own: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = if link.starts_with('/') { Vec::new() } else { own.split('/').collect() };
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// `%20` and its like.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = (*first == b'%').then(|| text.get(text.len() - tail.len()..text.len() - tail.len() + 2)).flatten();
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_inside_the_volume() {
+        assert_eq!(resolve("Guide/A.md", "B.md"), "Guide/B.md");
+        assert_eq!(resolve("Guide/A.md", "../C/./D.md"), "C/D.md");
+        assert_eq!(resolve("A.md", "/E.md"), "E.md");
+        assert_eq!(unescape("a%20b%C3%A4%zz%"), "a bä%zz%");
+    }
+
+    #[test]
+    fn paths_are_whole() {
+        assert_eq!(absolute("/a/b/"), Some(PathBuf::from("/a/b")));
+        assert_eq!(absolute("a"), None);
+        assert_eq!(absolute("~x"), None);
+    }
+}

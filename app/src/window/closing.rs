@@ -1,0 +1,71 @@
+//! The end of a window: everything is saved first, and where that cannot be, somebody is asked.
+
+use super::dialogs::Dialog;
+use super::{Overlay, Window};
+use eframe::egui;
+use egui::ViewportCommand;
+use engine::Command;
+use std::time::Duration;
+
+/// How long to wait for the disk, in seconds.
+const PATIENCE: f64 = 3.0;
+
+/// How far closing has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Closing {
+    /// Nobody wants to close.
+    No,
+    /// Waiting until all is saved, since then.
+    Saving(f64),
+    /// The question is open.
+    Asked,
+    /// It closes.
+    Yes,
+}
+
+impl Window {
+    /// Goes on with closing.
+    pub(super) fn close_step(&mut self, ctx: &egui::Context) {
+        let (wished, now) = ctx.input(|input| (input.viewport().close_requested(), input.time));
+        let Some(driver) = &mut self.driver else { return };
+        if wished && self.closing != Closing::Yes {
+            if self.closing == Closing::No {
+                // What cannot be saved shows below; the command itself is only refused before the workspace is open.
+                let _ = driver.command(Command::Save);
+                driver.pump(Duration::from_millis(4));
+            }
+            if driver.session().is_saved() {
+                self.closing = Closing::Yes;
+                return;
+            }
+            ctx.send_viewport_cmd(ViewportCommand::CancelClose);
+            if self.closing == Closing::No {
+                self.closing = Closing::Saving(now);
+                self.editor.leave();
+            }
+        }
+        let Closing::Saving(since) = self.closing else { return };
+        let session = driver.session();
+        if session.is_saved() {
+            self.closing = Closing::Yes;
+            ctx.send_viewport_cmd(ViewportCommand::Close);
+            return;
+        }
+        let file = session.notes().find_map(|note| note.file.trouble.clone());
+        let trouble = session.saving().trouble.clone().map(|why| format!("The disk refuses: {why}. What is not saved is lost if the window closes now."));
+        let trouble = trouble.or_else(|| {
+            file.map(|why| format!("A file cannot be written: {why}. Its text is safe in the workspace and is written when the program runs again."))
+        });
+        if trouble.is_some() || now - since >= PATIENCE {
+            let why = trouble.unwrap_or_else(|| "The disk has not answered for some seconds.".to_owned());
+            self.closing = Closing::Asked;
+            self.overlay = Overlay::Dialog(Dialog::Closing { why });
+        }
+        ctx.request_repaint_after(Duration::from_millis(50));
+    }
+
+    /// Whether the window is waiting for the disk to close.
+    pub(super) fn is_saving(&self) -> bool {
+        matches!(self.closing, Closing::Saving(_))
+    }
+}

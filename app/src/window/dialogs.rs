@@ -1,0 +1,220 @@
+//! Dialogs: a new note, a folder to open, the list of keys, what to do when the disk refuses at the end. Each says what
+//! was decided; none does it.
+
+use super::commands;
+use super::controls::{floating, named, text_button};
+use super::palette::keys;
+use crate::tokens::{self, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Id, Modal, Sense, Ui, vec2};
+use store::DocId;
+
+/// What is open.
+pub(super) enum Dialog {
+    /// The name of a new note: the volumes to choose from, and which.
+    NewNote { volumes: Vec<(DocId, String)>, chosen: usize, name: String, trouble: Option<String> },
+    /// The path of a folder.
+    OpenFolder { path: String, trouble: Option<String> },
+    /// All keys.
+    Keys,
+    /// It cannot be saved: close anyway?
+    Closing { why: String },
+}
+
+/// What was decided.
+#[derive(Debug)]
+pub(super) enum Decision {
+    NewNote { volume: DocId, path: String },
+    OpenFolder { path: String },
+    CloseAnyway,
+    /// The dialog goes.
+    Never,
+}
+
+impl Dialog {
+    /// Draws it; gives a decision once there is one.
+    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Decision> {
+        let screen = ctx.content_rect();
+        let wide = if matches!(self, Dialog::Keys) { size::PALETTE } else { size::DIALOG };
+        let width = wide.min(screen.width() - 2.0 * space::L);
+        let id = Id::unique("dialog");
+        let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
+        let area = if matches!(self, Dialog::Keys) {
+            Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, space::XXXL))
+        } else {
+            area
+        };
+        let mut decision = None;
+        let response = Modal::new(id)
+            .area(area)
+            .backdrop_color(egui::Color32::from_black_alpha(if dark { 90 } else { 30 }))
+            .frame(floating(colours, dark).inner_margin(egui::Margin::same(24)))
+            .show(ctx, |ui| {
+                ui.set_width(width - 2.0 * space::XL);
+                decision = match self {
+                    Dialog::NewNote { volumes, chosen, name, trouble } => new_note(ui, volumes, chosen, name, trouble.as_deref()),
+                    Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
+                    Dialog::Keys => all_keys(ui, screen.height() - 200.0),
+                    Dialog::Closing { why } => closing(ui, why),
+                };
+            });
+        if decision.is_none() && response.backdrop_response.clicked() {
+            return Some(Decision::Never);
+        }
+        decision
+    }
+
+    /// What Enter means.
+    pub(super) fn enter(&self) -> Option<Decision> {
+        match self {
+            Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
+            Dialog::OpenFolder { path, .. } => opened(path),
+            Dialog::Keys => Some(Decision::Never),
+            Dialog::Closing { .. } => None,
+        }
+    }
+
+    /// Says why it could not be done.
+    pub(super) fn refuse(&mut self, why: String) {
+        match self {
+            Dialog::NewNote { trouble, .. } | Dialog::OpenFolder { trouble, .. } => *trouble = Some(why),
+            Dialog::Keys | Dialog::Closing { .. } => {}
+        }
+    }
+}
+
+fn made(volumes: &[(DocId, String)], chosen: usize, name: &str) -> Option<Decision> {
+    let (volume, _) = volumes.get(chosen)?;
+    (!name.trim().is_empty()).then(|| Decision::NewNote { volume: *volume, path: name.trim().to_owned() })
+}
+
+fn opened(path: &str) -> Option<Decision> {
+    let path = path.trim().trim_matches(['"', '\'']);
+    (!path.is_empty()).then(|| Decision::OpenFolder { path: path.to_owned() })
+}
+
+fn head(ui: &mut Ui, text: &str) {
+    let style = tokens::heading(3);
+    let response = ui.label(egui::RichText::new(text).font(style.font));
+    named(&response, Role::Heading, text);
+    ui.add_space(space::M);
+}
+
+fn words(ui: &mut Ui, text: &str) {
+    let colours = Colours::of(ui);
+    ui.label(egui::RichText::new(text).font(tokens::small().font).color(colours.muted));
+}
+
+fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
+    let colours = Colours::of(ui);
+    let style = tokens::body();
+    let field = egui::TextEdit::singleline(text)
+        .id(Id::unique("dialog field"))
+        .font(style.font.clone())
+        .hint_text(egui::RichText::new(hint).font(style.font).color(colours.muted))
+        .margin(egui::Margin::symmetric(12, 8))
+        .desired_width(f32::INFINITY);
+    let response = ui.add(field).accessible_name(name);
+    if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
+        response.request_focus();
+    }
+}
+
+fn says(ui: &mut Ui, trouble: Option<&str>) {
+    let colours = Colours::of(ui);
+    if let Some(trouble) = trouble {
+        ui.add_space(space::S);
+        ui.label(egui::RichText::new(trouble).font(tokens::small().font).color(colours.bad));
+    }
+    ui.add_space(space::L);
+}
+
+/// Two buttons at the right; `Some(true)` is the first, the lead.
+fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
+    let mut chosen = None;
+    ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+        if text_button(ui, lead, true).clicked() {
+            chosen = Some(true);
+        }
+        if text_button(ui, other, false).clicked() {
+            chosen = Some(false);
+        }
+    });
+    chosen
+}
+
+fn new_note(
+    ui: &mut Ui,
+    volumes: &[(DocId, String)],
+    chosen: &mut usize,
+    name: &mut String,
+    trouble: Option<&str>,
+) -> Option<Decision> {
+    head(ui, "New note");
+    field(ui, name, "Name of the note", "Name, or Folder/Name");
+    if volumes.len() > 1 {
+        ui.add_space(space::S);
+        ui.horizontal_wrapped(|ui| {
+            words(ui, "in");
+            for (place, (_, volume)) in volumes.iter().enumerate() {
+                if ui.selectable_label(*chosen == place, volume.as_str()).clicked() {
+                    *chosen = place;
+                }
+            }
+        });
+    }
+    says(ui, trouble);
+    match buttons(ui, "Make note", "Cancel") {
+        Some(true) => made(volumes, *chosen, name),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+fn open_folder(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<Decision> {
+    head(ui, "Open folder as volume");
+    words(ui, "The Markdown in it becomes notes. Nothing in the folder is rewritten by opening it.");
+    ui.add_space(space::M);
+    field(ui, path, "Path of the folder", "/home/me/notes or ~/notes");
+    says(ui, trouble);
+    match buttons(ui, "Open", "Cancel") {
+        Some(true) => opened(path),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+fn closing(ui: &mut Ui, why: &str) -> Option<Decision> {
+    head(ui, "Not everything is saved");
+    words(ui, why);
+    says(ui, None);
+    match buttons(ui, "Keep open", "Close anyway") {
+        Some(true) => Some(Decision::Never),
+        Some(false) => Some(Decision::CloseAnyway),
+        None => None,
+    }
+}
+
+fn all_keys(ui: &mut Ui, height: f32) -> Option<Decision> {
+    head(ui, "Keys and commands");
+    let colours = Colours::of(ui);
+    egui::ScrollArea::vertical().max_height(height.max(200.0)).auto_shrink([false, true]).show(ui, |ui| {
+        ui.spacing_mut().item_spacing.y = 0.0;
+        for command in commands::offered() {
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
+            named(&response, Role::Label, &format!("{}: {}", command.title, command.keys.join(", ")));
+            let at = rect.left_center();
+            ui.painter().text(at, Align2::LEFT_CENTER, command.title, tokens::small().font, colours.ink);
+            let mut x = rect.right() - space::M;
+            for chord in command.keys.iter().rev() {
+                x -= keys(ui, egui::pos2(x, rect.center().y), chord) + space::M;
+            }
+            ui.painter().hline(rect.x_range(), rect.bottom(), egui::Stroke::new(1.0, colours.line));
+            response.on_hover_text(command.help);
+        }
+    });
+    ui.add_space(space::L);
+    let right = egui::Layout::right_to_left(egui::Align::Center);
+    ui.with_layout(right, |ui| text_button(ui, "Close", true).clicked()).inner.then_some(Decision::Never)
+}

@@ -1,0 +1,175 @@
+//! The panel at the right: for now the outline of the open note and what is known about it.
+
+use super::controls::{self, clipped, named};
+use super::editor::World;
+use super::outputs::amount;
+use super::rows::Kind;
+use super::status::thousands;
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
+use engine::{KernelPhase, Session};
+use pulldown_cmark::{Event as Mark, Parser};
+use std::time::{Duration, Instant};
+use store::DocId;
+
+/// A frame may spend this much on rows that nobody looked at yet.
+const BUDGET: Duration = Duration::from_millis(4);
+
+struct Heading {
+    at: usize,
+    level: u8,
+    text: String,
+}
+
+/// The outline as it was made last.
+#[derive(Default)]
+pub(super) struct Outline {
+    made: Option<(DocId, u64)>,
+    headings: Vec<Heading>,
+}
+
+impl Outline {
+    fn refresh(&mut self, ui: &Ui, world: &mut World<'_>) {
+        let key = (world.note.id, world.note.revision());
+        if self.made == Some(key) {
+            return;
+        }
+        let begun = Instant::now();
+        let mut headings = Vec::new();
+        for block in 0..world.sheet.len() {
+            if begun.elapsed() > BUDGET {
+                // The rows that were cut are kept: the next frame comes further.
+                ui.ctx().request_repaint();
+                return;
+            }
+            let start = world.sheet.start(block);
+            let texts = world.texts;
+            for row in world.rows(block) {
+                if let Kind::Heading(level) = row.kind {
+                    let text = words(&texts[block].text[row.content.clone()]);
+                    headings.push(Heading { at: start + row.content.start, level, text });
+                }
+            }
+        }
+        self.headings = headings;
+        self.made = Some(key);
+    }
+
+    /// Draws the panel. Gives the byte to go to.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, world: Option<&mut World<'_>>) -> Option<usize> {
+        let colours = Colours::of(ui);
+        let Some(world) = world else {
+            title(ui, "Outline");
+            line(ui, "No note is open.", colours.muted);
+            return None;
+        };
+        self.refresh(ui, world);
+        let mut chosen = None;
+        egui::ScrollArea::vertical().id_salt("outline").auto_shrink(false).show(ui, |ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            title(ui, "Outline");
+            if self.headings.is_empty() {
+                line(ui, "No headings yet: a line that begins with # is one.", colours.muted);
+            }
+            let top = self.headings.iter().map(|heading| heading.level).min().unwrap_or(1);
+            for heading in &self.headings {
+                let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
+                if !ui.is_rect_visible(rect) {
+                    continue;
+                }
+                let rect = rect.shrink2(vec2(space::S, 0.0));
+                if response.hovered() {
+                    ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+                }
+                let inset = space::S + space::L * f32::from(heading.level - top);
+                let at = pos2(rect.left() + inset, rect.center().y - 10.0);
+                clipped(ui, at, rect.right() - at.x - space::S, &heading.text, &tokens::small(), colours.ink);
+                controls::ring(ui, &response, CORNER);
+                named(&response, Role::Link, &heading.text);
+                if response.clicked() {
+                    chosen = Some(heading.at);
+                }
+            }
+            ui.add_space(space::L);
+            title(ui, "About this note");
+            facts(ui, session, world);
+            ui.add_space(space::XL);
+        });
+        chosen
+    }
+}
+
+fn facts(ui: &mut Ui, session: &Session, world: &World<'_>) {
+    let note = world.note;
+    let place = session.place(note.id);
+    let volume = place.and_then(|(volume, _)| session.volume(volume));
+    fact(ui, "Volume", volume.map_or("", |volume| volume.name.as_str()));
+    fact(ui, "Path", place.map_or("", |(_, path)| path));
+    fact(ui, "Size", &amount(note.length() as u64));
+    fact(ui, "Words", &thousands(world.sheet.words()));
+    fact(ui, "Blocks", &thousands(world.texts.len()));
+    fact(ui, "Cells", &thousands(note.cells().count()));
+    fact(ui, "Changes waiting", if note.is_ahead() { "yes, on their way to the file" } else { "none" });
+    fact(
+        ui,
+        "Kernel",
+        match note.kernel {
+            KernelPhase::Off => "off; the next cell starts it",
+            KernelPhase::Idle => "idle",
+            KernelPhase::Busy(_) => "running",
+        },
+    );
+}
+
+fn title(ui: &mut Ui, text: &str) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
+    let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
+    ui.painter().text(rect.left_center() + vec2(space::L, 0.0), Align2::LEFT_CENTER, text, font, Colours::of(ui).ink);
+    named(&response, Role::Heading, text);
+}
+
+fn line(ui: &mut Ui, text: &str, colour: egui::Color32) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+    let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+    clipped(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), colour);
+    named(&response, Role::Label, text);
+}
+
+fn fact(ui: &mut Ui, name: &str, value: &str) {
+    let colours = Colours::of(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+    named(&response, Role::Label, &format!("{name}: {value}"));
+    let y = rect.center().y - 10.0;
+    let left = rect.left() + space::L;
+    clipped(ui, pos2(left, y), 120.0, name, &tokens::small(), colours.muted);
+    let right = Rect::from_min_max(pos2(left + 128.0, y), pos2(rect.right() - space::L, y));
+    let style = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
+    clipped(ui, right.min, right.width(), value, &style, colours.ink);
+    response.on_hover_text(value);
+}
+
+/// A heading without its marks.
+fn words(source: &str) -> String {
+    let mut text = String::new();
+    for mark in Parser::new_ext(source, engine::markdown::options()) {
+        match mark {
+            Mark::Text(part) | Mark::Code(part) => text.push_str(&part),
+            Mark::SoftBreak | Mark::HardBreak => text.push(' '),
+            _ => {}
+        }
+    }
+    if text.is_empty() { "(empty heading)".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn headings_without_marks() {
+        assert_eq!(words("## A `b` *c* [d](e) ##"), "A b c d");
+        assert_eq!(words("#"), "(empty heading)");
+    }
+}

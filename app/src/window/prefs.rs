@@ -1,0 +1,119 @@
+//! What a user set for this window, on its way to the settings: at once where it is a choice, after a moment where it
+//! is dragged.
+
+use super::Window;
+use crate::tokens;
+use eframe::egui;
+use engine::{Command, Settings, Theme};
+
+/// Widths and sizes are kept once they have been still for this long, in seconds.
+const STILL: f64 = 0.5;
+/// The caret blinks for this long after the last key, in seconds; then nothing is drawn until something happens.
+const BLINKS: f64 = 8.0;
+
+/// The window's side of the settings.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Prefs {
+    pub(super) theme: Theme,
+    pub(super) scale: f32,
+    pub(super) left: f32,
+    pub(super) left_open: bool,
+    pub(super) right: f32,
+    pub(super) right_open: bool,
+    pub(super) window: (f32, f32),
+    /// Since when they differ from what is kept.
+    since: Option<f64>,
+    last_input: f64,
+}
+
+impl Prefs {
+    /// As they are kept.
+    pub(super) fn of(settings: &Settings) -> Prefs {
+        Prefs {
+            theme: settings.theme,
+            scale: settings.scale,
+            left: settings.left,
+            left_open: settings.left_open,
+            right: settings.right,
+            right_open: settings.right_open,
+            window: settings.window,
+            since: None,
+            last_input: 0.0,
+        }
+    }
+
+    /// Puts theme and scale into force.
+    pub(super) fn apply(&self, ctx: &egui::Context) {
+        tokens::apply(ctx, self.theme, self.scale);
+    }
+
+    /// The next theme in the round: system, light, dark.
+    pub(super) fn next_theme(&mut self) {
+        self.theme = match self.theme {
+            Theme::System => Theme::Light,
+            Theme::Light => Theme::Dark,
+            Theme::Dark => Theme::System,
+        };
+    }
+
+    /// One step larger or smaller, by a tenth.
+    pub(super) fn step(&mut self, by: f32) {
+        self.scale = ((self.scale * 10.0).round() / 10.0 + by).clamp(0.5, 3.0);
+    }
+
+    /// Lets the caret blink while somebody is there, and rest otherwise.
+    pub(super) fn blink(&mut self, ctx: &egui::Context) {
+        let (now, any) = ctx.input(|input| (input.time, !input.events.is_empty()));
+        if any {
+            self.last_input = now;
+        }
+        let blinks = now - self.last_input < BLINKS;
+        if ctx.global_style().visuals.text_cursor.blink != blinks {
+            ctx.all_styles_mut(|style| style.visuals.text_cursor.blink = blinks);
+        }
+    }
+
+    fn put(&self, settings: &mut Settings) {
+        settings.theme = self.theme;
+        settings.scale = self.scale;
+        (settings.left, settings.left_open) = (self.left, self.left_open);
+        (settings.right, settings.right_open) = (self.right, self.right_open);
+        settings.window = self.window;
+    }
+}
+
+impl Window {
+    /// Keeps what was set.
+    pub(super) fn keep_prefs(&mut self, ctx: &egui::Context) {
+        let inner = ctx.input(|input| input.viewport().inner_rect);
+        if let Some(inner) = inner.filter(|inner| inner.width() > 100.0) {
+            let size = inner.size() * ctx.zoom_factor();
+            self.prefs.window = (size.x.round(), size.y.round());
+        }
+        let Some(driver) = &mut self.driver else { return };
+        if !driver.session().is_open() {
+            return;
+        }
+        let kept = driver.session().settings();
+        let mut wanted = kept.clone();
+        self.prefs.put(&mut wanted);
+        let wanted = wanted.clamped();
+        if wanted == *kept {
+            self.prefs.since = None;
+            return;
+        }
+        let choice = wanted.theme != kept.theme
+            || wanted.scale != kept.scale
+            || (wanted.left_open, wanted.right_open) != (kept.left_open, kept.right_open);
+        let now = ctx.input(|input| input.time);
+        let since = *self.prefs.since.get_or_insert(now);
+        if choice || now - since >= STILL {
+            self.prefs.since = None;
+            if let Err(reject) = driver.command(Command::Set { settings: wanted }) {
+                self.toasts.say(reject.0);
+            }
+        } else {
+            ctx.request_repaint_after(std::time::Duration::from_secs_f64(STILL));
+        }
+    }
+}

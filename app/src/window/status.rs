@@ -1,0 +1,181 @@
+//! The status line: in words, what is saved and what is not, what is being looked at, what the kernel does.
+
+use super::commands;
+use super::controls::{self, clipped, named};
+use super::icons;
+use super::page::Action;
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
+use engine::{KernelPhase, Note, Phase, Scanning, Session, Theme};
+
+/// For this long, in seconds, a keystroke may be on its way before the line says so.
+const PATIENCE: f64 = 0.25;
+
+/// What the line needs to know from frame to frame.
+#[derive(Default)]
+pub(super) struct Status {
+    /// Since when something is on its way to the disk.
+    since: Option<f64>,
+}
+
+/// How serious a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Calm,
+    Warn,
+    Bad,
+}
+
+/// What is saved, in words. `slow`: something has been on its way for a while.
+pub(super) fn saving(session: &Session, note: Option<&Note>, slow: bool) -> (String, Tone) {
+    let saving = session.saving();
+    if let Some(why) = &saving.trouble {
+        return (format!("Not saved: {why}"), Tone::Bad);
+    }
+    if let Some(note) = note {
+        if let Some(why) = &note.file.trouble {
+            return (format!("File cannot be written: {why}"), Tone::Warn);
+        }
+        if note.file.gone {
+            let says = "The file was removed by another program; typing makes it again";
+            return (says.to_owned(), Tone::Warn);
+        }
+        if let Some(why) = note.read_only() {
+            return (format!("Can only be read: {why}"), Tone::Warn);
+        }
+    }
+    if let Some(other) = session.notes().find(|note| note.file.trouble.is_some()) {
+        let path = session.place(other.id).map_or("a note", |(_, path)| path);
+        return (format!("Its file cannot be written: {path}"), Tone::Warn);
+    }
+    if saving.last > saving.durable && slow {
+        return ("Saving…".to_owned(), Tone::Calm);
+    }
+    if saving.last > saving.durable || !session.is_saved() {
+        return ("On disk, writing file…".to_owned(), Tone::Calm);
+    }
+    ("All saved".to_owned(), Tone::Calm)
+}
+
+impl Status {
+    /// Everything was asked to be saved: from now on waiting is worth a word.
+    pub(super) fn saved(&mut self) {
+        self.since = self.since.map(|since| since - PATIENCE);
+    }
+
+    /// Draws the line.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<&Note>, words: usize, actions: &mut Vec<Action>) {
+        let colours = Colours::of(ui);
+        let rect = ui.max_rect();
+        let now = ui.input(|input| input.time);
+        let on_the_way = session.saving().last > session.saving().durable;
+        self.since = if on_the_way { self.since.or(Some(now)) } else { None };
+        let slow = self.since.is_some_and(|since| now - since >= PATIENCE);
+        if on_the_way && !slow {
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(PATIENCE));
+        }
+        let mut right = rect.right() - space::M;
+        right -= theme(ui, session.settings().theme, right, actions) + space::S;
+        if let Some(note) = note.filter(|note| note.phase == Phase::Ready) {
+            let text = if words == 1 { "1 word".to_owned() } else { format!("{} words", thousands(words)) };
+            right -= put(ui, right, &text, colours.muted) + space::L;
+            right -= put(ui, right, &kernel(note), colours.muted) + space::L;
+        }
+        if let Some(text) = scanning(session) {
+            right -= put(ui, right, &text, colours.muted) + space::L;
+        }
+        let (text, tone) = saving(session, note, slow);
+        let (icon, colour) = match tone {
+            Tone::Calm if text == "All saved" => (icons::CHECK, colours.muted),
+            Tone::Calm => (icons::FLOPPY, colours.muted),
+            Tone::Warn => (icons::WARNING, colours.warn),
+            Tone::Bad => (icons::WARNING_CIRCLE, colours.bad),
+        };
+        let left = rect.left() + space::L;
+        ui.painter().text(pos2(left, rect.center().y), Align2::LEFT_CENTER, icon, tokens::icon(13.0), colour);
+        let at = pos2(left + 18.0, rect.center().y - 8.0);
+        let width = clipped(ui, at, right - at.x, &text, &tokens::caption(), colour);
+        let area = Rect::from_min_size(pos2(left, rect.top()), vec2(width + 18.0, rect.height()));
+        let response = ui.interact(area, ui.id().with("saving"), Sense::hover());
+        named(&response, Role::Label, &text);
+        if tone != Tone::Calm {
+            response.on_hover_text(&text);
+        }
+    }
+}
+
+fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
+    let middle = ui.max_rect().center().y;
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), tokens::tabular(12.0), colour);
+    let width = galley.size().x;
+    ui.painter().galley(pos2(right - width, middle - galley.size().y / 2.0), galley, colour);
+    width
+}
+
+fn theme(ui: &Ui, theme: Theme, right: f32, actions: &mut Vec<Action>) -> f32 {
+    let colours = Colours::of(ui);
+    let (icon, name) = match theme {
+        Theme::System => (icons::CIRCLE_HALF, "Colours: as the system"),
+        Theme::Light => (icons::SUN, "Colours: light"),
+        Theme::Dark => (icons::MOON, "Colours: dark"),
+    };
+    // The line is less high than a finger; the button reaches out of it.
+    let rect = Rect::from_center_size(pos2(right - 14.0, ui.max_rect().center().y), vec2(size::HIT, size::HIT));
+    let response = ui.interact(rect, ui.id().with("theme"), Sense::click());
+    let colour = if response.hovered() { colours.ink } else { colours.muted };
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+    controls::ring(ui, &response, CORNER);
+    named(&response, Role::Button, name);
+    if response.clicked() {
+        actions.push(Action::Run("view.theme"));
+    }
+    response.on_hover_text(format!("{name}   {}", commands::key_of("view.theme").unwrap_or("")));
+    size::HIT
+}
+
+fn kernel(note: &Note) -> String {
+    let waiting = note.cells().filter(|cell| {
+        note.execution(*cell).is_some_and(|run| run.status == store::Status::Queued)
+    });
+    match note.kernel {
+        KernelPhase::Off => "Python off".to_owned(),
+        KernelPhase::Idle => "Python idle".to_owned(),
+        KernelPhase::Busy(_) => match waiting.count() {
+            0 => "Python running".to_owned(),
+            count => format!("Python running, {count} waiting"),
+        },
+    }
+}
+
+fn scanning(session: &Session) -> Option<String> {
+    let volume = session.volumes().find(|volume| matches!(volume.scanning, Scanning::Running { .. }))?;
+    let Scanning::Running { seen, .. } = volume.scanning else { return None };
+    let seen = usize::try_from(seen).unwrap_or(usize::MAX);
+    (seen > 0).then(|| format!("Looking at {}: {} files", volume.name, thousands(seen)))
+}
+
+/// A number with thin spaces between thousands.
+pub(super) fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thousands;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_234_567), "1\u{202f}234\u{202f}567");
+    }
+}

@@ -1,0 +1,335 @@
+//! The tree at the left: volumes, folders, notes. Flattened when something changed, drawn only where it is in sight.
+
+use super::controls::{self, clipped, icon_button, named};
+use super::icons;
+use super::page::Action;
+use super::{commands, controls::word_button};
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
+use engine::{Scanning, Session, Volume};
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
+use store::disk::FileRow;
+use store::{DocId, FileKind};
+
+const LINE: f32 = size::HIT;
+const STEP: f32 = space::L;
+/// While a scan runs, the tree is made anew at most this often, in seconds.
+const EVERY: f64 = 0.25;
+
+/// What a line stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Thing {
+    Volume { open: bool },
+    Folder { path: String, open: bool },
+    Note(DocId),
+    Attachment,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    volume: DocId,
+    depth: u16,
+    name: String,
+    thing: Thing,
+}
+
+/// The tree's state: what is folded, and the lines as they were made last.
+#[derive(Default)]
+pub(super) struct Tree {
+    folded: HashSet<DocId>,
+    open: HashSet<(DocId, String)>,
+    lines: Vec<Line>,
+    /// What the lines were made of.
+    made: Option<(Vec<(DocId, u64, bool)>, u64)>,
+    made_at: f64,
+    changes: u64,
+    /// The note that was shown to be open last.
+    marked: Option<DocId>,
+    reveal: bool,
+}
+
+impl Tree {
+    /// Draws the tree.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+        self.head(ui, actions);
+        if self.marked != note {
+            self.marked = note;
+            self.reveal_note(session);
+        }
+        self.refresh(ui, session);
+        if self.lines.is_empty() {
+            return;
+        }
+        let reveal = std::mem::take(&mut self.reveal);
+        let marked = self.lines.iter().position(|line| matches!(line.thing, Thing::Note(id) if Some(id) == note));
+        let mut toggled = None;
+        egui::ScrollArea::vertical().id_salt("tree").auto_shrink(false).show_viewport(ui, |ui, viewport| {
+            #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
+            let top_of = |line: usize| line as f32 * LINE;
+            ui.set_height(top_of(self.lines.len()) + space::XL);
+            let page = ui.max_rect();
+            if let Some(line) = marked.filter(|_| reveal) {
+                let rect = Rect::from_min_size(pos2(page.left(), page.top() + top_of(line)), vec2(1.0, LINE));
+                ui.scroll_to_rect(rect, None);
+            }
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a line in sight")]
+            let (first, last) = ((viewport.top() / LINE).max(0.0) as usize, (viewport.bottom() / LINE).ceil().max(0.0) as usize);
+            for index in first..last.min(self.lines.len()) {
+                let rect = Rect::from_min_size(pos2(page.left(), page.top() + top_of(index)), vec2(page.width(), LINE));
+                if self.line(ui, session, index, rect, note, actions) {
+                    toggled = Some(index);
+                }
+            }
+        });
+        if let Some(line) = toggled.and_then(|index| self.lines.get(index).cloned()) {
+            self.toggle(&line);
+            ui.ctx().request_repaint();
+        }
+    }
+
+    fn head(&self, ui: &mut Ui, actions: &mut Vec<Action>) {
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
+        let colours = Colours::of(ui);
+        let at = rect.left_center() + vec2(space::L, 0.0);
+        let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
+        ui.painter().text(at, Align2::LEFT_CENTER, "Notes", font, colours.ink);
+        let buttons = Rect::from_min_max(pos2(rect.right() - 72.0, rect.top() + space::XS), rect.max);
+        let mut child = ui.new_child(egui::UiBuilder::new().max_rect(buttons).layout(egui::Layout::left_to_right(egui::Align::Min)));
+        child.spacing_mut().item_spacing.x = space::XS;
+        for (icon, name, id) in [(icons::FOLDER_PLUS, "Open folder as volume", "folder.open"), (icons::FILE_PLUS, "New note", "note.new")] {
+            if icon_button(&mut child, icon, name, commands::key_of(id)).clicked() {
+                actions.push(Action::Run(id));
+            }
+        }
+    }
+
+    /// Makes the lines anew if something changed.
+    fn refresh(&mut self, ui: &Ui, session: &Session) {
+        let state: Vec<(DocId, u64, bool)> =
+            session.volumes().map(|volume| (volume.id, volume.revision, volume.known)).collect();
+        if self.made.as_ref().is_some_and(|(made, changes)| *made == state && *changes == self.changes) {
+            return;
+        }
+        let now = ui.input(|input| input.time);
+        let scans = session.volumes().any(|volume| matches!(volume.scanning, Scanning::Running { .. }));
+        let only_files = self.made.as_ref().is_some_and(|(_, changes)| *changes == self.changes);
+        if scans && only_files && now - self.made_at < EVERY {
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(EVERY));
+            return;
+        }
+        self.made = Some((state, self.changes));
+        self.made_at = now;
+        self.lines.clear();
+        let mut volumes: Vec<&Volume> = session.volumes().collect();
+        volumes.sort_by_key(|volume| volume.name.to_lowercase());
+        for volume in volumes {
+            let open = !self.folded.contains(&volume.id);
+            let name = volume.name.clone();
+            self.lines.push(Line { volume: volume.id, depth: 0, name, thing: Thing::Volume { open } });
+            if open {
+                self.folder(volume, "", 1);
+            }
+        }
+    }
+
+    /// The lines of one folder: folders first, then files, each by name.
+    fn folder(&mut self, volume: &Volume, prefix: &str, depth: u16) {
+        let (mut folders, mut files) = children(&volume.files, prefix);
+        folders.sort_by_key(|name| name.to_lowercase());
+        files.sort_by_key(|(name, _)| name.to_lowercase());
+        for name in folders {
+            let path = format!("{prefix}{name}/");
+            let open = self.open.contains(&(volume.id, path.clone()));
+            let thing = Thing::Folder { path: path.clone(), open };
+            self.lines.push(Line { volume: volume.id, depth, name: name.to_owned(), thing });
+            if open {
+                self.folder(volume, &path, depth + 1);
+            }
+        }
+        for (name, row) in files {
+            let (name, thing) = match row.kind {
+                FileKind::Note => (shown_name(name), Thing::Note(row.id)),
+                FileKind::Attachment => (name, Thing::Attachment),
+            };
+            self.lines.push(Line { volume: volume.id, depth, name: name.to_owned(), thing });
+        }
+    }
+
+    fn toggle(&mut self, line: &Line) {
+        match &line.thing {
+            Thing::Volume { .. } => {
+                if !self.folded.remove(&line.volume) {
+                    self.folded.insert(line.volume);
+                }
+            }
+            Thing::Folder { path, .. } => {
+                let key = (line.volume, path.clone());
+                if !self.open.remove(&key) {
+                    self.open.insert(key);
+                }
+            }
+            Thing::Note(_) | Thing::Attachment => {}
+        }
+        self.changes += 1;
+    }
+
+    /// Unfolds what is around the marked note.
+    fn reveal_note(&mut self, session: &Session) {
+        let Some((volume, path)) = self.marked.and_then(|note| session.place(note)) else { return };
+        self.reveal = true;
+        self.changes += 1;
+        self.folded.remove(&volume);
+        for (at, _) in path.match_indices('/') {
+            self.open.insert((volume, path[..=at].to_owned()));
+        }
+    }
+
+    /// Draws a line. Whether it shall be folded or unfolded.
+    fn line(&self, ui: &Ui, session: &Session, index: usize, rect: Rect, note: Option<DocId>, actions: &mut Vec<Action>) -> bool {
+        let Some(line) = self.lines.get(index) else { return false };
+        let colours = Colours::of(ui);
+        let id = match &line.thing {
+            Thing::Note(note) => ui.id().with(note),
+            thing => ui.id().with((line.volume, &line.name, line.depth, matches!(thing, Thing::Attachment), index)),
+        };
+        let rect = rect.shrink2(vec2(space::S, 0.0));
+        let response = ui.interact(rect, id, Sense::click());
+        let marked = matches!(line.thing, Thing::Note(id) if Some(id) == note);
+        response.widget_info(|| WidgetInfo::selected(Role::TreeItem, true, marked, &line.name));
+        if marked {
+            ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+            let bar = Rect::from_min_size(rect.left_top() + vec2(0.0, 6.0), vec2(3.0, LINE - 12.0));
+            ui.painter().rect_filled(bar, 2.0, colours.accent);
+        } else if response.hovered() {
+            ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+        }
+        controls::ring(ui, &response, CORNER);
+        let middle = rect.center().y;
+        let mut x = rect.left() + space::XS + STEP * f32::from(line.depth.min(12));
+        let icon = |x: f32, icon: &str, points: f32| {
+            ui.painter().text(pos2(x + 7.0, middle), Align2::CENTER_CENTER, icon, tokens::icon(points), colours.muted);
+        };
+        match &line.thing {
+            Thing::Volume { open } | Thing::Folder { open, .. } => {
+                icon(x, if *open { icons::CARET_DOWN } else { icons::CARET_RIGHT }, 12.0);
+                ui.ctx().accesskit_node_builder(id, |node| node.set_expanded(*open));
+            }
+            Thing::Attachment => icon(x, icons::PAPERCLIP, 13.0),
+            Thing::Note(_) => {}
+        }
+        x += STEP + 2.0;
+        let mut right = rect.right() - space::S;
+        if let (Thing::Volume { .. }, Some(volume)) = (&line.thing, session.volume(line.volume)) {
+            right -= self.about_volume(ui, volume, pos2(right, middle), &response);
+        }
+        let cut = match line.thing {
+            Thing::Volume { .. } => tokens::Cut::SemiBold,
+            _ if marked => tokens::Cut::SemiBold,
+            _ => tokens::Cut::Regular,
+        };
+        let colour = if line.thing == Thing::Attachment { colours.muted } else { colours.ink };
+        let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
+        clipped(ui, pos2(x, middle - 10.0), right - x, &line.name, &style, colour);
+        if !response.clicked() {
+            return false;
+        }
+        match &line.thing {
+            Thing::Volume { .. } | Thing::Folder { .. } => return true,
+            Thing::Note(note) => actions.push(Action::Open(*note)),
+            Thing::Attachment => {
+                actions.push(Action::Say(format!("An attachment stays as it is; open it with its own program: {}", line.name)));
+            }
+        }
+        false
+    }
+
+    /// How a volume's scan goes, or what is wrong with it; gives the width.
+    fn about_volume(&self, ui: &Ui, volume: &Volume, at: egui::Pos2, response: &egui::Response) -> f32 {
+        let colours = Colours::of(ui);
+        if let Some(trouble) = &volume.trouble {
+            ui.painter().text(at, Align2::RIGHT_CENTER, icons::WARNING, tokens::icon(14.0), colours.warn);
+            response.clone().on_hover_text(trouble);
+            return space::XL;
+        }
+        let text = match volume.scanning {
+            Scanning::Running { seen, .. } if seen > 0 => format!("{seen} files…"),
+            Scanning::Running { .. } if volume.files.is_empty() => "looking…".to_owned(),
+            Scanning::Running { .. } | Scanning::Idle => return 0.0,
+        };
+        let rect = ui.painter().text(at, Align2::RIGHT_CENTER, text, tokens::tabular(12.0), colours.muted);
+        rect.width() + space::S
+    }
+}
+
+/// What the workspace shows where there is no volume yet.
+pub(super) fn empty(ui: &mut Ui, actions: &mut Vec<Action>) {
+    let colours = Colours::of(ui);
+    let at = ui.cursor().min + vec2(space::L, space::S);
+    ui.painter().text(at, Align2::LEFT_TOP, "No folder is open.", tokens::small().font, colours.muted);
+    let rect = Rect::from_min_size(at + vec2(0.0, 20.0), vec2(120.0, size::HIT));
+    if word_button(ui, rect, ui.id().with("open"), "Open a folder", "Open a folder").clicked() {
+        actions.push(Action::Run("folder.open"));
+    }
+}
+
+/// A note's name as it is shown: without the ending.
+pub(super) fn shown_name(file: &str) -> &str {
+    let short = file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown"));
+    short.filter(|short| !short.is_empty()).unwrap_or(file)
+}
+
+/// The folders and files straight below a prefix. What lies deeper is stepped over, not walked through.
+fn children<'a>(files: &'a BTreeMap<String, FileRow>, prefix: &str) -> (Vec<&'a str>, Vec<(&'a str, &'a FileRow)>) {
+    let (mut folders, mut found) = (Vec::new(), Vec::new());
+    let mut from = Bound::Included(prefix.to_owned());
+    while let Some((path, row)) = files.range::<String, _>((from.as_ref(), Bound::Unbounded)).next() {
+        let Some(rest) = path.strip_prefix(prefix) else { break };
+        match rest.split_once('/') {
+            Some((folder, _)) => {
+                folders.push(folder);
+                // `0` is what comes right after `/`.
+                from = Bound::Included(format!("{prefix}{folder}0"));
+            }
+            None => {
+                found.push((rest, row));
+                from = Bound::Excluded(path.clone());
+            }
+        }
+    }
+    (folders, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::BlobHash;
+
+    #[test]
+    fn only_what_is_straight_below() {
+        let row = |path: &str| FileRow {
+            volume: DocId([0; 16]),
+            path: path.to_owned(),
+            id: DocId([1; 16]),
+            kind: FileKind::Note,
+            size: 0,
+            mtime: 0,
+            hash: BlobHash::of(b""),
+            blocks: 0,
+            cells: 0,
+            heads: Vec::new(),
+        };
+        let paths = ["a.md", "b/c.md", "b/d/e.md", "b.md", "b-.md", "b0", "z/y/x.md"];
+        let files: BTreeMap<String, FileRow> = paths.iter().map(|path| ((*path).to_owned(), row(path))).collect();
+        let names = |prefix: &str| {
+            let (folders, files) = children(&files, prefix);
+            (folders, files.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(""), (vec!["b", "z"], vec!["a.md", "b-.md", "b.md", "b0"]));
+        assert_eq!(names("b/"), (vec!["d"], vec!["c.md"]));
+        assert_eq!(shown_name("....md"), "...");
+        assert_eq!(shown_name(".md"), ".md");
+    }
+}

@@ -1,0 +1,424 @@
+//! Properties of merging, undo and the cut into blocks, over random edits in a world that answers in random order
+//! (`twin.rs`). What once failed stands below as a case of its own.
+
+use crate::twin::{Twin, World};
+use engine::{Command, Event, markdown};
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use store::disk::Reader;
+use store::{Block, BlockId, DocId, Op, apply_op, between, coalesce};
+
+const FIRST: &[&str] = &[
+    "",
+    "one line",
+    "# Title\n\npara one\npara two\n\n```python\nx = 1\n```\n\n- a\n- b\n\n```py\ny\n```\nend\n",
+    "```python\r\nx\r\n```\r\n\r\n\u{e4}\u{1f600} text\r\n",
+    "a\n\n```python\n1\n```\n```python\n2\n```\n\n\n\nb",
+];
+
+const PIECES: &[&str] = &[
+    "a", " ", "word ", "\n", "\n\n", "\u{e4}", "\u{1f600}", "```", "`", "```python\n", "```\n", "~~~\n", "x = 1\n", "# T\n", "\r\n",
+    "- item\n", "> quote\n", "```python\nz\n```\n", "    ", "<div>\n", "---\n",
+];
+
+/// An edit as chance gives it: fitted to whatever text it meets.
+#[derive(Clone, Copy, Debug)]
+struct Edit {
+    at: u16,
+    delete: u8,
+    piece: u8,
+    pause: u16,
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let delete = prop_oneof![3 => Just(0_u8), 2 => 1_u8..6, 1 => 6_u8..80];
+    (any::<u16>(), delete, any::<u8>(), prop_oneof![3 => 0_u16..300, 1 => 300_u16..3_000])
+        .prop_map(|(at, delete, piece, pause)| Edit { at, delete, piece, pause })
+}
+
+fn boundaries(text: &str) -> Vec<usize> {
+    text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()
+}
+
+/// Where the edit falls in this text: start, bytes that go, what comes.
+fn fit(edit: Edit, text: &str) -> (usize, usize, &'static str) {
+    let places = boundaries(text);
+    let from = edit.at as usize % places.len();
+    let to = (from + edit.delete as usize).min(places.len() - 1);
+    let insert = if edit.delete > 0 && edit.piece % 2 == 0 { "" } else { PIECES[edit.piece as usize % PIECES.len()] };
+    (places[from], places[to] - places[from], insert)
+}
+
+fn type_in(twin: &mut Twin, note: DocId, edit: Edit) {
+    let (at, delete, insert) = fit(edit, &twin.text(note));
+    twin.edit(note, at, delete, insert);
+    twin.check(note);
+}
+
+// ---- undo ----
+
+fn undo_of_everything(first: &str, edits: &[Edit]) {
+    let (mut twin, note) = Twin::on(first);
+    for edit in edits {
+        type_in(&mut twin, note, *edit);
+        twin.pass(i64::from(edit.pause));
+    }
+    let last = twin.text(note);
+    while twin.command(Command::Undo { note }).is_ok() {
+        twin.check(note);
+    }
+    assert_eq!(twin.text(note), first);
+    twin.settle();
+    twin.check_settled(note, "a.md");
+    while twin.command(Command::Redo { note }).is_ok() {
+        twin.check(note);
+    }
+    assert_eq!(twin.text(note), last);
+    twin.settle();
+    twin.check_settled(note, "a.md");
+}
+
+// ---- replicas ----
+
+/// Something that happens among replicas.
+#[derive(Clone, Debug)]
+enum Happening {
+    Edit(usize, Edit),
+    /// From one to another: changes from here on, so many, perhaps the last first, perhaps in one piece.
+    Send { from: usize, to: usize, start: u8, count: u8, backwards: bool, whole: bool },
+    Wander(usize, u8),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        3 => (0_usize..3, edit()).prop_map(|(at, edit)| Happening::Edit(at, edit)),
+        2 => (0_usize..3, 0_usize..3, any::<u8>(), 1_u8..6, any::<bool>(), any::<bool>())
+            .prop_map(|(from, to, start, count, backwards, whole)| Happening::Send { from, to, start, count, backwards, whole }),
+        2 => (0_usize..3, 1_u8..20).prop_map(|(at, steps)| Happening::Wander(at, steps)),
+    ]
+}
+
+/// What a replica has to send of this note.
+fn changes(twin: &Twin, note: DocId) -> Vec<Vec<u8>> {
+    twin.sent.iter().filter(|(doc, _)| *doc == note).map(|(_, bytes)| bytes.clone()).collect()
+}
+
+fn exchange(replicas: &mut [Twin], note: DocId, chance: &mut StdRng) {
+    for replica in replicas.iter_mut() {
+        replica.settle();
+    }
+    let all: Vec<Vec<Vec<u8>>> = replicas.iter().map(|replica| changes(replica, note)).collect();
+    for (to, replica) in replicas.iter_mut().enumerate() {
+        let mut coming: Vec<&Vec<u8>> =
+            all.iter().enumerate().filter(|(from, _)| *from != to).flat_map(|(_, bytes)| bytes).collect();
+        // In any order, some of them twice.
+        for at in (1..coming.len()).rev() {
+            coming.swap(at, chance.random_range(0..=at));
+        }
+        let again: Vec<&Vec<u8>> = coming.iter().copied().filter(|_| chance.random_ratio(1, 6)).collect();
+        for bytes in coming.into_iter().chain(again) {
+            replica.event(Event::Remote { note, bytes: bytes.clone() });
+            replica.check(note);
+        }
+        replica.settle();
+    }
+}
+
+fn agree(replicas: &[Twin], note: DocId) {
+    let blocks = |twin: &Twin| -> Vec<Block> { twin.note(note).blocks().cloned().collect() };
+    for replica in &replicas[1..] {
+        assert_eq!(blocks(replica), blocks(&replicas[0]), "replicas differ");
+    }
+    for replica in replicas {
+        replica.check_settled(note, "a.md");
+    }
+}
+
+fn replicas_agree(first: &str, count: usize, seed: u64, happenings: &[Happening]) {
+    let mut chance = StdRng::seed_from_u64(seed);
+    let world = Twin::with(&[("a.md", first)]).crash();
+    let mut replicas: Vec<Twin> = (0..count as u64)
+        .map(|seed| Twin::start(World { disk: world.disk.after_crash(), files: world.files.clone() }, 100 + seed))
+        .collect();
+    replicas.iter_mut().for_each(Twin::settle);
+    let note = replicas[0].id("a.md");
+    for replica in &mut replicas {
+        replica.open("a.md");
+    }
+    for happening in happenings {
+        match happening {
+            Happening::Edit(at, edit) => type_in(&mut replicas[at % count], note, *edit),
+            Happening::Wander(at, steps) => {
+                (0..*steps).for_each(|_| replicas[at % count].wander(&mut chance));
+            }
+            Happening::Send { from, to, start, count: many, backwards, whole } => {
+                let (from, to) = (from % count, to % count);
+                let changes = changes(&replicas[from], note);
+                if from == to || changes.is_empty() {
+                    continue;
+                }
+                let start = *start as usize % changes.len();
+                let mut part = changes[start..(start + *many as usize).min(changes.len())].to_vec();
+                if *backwards {
+                    part.reverse();
+                }
+                if *whole {
+                    part = vec![part.concat()];
+                }
+                for bytes in part {
+                    replicas[to].event(Event::Remote { note, bytes });
+                    replicas[to].check(note);
+                }
+            }
+        }
+    }
+    exchange(&mut replicas, note, &mut chance);
+    agree(&replicas, note);
+    // And it goes on from there.
+    for replica in &mut replicas {
+        let edit = Edit { at: chance.random(), delete: chance.random_range(0..4), piece: chance.random(), pause: 0 };
+        type_in(replica, note, edit);
+    }
+    exchange(&mut replicas, note, &mut chance);
+    agree(&replicas, note);
+}
+
+// ---- another program ----
+
+/// A character that stands nowhere else: whoever looks can tell whether it was lost or doubled.
+fn token(number: u32) -> char {
+    char::from_u32(0xE000 + number).expect("a private character")
+}
+
+/// Puts a token somewhere and takes one plain character out somewhere else, as the user or another program would.
+fn scribble(text: &str, token: char, chance: &mut StdRng) -> (usize, usize, String) {
+    let places = boundaries(text);
+    let at = places[chance.random_range(0..places.len())];
+    let plain = |at: usize| text[at..].chars().next().is_some_and(|letter| letter.is_ascii());
+    let delete = usize::from(chance.random_bool(0.4) && plain(at));
+    let around = ["", "\n", "```python\n", "```\n", "x "][chance.random_range(0..5)];
+    (at, delete, format!("{token}{around}"))
+}
+
+/// The user types, another program writes the same file, the note is closed and opened, the process crashes: what
+/// either side wrote (and, before a crash, was durable) is there once, and file and note are the same in the end.
+fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
+    let mut chance = StdRng::seed_from_u64(seed);
+    let (mut twin, note) = Twin::on(FIRST[seed as usize % FIRST.len()]);
+    let mut ours: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut theirs: Vec<u32> = Vec::new();
+    let mut next = 0;
+    for _ in 0..turns {
+        let what = chance.random_range(0..20);
+        let ready = twin.session.note(note).is_some_and(|note| note.phase == engine::Phase::Ready);
+        match what {
+            0..3 if ready => {
+                let (at, delete, insert) = scribble(&twin.text(note), token(next), &mut chance);
+                twin.edit(note, at, delete, &insert);
+                ours.insert(next, twin.session.saving().last);
+                next += 1;
+            }
+            3 => {
+                let mut text = twin.file("a.md").expect("there");
+                let (at, delete, insert) = scribble(&text, token(next), &mut chance);
+                text.replace_range(at..at + delete, &insert);
+                twin.outside("a.md", Some(&text));
+                theirs.push(next);
+                next += 1;
+            }
+            4 if chance.random_ratio(1, 8) => match twin.session.note(note) {
+                Some(_) => drop(twin.command(Command::CloseNote { note })),
+                None => drop(twin.command(Command::OpenNote { note })),
+            },
+            5 if crashes && chance.random_ratio(1, 3) => {
+                let world = twin.crash();
+                let last = world.disk.last_seq().expect("read");
+                ours.retain(|_, seq| *seq <= last);
+                let now = twin.now;
+                twin = Twin::start(world, seed + u64::from(next));
+                twin.now = now;
+                // Known again before it is opened: what was left undone is done by itself meanwhile.
+                while twin.session.place(note).is_none() {
+                    twin.wander(&mut chance);
+                }
+                drop(twin.command(Command::OpenNote { note }));
+            }
+            _ => twin.wander(&mut chance),
+        }
+        if std::env::var("DBG").is_ok() && let Some(open) = twin.session.note(note) {
+            let text = open.text();
+            eprintln!("{what} seq {} steps {:?} file {:?} note {:?}", twin.session.saving().last, twin.steps(), twin.file("a.md"), text);
+            eprintln!("    {:?}", open.file);
+            let double = text.chars().filter(|c| *c >= '\u{e000}').any(|c| text.matches(c).count() > 1);
+            assert!(!double, "double");
+        }
+        if ready && twin.session.note(note).is_some_and(|note| note.phase == engine::Phase::Ready) {
+            twin.check(note);
+        }
+    }
+    twin.settle();
+    twin.open("a.md");
+    twin.check_settled(note, "a.md");
+    let text = twin.text(note);
+    for number in ours.keys().chain(&theirs) {
+        let side = if ours.contains_key(number) { "ours" } else { "theirs" };
+        assert_eq!(text.matches(token(*number)).count(), 1, "seed {seed}: token {number} ({side}) in {text:?}");
+    }
+    cells_are_blocks(&twin, note);
+}
+
+/// Every cell of the whole text is one block, and nothing else is.
+fn cells_are_blocks(twin: &Twin, note: DocId) {
+    let text = twin.text(note);
+    let mut at = 0;
+    let mut blocks = Vec::new();
+    for block in twin.note(note).blocks() {
+        if twin.note(note).cell(block.id).is_some() {
+            blocks.push((at, block.text.trim_end()));
+        }
+        at += block.text.len();
+    }
+    let cells: Vec<(usize, &str)> =
+        markdown::cells(&text).into_iter().map(|range| (range.start, text[range].trim_end())).collect();
+    assert_eq!(blocks, cells, "in {text:?}");
+}
+
+/// Another program gives the file these texts, one after another.
+fn shape_follows_the_file(texts: &[String]) {
+    let (mut twin, note) = Twin::on(FIRST[2]);
+    twin.edit(note, 0, 0, "x");
+    twin.settle();
+    for text in texts {
+        twin.outside("a.md", Some(text));
+        twin.settle();
+        assert_eq!(&twin.text(note), text);
+        twin.check_settled(note, "a.md");
+        cells_are_blocks(&twin, note);
+    }
+}
+
+// ---- operations ----
+
+/// Operations that fit one another, made of numbers.
+fn operations(numbers: &[(u8, u16, u8, u8)]) -> (Vec<Block>, Vec<Op>) {
+    let first: Vec<Block> = store::import_blocks(["one\n", "zw\u{f6}lf\n", ""].into_iter());
+    let mut blocks = first.clone();
+    let mut ops = Vec::new();
+    for (kind, at, delete, piece) in numbers {
+        // Mostly the block that was touched last, as in a burst.
+        let last = ops.last().map(Op::block).and_then(|id: BlockId| blocks.iter().position(|block| block.id == id));
+        let index = if kind % 3 == 0 { *at as usize % blocks.len() } else { last.unwrap_or(0) };
+        let op = match kind % 12 {
+            0 => {
+                let pos = between(Some(&blocks[index].pos), blocks.get(index + 1).map(|block| block.pos.as_str()));
+                let text = PIECES[*piece as usize % PIECES.len()].to_owned();
+                Op::Insert { block: BlockId(u64::from(*at) << 20 | ops.len() as u64), pos, text }
+            }
+            1 => Op::Move { block: blocks[index].id, pos: between(blocks.last().map(|block| block.pos.as_str()), None) },
+            _ => {
+                let places = boundaries(&blocks[index].text);
+                let from = *at as usize % places.len();
+                let to = (from + *delete as usize % 6).min(places.len() - 1);
+                let insert = if kind % 2 == 0 { "" } else { PIECES[*piece as usize % PIECES.len()] };
+                Op::Splice {
+                    block: blocks[index].id,
+                    at: places[from],
+                    delete: places[to] - places[from],
+                    insert: insert.to_owned(),
+                }
+            }
+        };
+        apply_op(&mut blocks, &op).expect("it fits");
+        ops.push(op);
+    }
+    (first, ops)
+}
+
+fn performed(first: &[Block], ops: &[Op]) -> Vec<Block> {
+    let mut blocks = first.to_vec();
+    for op in ops {
+        apply_op(&mut blocks, op).unwrap_or_else(|error| panic!("{op:?}: {error}"));
+    }
+    blocks
+}
+
+fn markdown_text() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(PIECES), 0..25).prop_map(|parts| parts.concat())
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 400, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(48))]
+
+    #[test]
+    fn undo_of_everything_gives_the_first_bytes(
+        first in prop::sample::select(FIRST), edits in prop::collection::vec(edit(), 1..40),
+    ) {
+        undo_of_everything(first, &edits);
+    }
+
+    #[test]
+    fn replicas_merge_to_the_same(
+        first in prop::sample::select(FIRST),
+        count in 2_usize..4,
+        seed in any::<u64>(),
+        happenings in prop::collection::vec(happening(), 1..40),
+    ) {
+        replicas_agree(first, count, seed, &happenings);
+    }
+
+    #[test]
+    fn blocks_follow_what_another_program_wrote(texts in prop::collection::vec(markdown_text(), 1..6)) {
+        shape_follows_the_file(&texts);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(500))]
+
+    #[test]
+    fn coalesced_operations_do_the_same(numbers in prop::collection::vec(any::<(u8, u16, u8, u8)>(), 0..60)) {
+        let (first, ops) = operations(&numbers);
+        let fewer = coalesce(&ops);
+        prop_assert!(fewer.len() <= ops.len());
+        prop_assert_eq!(performed(&first, &fewer), performed(&first, &ops));
+    }
+}
+
+#[test]
+fn outside_edits_and_typing_merge() {
+    for seed in 0..30 {
+        outside_edits_merge(seed, 300, false);
+    }
+}
+
+#[test]
+fn outside_edits_and_typing_merge_over_crashes() {
+    for seed in 100..140 {
+        outside_edits_merge(seed, 300, true);
+    }
+}
+
+#[test]
+fn dbg_rep() {
+    let e = Edit { at: 0, delete: 0, piece: 0, pause: 0 };
+    let world = Twin::with(&[("a.md", "")]).crash();
+    let mut r: Vec<Twin> = (0..2).map(|seed| Twin::start(World { disk: world.disk.after_crash(), files: world.files.clone() }, 100 + seed)).collect();
+    r.iter_mut().for_each(Twin::settle);
+    let note = r[0].id("a.md");
+    for r in &mut r { r.open("a.md"); }
+    type_in(&mut r[0], note, e);
+    r[0].settle();
+    for bytes in changes(&r[0], note) {
+        eprintln!("send {}", bytes.len());
+        r[1].event(Event::Remote { note, bytes });
+        eprintln!("{:?} {:?}", r[1].note(note), r[1].steps());
+    }
+    r[1].settle();
+    eprintln!("{:?}", r[1].note(note));
+}
