@@ -140,6 +140,11 @@ impl Window {
         self.driver.as_ref().map(Driver::session)
     }
 
+    /// Sends a command as a view would; for tests.
+    pub fn wish(&mut self, command: engine::Command) {
+        self.send(command);
+    }
+
     /// The note that is shown.
     pub fn note(&self) -> Option<DocId> {
         self.note

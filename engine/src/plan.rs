@@ -5,6 +5,7 @@
 
 use crate::markdown;
 use rand_core::RngCore;
+use std::collections::HashMap;
 use store::{Block, BlockId, Op, apply_op, between};
 
 /// A block that has grown past this many bytes is cut.
@@ -60,8 +61,9 @@ impl<'a> Plan<'a> {
     }
 
     /// After edits from outside, where a fence can have come to stand around several blocks: makes every cell of the
-    /// whole text one block.
-    pub(crate) fn reshape(&mut self) {
+    /// whole text one block. A block that looks like a cell but stands inside something larger is made part of that,
+    /// unless `keep` says that it has outputs to lose.
+    pub(crate) fn reshape(&mut self, keep: impl Fn(BlockId) -> bool) {
         let text: String = self.blocks.iter().map(|block| block.text.as_str()).collect();
         for range in markdown::cells(&text) {
             let (first, _) = self.place(range.start, true);
@@ -70,12 +72,54 @@ impl<'a> Plan<'a> {
             if first == last && markdown::cell(&block.text).is_some() {
                 continue;
             }
-            let mut id = block.id;
-            for _ in first..last {
-                id = self.join(first, true).unwrap_or(id);
-            }
-            self.mend(id);
+            let id = block.id;
+            self.join_through(first, last, id);
         }
+        self.dissolve(keep);
+    }
+
+    fn join_through(&mut self, first: usize, last: usize, mut id: BlockId) {
+        let through = self.blocks[last].id;
+        while id != through && self.index(through).is_some_and(|at| !self.blocks[at].text.is_empty()) {
+            match self.index(id).and_then(|at| self.join(at.max(first), true)) {
+                Some(joined) => id = joined,
+                None => break,
+            }
+        }
+        self.mend(id);
+    }
+
+    fn dissolve(&mut self, keep: impl Fn(BlockId) -> bool) {
+        let looks = |block: &Block| markdown::cell(&block.text).is_some() && !keep(block.id);
+        let mut suspects: Vec<BlockId> = self.blocks.iter().filter(|block| looks(block)).map(|block| block.id).collect();
+        if suspects.is_empty() {
+            return;
+        }
+        let text: String = self.blocks.iter().map(|block| block.text.as_str()).collect();
+        let cells: Vec<usize> = markdown::cells(&text).into_iter().map(|range| range.start).collect();
+        let starts = self.starts();
+        suspects.retain(|id| starts.get(id).is_some_and(|start| !cells.contains(start)));
+        for id in suspects {
+            let (Some(last), Some(start)) = (self.index(id), self.starts().get(&id).copied()) else { continue };
+            let around = markdown::piece_around(&text, start);
+            if start + self.blocks[last].text.len() - around > GROWN {
+                continue;
+            }
+            let (first, _) = self.place(around, true);
+            let Some(block) = self.blocks.get(first).filter(|_| first < last) else { continue };
+            let into = block.id;
+            self.join_through(first, last, into);
+        }
+    }
+
+    fn starts(&self) -> HashMap<BlockId, usize> {
+        let mut at = 0;
+        let start = |block: &Block| {
+            let start = at;
+            at += block.text.len();
+            (block.id, start)
+        };
+        self.blocks.iter().map(start).collect()
     }
 
     /// Which block holds the byte `at`, and where in it. At a boundary an insertion goes to the block that begins

@@ -111,7 +111,11 @@ fn piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize>), S
 pub(crate) fn merge(id: DocId, doc: &mut Automerge, bytes: &[u8]) -> Result<Vec<automerge::Patch>, StoreError> {
     // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
     // a document of its own comes first.
-    guarded(id, || Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)).map(|_| ()))?;
+    guarded(id, || match Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)) {
+        // Increments stand on changes that the document has, or will have: all of the bytes were read.
+        Ok(_) | Err(automerge::AutomergeError::MissingDeps) => Ok(()),
+        Err(error) => Err(error),
+    })?;
     let mut log = automerge::PatchLog::active();
     guarded(id, || {
         doc.load_incremental_log_patches(bytes, &mut log)?;

@@ -19,7 +19,6 @@ pub fn grammar() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("A native notebook that remembers: notes, todos and Python cells in plain Markdown files")
         .after_help(AFTER)
-        .disable_help_subcommand(true)
         .arg(
             Arg::new("workspace")
                 .long("workspace")

@@ -18,7 +18,7 @@ const KEPT: usize = 8;
 
 impl Window {
     /// Sends a command; what is refused is said.
-    fn send(&mut self, command: Command) -> bool {
+    pub(super) fn send(&mut self, command: Command) -> bool {
         let Some(driver) = &mut self.driver else { return false };
         match driver.command(command) {
             Ok(()) => true,
@@ -373,7 +373,7 @@ impl Window {
                 }
             }
         }
-        let dropped: Vec<PathBuf> = ctx.input(|input| input.raw.dropped_files.iter().filter_map(|file| file.path.clone()).collect());
+        let dropped: Vec<PathBuf> = ctx.input(|input| input.raw.dropped_files.iter().map(|file| file.path().to_path_buf()).collect());
         for folder in dropped {
             self.send(Command::OpenFolder { folder, name: None });
         }

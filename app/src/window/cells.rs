@@ -94,7 +94,7 @@ impl Cells {
         }
         let middle = area.min + vec2(space::S + tokens::size::GUTTER / 2.0, PAD + tokens::code().line / 2.0);
         let button = Rect::from_center_size(middle, Vec2::splat(tokens::size::HIT));
-        let id = ui.id().with(("run", cell));
+        let id = ui.scope_id().with(("run", cell));
         let response = ui.interact(button, id, Sense::click());
         let name = if busy { format!("Stop cell {number}") } else { format!("Run cell {number}") };
         named(&response, Role::Button, &name);
@@ -162,7 +162,7 @@ impl Cells {
                 ui.painter().rect_filled(rect, 0.0, colours.accent_ground);
             }
             let sense = Sense::click_and_drag() - Sense::FOCUSABLE;
-            let response = ui.interact(rect, ui.id().with(("output", cell, index)), sense);
+            let response = ui.interact(rect, ui.scope_id().with(("output", cell, index)), sense);
             response.widget_info(|| egui::WidgetInfo::labeled(Role::Label, true, galley.text()));
             let response = response.on_hover_cursor(egui::CursorIcon::Text);
             LabelSelectionState::label_text_selection(ui, &response, at, galley.clone(), colours.ink, Stroke::NONE);
@@ -173,14 +173,14 @@ impl Cells {
             let text = if open { "Show less".to_owned() } else { format!("Show all {} lines", outputs.lines) };
             let rect = Rect::from_min_size(pos2(origin.x, bottom), vec2(140.0, tokens::size::HIT));
             let name = format!("{text} of cell {number}");
-            let id = ui.id().with(("fold", cell));
+            let id = ui.scope_id().with(("fold", cell));
             if word_button(ui, rect, id, &text, &name).clicked() {
                 if open { self.open.remove(&cell) } else { self.open.insert(cell) };
             }
         }
         let area = Rect::from_min_max(origin - vec2(BARE, 0.0), pos2(origin.x + width + BARE, bottom));
         let button = Rect::from_min_size(pos2(area.right() - 34.0, area.top() - space::XS), Vec2::splat(tokens::size::HIT));
-        let response = ui.interact(button, ui.id().with(("copy", cell)), Sense::click());
+        let response = ui.interact(button, ui.scope_id().with(("copy", cell)), Sense::click());
         named(&response, Role::Button, &format!("Copy output of cell {number}"));
         if ui.rect_contains_pointer(area) || response.has_focus() {
             let colour = if response.hovered() { colours.hover(colours.paper) } else { colours.paper };

@@ -87,12 +87,6 @@ pub(super) fn clipped(ui: &Ui, at: egui::Pos2, width: f32, text: &str, style: &t
     width
 }
 
-/// A frame for what floats.
-pub(super) fn card(ui: &Ui) -> egui::Frame {
-    let colours = Colours::of(ui);
-    floating(colours, ui.visuals().dark_mode)
-}
-
 /// A frame for what floats, in these colours.
 pub(super) fn floating(colours: &Colours, dark: bool) -> egui::Frame {
     egui::Frame::NONE

@@ -44,7 +44,8 @@ impl Hay {
         for c in query {
             let next = self.next(at, *c, places.last().copied())?;
             let neighbour = places.last().is_some_and(|last: &usize| last + 1 == next);
-            score += 1 + if self.begins[next] { 8 } else { 0 } + if neighbour { 6 } else { 0 };
+            let begins = if self.begins[next] { if places.is_empty() { 8 } else { 5 } } else { 0 };
+            score += 1 + if neighbour { 8 } else { begins };
             if let Some(last) = places.last() {
                 score -= i32::try_from((next - last - 1).min(6)).unwrap_or(6);
             }

@@ -9,7 +9,7 @@ use eframe::egui;
 use egui::{Key, Modifiers, vec2};
 
 /// What a key came to.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Done {
     /// The text field shall have it.
     Not,

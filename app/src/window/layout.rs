@@ -176,7 +176,7 @@ impl Window {
                 clipped(&ui, pos2(left + width + space::M, y - 8.0), rest, &path, &tokens::caption(), colours.muted);
             }
             let area = Rect::from_min_max(pos2(left, inner.top()), pos2(left + room, inner.bottom()));
-            let response = ui.interact(area, ui.id().with("title"), Sense::hover());
+            let response = ui.interact(area, ui.scope_id().with("title"), Sense::hover());
             named(&response, Role::Heading, &name);
             response.on_hover_text(path);
         }

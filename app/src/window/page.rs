@@ -385,7 +385,7 @@ impl Page {
 
     /// The empty room below: a click there goes on writing.
     fn below(&mut self, ui: &mut Ui, area: Rect, world: &mut World<'_>, editor: &mut Editor) {
-        let response = ui.interact(area, ui.id().with("below"), Sense::click() - Sense::FOCUSABLE);
+        let response = ui.interact(area, ui.scope_id().with("below"), Sense::click() - Sense::FOCUSABLE);
         named(&response, Role::Label, "End of the note");
         let response = response.on_hover_cursor(CursorIcon::Text);
         if pressed(ui, &response) {
@@ -468,7 +468,7 @@ impl Page {
         let start = world.sheet.start(spot.block);
         let texts = world.texts;
         let text = texts.get(spot.block).map_or("", |block| block.text.as_str());
-        let id = ui.id().with(("row", block, spot.row));
+        let id = ui.scope_id().with(("row", block, spot.row));
         let response = ui.interact(area, id, Sense::click());
         let role = if matches!(row.kind, Kind::Heading(_)) { Role::Heading } else { Role::Label };
         response.widget_info(|| egui::WidgetInfo::labeled(role, true, if drawn.text.is_empty() { "Empty line" } else { &drawn.text }));
@@ -553,7 +553,7 @@ impl Page {
         let at = pos2(frame.right() - space::M - galley.size().x, frame.top() + cells::PAD + 3.0);
         let area = Rect::from_min_size(at, galley.size()).expand2(vec2(space::XS, space::XS));
         let id = world.sheet.piece(spot.block).id;
-        let response = ui.interact(area, ui.id().with(("language", id, spot.row)), Sense::click());
+        let response = ui.interact(area, ui.scope_id().with(("language", id, spot.row)), Sense::click());
         named(&response, Role::Button, &format!("Language: {word}"));
         super::controls::ring(ui, &response, tokens::CORNER);
         ui.painter().galley(at, galley, Colours::of(ui).muted);

@@ -59,7 +59,10 @@ impl Sheet {
         let mut before = Before::Start;
         let befores: Vec<Before> = texts
             .iter()
-            .map(|text| std::mem::replace(&mut before, before.of(&text.text)))
+            .map(|text| {
+                let after = before.of(&text.text);
+                std::mem::replace(&mut before, after)
+            })
             .collect();
         let same = |piece: &Piece, index: usize| {
             piece.id == texts[index].id

@@ -98,7 +98,7 @@ impl Status {
         let at = pos2(left + 18.0, rect.center().y - 8.0);
         let width = clipped(ui, at, right - at.x, &text, &tokens::caption(), colour);
         let area = Rect::from_min_size(pos2(left, rect.top()), vec2(width + 18.0, rect.height()));
-        let response = ui.interact(area, ui.id().with("saving"), Sense::hover());
+        let response = ui.interact(area, ui.scope_id().with("saving"), Sense::hover());
         named(&response, Role::Label, &text);
         if tone != Tone::Calm {
             response.on_hover_text(&text);
@@ -123,7 +123,7 @@ fn theme(ui: &Ui, theme: Theme, right: f32, actions: &mut Vec<Action>) -> f32 {
     };
     // The line is less high than a finger; the button reaches out of it.
     let rect = Rect::from_center_size(pos2(right - 14.0, ui.max_rect().center().y), vec2(size::HIT, size::HIT));
-    let response = ui.interact(rect, ui.id().with("theme"), Sense::click());
+    let response = ui.interact(rect, ui.scope_id().with("theme"), Sense::click());
     let colour = if response.hovered() { colours.ink } else { colours.muted };
     ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
     controls::ring(ui, &response, CORNER);

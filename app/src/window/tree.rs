@@ -1,6 +1,6 @@
 //! The tree at the left: volumes, folders, notes. Flattened when something changed, drawn only where it is in sight.
 
-use super::controls::{self, clipped, icon_button, named};
+use super::controls::{self, clipped, icon_button};
 use super::icons;
 use super::page::Action;
 use super::{commands, controls::word_button};
@@ -192,8 +192,8 @@ impl Tree {
         let Some(line) = self.lines.get(index) else { return false };
         let colours = Colours::of(ui);
         let id = match &line.thing {
-            Thing::Note(note) => ui.id().with(note),
-            thing => ui.id().with((line.volume, &line.name, line.depth, matches!(thing, Thing::Attachment), index)),
+            Thing::Note(note) => ui.scope_id().with(note),
+            thing => ui.scope_id().with((line.volume, &line.name, line.depth, matches!(thing, Thing::Attachment), index)),
         };
         let rect = rect.shrink2(vec2(space::S, 0.0));
         let response = ui.interact(rect, id, Sense::click());
@@ -270,7 +270,7 @@ pub(super) fn empty(ui: &mut Ui, actions: &mut Vec<Action>) {
     let at = ui.cursor().min + vec2(space::L, space::S);
     ui.painter().text(at, Align2::LEFT_TOP, "No folder is open.", tokens::small().font, colours.muted);
     let rect = Rect::from_min_size(at + vec2(0.0, 20.0), vec2(120.0, size::HIT));
-    if word_button(ui, rect, ui.id().with("open"), "Open a folder", "Open a folder").clicked() {
+    if word_button(ui, rect, ui.scope_id().with("open"), "Open a folder", "Open a folder").clicked() {
         actions.push(Action::Run("folder.open"));
     }
 }

@@ -384,12 +384,13 @@ impl Session {
         with: Vec<Write>,
     ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
+        let (loaded, executions) = (note.outputs.is_some(), &note.executions);
         let mut plan = Plan::new(&mut note.blocks, turn.rng);
         for splice in splices.iter().rev() {
             plan.edit(splice.at, splice.delete, &splice.insert);
         }
         if foreign {
-            plan.reshape();
+            plan.reshape(|cell| !loaded || executions.contains_key(&cell));
         }
         let ops = plan.finish();
         for splice in splices.iter().rev() {
