@@ -308,7 +308,9 @@ fn style(dark: bool) -> egui::Style {
     spacing.scroll = egui::style::ScrollStyle {
         bar_width: 8.0,
         floating_width: 4.0,
-        dormant_handle_opacity: 0.35,
+        dormant_handle_opacity: 0.12,
+        active_handle_opacity: 0.25,
+        interact_handle_opacity: 0.5,
         ..egui::style::ScrollStyle::floating()
     };
     spacing.scroll.fade.strength = 0.0;

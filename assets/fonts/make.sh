@@ -13,7 +13,8 @@ apt-get download fonts-jetbrains-mono && dpkg -x fonts-jetbrains-mono_*.deb mono
 
 # All code points but the private use area, which belongs to the icons alone.
 text='U+0000-DFFF,U+F900-10FFFF'
-subset() { venv/bin/pyftsubset "$1" --output-file="$here/$2" --unicodes="$3" --layout-features="$4" \
+# The packages hold WOFF2, which egui does not read: plain TrueType comes out.
+subset() { venv/bin/python -c 'import sys; from fontTools.ttLib import TTFont; f = TTFont(sys.argv[1]); f.flavor = None; f.save("plain.ttf")' "$1"; venv/bin/pyftsubset plain.ttf --output-file="$here/$2" --unicodes="$3" --layout-features="$4" \
   --name-IDs='*' --name-languages='*' --notdef-outline; }
 for style in Regular Italic SemiBold Bold BoldItalic; do
   subset "inter/package/web/Inter-$style.woff2" "Inter-$style.ttf" "$text" ccmp,locl,kern,mark,mkmk

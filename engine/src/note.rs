@@ -318,16 +318,17 @@ impl Note {
         let Some(doc) = self.document() else { return String::new() };
         let at = |heads: &[[u8; 32]]| {
             let heads: Vec<store::ChangeHash> = heads.iter().map(|hash| store::ChangeHash(*hash)).collect();
-            // Without heads the note is one of ours whose file was never written: nothing was in common.
             if heads.is_empty() { None } else { doc.text_at(&heads).ok() }
         };
-        let mut known: Vec<String> = at(&self.file.heads).into_iter().collect();
-        let Some(now) = now else { return known.pop().unwrap_or_default() };
-        known.extend(self.file.marks.iter().filter_map(|mark| mark.text.clone().or_else(|| at(&mark.heads))));
+        // Without heads the file was empty, or the note is one of ours whose file was never written.
+        let last = at(&self.file.heads).unwrap_or_default();
+        let Some(now) = now else { return last };
+        let marks = self.file.marks.iter().filter_map(|mark| mark.text.clone().or_else(|| at(&mark.heads)));
+        let known = std::iter::once(last).chain(marks);
         let distance = |text: &String| -> usize {
             splice::difference(text, now).iter().map(|splice| splice.delete + splice.insert.len()).sum()
         };
-        known.into_iter().min_by_key(distance).unwrap_or_default()
+        known.min_by_key(distance).unwrap_or_default()
     }
 
     /// Whether nothing of it is under way, so that it can be let go.

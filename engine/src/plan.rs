@@ -73,15 +73,16 @@ impl<'a> Plan<'a> {
                 continue;
             }
             let id = block.id;
-            self.join_through(first, last, id);
+            self.join_through(id, last);
         }
         self.dissolve(keep);
     }
 
-    fn join_through(&mut self, first: usize, last: usize, mut id: BlockId) {
+    /// Joins this block with those behind it, up to the one at `last`.
+    fn join_through(&mut self, mut id: BlockId, last: usize) {
         let through = self.blocks[last].id;
         while id != through && self.index(through).is_some_and(|at| !self.blocks[at].text.is_empty()) {
-            match self.index(id).and_then(|at| self.join(at.max(first), true)) {
+            match self.index(id).and_then(|at| self.join(at, true)) {
                 Some(joined) => id = joined,
                 None => break,
             }
@@ -108,7 +109,7 @@ impl<'a> Plan<'a> {
             let (first, _) = self.place(around, true);
             let Some(block) = self.blocks.get(first).filter(|_| first < last) else { continue };
             let into = block.id;
-            self.join_through(first, last, into);
+            self.join_through(into, last);
         }
     }
 

@@ -56,7 +56,7 @@ impl Cells {
         let old = self.outputs.remove(&cell);
         let outputs = Outputs::of(old, run, self.open.contains(&cell), width, pen);
         let more = if outputs.lines > 0 { tokens::size::HIT } else { 0.0 };
-        let height = if outputs.galleys.is_empty() { 0.0 } else { outputs.height + space::S + more };
+        let height = if outputs.galleys.is_empty() { 0.0 } else { outputs.height + 2.0 * space::S + more };
         self.outputs.insert(cell, outputs);
         height
     }

@@ -38,7 +38,12 @@ impl Dialog {
         let screen = ctx.content_rect();
         let wide = if matches!(self, Dialog::Keys) { size::PALETTE } else { size::DIALOG };
         let width = wide.min(screen.width() - 2.0 * space::L);
-        let id = Id::unique("dialog");
+        let id = Id::unique(match self {
+            Dialog::NewNote { .. } => "new note",
+            Dialog::OpenFolder { .. } => "open folder",
+            Dialog::Keys => "keys",
+            Dialog::Closing { .. } => "closing",
+        });
         let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
         let area = if matches!(self, Dialog::Keys) {
             Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, space::XXXL))
@@ -133,7 +138,7 @@ fn says(ui: &mut Ui, trouble: Option<&str>) {
 /// Two buttons at the right; `Some(true)` is the first, the lead.
 fn buttons(ui: &mut Ui, lead: &str, other: &str) -> Option<bool> {
     let mut chosen = None;
-    ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+    at_right(ui, |ui| {
         if text_button(ui, lead, true).clicked() {
             chosen = Some(true);
         }
@@ -215,6 +220,11 @@ fn all_keys(ui: &mut Ui, height: f32) -> Option<Decision> {
         }
     });
     ui.add_space(space::L);
-    let right = egui::Layout::right_to_left(egui::Align::Center);
-    ui.with_layout(right, |ui| text_button(ui, "Close", true).clicked()).inner.then_some(Decision::Never)
+    at_right(ui, |ui| text_button(ui, "Close", true).clicked()).then_some(Decision::Never)
+}
+
+/// A row that begins at the right.
+fn at_right<R>(ui: &mut Ui, buttons: impl FnOnce(&mut Ui) -> R) -> R {
+    let wanted = vec2(ui.available_width(), size::HIT);
+    ui.allocate_ui_with_layout(wanted, egui::Layout::right_to_left(egui::Align::Center), buttons).inner
 }

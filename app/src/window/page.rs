@@ -46,11 +46,17 @@ pub(super) enum Action {
 }
 
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Seat {
     at: usize,
     y: f32,
     caret: Option<Caret>,
+}
+
+impl Default for Seat {
+    fn default() -> Self {
+        Seat { at: 0, y: -TOP, caret: None }
+    }
 }
 
 /// The page.
@@ -93,7 +99,7 @@ impl Page {
 
     /// Brings a byte of the note to the top of the page.
     pub(super) fn jump(&mut self, at: usize) {
-        (self.seat.at, self.seat.y) = (at, 0.0);
+        (self.seat.at, self.seat.y) = (at, if at == 0 { -TOP } else { -space::L });
     }
 
     /// Scrolls by screens.

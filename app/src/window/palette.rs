@@ -178,7 +178,7 @@ impl Palette {
     pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Option<Choice>> {
         let screen = ctx.content_rect();
         let width = size::PALETTE.min(screen.width() - 2.0 * space::L);
-        let id = Id::unique("palette");
+        let id = Id::unique(self.name);
         let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
         let mut chosen = None;
         let response = Modal::new(id)
@@ -234,8 +234,11 @@ impl Palette {
         }
         let mut chosen = None;
         let moved = ui.input(|input| input.pointer.is_moving());
+        #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
+        let height = height.min(lines as f32 * LINE);
+        let area = egui::ScrollArea::vertical().auto_shrink(false).min_scrolled_height(height).max_height(height);
         egui::Frame::NONE.inner_margin(egui::Margin::same(4)).show(ui, |ui| {
-            egui::ScrollArea::vertical().auto_shrink([false, true]).max_height(height).show_rows(ui, LINE, lines, |ui, range| {
+            area.show_rows(ui, LINE, lines, |ui, range| {
                 if std::mem::take(&mut self.scroll) {
                     let top = ui.max_rect().top() + LINE * (self.chosen as f32 - range.start as f32);
                     let rect = Rect::from_min_size(pos2(ui.max_rect().left(), top), vec2(1.0, LINE));

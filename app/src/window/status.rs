@@ -107,10 +107,11 @@ impl Status {
 }
 
 fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
-    let middle = ui.max_rect().center().y;
-    let galley = ui.painter().layout_no_wrap(text.to_owned(), tokens::tabular(12.0), colour);
+    let mut job = egui::text::LayoutJob::default();
+    job.append(text, 0.0, super::render::format(tokens::tabular(12.0), 16.0, colour));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let width = galley.size().x;
-    ui.painter().galley(pos2(right - width, middle - galley.size().y / 2.0), galley, colour);
+    ui.painter().galley(pos2(right - width, ui.max_rect().center().y - 8.0), galley, colour);
     width
 }
 
