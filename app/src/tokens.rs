@@ -273,6 +273,8 @@ pub fn install(ctx: &egui::Context) {
         // The command table has keys for these, and closing must save first.
         options.zoom_with_keyboard = false;
         options.quit_shortcuts.clear();
+        // A press puts the caret into a row; letting go must not take the keyboard away from it again.
+        options.input_options.surrender_focus_on = egui::SurrenderFocusOn::Presses;
     });
 }
 

@@ -145,6 +145,29 @@ impl Window {
         self.send(command);
     }
 
+    /// Shows a note, as a click in the tree does; for tests.
+    pub fn show(&mut self, note: DocId) {
+        self.open(note);
+    }
+
+    /// Saves everything and ends; for windows that no event loop closes.
+    ///
+    /// # Errors
+    /// What could not be saved.
+    pub fn close(mut self) -> Result<(), String> {
+        self.driver.take().map_or(Ok(()), Driver::close)
+    }
+
+    /// Where the caret is, in bytes of the open note.
+    pub fn caret(&self) -> Option<usize> {
+        self.editor.caret.map(|caret| caret.at)
+    }
+
+    /// Puts the caret there, as a click would; for tests.
+    pub fn place_caret(&mut self, at: usize) {
+        self.editor.place(at);
+    }
+
     /// The note that is shown.
     pub fn note(&self) -> Option<DocId> {
         self.note

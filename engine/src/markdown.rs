@@ -115,10 +115,10 @@ pub fn cells(text: &str) -> Vec<Range<usize>> {
     top_level(text).into_iter().filter(|(_, piece)| *piece == Piece::Cell).map(|(range, _)| range).collect()
 }
 
-/// Where the top-level piece of Markdown begins that the byte `at` belongs to.
-pub(crate) fn piece_around(text: &str, at: usize) -> usize {
+/// The top-level piece of Markdown that the byte `at` belongs to.
+pub(crate) fn piece_around(text: &str, at: usize) -> Range<usize> {
     let pieces = top_level(text);
-    pieces.into_iter().map(|(range, _)| range.start).take_while(|start| *start <= at).last().unwrap_or(0)
+    pieces.into_iter().map(|(range, _)| range).take_while(|range| range.start <= at).last().unwrap_or(0..0)
 }
 
 /// The parts of a block that is one cell and nothing else (blank lines may follow).

@@ -66,20 +66,37 @@ impl<'a> Plan<'a> {
     pub(crate) fn reshape(&mut self, keep: impl Fn(BlockId) -> bool) {
         let text: String = self.blocks.iter().map(|block| block.text.as_str()).collect();
         for range in markdown::cells(&text) {
-            let (first, _) = self.place(range.start, true);
+            let (first, offset) = self.place(range.start, true);
             let (last, _) = self.place(range.end.saturating_sub(1).max(range.start), true);
             let Some(block) = self.blocks.get(first) else { continue };
             if first == last && markdown::cell(&block.text).is_some() {
                 continue;
             }
-            let id = block.id;
-            self.join_through(id, last);
+            let id = self.join_through(block.id, last);
+            self.carve(id, offset, range.len());
         }
         self.dissolve(keep);
     }
 
+    /// Makes a range of a block, with the blank lines behind it, a block of its own, which keeps the id.
+    fn carve(&mut self, id: BlockId, at: usize, length: usize) {
+        let Some(index) = self.index(id) else { return };
+        let text = self.blocks[index].text.clone();
+        let (before, rest) = text.split_at(at);
+        let blank = rest[length..].split_inclusive('\n').take_while(|line| line.trim().is_empty());
+        let (_, behind) = rest.split_at(length + blank.map(str::len).sum::<usize>());
+        if !behind.is_empty() {
+            self.splice(id, text.len() - behind.len(), behind.len(), String::new());
+            self.insert_at(index + 1, behind.to_owned());
+        }
+        if !before.is_empty() {
+            self.splice(id, 0, at, String::new());
+            self.insert_at(index, before.to_owned());
+        }
+    }
+
     /// Joins this block with those behind it, up to the one at `last`.
-    fn join_through(&mut self, mut id: BlockId, last: usize) {
+    fn join_through(&mut self, mut id: BlockId, last: usize) -> BlockId {
         let through = self.blocks[last].id;
         while id != through && self.index(through).is_some_and(|at| !self.blocks[at].text.is_empty()) {
             match self.index(id).and_then(|at| self.join(at, true)) {
@@ -87,7 +104,7 @@ impl<'a> Plan<'a> {
                 None => break,
             }
         }
-        self.mend(id);
+        id
     }
 
     fn dissolve(&mut self, keep: impl Fn(BlockId) -> bool) {
@@ -101,15 +118,16 @@ impl<'a> Plan<'a> {
         let starts = self.starts();
         suspects.retain(|id| starts.get(id).is_some_and(|start| !cells.contains(start)));
         for id in suspects {
-            let (Some(last), Some(start)) = (self.index(id), self.starts().get(&id).copied()) else { continue };
+            let Some(start) = self.starts().get(&id).copied() else { continue };
             let around = markdown::piece_around(&text, start);
-            if start + self.blocks[last].text.len() - around > GROWN {
+            if around.len() > GROWN || around.end <= start {
                 continue;
             }
-            let (first, _) = self.place(around, true);
+            let (first, _) = self.place(around.start, true);
+            let (last, _) = self.place(around.end - 1, true);
             let Some(block) = self.blocks.get(first).filter(|_| first < last) else { continue };
-            let into = block.id;
-            self.join_through(into, last);
+            let id = self.join_through(block.id, last);
+            self.mend(id);
         }
     }
 

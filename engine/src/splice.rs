@@ -15,7 +15,8 @@ pub struct Splice {
     pub insert: String,
 }
 
-/// Differences of hunks up to this size are refined to single characters; larger ones are trimmed at both ends.
+/// Parts up to this size are compared by words and characters, larger ones by lines first; what then is still larger
+/// only loses what both have in common at its ends.
 const REFINED: usize = 20_000;
 
 /// The edits that make `new` of `old`: in order, at offsets of `old`, none touching another.
@@ -29,11 +30,15 @@ pub fn difference(old: &str, new: &str) -> Vec<Splice> {
     if old_part.is_empty() || new_part.is_empty() {
         return vec![Splice { at: from.start, delete: from.len(), insert: new_part.to_owned() }];
     }
+    let mut splices = Vec::new();
+    if old_part.len() + new_part.len() <= REFINED {
+        refine(old_part, new_part, from.start, &mut splices);
+        return splices;
+    }
     let input = InternedInput::new(old_part, new_part);
     let mut lines = Diff::compute(Algorithm::Histogram, &input);
     lines.postprocess_lines(&input);
     let (old_starts, new_starts) = (starts(old_part.split_inclusive('\n')), starts(new_part.split_inclusive('\n')));
-    let mut splices = Vec::new();
     for hunk in lines.hunks() {
         let before = old_starts[hunk.before.start as usize]..old_starts[hunk.before.end as usize];
         let after = new_starts[hunk.after.start as usize]..new_starts[hunk.after.end as usize];
@@ -42,14 +47,40 @@ pub fn difference(old: &str, new: &str) -> Vec<Splice> {
     splices
 }
 
-struct Characters<'a>(&'a str);
+/// A text as pieces that are compared whole.
+struct Pieces<'a>(Vec<&'a str>);
 
-impl TokenSource for Characters<'_> {
-    type Token = char;
-    type Tokenizer = std::vec::IntoIter<char>;
+impl<'a> Pieces<'a> {
+    fn words(text: &'a str) -> Pieces<'a> {
+        let mut pieces = Vec::new();
+        let mut start = 0;
+        let mut inside = false;
+        for (at, letter) in text.char_indices() {
+            let goes_on = inside && letter.is_alphanumeric();
+            if at > start && !goes_on {
+                pieces.push(&text[start..at]);
+                start = at;
+            }
+            inside = letter.is_alphanumeric();
+        }
+        if start < text.len() {
+            pieces.push(&text[start..]);
+        }
+        Pieces(pieces)
+    }
+
+    fn characters(text: &'a str) -> Pieces<'a> {
+        let ends = text.char_indices().map(|(at, letter)| (at, at + letter.len_utf8()));
+        Pieces(ends.map(|(at, end)| &text[at..end]).collect())
+    }
+}
+
+impl<'a> TokenSource for &Pieces<'a> {
+    type Token = &'a str;
+    type Tokenizer = std::vec::IntoIter<&'a str>;
 
     fn tokenize(&self) -> Self::Tokenizer {
-        self.0.chars().collect::<Vec<char>>().into_iter()
+        self.0.clone().into_iter()
     }
 
     fn estimate_tokens(&self) -> u32 {
@@ -57,25 +88,36 @@ impl TokenSource for Characters<'_> {
     }
 }
 
-/// Splices of one hunk of lines.
+/// Splices of a part: first by words, where a rare one shows what belongs together, then by characters.
 fn refine(old: &str, new: &str, offset: usize, splices: &mut Vec<Splice>) {
-    let (from, to) = trim(old, new);
-    let (old_part, new_part) = (&old[from.clone()], &new[to]);
-    if old_part.is_empty() || new_part.is_empty() || old_part.len() + new_part.len() > REFINED {
-        splices.push(Splice { at: offset + from.start, delete: from.len(), insert: new_part.to_owned() });
+    if old.len() + new.len() > REFINED {
+        whole(old, new, offset, splices);
         return;
     }
-    let input = InternedInput::new(Characters(old_part), Characters(new_part));
-    let characters = Diff::compute(Algorithm::Myers, &input);
-    let (old_starts, new_starts) = (char_starts(old_part), char_starts(new_part));
-    for hunk in characters.hunks() {
-        let before = old_starts[hunk.before.start as usize]..old_starts[hunk.before.end as usize];
-        let after = new_starts[hunk.after.start as usize]..new_starts[hunk.after.end as usize];
-        splices.push(Splice {
-            at: offset + from.start + before.start,
-            delete: before.len(),
-            insert: new_part[after].to_owned(),
+    hunks(&Pieces::words(old), &Pieces::words(new), Algorithm::Histogram, |before, after| {
+        let (old, new, offset) = (&old[before.clone()], &new[after], offset + before.start);
+        hunks(&Pieces::characters(old), &Pieces::characters(new), Algorithm::Myers, |before, after| {
+            whole(&old[before.clone()], &new[after], offset + before.start, splices);
         });
+    });
+}
+
+/// Calls `each` with the byte ranges of what differs.
+fn hunks(old: &Pieces<'_>, new: &Pieces<'_>, by: Algorithm, mut each: impl FnMut(Range<usize>, Range<usize>)) {
+    let found = Diff::compute(by, &InternedInput::new(old, new));
+    let (old, new) = (starts(old.0.iter().copied()), starts(new.0.iter().copied()));
+    for hunk in found.hunks() {
+        let before = old[hunk.before.start as usize]..old[hunk.before.end as usize];
+        let after = new[hunk.after.start as usize]..new[hunk.after.end as usize];
+        each(before, after);
+    }
+}
+
+/// One splice, without what both have in common at its ends.
+fn whole(old: &str, new: &str, offset: usize, splices: &mut Vec<Splice>) {
+    let (from, to) = trim(old, new);
+    if !from.is_empty() || !to.is_empty() {
+        splices.push(Splice { at: offset + from.start, delete: from.len(), insert: new[to].to_owned() });
     }
 }
 
@@ -87,10 +129,6 @@ fn starts<'a>(pieces: impl Iterator<Item = &'a str>) -> Vec<usize> {
         starts.push(at);
     }
     starts
-}
-
-fn char_starts(text: &str) -> Vec<usize> {
-    text.char_indices().map(|(at, _)| at).chain(std::iter::once(text.len())).collect()
 }
 
 /// What differs once the common beginning and end are left out, as ranges of `old` and of `new`.

@@ -1,56 +1,16 @@
 //! The window, driven by the names of its controls over a real workspace in a temporary folder.
 
+use egui::{Key, Modifiers};
 use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use egui::accesskit::Role;
+use engine::{Command, Phase};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tracebook::window::Window;
 
-/// A note with some of everything.
-const NOTE: &str = r#"# Rain on the roof
-
-A quiet *morning* with **strong coffee**, `inline code`, a [link](Other.md), ~~a mistake~~ and enough words that the
-line has to wrap somewhere near the right edge of the column.
-
-## What to do
-
-- [x] Put the kettle on
-- [ ] Count the drops
-- Bread
-  - rye
-  - wheat
-- A longer item that goes on and on until it must wrap, because the column is not endless, and then some more
-
-1. First
-2. Second
-
-> A notebook is a second memory, and like the first one it keeps best what is looked at again.
-
-| berry | picked | kilograms |
-|:------|:------:|----------:|
-| raspberry | July | 4.2 |
-| blackberry | August | 16.0 |
-
-```python
-def rain(days):  # a comment
-    return sum(days) / len(days) if days else 0.0
-
-rain([4, 2, 9])
-```
-
-```python
-1 / 0
-```
-
-```sh
-grep -rn "raspberry" .
-```
-
----
-
-### Smaller things
-
-The end.
-"#;
+/// A window under test.
+type Driven = Harness<'static, Window>;
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -71,7 +31,7 @@ impl Bench {
         self.folder.path().join("notes")
     }
 
-    fn window(&self) -> Harness<'static, Window> {
+    fn window(&self) -> Driven {
         let options = host::Options { program: program(), create: true };
         let driver = host::open(&self.folder.path().join("workspace"), options).unwrap();
         let mut harness = Harness::builder()
@@ -89,7 +49,7 @@ fn program() -> PathBuf {
 }
 
 /// Lets frames pass until something is so.
-fn until(harness: &mut Harness<'static, Window>, what: &str, done: impl Fn(&mut Harness<'static, Window>) -> bool) {
+fn until(harness: &mut Driven, what: &str, done: impl Fn(&mut Driven) -> bool) {
     let begun = Instant::now();
     while !done(harness) {
         assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
@@ -99,17 +59,344 @@ fn until(harness: &mut Harness<'static, Window>, what: &str, done: impl Fn(&mut 
     harness.run();
 }
 
-#[test]
-fn look() {
-    let bench = Bench::new(&[("Rain.md", NOTE), ("Other.md", "# Other\n"), ("Guide/Deep/Note.md", "x"), ("data.csv", "a,b")]);
-    let mut harness = bench.window();
-    let folder = bench.notes();
-    harness.state_mut().wish(engine::Command::OpenFolder { folder, name: None });
-    until(&mut harness, "the note is shown", |harness| {
-        let window = harness.state();
-        window.note().and_then(|note| window.session()?.note(note)).is_some_and(|note| note.length() > 0)
-    });
+impl Bench {
+    /// A window in which the volume is open and its first note is shown.
+    fn opened(&self) -> Driven {
+        let mut harness = self.window();
+        harness.state_mut().wish(Command::OpenFolder { folder: self.notes(), name: None });
+        until(&mut harness, "the first note is shown", |harness| text(harness).is_some());
+        harness
+    }
+
+    fn file(&self, path: &str) -> String {
+        std::fs::read_to_string(self.notes().join(path)).unwrap()
+    }
+}
+
+fn text(harness: &Driven) -> Option<String> {
+    let window = harness.state();
+    let note = window.session()?.note(window.note()?)?;
+    (note.phase == Phase::Ready).then(|| note.text())
+}
+
+fn path(harness: &Driven) -> String {
+    let window = harness.state();
+    window.session().unwrap().place(window.note().unwrap()).unwrap().1.to_owned()
+}
+
+fn press(harness: &mut Driven, modifiers: Modifiers, key: Key) {
+    harness.key_press_modifiers(modifiers, key);
     harness.run();
-    std::fs::create_dir_all("/tmp/shots").unwrap();
-    harness.render().unwrap().save("/tmp/shots/first.png").unwrap();
+}
+
+fn type_text(harness: &mut Driven, text: &str) {
+    for letter in text.chars() {
+        harness.event(egui::Event::Text(letter.to_string()));
+    }
+    harness.run();
+}
+
+/// Sets `|` into the text where the caret is.
+fn with_caret(harness: &Driven) -> String {
+    let mut text = text(harness).unwrap();
+    if let Some(caret) = harness.state().caret() {
+        text.insert(caret, '|');
+    }
+    text
+}
+
+const CTRL: Modifiers = Modifiers::COMMAND;
+const CTRL_SHIFT: Modifiers = Modifiers { alt: false, ctrl: false, shift: true, mac_cmd: false, command: true };
+const NONE: Modifiers = Modifiers::NONE;
+
+#[test]
+fn a_note_is_clicked_typed_into_and_undone() {
+    let bench = Bench::new(&[("One.md", "# One\n\nA line of text.\n"), ("Two.md", "Another note.\n")]);
+    let mut window = bench.opened();
+    assert_eq!(path(&window), "One.md");
+    window.get_by_label("Two").click();
+    window.run();
+    until(&mut window, "the other note is shown", |window| text(window).as_deref() == Some("Another note.\n"));
+    window.get_by_label("Another note.").click();
+    window.run();
+    press(&mut window, NONE, Key::End);
+    type_text(&mut window, " Typed.");
+    assert_eq!(text(&window).as_deref(), Some("Another note. Typed.\n"));
+    until(&mut window, "it is in the file", |_| bench.file("Two.md") == "Another note. Typed.\n");
+    window.get_by_label("All saved");
+    press(&mut window, CTRL, Key::Z);
+    assert_eq!(with_caret(&window), "Another note.|\n");
+    press(&mut window, CTRL_SHIFT, Key::Z);
+    assert_eq!(with_caret(&window), "Another note. Typed.|\n");
+    assert_eq!(bench.file("One.md"), "# One\n\nA line of text.\n", "what nobody edits stays as it is");
+}
+
+#[test]
+fn the_palette_runs_commands_and_the_switcher_goes_to_notes() {
+    let bench = Bench::new(&[("One.md", "1\n"), ("Folder/Rainfall.md", "drops\n"), ("Folder/Brain.md", "cells\n")]);
+    let mut window = bench.opened();
+    press(&mut window, CTRL, Key::P);
+    window.get_by_label("Go to note");
+    type_text(&mut window, "rain");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the note is shown", |window| text(window).as_deref() == Some("drops\n"));
+    assert!(window.query_by_label("Go to note").is_none());
+    press(&mut window, CTRL_SHIFT, Key::P);
+    window.get_by_label("Command palette");
+    type_text(&mut window, "light or");
+    let before = window.state().session().unwrap().settings().theme;
+    press(&mut window, NONE, Key::Enter);
+    assert_ne!(window.state().session().unwrap().settings().theme, before);
+    press(&mut window, CTRL_SHIFT, Key::P);
+    press(&mut window, NONE, Key::Escape);
+    assert!(window.query_by_label("Command palette").is_none());
+}
+
+#[test]
+fn settings_and_the_last_note_are_there_again() {
+    let bench = Bench::new(&[("One.md", "1\n"), ("Two.md", "2\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Two").click();
+    window.run();
+    until(&mut window, "the note is shown", |window| text(window).as_deref() == Some("2\n"));
+    for _ in 0..2 {
+        press(&mut window, CTRL_SHIFT, Key::L);
+    }
+    press(&mut window, CTRL, Key::B);
+    until(&mut window, "all is saved", |window| window.state().session().unwrap().is_saved());
+    window.into_state().close().unwrap();
+    let mut window = bench.window();
+    until(&mut window, "the last note is shown", |window| text(window).as_deref() == Some("2\n"));
+    let settings = window.state().session().unwrap().settings().clone();
+    assert_eq!((settings.theme, settings.left_open), (engine::Theme::Dark, false));
+    assert!(window.query_by_label("One").is_none(), "the tree is folded away");
+}
+
+#[test]
+fn a_cell_runs_and_shows_what_it_came_to() {
+    let bench = Bench::new(&[("Cells.md", "Two cells.\n\n```python\n1+1\n```\n\n```python\nprint('a'); 1/0\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "the answer is shown", |window| window.query_by_label("2").is_some());
+    window.get_by_label_contains("print('a')").click();
+    window.run();
+    press(&mut window, Modifiers::SHIFT, Key::Enter);
+    until(&mut window, "the error is shown", |window| {
+        window.query_by_label_contains("ZeroDivisionError: division by zero").is_some()
+    });
+    // The caret went on to a line behind the last row, which is there only once something is typed.
+    let before = text(&window).unwrap();
+    type_text(&mut window, "Done.");
+    assert_eq!(text(&window).unwrap(), format!("{before}\nDone."));
+}
+
+#[test]
+fn a_running_cell_is_stopped_by_a_click() {
+    let bench = Bench::new(&[("Loop.md", "```python\nwhile True:\n    pass\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Run cell 1").click();
+    window.step();
+    until(&mut window, "it can be stopped", |window| window.query_by_label("Stop cell 1").is_some());
+    until(&mut window, "it runs", |window| window.query_by_label("Python running").is_some());
+    window.get_by_label("Stop cell 1").click();
+    until(&mut window, "it has stopped", |window| window.query_by_label_contains("Stopped before it was done").is_some());
+    window.get_by_label("Run cell 1");
+}
+
+#[test]
+fn a_box_is_ticked_by_a_click() {
+    let bench = Bench::new(&[("Todo.md", "- [ ] buy bread\n- [x] eat it\n")]);
+    let mut window = bench.opened();
+    window.get_by_role_and_label(Role::CheckBox, "buy bread").click();
+    window.run();
+    window.get_by_role_and_label(Role::CheckBox, "eat it").click();
+    window.run();
+    assert_eq!(text(&window).as_deref(), Some("- [x] buy bread\n- [ ] eat it\n"));
+}
+
+#[test]
+fn everything_can_be_copied_and_replaced() {
+    let bench = Bench::new(&[("All.md", "# All\n\nof it\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("of it").click();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    window.event(egui::Event::Copy);
+    window.step();
+    let copied = window.output().platform_output.commands.iter().find_map(|command| match command {
+        egui::OutputCommand::CopyText(text) => Some(text.clone()),
+        _ => None,
+    });
+    assert_eq!(copied.as_deref(), Some("# All\n\nof it\n"));
+    type_text(&mut window, "x");
+    assert_eq!(with_caret(&window), "x|");
+    press(&mut window, CTRL, Key::Z);
+    assert_eq!(text(&window).as_deref(), Some("# All\n\nof it\n"));
+}
+
+#[test]
+fn ten_thousand_notes_cost_no_frame() {
+    let bench = Bench::new(&[("A.md", "first\n")]);
+    for folder in 0..10 {
+        let folder = bench.notes().join(format!("Folder {folder}"));
+        std::fs::create_dir(&folder).unwrap();
+        for note in 0..1_000 {
+            std::fs::write(folder.join(format!("Note {note:04}.md")), "x\n").unwrap();
+        }
+    }
+    let mut window = bench.opened();
+    until(&mut window, "all files are known", |window| {
+        window.state().session().unwrap().volumes().all(|volume| volume.files.len() == 10_001)
+    });
+    for folder in 0..10 {
+        window.get_by_label(&format!("Folder {folder}")).click_accesskit();
+        window.run();
+        // Folded out, a thousand lines push the next folder out of sight.
+        if folder < 9 {
+            window.get_by_label(&format!("Folder {folder}")).click_accesskit();
+            window.run();
+        }
+    }
+    window.get_by_label("Note 0000");
+    assert!(window.query_by_label("Note 0500").is_none(), "only what is in sight is drawn");
+    window.hover_at(egui::pos2(100.0, 400.0));
+    window.event(egui::Event::MouseWheel {
+        unit: egui::MouseWheelUnit::Point,
+        delta: egui::vec2(0.0, -14_000.0),
+        phase: egui::TouchPhase::Move,
+        source: egui::MouseWheelSource::Wheel,
+        modifiers: NONE,
+    });
+    window.run();
+    assert!(window.query_by_label("Note 0000").is_none());
+    let begun = Instant::now();
+    window.run_steps(100);
+    let frame = begun.elapsed() / 100;
+    // Debug build on a shared machine; drawing all of them takes some hundred milliseconds.
+    assert!(frame < Duration::from_millis(60), "{frame:?}");
+}
+
+#[test]
+fn what_is_refused_is_said() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    press(&mut window, CTRL, Key::Z);
+    window.get_by_label("Dismiss: Nothing to undo");
+    press(&mut window, CTRL, Key::O);
+    type_text(&mut window, "notes");
+    press(&mut window, NONE, Key::Enter);
+    window.get_by_label_contains("Give the whole path");
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, CTRL, Key::N);
+    type_text(&mut window, "One");
+    press(&mut window, NONE, Key::Enter);
+    window.get_by_label_contains("There is a file of that name already");
+    type_text(&mut window, " more");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the new note is shown", |window| path(window) == "One more.md");
+    type_text(&mut window, "Hello");
+    until(&mut window, "it is in the file", |_| bench.notes().join("One more.md").exists() && bench.file("One more.md") == "Hello");
+}
+
+#[test]
+fn another_program_writes_and_the_caret_stays() {
+    let bench = Bench::new(&[("Both.md", "first\n\nsecond\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("second").click();
+    window.run();
+    press(&mut window, NONE, Key::Home);
+    type_text(&mut window, "my ");
+    until(&mut window, "it is in the file", |_| bench.file("Both.md") == "first\n\nmy second\n");
+    std::fs::write(bench.notes().join("Both.md"), "the very first\n\nmy second\n").unwrap();
+    until(&mut window, "it is in the note", |window| text(window).is_some_and(|text| text.starts_with("the very")));
+    assert_eq!(with_caret(&window), "the very first\n\nmy |second\n");
+    type_text(&mut window, "own ");
+    assert_eq!(with_caret(&window), "the very first\n\nmy own |second\n");
+}
+
+/// A note, keys, the note afterwards; `|` is the caret.
+fn check(window: &mut Driven, number: usize, before: &str, keys: &[(Modifiers, Key)], after: &str) {
+    let caret = before.find('|').unwrap();
+    let volume = window.state().session().unwrap().volumes().next().unwrap().id;
+    let name = format!("Case {number}");
+    let plain = before.replace('|', "");
+    window.state_mut().wish(Command::NewNote { volume, path: name.clone(), text: plain.clone() });
+    let note = window.state().session().unwrap().volume(volume).unwrap().files[&format!("{name}.md")].id;
+    window.state_mut().show(note);
+    window.run();
+    assert_eq!(text(window).as_deref(), Some(plain.as_str()));
+    window.state_mut().place_caret(caret);
+    window.run();
+    for (modifiers, key) in keys {
+        press(window, *modifiers, *key);
+    }
+    assert_eq!(with_caret(window), after, "case {number}: {before:?} {keys:?}");
+}
+
+#[test]
+fn keys_at_the_edges_of_rows() {
+    let bench = Bench::new(&[("A.md", "\n")]);
+    let mut window = bench.opened();
+    let cases: &[(&str, &[(Modifiers, Key)], &str)] = &[
+        // Enter
+        ("on|e", &[(NONE, Key::Enter)], "on\n\n|e"),
+        ("one|\n\ntwo\n", &[(NONE, Key::Enter)], "one\n\n|\n\ntwo\n"),
+        ("one| two", &[(NONE, Key::Enter)], "one\n\n|two"),
+        ("# one|\n", &[(NONE, Key::Enter)], "# one\n\n|\n"),
+        ("- one|\n", &[(NONE, Key::Enter)], "- one\n- |\n"),
+        ("- [x] one|\n", &[(NONE, Key::Enter)], "- [x] one\n- [ ] |\n"),
+        ("3. one|\n", &[(NONE, Key::Enter)], "3. one\n4. |\n"),
+        ("- one\n- |\n", &[(NONE, Key::Enter)], "- one\n\n|\n"),
+        ("> one|\n", &[(NONE, Key::Enter)], "> one\n> |\n"),
+        ("> one\n> |\n", &[(NONE, Key::Enter)], "> one\n\n|\n"),
+        ("```js|", &[(NONE, Key::Enter)], "```js\n|\n```"),
+        ("```python\nif x:|\n```\n", &[(NONE, Key::Enter)], "```python\nif x:\n    |\n```\n"),
+        ("one|", &[(Modifiers::SHIFT, Key::Enter)], "one\\\n|"),
+        // Backspace and Delete
+        ("one\n\n|two\n", &[(NONE, Key::Backspace)], "one|two\n"),
+        ("one\n\n|\n", &[(NONE, Key::Backspace)], "one|\n"),
+        ("one\n\n|\n\ntwo", &[(NONE, Key::Backspace)], "one|\n\ntwo"),
+        ("one|\n\ntwo\n", &[(NONE, Key::Delete)], "one|two\n"),
+        ("- one\n- |two\n", &[(NONE, Key::Backspace)], "- one\n\n|two\n"),
+        ("- one\n|- two\n", &[(NONE, Key::Backspace)], "- one|two\n"),
+        ("- one\n  - |two\n", &[(NONE, Key::Backspace)], "- one\n- |two\n"),
+        ("```python\n1\n```\n\n|two\n", &[(NONE, Key::Backspace)], "```python\n1|\n```\n\ntwo\n"),
+        ("```python\n1\n```\n\n|", &[(NONE, Key::Backspace)], "```python\n1|\n```"),
+        ("|one", &[(NONE, Key::Backspace)], "|one"),
+        ("onä|", &[(NONE, Key::Backspace)], "on|"),
+        // Steps
+        ("one|\n\ntwo\n", &[(NONE, Key::ArrowRight)], "one\n\n|two\n"),
+        ("one\n\n|two\n", &[(NONE, Key::ArrowLeft)], "one|\n\ntwo\n"),
+        ("on|e\n\ntwo\n", &[(NONE, Key::ArrowDown)], "one\n\ntw|o\n"),
+        ("one\n\ntw|o\n", &[(NONE, Key::ArrowUp)], "on|e\n\ntwo\n"),
+        ("one\n\nt|wo\n", &[(CTRL, Key::Home)], "|one\n\ntwo\n"),
+        ("|one\n\n```python\n12\n```\n\nend\n", &[(NONE, Key::ArrowDown)], "one\n\n```python\n|12\n```\n\nend\n"),
+        ("one\n\n```python\n|12\n```\n", &[(NONE, Key::ArrowLeft)], "one\n\n```python|\n12\n```\n"),
+        // Tab
+        ("- one\n- two|\n  - three\n", &[(NONE, Key::Tab)], "- one\n  - two|\n    - three\n"),
+        ("- one\n  - two|\n", &[(Modifiers::SHIFT, Key::Tab)], "- one\n- two|\n"),
+        ("```python\nx|\n```\n", &[(NONE, Key::Tab)], "```python\nx   |\n```\n"),
+        // Line ends of another system
+        ("one\r\n\r\ntw|o\r\n", &[(NONE, Key::Enter)], "one\r\n\r\ntw\r\n\r\n|o\r\n"),
+        ("one\r\n\r\n|two\r\n", &[(NONE, Key::Backspace)], "one|two\r\n"),
+    ];
+    for (number, (before, keys, after)) in cases.iter().enumerate() {
+        check(&mut window, number, before, keys, after);
+    }
+}
+
+#[test]
+fn keys_behind_typed_text_see_it() {
+    let bench = Bench::new(&[("A.md", "one\n")]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(3);
+    window.run();
+    // All in one frame, as on a slow machine.
+    let key = |key| egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers: NONE };
+    let letters = |text: &str| egui::Event::Text(text.to_owned());
+    let events = vec![letters("x"), key(Key::Enter), letters("y"), key(Key::Backspace), letters("z"), key(Key::Enter)];
+    window.input_mut().events.extend(events);
+    window.step();
+    window.run();
+    assert_eq!(with_caret(&window), "onex\n\nz\n\n|\n");
 }

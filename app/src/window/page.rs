@@ -277,7 +277,9 @@ impl Page {
             },
             (editing, _) => self.row_height(spot, &row, editing, world),
         };
-        world.sheet.set_height(spot, height);
+        // With the caret in it, or with output, it is measured in every frame.
+        let stays = editing.is_none() && row.kind != Kind::Cell;
+        world.sheet.set_height(spot, height, stays);
         above + height
     }
 

@@ -152,9 +152,9 @@ impl Sheet {
         self.row(spot).filter(|row| row.layout == self.layout).and_then(|row| row.height)
     }
 
-    /// Notes how high a row is.
-    pub(super) fn set_height(&mut self, spot: Spot, height: f32) {
-        let layout = self.layout;
+    /// Notes how high a row is; `stays` says whether it will be as high in the next frame, too.
+    pub(super) fn set_height(&mut self, spot: Spot, height: f32, stays: bool) {
+        let layout = if stays { self.layout } else { self.layout.wrapping_sub(1) };
         let Some(piece) = self.pieces.get_mut(spot.block) else { return };
         let Some(row) = piece.rows.as_mut().and_then(|rows| rows.get_mut(spot.row)) else { return };
         row.layout = layout;
