@@ -119,12 +119,24 @@ impl<'a> Plan<'a> {
         suspects.retain(|id| starts.get(id).is_some_and(|start| !cells.contains(start)));
         for id in suspects {
             let Some(start) = self.starts().get(&id).copied() else { continue };
-            let around = markdown::piece_around(&text, start);
-            if around.len() > GROWN || around.end <= start {
+            let mut around = markdown::piece_around(&text, start);
+            if around.end <= start {
                 continue;
             }
-            let (first, _) = self.place(around.start, true);
             let (last, _) = self.place(around.end - 1, true);
+            // From where a block and a piece begin together: then it reads by itself as it does in the whole.
+            let (mut first, mut offset) = self.place(around.start, true);
+            while offset > 0 {
+                let begins = around.start - offset;
+                around.start = markdown::piece_around(&text, begins).start.min(begins);
+                (first, offset) = self.place(around.start, true);
+                if around.start == begins {
+                    break;
+                }
+            }
+            if around.len() > GROWN {
+                continue;
+            }
             let Some(block) = self.blocks.get(first).filter(|_| first < last) else { continue };
             let id = self.join_through(block.id, last);
             self.mend(id);

@@ -193,14 +193,19 @@ fn token(number: u32) -> char {
 }
 
 /// Puts a token somewhere and takes one plain character out somewhere else, as the user or another program would.
-fn scribble(text: &str, token: char, chance: &mut StdRng) -> (usize, usize, String) {
+fn scribble(text: &str, token: char, around: &[&str], chance: &mut StdRng) -> (usize, usize, String) {
     let places = boundaries(text);
     let at = places[chance.random_range(0..places.len())];
     let plain = |at: usize| text[at..].chars().next().is_some_and(|letter| letter.is_ascii());
     let delete = usize::from(chance.random_bool(0.4) && plain(at));
-    let around = ["", "\n", "```python\n", "```\n", "x "][chance.random_range(0..5)];
+    let around = around[chance.random_range(0..around.len())];
     (at, delete, format!("{token}{around}"))
 }
+
+/// What stands beside a token. After a crash that leaves open whether a write came about, the file's text alone tells:
+/// each side writes words of its own.
+const OURS: &[&str] = &["", "\n", "```python\n", "```\n", "our "];
+const THEIRS: &[&str] = &["", "\r\n", "~~~python\n", "~~~\n", "their "];
 
 /// The user types, another program writes the same file, the note is closed and opened, the process crashes: what
 /// either side wrote (and, before a crash, was durable) is there once, and file and note are the same in the end.
@@ -215,14 +220,14 @@ fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
         let ready = twin.session.note(note).is_some_and(|note| note.phase == engine::Phase::Ready);
         match what {
             0..3 if ready => {
-                let (at, delete, insert) = scribble(&twin.text(note), token(next), &mut chance);
+                let (at, delete, insert) = scribble(&twin.text(note), token(next), OURS, &mut chance);
                 twin.edit(note, at, delete, &insert);
                 ours.insert(next, twin.session.saving().last);
                 next += 1;
             }
             3 => {
                 let mut text = twin.file("a.md").expect("there");
-                let (at, delete, insert) = scribble(&text, token(next), &mut chance);
+                let (at, delete, insert) = scribble(&text, token(next), THEIRS, &mut chance);
                 text.replace_range(at..at + delete, &insert);
                 twin.outside("a.md", Some(&text));
                 theirs.push(next);

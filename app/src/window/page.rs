@@ -596,8 +596,13 @@ impl Page {
             state.clear_undoer();
             state.store(ui.ctx(), id);
         }
-        if std::mem::take(&mut editor.focus) {
+        // What floated in the last frame keeps the keyboard from what is below until this one is over.
+        let free = ui.memory(|memory| memory.top_modal_layer().is_none());
+        if editor.focus && free {
+            editor.focus = false;
             ui.ctx().memory_mut(|memory| memory.request_focus(id));
+        } else if editor.focus && !hold {
+            ui.ctx().request_repaint();
         }
         let mut text = target.shown.clone();
         let mut layouter = |_: &Ui, text: &dyn egui::TextBuffer, width: f32| {
@@ -615,6 +620,8 @@ impl Page {
             .desired_width(width)
             .font(egui::FontId::new(1.0, egui::FontFamily::Proportional))
             .layouter(&mut layouter)
+            // Where Tab moves an item or code in, it must not move the keyboard on.
+            .lock_focus(matches!(target.kind, Kind::Item { tail: false, .. } | Kind::Cell | Kind::Fence { .. }))
             .show(&mut child);
         let name = match target.kind {
             Kind::Cell => {
@@ -630,7 +637,8 @@ impl Page {
             ui.painter().rect_filled(rect, 0.0, Colours::of(ui).accent_ground.gamma_multiply(0.6));
         }
         let focused = output.response.response.has_focus();
-        if let Some(cursor) = output.cursor_range.filter(|_| focused) {
+        // What the pointer did is in the state; what keys did is in both.
+        if let Some(cursor) = output.state.cursor.range(&output.galley).filter(|_| focused) {
             let (to, from) = (byte_of(&text, cursor.primary.index.0), byte_of(&text, cursor.secondary.index.0));
             if text != target.shown {
                 actions.push(Action::Edit(editor::difference(target, &text, to, from)));

@@ -231,6 +231,8 @@ pub(super) struct Inline {
     pub(super) job: LayoutJob,
     pub(super) map: Map,
     pub(super) links: Vec<(Range<usize>, String)>,
+    /// Which characters are code, to be set on a ground.
+    codes: Vec<Range<usize>>,
     chars: usize,
 }
 
@@ -238,6 +240,28 @@ impl Inline {
     pub(super) fn is_numeric(&self) -> bool {
         let text = self.job.text.trim();
         !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-−.,:%\u{2009}\u{a0} ".contains(c))
+    }
+
+    /// The grounds behind code, for the text laid out at a place.
+    pub(super) fn grounds(&self, galley: &Galley, at: Vec2, colours: &Colours) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut first = 0;
+        for row in galley.rows.iter().filter(|_| !self.codes.is_empty()) {
+            for code in &self.codes {
+                let glyphs = row.glyphs.iter().enumerate().filter(|(index, _)| code.contains(&(first + index)));
+                let reach = glyphs.map(|(_, glyph)| (glyph.pos.x, glyph.max_x()));
+                let Some((from, to)) = reach.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
+                let line = row.rect().translate(at);
+                let half = (line.height() / 2.0 - 2.0).min(10.0);
+                let rect = Rect::from_x_y_ranges(
+                    at.x + row.pos.x + from - 3.0..=at.x + row.pos.x + to + 3.0,
+                    line.center().y - half..=line.center().y + half,
+                );
+                parts.push(Part::Fill { rect, colour: colours.sunken, corner: CornerRadius::same(4) });
+            }
+            first += row.char_count_including_newline().0;
+        }
+        parts
     }
 }
 
@@ -533,8 +557,6 @@ impl<'a> Draw<'a> {
         let mut style = if code {
             let mut style = format(tokens::code().font, line, colour);
             style.font_id.size = size * 0.9;
-            style.background = colours.sunken;
-            style.expand_bg = 2.0;
             style
         } else {
             format(tokens::inter(cut, size), line, colour)
@@ -547,6 +569,9 @@ impl<'a> Draw<'a> {
         let count = text.chars().count();
         if let Some(link) = &self.look.link {
             inline.links.push((inline.chars..inline.chars + count, link.clone()));
+        }
+        if code {
+            inline.codes.push(inline.chars..inline.chars + count);
         }
         inline.map.runs.push(Run { chars: inline.chars, source: span, exact });
         inline.job.append(text, 0.0, style);
@@ -583,9 +608,11 @@ impl<'a> Draw<'a> {
         }
         self.text.push_str(&inline.job.text);
         inline.job.wrap.max_width = (self.width - self.x).max(48.0);
-        let galley = self.pen.galley(inline.job);
+        let galley = self.pen.galley(std::mem::take(&mut inline.job));
         let height = galley.size().y.max(self.kind().line);
-        self.parts.push(Part::Text { at: vec2(self.x, self.y), galley, map: inline.map, links: inline.links });
+        let at = vec2(self.x, self.y);
+        self.parts.extend(inline.grounds(&galley, at, self.pen.colours));
+        self.parts.push(Part::Text { at, galley, map: inline.map, links: inline.links });
         self.y += height;
         self.gap = space::S;
     }

@@ -132,7 +132,6 @@ fn prose(text: &str, kind: Kind, pen: Pen<'_>) -> LayoutJob {
                 if code {
                     format.font_id = tokens::code().font;
                     format.font_id.size = style.font.size * 0.9;
-                    format.background = colours.sunken;
                 }
                 if strike > 0 {
                     format.strikethrough = egui::Stroke::new(1.0, colours.muted);

@@ -110,9 +110,10 @@ fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
     let mut job = egui::text::LayoutJob::default();
     job.append(text, 0.0, super::render::format(tokens::tabular(12.0), 16.0, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
-    let width = galley.size().x;
-    ui.painter().galley(pos2(right - width, ui.max_rect().center().y - 8.0), galley, colour);
-    width
+    let rect = Rect::from_min_size(pos2(right - galley.size().x, ui.max_rect().center().y - 8.0), galley.size());
+    ui.painter().galley(rect.min, galley, colour);
+    named(&ui.interact(rect, ui.scope_id().with(text), Sense::hover()), Role::Label, text);
+    rect.width()
 }
 
 fn theme(ui: &Ui, theme: Theme, right: f32, actions: &mut Vec<Action>) -> f32 {

@@ -73,16 +73,17 @@ impl Session {
         self.let_go(turn, id);
     }
 
-    /// The file has another time and the same bytes: remembered, so that the next scan need not read it.
+    /// The file is as the note knows it, perhaps with another time: remembered, so that the next scan need not read it.
     pub(super) fn touched(&mut self, turn: &mut Turn<'_>, id: DocId, stamp: FileStamp) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         note.file.stamp = Some(stamp);
-        let Some((volume, path)) = self.places.get(&id) else { return };
-        let Some(row) = self.volumes.get_mut(volume).and_then(|volume| volume.files.get_mut(path)) else { return };
-        if row.hash == stamp.hash && (row.size, row.mtime) != (stamp.size, stamp.mtime) {
-            (row.size, row.mtime) = (stamp.size, stamp.mtime);
-            let row = row.clone();
-            self.append(turn, vec![Write::File(row)], None);
+        let row = self.places.get(&id).and_then(|(volume, path)| self.volumes.get(volume)?.files.get(path));
+        let known = row.map(|row| (row.hash, row.size, row.mtime));
+        let ours = note.adopted && known.is_some_and(|(hash, ..)| hash != stamp.hash); // said once all of it is there
+        if !ours && known != Some((stamp.hash, stamp.size, stamp.mtime)) {
+            if let Some(row) = self.file_row(id, stamp) {
+                self.append(turn, vec![Write::File(row)], None);
+            }
         }
     }
 

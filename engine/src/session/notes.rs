@@ -166,8 +166,8 @@ impl Session {
             };
             note.set_blocks(content.blocks);
             note.file.known = Some(file.stamp.hash);
-            note.file.stamp = Some(file.stamp);
             note.file.base = Some(Arc::from(file.text));
+            self.touched(turn, id, file.stamp);
             return;
         }
         note.set_blocks(content.blocks);

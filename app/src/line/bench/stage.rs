@@ -1,34 +1,184 @@
-//! TEMP The window without a screen.
-use super::ms;
+//! The window without a screen: the same frames, fed with the same events, up to the triangles that a graphics card
+//! would be given.
+
+use crate::window::Window;
+use eframe::App;
+use eframe::egui::{self, Event, Key, Modifiers, PointerButton, Pos2, RawInput, Rect, pos2, vec2};
 use engine::{Command, Session};
 use host::Driver;
 use host::measure;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-pub(super) struct Stage {
-    driver: Driver,
-}
+/// The window's size in points, at one pixel a point.
+const SIZE: (f32, f32) = (1_280.0, 800.0);
+
+/// What one frame took.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drawn {
+    /// From its first event to the last triangle.
+    pub(super) wall: Duration,
+    /// The same as CPU time of this thread.
+    pub(super) cpu: Duration,
+    /// Of it, the taking in of what happened elsewhere.
     pub(super) pump: Duration,
+    /// The same as CPU time.
     pub(super) pump_cpu: Duration,
+    /// How far the session was on disk once that was taken in, and when that was.
+    pub(super) durable: Option<(u64, Instant)>,
 }
+
+/// A window that is drawn for nobody.
+pub(super) struct Stage {
+    context: egui::Context,
+    window: Window,
+    frame: eframe::Frame,
+    begun: Instant,
+    repaints: Receiver<Duration>,
+    /// When the window wants to be drawn again.
+    due: Option<Instant>,
+    none: Session,
+}
+
 impl Stage {
+    /// Opens the window on a workspace.
     pub(super) fn new(driver: Driver) -> Stage {
-        Stage { driver }
+        let context = egui::Context::default();
+        let (tell, repaints) = channel();
+        context.set_request_repaint_callback(move |info| _ = tell.send(info.delay));
+        let window = Window::new(&context, driver);
+        let frame = eframe::Frame::_new_kittest();
+        Stage { context, window, frame, begun: Instant::now(), repaints, due: None, none: Session::new() }
     }
+
+    /// The state behind the window.
     pub(super) fn session(&self) -> &Session {
-        self.driver.session()
+        self.window.session().unwrap_or(&self.none)
     }
-    pub(super) fn command(&mut self, command: Command) -> Result<(), String> {
-        self.driver.command(command).map_err(|reject| reject.0)
+
+    /// Sends a command as a view does.
+    pub(super) fn command(&mut self, command: Command) {
+        self.window.wish(command);
     }
-    pub(super) fn frame(&mut self, _events: Vec<eframe::egui::Event>) -> Drawn {
+
+    /// Draws a frame in which these events come in.
+    pub(super) fn frame(&mut self, events: Vec<Event>) -> Drawn {
+        let input = RawInput {
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(SIZE.0, SIZE.1))),
+            time: Some(self.begun.elapsed().as_secs_f64()),
+            focused: true,
+            events,
+            ..RawInput::default()
+        };
+        let (Stage { context, window, frame, .. }, mut drawn) = (self, Drawn::default());
         let (begun, cpu) = (Instant::now(), measure::thread_cpu());
-        self.driver.pump(Duration::from_millis(4));
-        let _ = ms;
-        Drawn { pump: begun.elapsed(), pump_cpu: measure::thread_cpu() - cpu }
+        let output = context.run_ui(input, |ui| {
+            let (begun, cpu) = (Instant::now(), measure::thread_cpu());
+            window.logic(ui.ctx(), frame);
+            drawn.pump += begun.elapsed();
+            drawn.pump_cpu += measure::thread_cpu().saturating_sub(cpu);
+            drawn.durable = window.session().map(|session| (session.saving().durable, Instant::now()));
+            window.ui(ui, frame);
+        });
+        let triangles = context.tessellate(output.shapes, output.pixels_per_point);
+        drawn.wall = begun.elapsed();
+        drawn.cpu = measure::thread_cpu().saturating_sub(cpu);
+        std::hint::black_box(triangles);
+        drawn
     }
-    pub(super) fn close(self) -> Result<(), String> {
-        self.driver.close()
+
+    /// Waits at most `limit`, as the system's loop does: until the window wants to be drawn. Whether it does.
+    pub(super) fn wait(&mut self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        loop {
+            while let Ok(delay) = self.repaints.try_recv() {
+                self.repaint_after(delay);
+            }
+            let now = Instant::now();
+            if self.due.is_some_and(|due| due <= now) {
+                self.due = None;
+                return true;
+            }
+            if now >= until {
+                return false;
+            }
+            let next = self.due.map_or(until, |due| due.min(until));
+            if let Ok(delay) = self.repaints.recv_timeout(next - now) {
+                self.repaint_after(delay);
+            }
+        }
     }
+
+    fn repaint_after(&mut self, delay: Duration) {
+        let at = Instant::now().checked_add(delay);
+        self.due = [self.due, at].into_iter().flatten().min();
+    }
+
+    /// Draws whenever the window wants it, for a while.
+    pub(super) fn run(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            if self.wait(until.saturating_duration_since(Instant::now())) {
+                self.frame(Vec::new());
+            }
+        }
+    }
+
+    /// Draws until something is so.
+    pub(super) fn run_until(&mut self, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
+        let begun = Instant::now();
+        while !so(self.session()) {
+            if begun.elapsed() > super::PATIENCE {
+                return Err(format!("given up waiting until {what}"));
+            }
+            self.wait(Duration::from_millis(20));
+            self.frame(Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Scrolls the page by so many points.
+    pub(super) fn scroll(&mut self, by: f32) {
+        let turn = Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            delta: vec2(0.0, -by),
+            phase: egui::TouchPhase::Move,
+            source: egui::MouseWheelSource::Unknown,
+            modifiers: Modifiers::NONE,
+        };
+        self.frame(vec![Event::PointerMoved(middle(0.0)), turn]);
+        self.run(Duration::from_millis(600));
+    }
+
+    /// Clicks into the middle of the page, `down` points below its centre.
+    pub(super) fn click(&mut self, down: f32) {
+        let button = |pressed| Event::PointerButton {
+            pos: middle(down),
+            button: PointerButton::Primary,
+            pressed,
+            modifiers: Modifiers::NONE,
+        };
+        self.frame(vec![Event::PointerMoved(middle(down))]);
+        self.frame(vec![button(true)]);
+        self.frame(vec![button(false)]);
+        self.run(Duration::from_millis(100));
+    }
+
+    /// Ends the window and saves.
+    pub(super) fn close(mut self) {
+        self.window.on_exit(None);
+    }
+}
+
+/// The centre of the page, the tree being at the left.
+fn middle(down: f32) -> Pos2 {
+    pos2(SIZE.0 / 2.0 + 100.0, SIZE.1 / 2.0 + down)
+}
+
+/// A key going down, as a keyboard sends it.
+pub(super) fn press(letter: char) -> Vec<Event> {
+    let key = Key::from_name(&letter.to_uppercase().to_string()).unwrap_or(Key::Space);
+    let down =
+        Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers: Modifiers::NONE };
+    vec![down, Event::Text(letter.to_string())]
 }

@@ -1,0 +1,351 @@
+//! Faults made for real on the program as its users start it: killed, no room, no permission, files cut or emptied.
+//! What was acknowledged is there afterwards, nothing is half there, and what cannot be done is said in words.
+
+mod damage;
+mod disks;
+mod documents;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Patience for a busy machine. Nothing waits this long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The text that a note begins with.
+const FIRST: &str = "# Alpha\n\nBravo stands here.\n";
+/// The note.
+const NOTE: &str = "a.md";
+
+/// A workspace and a folder with one note that it knows.
+struct Place {
+    workspace: PathBuf,
+    folder: PathBuf,
+    /// What `open` said of the volume.
+    volume: String,
+    _dir: tempfile::TempDir,
+}
+
+/// What a command did.
+#[derive(Debug)]
+struct Done {
+    code: Option<i32>,
+    out: String,
+    errors: String,
+}
+
+impl Done {
+    /// Its output; it must have worked.
+    fn fine(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.out
+    }
+
+    /// A refusal: this code, and a sentence with these words.
+    fn refused(&self, code: i32, words: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.errors.contains(words) && self.errors.starts_with("tracebook: "), "{words}: {self:?}");
+    }
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (workspace, folder) = (dir.path().join("workspace"), dir.path().join("Notes"));
+        Place::of(dir, workspace, folder, &[(NOTE, FIRST)])
+    }
+
+    /// Parts of it may lie elsewhere, and hold other notes.
+    fn of(dir: tempfile::TempDir, workspace: PathBuf, folder: PathBuf, notes: &[(&str, &str)]) -> Place {
+        fs::create_dir_all(&folder).expect("made");
+        for (name, text) in notes {
+            fs::write(folder.join(name), text).expect("written");
+        }
+        let mut place = Place { workspace, folder, volume: String::new(), _dir: dir };
+        let opened = place.run(&["open", place.folder.to_str().expect("UTF-8"), "--json"]).fine();
+        let opened: serde_json::Value = serde_json::from_str(&opened).expect("JSON");
+        assert_eq!(opened["notes"], notes.len());
+        place.volume = opened["id"].as_str().expect("an id").to_owned();
+        place
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracebook-under-test"));
+        command.arg("--workspace").arg(&self.workspace).args(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        self.run_with(words, "")
+    }
+
+    fn run_with(&self, words: &[&str], input: &str) -> Done {
+        let mut running = Running::start(self, words);
+        running.send(input);
+        running.done()
+    }
+
+    fn cat(&self) -> String {
+        self.run(&["cat", NOTE]).fine()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join(NOTE)
+    }
+
+    /// The note's text in its file.
+    fn on_disk(&self) -> String {
+        fs::read_to_string(self.file()).expect("read")
+    }
+
+    /// Everything holds together.
+    fn sound(&self) {
+        let checked = self.run(&["fsck", "--check"]);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+    }
+}
+
+/// A line for `edit`.
+fn insert(at: usize, text: &str) -> String {
+    format!("{}\n", serde_json::json!({"at": at, "insert": text}))
+}
+
+/// A command while it runs.
+struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// All that was printed.
+    out: Arc<Mutex<String>>,
+    errors: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    fn start(place: &Place, words: &[&str]) -> Running {
+        let mut child = place.command(words).spawn().expect("the program starts");
+        let (out, errors) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(String::new())));
+        let (sender, lines) = channel();
+        let (stdout, stderr) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
+        let (all, said) = (out.clone(), errors.clone());
+        let readers = vec![
+            thread::spawn(move || {
+                let mut stdout = BufReader::new(stdout);
+                let mut line = String::new();
+                while stdout.read_line(&mut line).is_ok_and(|count| count > 0) {
+                    all.lock().expect("held").push_str(&line);
+                    let _ = sender.send(std::mem::take(&mut line)); // nobody may be waiting for it
+                }
+            }),
+            thread::spawn(move || {
+                let mut stderr = BufReader::new(stderr);
+                let mut line = String::new();
+                while stderr.read_line(&mut line).is_ok_and(|count| count > 0) {
+                    said.lock().expect("held").push_str(&std::mem::take(&mut line));
+                }
+            }),
+        ];
+        Running { input: child.stdin.take(), child, lines, out, errors, readers }
+    }
+
+    /// Writes to it. Whoever has ended already reads nothing.
+    fn send(&mut self, input: &str) -> bool {
+        self.input.as_mut().expect("open").write_all(input.as_bytes()).is_ok()
+    }
+
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nothing came; it said: {}", self.said()))
+    }
+
+    /// The next line is an acknowledgement.
+    fn acknowledged(&self) {
+        let line = self.line();
+        assert!(is_acknowledgement(&line), "{line}");
+    }
+
+    fn said(&self) -> String {
+        self.errors.lock().expect("held").clone()
+    }
+
+    /// Kills it as `kill -9` does. Gives what it had printed.
+    fn kill(mut self) -> Vec<String> {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+        self.readers.drain(..).for_each(|reader| reader.join().expect("read"));
+        self.lines.try_iter().collect()
+    }
+
+    /// Waits for its end.
+    fn done(mut self) -> Done {
+        drop(self.input.take());
+        let until = Instant::now() + PATIENCE;
+        let code = loop {
+            if let Some(status) = self.child.try_wait().expect("watched") {
+                break status.code();
+            }
+            assert!(Instant::now() < until, "it does not end; it said: {}", self.said());
+            thread::sleep(Duration::from_millis(2));
+        };
+        self.readers.drain(..).for_each(|reader| reader.join().expect("read"));
+        Done { code, out: self.out.lock().expect("held").clone(), errors: self.said() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // a test that failed leaves nothing running
+        let _ = self.child.wait();
+    }
+}
+
+fn is_acknowledgement(line: &str) -> bool {
+    let line: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+    line["seq"].is_u64() && line["durable"] == true
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < end, "never came: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Types numbered words at the end of a note of `length` bytes until the program is gone. Gives the words.
+fn typist(mut input: ChildStdin, mut at: usize, mark: usize, pace: Duration) -> JoinHandle<Vec<String>> {
+    thread::spawn(move || {
+        let mut words = Vec::new();
+        for number in 0..20_000 {
+            let word = format!("{mark}.{number} ");
+            let line = insert(at, &word);
+            at += word.len();
+            words.push(word);
+            if input.write_all(line.as_bytes()).is_err() {
+                break;
+            }
+            if !pace.is_zero() {
+                thread::sleep(pace);
+            }
+        }
+        words
+    })
+}
+
+/// Killed at any moment, again and again: what was acknowledged is there, in order, and of the rest a beginning.
+#[test]
+fn kill_while_typing() {
+    const SEED: u64 = 20_261_122;
+    println!("seed {SEED}");
+    let mut rng = StdRng::seed_from_u64(SEED);
+    let (mut acknowledged, mut lost) = (0, 0);
+    for round in 0..10 {
+        let place = Place::new();
+        let mut known = FIRST.to_owned();
+        for kill in 0..5 {
+            let moment = Duration::from_millis(rng.random_range(5..400));
+            let pace = Duration::from_micros([0, 300, 3_000][rng.random_range(0..3)]);
+            let mut running = Running::start(&place, &["edit", NOTE]);
+            let input = running.input.take().expect("open");
+            let words = typist(input, known.len(), round * 5 + kill, pace);
+            thread::sleep(moment);
+            let printed = running.kill();
+            let words = words.join().expect("typed");
+            // The last line may be cut short.
+            let count = printed.iter().filter(|line| is_acknowledgement(line)).count();
+            assert!(count + 1 >= printed.len(), "{printed:?}");
+            acknowledged += count;
+            let place_of = || format!("seed {SEED}, round {round}, kill {kill} after {moment:?}");
+            if kill % 2 == 1 {
+                place.sound(); // as the dead left it
+            } else {
+                // Recovery is killed, too.
+                let recovery = Running::start(&place, &["cat", NOTE]);
+                thread::sleep(Duration::from_millis(rng.random_range(1..90)));
+                recovery.kill();
+            }
+            let text = place.cat();
+            let typed =
+                text.strip_prefix(&known).unwrap_or_else(|| panic!("{}: {known:?} became {text:?}", place_of()));
+            let whole = words.concat();
+            assert!(whole.starts_with(typed), "{}: {typed:?}", place_of());
+            let needed = words[..count].concat();
+            assert!(typed.len() >= needed.len(), "{}: {count} were acknowledged, there is {typed:?}", place_of());
+            lost += whole.len() - typed.len();
+            place.sound();
+            assert!(place.on_disk() == text, "{}: the file differs", place_of());
+            known = text;
+        }
+        let files: Vec<_> =
+            fs::read_dir(&place.folder).expect("listed").map(|file| file.expect("listed").path()).collect();
+        assert_eq!(files, [place.file()], "round {round}: something is left over");
+    }
+    println!("{acknowledged} words were acknowledged, {lost} bytes that were not are gone");
+    assert!(acknowledged > 500 && lost > 0, "the kills came too early or too late: {acknowledged}, {lost}");
+}
+
+/// Children of a process, by what the system lists.
+fn children(parent: u32) -> Vec<u32> {
+    let processes =
+        fs::read_dir("/proc").expect("listed").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    processes.filter(|process| stat(*process).is_some_and(|(_, of)| of == parent)).collect()
+}
+
+/// A process's state and parent.
+fn stat(process: u32) -> Option<(String, u32)> {
+    let mut text = String::new();
+    fs::File::open(format!("/proc/{process}/stat")).ok()?.read_to_string(&mut text).ok()?;
+    let mut words = text.rsplit_once(')')?.1.split_whitespace();
+    Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+}
+
+/// Killed while a cell runs: what it had printed is there, it shows as interrupted, and its kernel is gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn kill_while_a_cell_runs() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (workspace, folder) = (dir.path().join("workspace"), dir.path().join("Notes"));
+    let cell = "import time\nn = 0\nwhile True:\n    print('line', n)\n    n += 1\n    time.sleep(0.01)";
+    let text = format!("{FIRST}\n```python\n{cell}\n```\n");
+    let place = Place::of(dir, workspace, folder, &[(NOTE, &text)]);
+    let running = Running::start(&place, &["run", NOTE]);
+    while running.line() != "line 250\n" {}
+    let kernels = children(running.child.id());
+    assert_eq!(kernels.len(), 1, "one kernel");
+    assert!(stat(kernels[0]).is_some_and(|(state, _)| state != "Z"), "it runs");
+    running.kill();
+    until("the end of the kernel", || stat(kernels[0]).is_none_or(|(state, _)| state == "Z"));
+
+    let kept = place.run(&["outputs", NOTE, "--json"]).fine();
+    let kept: serde_json::Value = serde_json::from_str(&kept).expect("one line of JSON");
+    assert_eq!((&kept["status"], &kept["cell"]), (&"interrupted".into(), &1.into()));
+    let printed = kept["outputs"][0]["text"].as_str().expect("text");
+    // It is kept after the first second and whenever it has doubled since.
+    let lines = printed.lines().count();
+    assert!(lines >= 50, "{lines} lines were kept");
+    assert_eq!(printed, (0..lines).map(|number| format!("line {number}\n")).collect::<String>());
+    assert_eq!(place.cat(), text);
+    place.sound();
+    // And a cell runs again.
+    let again = place.run(&["run", NOTE, "--timeout", "1"]);
+    assert!(again.code == Some(1) && again.out.starts_with("line 0\nline 1\n"), "{again:?}");
+}
+
+/// All files of a folder (not of those below it) but for these, copied.
+fn copy(from: &Path, to: &Path, without: &[&str]) {
+    fs::create_dir_all(to).expect("made");
+    for entry in fs::read_dir(from).expect("listed") {
+        let entry = entry.expect("listed");
+        let skip = without.iter().any(|name| entry.file_name() == *name);
+        if entry.file_type().expect("known").is_file() && !skip {
+            fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Disks without room or permission. They need a small disk of their own, so root; `TRACEBOOK_CI=1` says that they
+//! must run.
+
+use super::{FIRST, NOTE, Place, Running, insert, until};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A small disk for a test; it goes with it.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    /// A disk of this size. Nothing where that is not allowed.
+    fn small(size: &str) -> Option<Mounted> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(dir.path());
+        let why = match mount.output() {
+            Ok(done) if done.status.success() => return Some(Mounted(dir)),
+            Ok(done) => String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert!(std::env::var_os("TRACEBOOK_CI").is_none(), "mount must work where TRACEBOOK_CI is set: {why}");
+        println!("left out: needs root ({why})");
+        None
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// From now on it can be written to, or not.
+    fn remount(&self, how: &str) {
+        let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(self.path()).output();
+        let done = done.expect("mount");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status(); // the folder is removed after it
+    }
+}
+
+/// Fills a disk to the last block; removing it makes room again.
+fn ballast(dir: &Path) -> PathBuf {
+    let path = dir.join("ballast");
+    let mut bytes = 4 << 20;
+    let mut file = fs::File::create(&path).expect("made");
+    while bytes > 0 {
+        if file.write_all(&vec![0; bytes]).is_err() {
+            bytes /= 2;
+        }
+    }
+    path
+}
+
+/// A workspace on a small disk, the folder elsewhere.
+fn small_workspace() -> Option<(Mounted, Place)> {
+    let small = Mounted::small("6m")?;
+    let dir = tempfile::tempdir().expect("a folder");
+    let (workspace, folder) = (small.path().join("workspace"), dir.path().join("Notes"));
+    Some((small, Place::of(dir, workspace, folder, &[(NOTE, FIRST)])))
+}
+
+/// A folder of notes on a small disk, the workspace elsewhere.
+fn small_folder() -> Option<(Mounted, Place)> {
+    let small = Mounted::small("1m")?;
+    let dir = tempfile::tempdir().expect("a folder");
+    let (workspace, folder) = (dir.path().join("workspace"), small.path().join("Notes"));
+    Some((small, Place::of(dir, workspace, folder, &[(NOTE, FIRST)])))
+}
+
+/// Types into an open note until the disk refuses. Gives what was typed, how much of it was acknowledged, and when the
+/// refusal was told.
+fn type_until_full(running: &mut Running) -> (String, usize, Instant) {
+    let (mut typed, mut sent, mut acknowledged) = (String::new(), 0, 0);
+    loop {
+        let word = format!("{sent}:{} ", "w".repeat(20_000));
+        running.send(&insert(FIRST.len() + typed.len(), &word));
+        typed.push_str(&word);
+        sent += 1;
+        assert!(sent < 1_000, "the disk never fills up");
+        until("an answer", || {
+            acknowledged += running.lines.try_iter().inspect(|line| assert!(super::is_acknowledgement(line))).count();
+            acknowledged == sent || running.said().contains("not on disk yet")
+        });
+        if acknowledged < sent {
+            return (typed, acknowledged, Instant::now());
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_that_gets_room_again() {
+    let Some((small, place)) = small_workspace() else { return };
+    let mut running = Running::start(&place, &["edit", NOTE]);
+    running.send(&insert(FIRST.len(), ""));
+    running.acknowledged();
+    let ballast = ballast(small.path());
+    let (typed, acknowledged, told) = type_until_full(&mut running);
+    assert!(running.said().contains("the disk is full"), "{}", running.said());
+    while told.elapsed() < Duration::from_millis(1_200) {
+        assert_eq!(running.lines.try_iter().count(), 0, "acknowledged, and nowhere on disk");
+        thread::sleep(Duration::from_millis(50));
+    }
+    fs::remove_file(ballast).expect("removed");
+    running.acknowledged();
+    let all = format!("{FIRST}{typed}more");
+    running.send(&insert(all.len() - 4, "more"));
+    running.acknowledged();
+    let done = running.done();
+    assert_eq!(done.out.lines().count(), acknowledged + 3);
+    done.fine();
+    assert!(place.cat() == all && place.on_disk() == all);
+    place.sound();
+}
+
+/// Nobody makes room: it gives up in words, and what it acknowledged is there.
+#[test]
+fn a_full_disk_that_stays_full() {
+    let Some((small, place)) = small_workspace() else { return };
+    let mut running = Running::start(&place, &["edit", NOTE]);
+    running.send(&insert(FIRST.len(), ""));
+    running.acknowledged();
+    let ballast = ballast(small.path());
+    let (typed, acknowledged, _) = type_until_full(&mut running);
+    let done = running.done();
+    done.refused(3, "not on disk");
+    assert_eq!(done.out.lines().count(), acknowledged + 1);
+    fs::remove_file(ballast).expect("removed");
+    let text = place.cat();
+    let words: Vec<&str> = typed.split_inclusive(' ').collect();
+    let kept: String = words[..acknowledged].concat();
+    assert!(text.strip_prefix(FIRST).is_some_and(|text| text.starts_with(&kept) && typed.starts_with(text)));
+    assert!(place.on_disk() == text);
+    place.sound();
+}
+
+/// The folder of the notes is full, the workspace is not: typing is safe there, and the file is whole at any moment.
+#[test]
+fn a_full_folder() {
+    let Some((small, place)) = small_folder() else { return };
+    let ballast = ballast(small.path());
+    let mut running = Running::start(&place, &["edit", NOTE]);
+    let word = "w".repeat(50_000);
+    let all = format!("{FIRST}{word}{word}");
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let over = Arc::new(AtomicBool::new(false));
+    let (file, watched, end) = (place.file(), seen.clone(), over.clone());
+    let watcher = thread::spawn(move || {
+        while !end.load(Ordering::Relaxed) {
+            let text = fs::read_to_string(&file).expect("read");
+            let mut watched = watched.lock().expect("held");
+            if watched.last() != Some(&text) {
+                watched.push(text);
+            }
+            drop(watched);
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    running.send(&insert(FIRST.len(), &word));
+    running.acknowledged();
+    // Long enough for the file's turn to have come, and to have failed.
+    thread::sleep(Duration::from_millis(1_500));
+    running.send(&insert(FIRST.len(), &word));
+    running.acknowledged();
+    assert_eq!(*seen.lock().expect("held"), [FIRST], "the file is as it was");
+    fs::remove_file(ballast).expect("removed");
+    until("the file", || place.on_disk() == all);
+    running.done().fine();
+    over.store(true, Ordering::Relaxed);
+    watcher.join().expect("watched");
+    assert!(*seen.lock().expect("held") == [FIRST, &all], "the old text, then the new one");
+    assert_eq!(fs::read_dir(&place.folder).expect("listed").count(), 1, "nothing is left over");
+    place.sound();
+}
+
+/// The same, and the program ends before there is room: the next one writes the file.
+#[test]
+fn a_full_folder_at_the_end() {
+    let Some((small, place)) = small_folder() else { return };
+    let ballast = ballast(small.path());
+    let word = "w".repeat(50_000);
+    let done = place.run_with(&["edit", NOTE], &insert(FIRST.len(), &word));
+    assert!(done.errors.contains("disk is full"), "the file is behind, and nobody is told: {}", done.errors);
+    assert_eq!(done.fine().lines().count(), 1);
+    assert_eq!(place.on_disk(), FIRST);
+    let all = format!("{FIRST}{word}");
+    assert!(place.cat() == all);
+    assert_eq!(place.on_disk(), FIRST);
+    fs::remove_file(ballast).expect("removed");
+    assert!(place.cat() == all && place.on_disk() == all);
+    place.sound();
+}
+
+#[test]
+fn a_read_only_folder() {
+    let Some((small, place)) = small_folder() else { return };
+    small.remount("ro");
+    let done = place.run_with(&["edit", NOTE], &insert(FIRST.len(), "typed"));
+    assert!(done.errors.contains("cannot be written"), "the file is behind, and nobody is told: {}", done.errors);
+    assert_eq!(done.fine().lines().count(), 1, "it is safe in the workspace");
+    assert_eq!(place.on_disk(), FIRST);
+    let all = format!("{FIRST}typed");
+    assert_eq!(place.cat(), all);
+    small.remount("rw");
+    assert_eq!(place.cat(), all);
+    assert_eq!(place.on_disk(), all);
+    place.sound();
+}
+
+#[test]
+fn a_read_only_workspace() {
+    let Some((small, place)) = small_workspace() else { return };
+    small.remount("ro");
+    for words in [["cat", NOTE], ["edit", NOTE]] {
+        let done = place.run_with(&words, &insert(0, "typed"));
+        done.refused(3, "it cannot be written to");
+        assert_eq!(done.out, "", "nothing is acknowledged");
+    }
+    assert_eq!(place.on_disk(), FIRST);
+    small.remount("rw");
+    assert_eq!(place.cat(), FIRST);
+    place.sound();
+}

@@ -1,0 +1,143 @@
+//! Documents that are damaged, hostile, or made by a newer program, in the place of a note's own: the text can be read,
+//! what cannot be done is said, and their bytes are kept.
+
+use super::{FIRST, Place, insert};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use store::DocId;
+use store::disk::{Disk, Reader, SqliteDisk, SqliteReader, Write};
+
+/// A document is looked at, and refused, within this time.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A workspace with this many notes, each edited once.
+fn adopted(count: usize) -> (Place, Vec<(String, DocId)>) {
+    let names: Vec<String> = (0..count).map(|number| format!("note {number}.md")).collect();
+    let notes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), FIRST)).collect();
+    let dir = tempfile::tempdir().expect("a folder");
+    let (workspace, folder) = (dir.path().join("workspace"), dir.path().join("Notes"));
+    let place = Place::of(dir, workspace, folder, &notes);
+    for name in &names {
+        place.run_with(&["edit", name], &insert(FIRST.len(), "typed")).fine();
+    }
+    let volume: DocId = place.volume.parse().expect("an id");
+    let files = SqliteReader::open(&place.workspace).expect("opened").files(volume).expect("read");
+    let id = |name: &String| files.iter().find(|row| row.path == *name).expect("known").id;
+    let notes = names.iter().map(|name| (name.clone(), id(name))).collect();
+    (place, notes)
+}
+
+/// Puts bytes behind a note's document, or in its place.
+fn plant(place: &Place, doc: DocId, bytes: &[u8], instead: bool) {
+    let mut disk = SqliteDisk::open(&place.workspace, false).expect("opened");
+    if instead {
+        let chunks = disk.reader().expect("reader").chunks(doc).expect("read");
+        assert!(!chunks.is_empty(), "it was edited");
+        let aside = |seq| Write::SetAside { doc, seq, why: "a test".to_owned(), at: 0 };
+        disk.commit(&chunks.iter().map(|chunk| aside(chunk.seq)).collect::<Vec<_>>()).expect("committed");
+    }
+    disk.commit(&[Write::Chunk { doc, bytes: bytes.to_vec() }]).expect("committed");
+}
+
+/// Whether the bytes are still in the database, as part of the document or set aside.
+fn kept(place: &Place, doc: DocId, bytes: &[u8]) -> bool {
+    let reader = SqliteReader::open(&place.workspace).expect("opened");
+    let chunks = reader.chunks(doc).expect("read");
+    let aside = reader.set_aside().expect("read");
+    chunks.iter().any(|chunk| chunk.bytes == bytes) || aside.iter().any(|row| row.bytes == bytes)
+}
+
+fn hostile() -> Option<Vec<PathBuf>> {
+    let data = std::env::var_os("TRACEBOOK_DATA").map(PathBuf::from);
+    let data = data.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"));
+    let folder = data.join("automerge");
+    if !folder.is_dir() {
+        assert!(std::env::var_os("TRACEBOOK_CI").is_none(), "{} is missing", folder.display());
+        println!("left out: {} is not here", folder.display());
+        return None;
+    }
+    let files = fs::read_dir(folder).expect("listed").map(|entry| entry.expect("listed").path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| !path.ends_with("README.md") && !path.ends_with("LICENSE")).collect();
+    files.sort();
+    assert!(files.len() > 15);
+    Some(files)
+}
+
+fn hostile_documents(instead: bool) {
+    let Some(files) = hostile() else { return };
+    let (place, notes) = adopted(files.len());
+    for (file, (_, doc)) in files.iter().zip(&notes) {
+        plant(&place, *doc, &fs::read(file).expect("read"), instead);
+    }
+    let text = format!("{FIRST}typed");
+    for (file, (name, doc)) in files.iter().zip(&notes) {
+        let bytes = fs::read(file).expect("read");
+        let which = file.file_name().expect("named").to_string_lossy().into_owned();
+        let begun = Instant::now();
+        let done = place.run(&["cat", name]);
+        assert!(begun.elapsed() < LIMIT, "{which}: {:?}", begun.elapsed());
+        match done.code {
+            Some(0) => assert_eq!(done.out, text, "{which}"),
+            _ => done.refused(3, "the note cannot be read"),
+        }
+        assert!(kept(&place, *doc, &bytes), "{which}: its bytes are gone after {done:?}");
+        let begun = Instant::now();
+        let edited = place.run_with(&["edit", name], &insert(text.len(), ", more"));
+        assert!(begun.elapsed() < LIMIT, "{which}: {:?}", begun.elapsed());
+        let there = place.run(&["cat", name]).fine();
+        match edited.code {
+            Some(0) => assert_eq!(there, format!("{text}, more"), "{which}: it was acknowledged"),
+            Some(2 | 3) => {
+                assert!(edited.errors.starts_with("tracebook: ") && edited.out.is_empty(), "{which}: {edited:?}");
+                assert_eq!(there, text, "{which}: it was refused");
+            }
+            _ => panic!("{which}: {edited:?}"),
+        }
+        assert!(kept(&place, *doc, &bytes), "{which}: its bytes are gone after {edited:?}");
+        assert_eq!(
+            fs::read_to_string(place.folder.join(name)).expect("read").strip_prefix(&text).map(str::len).is_some(),
+            true,
+            "{which}: the file"
+        );
+    }
+    // The check knows what to do with each, and afterwards nothing is wrong with the notes.
+    place.run(&["fsck"]);
+    place.sound();
+    for (file, (name, doc)) in files.iter().zip(&notes) {
+        assert!(kept(&place, *doc, &fs::read(file).expect("read")), "{}: after fsck", file.display());
+        assert!(place.run(&["cat", name]).fine().starts_with(&text), "{}: after fsck", file.display());
+    }
+}
+
+#[test]
+fn hostile_documents_behind_a_notes_own() {
+    hostile_documents(false);
+}
+
+#[test]
+fn hostile_documents_instead_of_a_notes_own() {
+    hostile_documents(true);
+}
+
+/// Made by a newer program: it can be read here, nothing is written to it, and an edit is refused in words.
+#[test]
+fn a_newer_document() {
+    let newer = include_bytes!("../../data/newer-note.automerge");
+    let (place, notes) = adopted(1);
+    let (name, doc) = &notes[0];
+    plant(&place, *doc, newer, true);
+    let text = format!("{FIRST}typed");
+    assert_eq!(place.run(&["cat", name]).fine(), text);
+    for _ in 0..5 {
+        let edited = place.run_with(&["edit", name], &insert(text.len(), ", more"));
+        assert!(matches!(edited.code, Some(2 | 3)), "{edited:?}");
+        assert!(edited.errors.contains("newer Tracebook") && edited.out.is_empty(), "{edited:?}");
+    }
+    assert_eq!(place.run(&["cat", name]).fine(), text);
+    assert_eq!(fs::read_to_string(place.folder.join(name)).expect("read"), text);
+    place.run(&["fsck"]);
+    let chunks = SqliteReader::open(&place.workspace).expect("opened").chunks(*doc).expect("read");
+    assert!(chunks.len() == 1 && chunks[0].bytes == newer, "{} chunks", chunks.len());
+}

@@ -1,0 +1,288 @@
+//! The program under test as a shell has it: words and input go in, output, errors and an exit code come out. It
+//! knows nothing of the program's inside but that `W/lock` tells who owns a workspace.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_tracebook-under-test");
+/// A command that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of its own with a workspace `W` that may be there or not.
+pub(crate) struct House {
+    dir: tempfile::TempDir,
+}
+
+impl House {
+    pub(crate) fn new() -> House {
+        House { dir: tempfile::tempdir().expect("a folder") }
+    }
+
+    /// A house whose workspace has the folder `notes`, with these files, as a volume.
+    pub(crate) fn with(files: &[(&str, &str)]) -> House {
+        let house = House::new();
+        for (name, text) in files {
+            house.write(&format!("notes/{name}"), text.as_bytes());
+        }
+        house.run(&["open", "notes"]).good();
+        house
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder above")).expect("made");
+        fs::write(path, bytes).expect("written");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{error}: {name}"))
+    }
+
+    /// The program, in this folder, with nothing of the tester's own surroundings.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        self.surround(&mut command, words);
+        command
+    }
+
+    pub(crate) fn surround(&self, command: &mut Command, words: &[&str]) {
+        if !words.contains(&"--workspace") {
+            command.args(["--workspace", "W"]);
+        }
+        command.args(words).current_dir(self.dir.path()).env("HOME", self.dir.path());
+        for name in ["XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Done {
+        self.fed(words, b"")
+    }
+
+    /// The same with standard input.
+    pub(crate) fn fed(&self, words: &[&str], input: &[u8]) -> Done {
+        finish(self.command(words), input)
+    }
+
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        self.run(&words).good().json()
+    }
+
+    pub(crate) fn cat(&self, note: &str) -> Vec<u8> {
+        self.run(&["cat", note]).good().out
+    }
+
+    /// One splice from a process of its own.
+    pub(crate) fn edit(&self, note: &str, at: usize, delete: usize, insert: &str) {
+        self.fed(&["edit", note], line(at, delete, insert).as_bytes()).good();
+    }
+
+    /// `edit NOTE` held open on a pipe: the process that owns the workspace until it is ended.
+    pub(crate) fn owner(&self, note: &str) -> Owner {
+        let mut child = self.command(&["edit", note]).spawn().expect("started");
+        let (told, acks) = channel();
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+        let pid = child.id();
+        let owner = Owner { input: child.stdin.take(), child, acks };
+        until("it owns the workspace", || {
+            let text = fs::read_to_string(self.path("W/lock")).unwrap_or_default();
+            let lock: Value = serde_json::from_str(&text).unwrap_or_default();
+            lock["pid"] == pid && lock["socket"].is_string()
+        });
+        owner
+    }
+}
+
+/// One line of `edit`'s input.
+pub(crate) fn line(at: usize, delete: usize, insert: &str) -> String {
+    serde_json::json!({"at": at, "delete": delete, "insert": insert}).to_string() + "\n"
+}
+
+/// A process that holds the workspace and types into a note. Killed when dropped.
+pub(crate) struct Owner {
+    child: Child,
+    input: Option<ChildStdin>,
+    acks: Receiver<String>,
+}
+
+impl Owner {
+    /// Types, and waits until it is said to be on disk.
+    pub(crate) fn types(&mut self, at: usize, delete: usize, insert: &str) {
+        let input = self.input.as_mut().expect("not ended");
+        input.write_all(line(at, delete, insert).as_bytes()).expect("taken");
+        let ack = self.acks.recv_timeout(PATIENCE).expect("an answer");
+        assert!(ack.ends_with(",\"durable\":true}"), "{ack}");
+    }
+
+    /// The end of its input, and so of it.
+    pub(crate) fn end(mut self) {
+        drop(self.input.take());
+        let code = wait(&mut self.child).expect("the owner ends with its input");
+        assert_eq!(code, 0);
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a command left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+}
+
+impl Done {
+    #[track_caller]
+    pub(crate) fn code(self, code: i32) -> Done {
+        assert_eq!(self.code, code, "{}{}", String::from_utf8_lossy(&self.out), self.err);
+        self
+    }
+
+    /// Done, without a word of complaint.
+    #[track_caller]
+    pub(crate) fn good(self) -> Done {
+        assert_eq!(self.err, "");
+        self.code(0)
+    }
+
+    /// Refused with this code, in one sentence that names `about`, and nothing on standard output.
+    #[track_caller]
+    pub(crate) fn refused(self, code: i32, about: &str) -> Done {
+        let sentence = self.err.strip_prefix("tracebook: ").and_then(|rest| rest.strip_suffix('\n'));
+        let sentence = sentence.unwrap_or_else(|| panic!("not a sentence of ours: {self:?}"));
+        assert!(!sentence.contains('\n') && sentence.len() > 10, "{sentence}");
+        assert!(sentence.contains(about), "does not say “{about}”: {sentence}");
+        self.code(code)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.out.clone()).expect("UTF-8")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        self.text().lines().map(parse).collect()
+    }
+}
+
+fn wait(child: &mut Child) -> Option<i32> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait().expect("waited") {
+            return Some(status.code().unwrap_or(-1));
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+/// Runs a command to its end; one that hangs is killed and fails the test.
+pub(crate) fn finish(mut command: Command, input: &[u8]) -> Done {
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{error}: {command:?}"));
+    let mut stdin = child.stdin.take().expect("piped");
+    let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let (out, err, code) = std::thread::scope(|scope| {
+        let out = scope.spawn(move || {
+            let mut bytes = Vec::new();
+            stdout.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let err = scope.spawn(move || {
+            let mut bytes = Vec::new();
+            stderr.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        // Who refuses at once does not read: that is no failure here.
+        scope.spawn(move || stdin.write_all(input));
+        let code = wait(&mut child);
+        (out.join().expect("read").expect("read"), err.join().expect("read").expect("read"), code)
+    });
+    let err = String::from_utf8_lossy(&err).into_owned();
+    let code = code.unwrap_or_else(|| panic!("hangs: {command:?}\n{}{err}", String::from_utf8_lossy(&out)));
+    Done { code, out, err }
+}
+
+/// Looks again and again for up to ten seconds.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < end, "not in ten seconds: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A file as it stands: bytes, modification time, inode.
+pub(crate) type Stand = (Vec<u8>, i64, i64, u64);
+
+/// Every ordinary file below a folder by its path, hidden folders left out.
+pub(crate) fn files(folder: &Path) -> BTreeMap<String, Stand> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(&at).unwrap_or_else(|error| panic!("{error}: {}", at.display())) {
+            let entry = entry.expect("listed");
+            let (path, meta) = (entry.path(), entry.metadata().expect("a link itself is looked at"));
+            if meta.is_dir() && !entry.file_name().to_string_lossy().starts_with('.') {
+                folders.push(path);
+            } else if meta.is_file() && meta.len() < 32 << 20 {
+                let name = path.strip_prefix(folder).expect("below").to_string_lossy().into_owned();
+                let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{error}: {}", path.display()));
+                found.insert(name, (bytes, meta.mtime(), meta.mtime_nsec(), meta.ino()));
+            }
+        }
+    }
+    found
+}
+
+/// The files' bytes alone.
+pub(crate) fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    files(folder).into_iter().map(|(path, stand)| (path, stand.0)).collect()
+}
+
+/// Whether what cannot be shown here is a failure: on the project's own machine.
+pub(crate) fn strict() -> bool {
+    std::env::var_os("TRACEBOOK_CI").is_some_and(|value| value == "1")
+}
+
+/// A folder of the shared data; `None`, and said so, when it is not on this machine.
+pub(crate) fn shared(name: &str) -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let data = std::env::var_os("TRACEBOOK_DATA").map_or_else(|| here.join("../../shared/data"), PathBuf::from);
+    let folder = data.join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    assert!(!strict(), "TRACEBOOK_CI=1 and there is no {}", folder.display());
+    println!("left out: there is no {} (TRACEBOOK_DATA names the shared data)", folder.display());
+    None
+}
