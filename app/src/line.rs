@@ -14,7 +14,7 @@ mod volumes;
 
 use crate::window;
 use clap::ArgMatches;
-use host::socket::{self, Request};
+use host::socket::{self, Request, Unanswered};
 use host::{Handle, OpenError, Options};
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -165,13 +165,23 @@ fn start(matches: &ArgMatches, words: &[String]) -> Result<u8, Refusal> {
             Ok(driver) => return alone(driver, &request),
             Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::ask(&socket, &request) {
                 Ok(code) => return Ok(code),
+                // Done over, half of it could be done twice.
+                Err(Unanswered::BrokenOff(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                    return Err(error.into());
+                }
+                Err(Unanswered::BrokenOff(error)) => {
+                    return Err(Refusal::workspace(format!(
+                        "the program that has the workspace open ended in the middle of this ({error}); look at what \
+                         was done, and try again"
+                    )));
+                }
                 // The owner ended between the look at the lock and the call: then the lock is free now.
-                Err(error) if tries >= 20 => {
+                Err(Unanswered::Untouched(error)) if tries >= 20 => {
                     return Err(Refusal::workspace(format!(
                         "the program that has the workspace open does not answer ({error}); close it and try again"
                     )));
                 }
-                Err(_) => {}
+                Err(Unanswered::Untouched(_)) => {}
             },
             // An owner that has just started has not told its socket yet.
             Err(OpenError::Owned { socket: None, .. }) if tries < 20 => {}
@@ -190,11 +200,14 @@ fn pause(time: Duration) {
 /// Performs a command in this process, which owns the workspace meanwhile.
 fn alone(driver: host::Driver, request: &Request) -> Result<u8, Refusal> {
     // Another command may come in the meantime; without a socket it waits.
-    let _ = driver.serve(serve);
+    let guests = driver.serve(serve);
     let handle = driver.handle();
     let session = std::thread::spawn(move || driver.run());
     let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let code = serve(&handle, request, &mut input, &mut out, &mut errors);
+    if let Ok(guests) = guests {
+        guests.see_off();
+    }
     handle.close();
     match session.join() {
         Ok(Ok(())) => Ok(code),

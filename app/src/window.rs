@@ -7,7 +7,9 @@ mod closing;
 mod commands;
 mod controls;
 mod dialogs;
+mod drawn;
 mod editor;
+mod field;
 mod fuzzy;
 #[path = "../../assets/icons.rs"]
 mod icons;
@@ -255,7 +257,8 @@ impl eframe::App for Window {
 /// A sentence: there is no display, something that a window needs at run time is missing, or something could not be
 /// saved at the end.
 pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), String> {
-    let has_display = ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].iter().any(|name| std::env::var_os(name).is_some());
+    let has_display =
+        ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].iter().any(|name| std::env::var_os(name).is_some());
     if cfg!(target_os = "linux") && !has_display {
         return Err("there is no display, so no window can be opened; the command line works without one: \
              try `tracebook ls`, and `tracebook help` for the rest"

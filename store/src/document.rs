@@ -103,23 +103,30 @@ fn piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize>), S
     Ok((doc, bad))
 }
 
-/// Merges changes from elsewhere (a stream of changes or a saved document). What lacks its predecessors waits inside
-/// the document until they come.
+/// Merges changes from elsewhere (a stream of changes or a saved document) and hands over each that has become part of
+/// the document by it. What lacks its predecessors waits inside the document until they come.
+///
+/// It looks at the changes and not at automerge's patches: a patch says where its object stands, and to find that out
+/// all blocks of a note are gone through, at every merge.
 ///
 /// # Errors
 /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
-pub(crate) fn merge(id: DocId, doc: &mut Automerge, bytes: &[u8]) -> Result<Vec<automerge::Patch>, StoreError> {
+pub(crate) fn merge(
+    id: DocId,
+    doc: &mut Automerge,
+    bytes: &[u8],
+    mut take: impl FnMut(&automerge::ExpandedChange),
+) -> Result<(), StoreError> {
     // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
     // a document of its own comes first.
-    guarded(id, || match Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)) {
-        // Increments stand on changes that the document has, or will have: all of the bytes were read.
-        Ok(_) | Err(automerge::AutomergeError::MissingDeps) => Ok(()),
-        Err(error) => Err(error),
-    })?;
-    let mut log = automerge::PatchLog::active();
     guarded(id, || {
-        doc.load_incremental_log_patches(bytes, &mut log)?;
-        Ok(doc.make_patches(&mut log))
+        Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)).map(|_| ())
+    })?;
+    let before = doc.get_heads();
+    guarded(id, || {
+        doc.load_incremental(bytes)?;
+        doc.get_changes(&before).iter().for_each(|change| take(&change.decode()));
+        Ok(())
     })
 }
 

@@ -10,7 +10,8 @@ use crate::id::{BlockId, DocId};
 use crate::schema::DocumentKind;
 use crate::{keys, position};
 use automerge::transaction::{CommitOptions, Transactable, Transaction};
-use automerge::{ActorId, Automerge, ChangeHash, ObjId, ObjType, Prop, ROOT, ReadDoc};
+use automerge::legacy::{Key, ObjectId};
+use automerge::{ActorId, Automerge, ChangeHash, ObjId, ObjType, ROOT, ReadDoc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
@@ -66,10 +67,10 @@ impl Op {
     }
 }
 
-/// What a merge changed, as the blocks are now.
+/// What a merge touched, as the blocks are now: all that it changed, and perhaps some that came out as they were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The blocks that changed, sorted by position. A text may have become empty.
+    /// The blocks, sorted by position. A text may have become empty.
     pub blocks: Vec<Block>,
 }
 
@@ -172,6 +173,8 @@ pub struct NoteDoc {
     blocks: ObjId,
     /// Text objects by block: looking them up in the document costs a search per keystroke burst otherwise.
     texts: HashMap<BlockId, ObjId>,
+    /// Which block an object is a part of: its map or its text. A remote change names objects only.
+    owners: HashMap<ObjId, BlockId>,
 }
 
 impl std::fmt::Debug for NoteDoc {
@@ -188,7 +191,7 @@ impl NoteDoc {
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<NoteDoc>, StoreError> {
         let Loaded { doc, bad } = document::load(id, DocumentKind::Note, chunks, actor)?;
         let blocks = container(&doc, id, keys::BLOCKS)?;
-        let mut note = NoteDoc { id, doc, blocks, texts: HashMap::new() };
+        let mut note = NoteDoc { id, doc, blocks, texts: HashMap::new(), owners: HashMap::new() };
         note.index();
         Ok(Loaded { doc: note, bad })
     }
@@ -298,7 +301,11 @@ impl NoteDoc {
             }
         }
         tx.commit_with(options);
-        self.texts.extend(made);
+        for (id, [block, text]) in made {
+            self.owners.insert(block, id);
+            self.owners.insert(text.clone(), id);
+            self.texts.insert(id, text);
+        }
         Ok(document::increment(&self.doc, &before))
     }
 
@@ -307,26 +314,23 @@ impl NoteDoc {
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
     pub fn merge(&mut self, bytes: &[u8]) -> Result<Touched, StoreError> {
-        let patches = document::merge(self.id, &mut self.doc, bytes)?;
+        let (blocks, owners) = (&self.blocks, &self.owners);
         let mut touched = BTreeSet::new();
-        for patch in &patches {
-            let key = match patch.path.get(1) {
-                Some((parent, Prop::Map(key))) if *parent == self.blocks => Some(key.as_str()),
-                Some(_) => None,
-                None if patch.obj == self.blocks => match &patch.action {
-                    automerge::PatchAction::PutMap { key, .. } => Some(key.as_str()),
-                    _ => None,
-                },
-                None => None,
-            };
-            touched.extend(key.and_then(|key| key.parse::<BlockId>().ok()));
-        }
+        document::merge(self.id, &mut self.doc, bytes, |change| {
+            for op in &change.operations {
+                let ObjectId::Id(object) = &op.obj else { continue };
+                let object = ObjId::Id(object.0, object.1.clone(), 0);
+                match &op.key {
+                    Key::Map(key) if object == *blocks => touched.extend(key.parse::<BlockId>().ok()),
+                    Key::Map(_) | Key::Seq(_) => touched.extend(owners.get(&object)),
+                }
+            }
+        })?;
         let mut blocks = Vec::new();
         for id in touched {
-            if let Some(text) = text_object(&self.doc, &self.blocks, id) {
-                let block = Block { id, pos: self.pos(id).unwrap_or_default(), text: self.doc.text(&text)? };
-                self.texts.insert(id, text);
-                blocks.push(block);
+            if let Some(text) = self.enter(id) {
+                let text = self.doc.text(&text)?;
+                blocks.push(Block { id, pos: self.pos(id).unwrap_or_default(), text });
             }
         }
         sort_blocks(&mut blocks);
@@ -369,10 +373,23 @@ impl NoteDoc {
     fn index(&mut self) {
         let ids: Vec<BlockId> = self.doc.keys(&self.blocks).filter_map(|key| key.parse().ok()).collect();
         for id in ids {
-            if let Some(text) = text_object(&self.doc, &self.blocks, id) {
-                self.texts.insert(id, text);
-            }
+            self.enter(id);
         }
+    }
+
+    /// Looks up which objects a block consists of. Gives its text.
+    fn enter(&mut self, id: BlockId) -> Option<ObjId> {
+        let (_, block) = self.doc.get(&self.blocks, id.to_string()).ok()??;
+        let text = self.doc.get(&block, keys::TEXT);
+        // A block that has no text yet may get one by a later change, which names the block alone.
+        self.owners.insert(block, id);
+        let text = match text.ok()?? {
+            (automerge::Value::Object(ObjType::Text), text) => text,
+            _ => return None,
+        };
+        self.owners.insert(text.clone(), id);
+        self.texts.insert(id, text.clone());
+        Some(text)
     }
 }
 
@@ -384,25 +401,17 @@ pub(crate) fn container(doc: &Automerge, id: DocId, key: &str) -> Result<ObjId, 
     }
 }
 
-fn text_object(doc: &Automerge, blocks: &ObjId, id: BlockId) -> Option<ObjId> {
-    let (_, block) = doc.get(blocks, id.to_string()).ok()??;
-    match doc.get(&block, keys::TEXT).ok()?? {
-        (automerge::Value::Object(ObjType::Text), text) => Some(text),
-        _ => None,
-    }
-}
-
 fn perform(
     tx: &mut Transaction<'_>,
     blocks: &ObjId,
     known: &HashMap<BlockId, ObjId>,
-    made: &mut HashMap<BlockId, ObjId>,
+    made: &mut HashMap<BlockId, [ObjId; 2]>,
     op: &Op,
 ) -> Result<(), StoreError> {
     let missing = |id: &BlockId| StoreError::Edit(format!("there is no block {id}"));
     match op {
         Op::Splice { block, at, delete, insert } => {
-            let text = made.get(block).or_else(|| known.get(block)).ok_or_else(|| missing(block))?;
+            let text = made.get(block).map(|[_, text]| text).or_else(|| known.get(block)).ok_or_else(|| missing(block))?;
             let delete = isize::try_from(*delete).map_err(|_| missing(block))?;
             tx.splice_text(text, *at, delete, insert)?;
         }
@@ -414,7 +423,7 @@ fn perform(
             tx.put(&object, keys::POS, pos.as_str())?;
             let content = tx.put_object(&object, keys::TEXT, ObjType::Text)?;
             tx.splice_text(&content, 0, 0, text)?;
-            made.insert(*block, content);
+            made.insert(*block, [object, content]);
         }
         Op::Move { block, pos } => {
             let found = tx.get(blocks, block.to_string())?;

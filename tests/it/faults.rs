@@ -279,12 +279,12 @@ fn kill_while_typing() {
             let needed = words[..count].concat();
             assert!(typed.len() >= needed.len(), "{}: {count} were acknowledged, there is {typed:?}", place_of());
             lost += whole.len() - typed.len();
-            place.sound();
             assert!(place.on_disk() == text, "{}: the file differs", place_of());
             known = text;
         }
         let files: Vec<_> =
             fs::read_dir(&place.folder).expect("listed").map(|file| file.expect("listed").path()).collect();
+        place.sound();
         assert_eq!(files, [place.file()], "round {round}: something is left over");
     }
     println!("{acknowledged} words were acknowledged, {lost} bytes that were not are gone");
@@ -334,8 +334,8 @@ fn kill_while_a_cell_runs() {
     assert_eq!(place.cat(), text);
     place.sound();
     // And a cell runs again.
-    let again = place.run(&["run", NOTE, "--timeout", "1"]);
-    assert!(again.code == Some(1) && again.out.starts_with("line 0\nline 1\n"), "{again:?}");
+    let again = Running::start(&place, &["run", NOTE]);
+    assert_eq!((again.line(), again.line()), ("line 0\n".to_owned(), "line 1\n".to_owned()));
 }
 
 /// All files of a folder (not of those below it) but for these, copied.

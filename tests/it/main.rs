@@ -1,7 +1,11 @@
 //! The one black-box test binary: the program as its users meet it, and the session with a world in memory.
 
+mod faults;
 mod kernel;
+mod line;
 mod merge;
+mod plain_files;
+mod program;
 mod session;
 mod tidy;
 mod twin;

@@ -92,18 +92,23 @@ impl House {
 
     /// `edit NOTE` held open on a pipe: the process that owns the workspace until it is ended.
     pub(crate) fn owner(&self, note: &str) -> Owner {
-        let mut child = self.command(&["edit", note]).spawn().expect("started");
-        let (told, acks) = channel();
-        let out = BufReader::new(child.stdout.take().expect("piped"));
-        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
-        let pid = child.id();
-        let owner = Owner { input: child.stdin.take(), child, acks };
+        let owner = self.guest(note);
+        let pid = owner.child.id();
         until("it owns the workspace", || {
             let text = fs::read_to_string(self.path("W/lock")).unwrap_or_default();
             let lock: Value = serde_json::from_str(&text).unwrap_or_default();
             lock["pid"] == pid && lock["socket"].is_string()
         });
         owner
+    }
+
+    /// The same beside an owner.
+    pub(crate) fn guest(&self, note: &str) -> Owner {
+        let mut child = self.command(&["edit", note]).spawn().expect("started");
+        let (told, acks) = channel();
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+        Owner { input: child.stdin.take(), child, acks }
     }
 }
 
@@ -112,7 +117,7 @@ pub(crate) fn line(at: usize, delete: usize, insert: &str) -> String {
     serde_json::json!({"at": at, "delete": delete, "insert": insert}).to_string() + "\n"
 }
 
-/// A process that holds the workspace and types into a note. Killed when dropped.
+/// A process that types into a note, and mostly holds the workspace. Killed when dropped.
 pub(crate) struct Owner {
     child: Child,
     input: Option<ChildStdin>,
@@ -128,9 +133,14 @@ impl Owner {
         assert!(ack.ends_with(",\"durable\":true}"), "{ack}");
     }
 
+    /// The end of its input.
+    pub(crate) fn close(&mut self) {
+        drop(self.input.take());
+    }
+
     /// The end of its input, and so of it.
     pub(crate) fn end(mut self) {
-        drop(self.input.take());
+        self.close();
         let code = wait(&mut self.child).expect("the owner ends with its input");
         assert_eq!(code, 0);
     }

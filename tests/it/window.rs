@@ -1,9 +1,9 @@
 //! The window, driven by the names of its controls over a real workspace in a temporary folder.
 
+use egui::accesskit::Role;
 use egui::{Key, Modifiers};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use egui::accesskit::Role;
 use engine::{Command, Phase};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -199,7 +199,9 @@ fn a_running_cell_is_stopped_by_a_click() {
     until(&mut window, "it can be stopped", |window| window.query_by_label("Stop cell 1").is_some());
     until(&mut window, "it runs", |window| window.query_by_label("Python running").is_some());
     window.get_by_label("Stop cell 1").click();
-    until(&mut window, "it has stopped", |window| window.query_by_label_contains("Stopped before it was done").is_some());
+    until(&mut window, "it has stopped", |window| {
+        window.query_by_label_contains("Stopped before it was done").is_some()
+    });
     window.get_by_label("Run cell 1");
 }
 
@@ -295,7 +297,9 @@ fn what_is_refused_is_said() {
     press(&mut window, NONE, Key::Enter);
     until(&mut window, "the new note is shown", |window| path(window) == "One more.md");
     type_text(&mut window, "Hello");
-    until(&mut window, "it is in the file", |_| bench.notes().join("One more.md").exists() && bench.file("One more.md") == "Hello");
+    until(&mut window, "it is in the file", |_| {
+        bench.notes().join("One more.md").exists() && bench.file("One more.md") == "Hello"
+    });
 }
 
 #[test]

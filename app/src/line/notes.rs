@@ -95,9 +95,34 @@ struct Line {
 pub(super) fn edit(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let _held = hold(scene.handle, note)?;
-    if args.get_flag("text") {
-        return replace(scene, note);
+    // A document that cannot be written to is known before anything is acknowledged.
+    if let Some(why) = loaded(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))? {
+        return Err(Refusal::workspace(format!("the note can only be read: {why}")));
     }
+    if args.get_flag("text") {
+        replace(scene, note)?;
+    } else {
+        lines(scene, note)?;
+    }
+    say_behind(scene, note)?;
+    Ok(DONE)
+}
+
+/// Waits until the note's file has its text, or says why it has not.
+fn say_behind(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+    scene.handle.command(Command::Save)?;
+    let look = move |session: &Session| {
+        let Some(open) = session.note(note) else { return Some(None) };
+        if open.is_ahead() { open.file.trouble.clone().map(Some) } else { Some(None) }
+    };
+    if let Some(Some(why)) = scene.handle.wait(Some(REFUSED), look)? {
+        writeln!(scene.errors, "tracebook: kept in the workspace; its file is written once that is possible: {why}")?;
+    }
+    Ok(())
+}
+
+/// Performs the lines of the input.
+fn lines(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
     // Everything that is there at once is sent at once and acknowledged together: a group commit. A slow writer has
     // each line acknowledged by itself.
     let mut input = BufReader::with_capacity(65_536, &mut *scene.input);
@@ -137,7 +162,7 @@ pub(super) fn edit(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
             return Err(Refusal { code: USAGE, why: format!("line {number}: {why}") });
         }
         if ended {
-            return Ok(DONE);
+            return Ok(());
         }
     }
 }
@@ -167,7 +192,7 @@ fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<()
     }
 }
 
-fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<u8, Refusal> {
+fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
     let mut text = String::new();
     if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
         return Err(Refusal::usage("standard input is not UTF-8 text"));
@@ -181,7 +206,7 @@ fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<u8, Refusal> {
     }
     durable(scene.handle, seq, scene.errors)?;
     writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
-    Ok(DONE)
+    Ok(())
 }
 
 pub(super) fn history(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {

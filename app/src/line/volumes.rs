@@ -190,6 +190,14 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         return Err(Refusal::usage(format!("there is no such file: {}", missing.display())));
     }
     let (_, root) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
+    // All or nothing: two of one name would meet in the middle of the copying.
+    let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
+    if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {
+        return Err(Refusal::usage(format!("two of that name are to be imported: {}", paths[twin].display())));
+    }
+    if let Some(why) = paths.iter().find_map(|path| copy::taken(path, &root)) {
+        return Err(Refusal::usage(why));
+    }
     let mut copied = copy::Copied::default();
     for path in &paths {
         let one = copy::copy_into(path, &root).map_err(Refusal::usage)?;

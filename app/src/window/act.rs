@@ -76,7 +76,9 @@ impl Window {
         while self.kept.len() > KEPT {
             let Some(old) = self.kept.pop_back() else { break };
             let session = self.driver.as_ref().map(host::Driver::session);
-            let off = session.and_then(|session| session.note(old)).is_some_and(|note| note.kernel == engine::KernelPhase::Off);
+            let off = session
+                .and_then(|session| session.note(old))
+                .is_some_and(|note| note.kernel == engine::KernelPhase::Off);
             if off {
                 self.send(Command::CloseNote { note: old });
             }
@@ -216,7 +218,8 @@ impl Window {
     }
 
     fn close_volume(&mut self) {
-        let volume = self.driver.as_ref().and_then(|driver| driver.session().place(self.note?).map(|(volume, _)| volume));
+        let volume =
+            self.driver.as_ref().and_then(|driver| driver.session().place(self.note?).map(|(volume, _)| volume));
         let Some(volume) = volume else {
             self.toasts.say("Open a note of the volume first.");
             return;
@@ -238,7 +241,8 @@ impl Window {
 
     fn undo(&mut self, redo: bool) {
         let Some(note) = self.note else { return };
-        let revision = self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
+        let revision =
+            self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
         let command = if redo { Command::Redo { note } } else { Command::Undo { note } };
         if self.send(command)
             && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
@@ -260,7 +264,8 @@ impl Window {
             let Some(target) = editor.target(world) else { return };
             match target.spot.and_then(|spot| world.after(spot)) {
                 Some(after) => {
-                    let at = world.sheet.start(after.block) + world.rows(after.block).get(after.row).map_or(0, |row| row.content.start);
+                    let at = world.sheet.start(after.block)
+                        + world.rows(after.block).get(after.row).map_or(0, |row| row.content.start);
                     editor.place(at);
                 }
                 None => page::go_behind(world, editor),
@@ -270,8 +275,11 @@ impl Window {
 
     fn ask_name(&mut self, name: String) {
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let volumes: Vec<(DocId, String)> =
-            session.volumes().filter(|volume| volume.root.is_some()).map(|volume| (volume.id, volume.name.clone())).collect();
+        let volumes: Vec<(DocId, String)> = session
+            .volumes()
+            .filter(|volume| volume.root.is_some())
+            .map(|volume| (volume.id, volume.name.clone()))
+            .collect();
         if volumes.is_empty() {
             self.overlay = Overlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
             self.toasts.say("A note lies in a folder: open one first.");
@@ -327,7 +335,9 @@ impl Window {
             Decision::OpenFolder { path } => match absolute(&path) {
                 Some(folder) => {
                     let driver = self.driver.as_mut();
-                    driver.and_then(|driver| driver.command(Command::OpenFolder { folder, name: None }).err()).map(|reject| sentence(&reject.0))
+                    driver
+                        .and_then(|driver| driver.command(Command::OpenFolder { folder, name: None }).err())
+                        .map(|reject| sentence(&reject.0))
                 }
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
@@ -373,7 +383,8 @@ impl Window {
                 }
             }
         }
-        let dropped: Vec<PathBuf> = ctx.input(|input| input.raw.dropped_files.iter().map(|file| file.path().to_path_buf()).collect());
+        let dropped: Vec<PathBuf> =
+            ctx.input(|input| input.raw.dropped_files.iter().map(|file| file.path().to_path_buf()).collect());
         for folder in dropped {
             self.send(Command::OpenFolder { folder, name: None });
         }

@@ -175,17 +175,28 @@ impl Cells {
             let name = format!("{text} of cell {number}");
             let id = ui.scope_id().with(("fold", cell));
             if word_button(ui, rect, id, &text, &name).clicked() {
-                if open { self.open.remove(&cell) } else { self.open.insert(cell) };
+                if open {
+                    self.open.remove(&cell)
+                } else {
+                    self.open.insert(cell)
+                };
             }
         }
         let area = Rect::from_min_max(origin - vec2(BARE, 0.0), pos2(origin.x + width + BARE, bottom));
-        let button = Rect::from_min_size(pos2(area.right() - 34.0, area.top() - space::XS), Vec2::splat(tokens::size::HIT));
+        let button =
+            Rect::from_min_size(pos2(area.right() - 34.0, area.top() - space::XS), Vec2::splat(tokens::size::HIT));
         let response = ui.interact(button, ui.scope_id().with(("copy", cell)), Sense::click());
         named(&response, Role::Button, &format!("Copy output of cell {number}"));
         if ui.rect_contains_pointer(area) || response.has_focus() {
             let colour = if response.hovered() { colours.hover(colours.paper) } else { colours.paper };
             ui.painter().rect_filled(button, CORNER, colour);
-            ui.painter().text(button.center(), Align2::CENTER_CENTER, icons::COPY, tokens::icon(tokens::size::ICON), colours.muted);
+            ui.painter().text(
+                button.center(),
+                Align2::CENTER_CENTER,
+                icons::COPY,
+                tokens::icon(tokens::size::ICON),
+                colours.muted,
+            );
         }
         ring(ui, &response, CORNER);
         if response.clicked() {
@@ -236,7 +247,10 @@ fn caption(ui: &Ui, area: Rect, run: &Execution, stale: bool, first: Option<&Gal
     if used + galley.size().x + space::L > column {
         return;
     }
-    let at = pos2(area.right() - space::M - galley.size().x, area.top() + PAD + (tokens::code().line - galley.size().y) / 2.0);
+    let at = pos2(
+        area.right() - space::M - galley.size().x,
+        area.top() + PAD + (tokens::code().line - galley.size().y) / 2.0,
+    );
     ui.painter().galley(at, galley, colour);
 }
 

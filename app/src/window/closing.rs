@@ -52,7 +52,11 @@ impl Window {
             return;
         }
         let file = session.notes().find_map(|note| note.file.trouble.clone());
-        let trouble = session.saving().trouble.clone().map(|why| format!("The disk refuses: {why}. What is not saved is lost if the window closes now."));
+        let trouble = session
+            .saving()
+            .trouble
+            .clone()
+            .map(|why| format!("The disk refuses: {why}. What is not saved is lost if the window closes now."));
         let trouble = trouble.or_else(|| {
             file.map(|why| format!("A file cannot be written: {why}. Its text is safe in the workspace and is written when the program runs again."))
         });

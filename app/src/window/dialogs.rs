@@ -25,8 +25,13 @@ pub(super) enum Dialog {
 /// What was decided.
 #[derive(Debug)]
 pub(super) enum Decision {
-    NewNote { volume: DocId, path: String },
-    OpenFolder { path: String },
+    NewNote {
+        volume: DocId,
+        path: String,
+    },
+    OpenFolder {
+        path: String,
+    },
     CloseAnyway,
     /// The dialog goes.
     Never,
@@ -58,7 +63,9 @@ impl Dialog {
             .show(ctx, |ui| {
                 ui.set_width(width - 2.0 * space::XL);
                 decision = match self {
-                    Dialog::NewNote { volumes, chosen, name, trouble } => new_note(ui, volumes, chosen, name, trouble.as_deref()),
+                    Dialog::NewNote { volumes, chosen, name, trouble } => {
+                        new_note(ui, volumes, chosen, name, trouble.as_deref())
+                    }
                     Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
                     Dialog::Keys => all_keys(ui, screen.height() - 200.0),
                     Dialog::Closing { why } => closing(ui, why),

@@ -216,9 +216,10 @@ impl Editor {
     /// What the caret edits now.
     pub(super) fn target(&mut self, world: &mut World<'_>) -> Option<Target> {
         let caret = self.caret?;
-        let crlf = world.texts.first().is_some_and(|block| {
-            block.text.find('\n').is_some_and(|newline| block.text[..newline].ends_with('\r'))
-        });
+        let crlf = world
+            .texts
+            .first()
+            .is_some_and(|block| block.text.find('\n').is_some_and(|newline| block.text[..newline].ends_with('\r')));
         let length = world.sheet.bytes();
         if self.behind || world.texts.is_empty() {
             self.behind = true;

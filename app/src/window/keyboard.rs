@@ -151,7 +151,8 @@ impl Window {
                     return true;
                 }
                 // A button that has the focus answers Enter itself.
-                let on_field = ctx.memory(|memory| memory.focused()).is_none_or(|id| id == egui::Id::unique("dialog field"));
+                let on_field =
+                    ctx.memory(|memory| memory.focused()).is_none_or(|id| id == egui::Id::unique("dialog field"));
                 if enters && on_field {
                     if let Some(decision) = dialog.enter() {
                         self.decided(ctx, decision);

@@ -109,9 +109,8 @@ impl Editor {
 
     /// Where the caret stands, from the column's left.
     fn column(&mut self) -> f32 {
-        let now = self.last.as_ref().map_or(0.0, |last| {
-            last.x + last.galley.pos_from_cursor(last.cursor.primary).center().x
-        });
+        let now =
+            self.last.as_ref().map_or(0.0, |last| last.x + last.galley.pos_from_cursor(last.cursor.primary).center().x);
         *self.goal.get_or_insert(now)
     }
 
@@ -252,9 +251,9 @@ fn unmark(target: &Target, lead: usize, world: &mut World<'_>) -> Done {
         return Done::Edit(shift_item(target, lead, true, world));
     }
     let before = target.spot.and_then(|spot| world.before(spot));
-    let item_before = before.and_then(|spot| world.sheet.row(spot)).is_some_and(|row| {
-        matches!(row.kind, Kind::Item { .. } | Kind::Paragraph)
-    });
+    let item_before = before
+        .and_then(|spot| world.sheet.row(spot))
+        .is_some_and(|row| matches!(row.kind, Kind::Item { .. } | Kind::Paragraph));
     let spaced = target.spot.and_then(|spot| world.sheet.row(spot)).is_some_and(|row| row.spaced);
     let insert = if item_before && !spaced { "\n" } else { "" };
     Done::Edit(target.replace(0..lead, insert, insert.len()))

@@ -27,11 +27,15 @@ impl Window {
         let all = ui.max_rect();
         ui.painter().rect_filled(all, 0.0, colours.paper);
         let ctx = ui.ctx().clone();
-        let fold = |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, FOLDS, cubic_out);
+        let fold =
+            |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, FOLDS, cubic_out);
         let left = (self.prefs.left * fold("left", self.prefs.left_open)).round();
         let right = (self.prefs.right.min(all.width() * 0.45) * fold("right", self.prefs.right_open)).round();
         let body = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - size::STATUS));
-        let tree = Rect::from_min_max(pos2(body.left() + left - self.prefs.left, body.top()), pos2(body.left() + left, body.bottom()));
+        let tree = Rect::from_min_max(
+            pos2(body.left() + left - self.prefs.left, body.top()),
+            pos2(body.left() + left, body.bottom()),
+        );
         let panel = Rect::from_min_max(pos2(body.right() - right, body.top()), body.max);
         let middle = Rect::from_min_max(pos2(tree.right(), body.top()), pos2(panel.left(), body.bottom()));
         let line = Stroke::new(1.0, colours.line);
@@ -155,9 +159,8 @@ impl Window {
         }
         let left = ui.cursor().left() + space::XS;
         let session = self.driver.as_ref().map(host::Driver::session);
-        let cells = session
-            .and_then(|session| session.note(self.note?))
-            .is_some_and(|note| note.cells().next().is_some());
+        let cells =
+            session.and_then(|session| session.note(self.note?)).is_some_and(|note| note.cells().next().is_some());
         let count = if cells { 2.0 } else { 1.0 };
         let buttons = Rect::from_min_max(pos2(inner.right() - count * (size::HIT + space::XS), inner.top()), inner.max);
         let place = session.and_then(|session| session.place(self.note?)).map(|(volume, path)| {
@@ -196,7 +199,9 @@ impl Window {
         let colours = Colours::of(ui);
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
         if let Some(why) = &session.saving().trouble {
-            let text = format!("Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as soon as the disk allows it.");
+            let text = format!(
+                "Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as soon as the disk allows it."
+            );
             states::bar(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
         }
         let note = self.note.and_then(|note| session.note(note));

@@ -11,6 +11,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
 use engine::{KernelPhase, Session};
 use pulldown_cmark::{Event as Mark, Parser};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::DocId;
 
@@ -28,6 +29,8 @@ struct Heading {
 pub(super) struct Outline {
     made: Option<(DocId, u64)>,
     headings: Vec<Heading>,
+    /// The words of headings by the hash of their row, so that typing elsewhere costs nothing here.
+    known: HashMap<u64, String>,
 }
 
 impl Outline {
@@ -38,6 +41,7 @@ impl Outline {
         }
         let begun = Instant::now();
         let mut headings = Vec::new();
+        let mut known = HashMap::new();
         for block in 0..world.sheet.len() {
             if begun.elapsed() > BUDGET {
                 // The rows that were cut are kept: the next frame comes further.
@@ -48,12 +52,15 @@ impl Outline {
             let texts = world.texts;
             for row in world.rows(block) {
                 if let Kind::Heading(level) = row.kind {
-                    let text = words(&texts[block].text[row.content.clone()]);
+                    let source = &texts[block].text[row.content.clone()];
+                    let text = self.known.get(&row.hash).cloned().unwrap_or_else(|| words(source));
+                    known.insert(row.hash, text.clone());
                     headings.push(Heading { at: start + row.content.start, level, text });
                 }
             }
         }
         self.headings = headings;
+        self.known = known;
         self.made = Some(key);
     }
 

@@ -70,7 +70,8 @@ struct Piece {
 fn lay(key: Key, run: &Execution, pen: Pen<'_>) -> Outputs {
     let pieces = pieces(run, pen);
     let lines: usize = pieces.iter().map(|piece| piece.text.lines().count()).sum();
-    let text = pieces.iter().filter(|piece| !piece.small).map(|piece| piece.text.as_str()).collect::<Vec<_>>().join("\n");
+    let text =
+        pieces.iter().filter(|piece| !piece.small).map(|piece| piece.text.as_str()).collect::<Vec<_>>().join("\n");
     let mut left = if key.open || lines <= FOLD { usize::MAX } else { FOLD };
     let (mut galleys, mut y) = (Vec::new(), 0.0);
     for piece in pieces {
@@ -107,9 +108,13 @@ fn pieces(run: &Execution, pen: Pen<'_>) -> Vec<Piece> {
     let mut notes: Vec<String> = Vec::new();
     for output in &run.outputs {
         match &output.body {
-            OutputBody::Stream { name, text } if name == "stderr" => code(text, colours.muted.lerp_to_gamma(colours.bad, 0.5)),
+            OutputBody::Stream { name, text } if name == "stderr" => {
+                code(text, colours.muted.lerp_to_gamma(colours.bad, 0.5))
+            }
             OutputBody::Stream { text, .. } => code(text, colours.ink),
-            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => match data.get("text/plain") {
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => match data
+                .get("text/plain")
+            {
                 Some(value) => code(&joined(value), colours.ink),
                 None => code(&data.keys().map(|mime| format!("[{mime}]")).collect::<Vec<_>>().join(" "), colours.muted),
             },

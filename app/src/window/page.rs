@@ -4,16 +4,16 @@
 
 use super::cells::{self, Cells};
 use super::controls::named;
-use super::editor::{self, Caret, Edit, Editor, Last, Target, World, byte_of, cursor_at};
-use super::render::{self, Drawn, Part};
+use super::editor::{self, Caret, Edit, Editor, Target, World, byte_of};
+use super::drawn::{Drawn, Part};
+use super::render;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
 use super::source;
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::text::CCursorRange;
-use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Ui, UiBuilder, Vec2, pos2, vec2};
+use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
 use engine::splice::moved;
 use engine::{Command, Note};
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ pub(super) struct Page {
     /// To be scrolled by the program.
     nudge: f32,
     view: f32,
-    numbers: HashMap<BlockId, usize>,
+    pub(super) numbers: HashMap<BlockId, usize>,
 }
 
 impl Page {
@@ -344,7 +344,8 @@ impl Page {
         let page = ui.max_rect();
         let left = page.left() + world.margin;
         let mut edited = false;
-        let mut spot = world.sheet.at_height((viewport.top() - TOP).max(0.0), world.note, world.texts).map(|(spot, _)| spot);
+        let mut spot =
+            world.sheet.at_height((viewport.top() - TOP).max(0.0), world.note, world.texts).map(|(spot, _)| spot);
         let mut y = spot.map_or(TOP, |spot| TOP + world.sheet.top(spot));
         let far = |target: &Target, world: &mut World<'_>| {
             let spot = target.spot.unwrap_or_default();
@@ -421,7 +422,9 @@ impl Page {
         let drawn = if editing.is_none() { Some(self.drawn_row(spot, &row, world)) } else { None };
         let code_height = match (&drawn, editing) {
             (Some(drawn), _) => drawn.height,
-            (None, Some(target)) => self.row_height(spot, &Row { kind: Kind::Fence { closed: true }, ..row.clone() }, Some(target), world),
+            (None, Some(target)) => {
+                self.row_height(spot, &Row { kind: Kind::Fence { closed: true }, ..row.clone() }, Some(target), world)
+            }
             (None, None) => 0.0,
         };
         let frame = cells::code_box(origin, world.width, code_height - 2.0 * cells::PAD, row.kind == Kind::Cell);
@@ -479,10 +482,15 @@ impl Page {
         let id = ui.scope_id().with(("row", block, spot.row));
         let response = ui.interact(area, id, Sense::click());
         let role = if matches!(row.kind, Kind::Heading(_)) { Role::Heading } else { Role::Label };
-        response.widget_info(|| egui::WidgetInfo::labeled(role, true, if drawn.text.is_empty() { "Empty line" } else { &drawn.text }));
+        response.widget_info(|| {
+            egui::WidgetInfo::labeled(role, true, if drawn.text.is_empty() { "Empty line" } else { &drawn.text })
+        });
         drawn.paint(ui.painter(), origin, Colours::of(ui), editor.all);
         if response.has_focus() {
-            let ring = Rect::from_min_max(pos2(origin.x - space::S, origin.y - 2.0), pos2(origin.x + world.width + space::S, area.bottom() + 2.0));
+            let ring = Rect::from_min_max(
+                pos2(origin.x - space::S, origin.y - 2.0),
+                pos2(origin.x + world.width + space::S, area.bottom() + 2.0),
+            );
             let stroke = egui::Stroke::new(size::RING, Colours::of(ui).accent);
             ui.painter().rect_stroke(ring, tokens::CORNER, stroke, egui::StrokeKind::Inside);
         }
@@ -503,7 +511,9 @@ impl Page {
         let content = code.unwrap_or_else(|| row.content.clone());
         let place = |point: Pos2| -> (usize, Option<String>) {
             let point = point - origin;
-            if let (Kind::Cell | Kind::Fence { .. }, Some(Part::Text { at, galley, .. })) = (row.kind, drawn.parts.first()) {
+            if let (Kind::Cell | Kind::Fence { .. }, Some(Part::Text { at, galley, .. })) =
+                (row.kind, drawn.parts.first())
+            {
                 let shown = byte_of(&drawn.text, galley.cursor_from_pos(point - *at).index.0);
                 let lines = if text.contains('\r') { drawn.text[..shown].matches('\n').count() } else { 0 };
                 let code = row.code.clone().unwrap_or_else(|| content.clone());
@@ -568,93 +578,6 @@ impl Page {
         if response.clicked() {
             editor.place(world.sheet.start(spot.block) + row.content.start + opening.trim_end_matches('\r').len());
             editor.fence = Some((id, spot.row));
-        }
-    }
-
-    /// The text field of the row that holds the caret.
-    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
-    fn field(
-        &mut self,
-        ui: &mut Ui,
-        origin: Pos2,
-        world: &mut World<'_>,
-        editor: &mut Editor,
-        target: &Target,
-        hold: bool,
-        actions: &mut Vec<Action>,
-    ) {
-        let Some(caret) = editor.caret else { return };
-        let id = editor::field();
-        let pen = world.pen;
-        let (x, width) = editor::place_of(target, world.width, world.margin, pen);
-        let (at, anchor) = (target.shown_byte(caret.at), target.shown_byte(caret.anchor));
-        let wanted = CCursorRange::two(cursor_at(&target.shown, anchor), cursor_at(&target.shown, at));
-        let mut state = egui::text_edit::TextEditState::load(ui.ctx(), id).unwrap_or_default();
-        let there = state.cursor.char_range().map(|range| (range.primary.index, range.secondary.index));
-        if there != Some((wanted.primary.index, wanted.secondary.index)) {
-            state.cursor.set_char_range(Some(wanted));
-            state.clear_undoer();
-            state.store(ui.ctx(), id);
-        }
-        // What floated in the last frame keeps the keyboard from what is below until this one is over.
-        let free = ui.memory(|memory| memory.top_modal_layer().is_none());
-        if editor.focus && free {
-            editor.focus = false;
-            ui.ctx().memory_mut(|memory| memory.request_focus(id));
-        } else if editor.focus && !hold {
-            ui.ctx().request_repaint();
-        }
-        let mut text = target.shown.clone();
-        let mut layouter = |_: &Ui, text: &dyn egui::TextBuffer, width: f32| {
-            pen.galley(editor::job_of(target, text.as_str(), width, pen))
-        };
-        let line = editor::line_of(target.kind);
-        let rect = Rect::from_min_size(origin + vec2(x, 0.0), vec2(width, line));
-        let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("field"));
-        // A line of text is less high than a control.
-        child.spacing_mut().interact_size.y = 0.0;
-        let output = egui::TextEdit::multiline(&mut text)
-            .id(id)
-            .frame(egui::Frame::NONE)
-            .desired_rows(1)
-            .desired_width(width)
-            .font(egui::FontId::new(1.0, egui::FontFamily::Proportional))
-            .layouter(&mut layouter)
-            // Where Tab moves an item or code in, it must not move the keyboard on.
-            .lock_focus(matches!(target.kind, Kind::Item { tail: false, .. } | Kind::Cell | Kind::Fence { .. }))
-            .show(&mut child);
-        let name = match target.kind {
-            Kind::Cell => {
-                let cell = target.spot.map(|spot| world.sheet.piece(spot.block).id);
-                let number = cell.and_then(|cell| self.numbers.get(&cell)).copied().unwrap_or(0);
-                format!("Code of cell {number}")
-            }
-            _ => "Note text".to_owned(),
-        };
-        ui.ctx().accesskit_node_builder(id, |node| node.set_label(name));
-        if editor.all {
-            let rect = Rect::from_min_size(output.galley_pos, output.galley.size());
-            ui.painter().rect_filled(rect, 0.0, Colours::of(ui).accent_ground.gamma_multiply(0.6));
-        }
-        let focused = output.response.response.has_focus();
-        // What the pointer did is in the state; what keys did is in both.
-        if let Some(cursor) = output.state.cursor.range(&output.galley).filter(|_| focused) {
-            let (to, from) = (byte_of(&text, cursor.primary.index.0), byte_of(&text, cursor.secondary.index.0));
-            if text != target.shown {
-                actions.push(Action::Edit(editor::difference(target, &text, to, from)));
-            } else if (to, from) != (at, anchor) {
-                editor.caret = Some(Caret { at: target.note_byte(to), anchor: target.note_byte(from) });
-                editor.goal = editor.goal.filter(|_| false);
-            }
-            if std::mem::take(&mut editor.reveal) {
-                let caret = output.galley.pos_from_cursor(cursor.primary).translate(output.galley_pos.to_vec2());
-                ui.scroll_to_rect(caret.expand2(vec2(0.0, space::XXXL)), None);
-                ui.ctx().request_repaint();
-            }
-            editor.last = Some(Last { galley: output.galley, cursor, x });
-        } else if !focused && !hold && !editor.focus {
-            editor.leave();
-            ui.ctx().request_repaint();
         }
     }
 }

@@ -175,7 +175,12 @@ impl Palette {
     }
 
     /// Draws it. `Some(None)`: it shall close.
-    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Option<Choice>> {
+    pub(super) fn show(
+        &mut self,
+        ctx: &egui::Context,
+        colours: &'static Colours,
+        dark: bool,
+    ) -> Option<Option<Choice>> {
         let screen = ctx.content_rect();
         let width = size::PALETTE.min(screen.width() - 2.0 * space::L);
         let id = Id::unique(self.name);
@@ -281,7 +286,11 @@ impl Palette {
         let mut job = LayoutJob::default();
         for (place, c) in title.chars().enumerate() {
             let hit = places.contains(&place);
-            let font = if hit { tokens::inter(tokens::Cut::SemiBold, 14.0) } else { tokens::inter(tokens::Cut::Regular, 14.0) };
+            let font = if hit {
+                tokens::inter(tokens::Cut::SemiBold, 14.0)
+            } else {
+                tokens::inter(tokens::Cut::Regular, 14.0)
+            };
             let colour = if hit { colours.accent } else { colours.ink };
             job.append(c.encode_utf8(&mut [0; 4]), 0.0, super::render::format(font, 20.0, colour));
         }
@@ -308,7 +317,11 @@ pub(super) fn keys(ui: &Ui, at: egui::Pos2, keys: &str) -> f32 {
         let width = (galley.size().x + space::M).max(22.0);
         let cap = Rect::from_min_max(pos2(x - width, at.y - 10.0), pos2(x, at.y + 10.0));
         ui.painter().rect_filled(cap, egui::CornerRadius::same(4), colours.sunken);
-        ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), cap).min, galley, colours.muted);
+        ui.painter().galley(
+            Align2::CENTER_CENTER.align_size_within_rect(galley.size(), cap).min,
+            galley,
+            colours.muted,
+        );
         x -= width + space::XS;
     }
     at.x - x - space::XS

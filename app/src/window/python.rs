@@ -44,7 +44,8 @@ pub(super) fn tokens(code: &str) -> Vec<(Range<usize>, Token)> {
                 out.push((start..at, Token::Number));
             }
             byte if byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 => {
-                while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_' || bytes[at] >= 0x80) {
+                while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_' || bytes[at] >= 0x80)
+                {
                     at += 1;
                 }
                 let word = &code[start..at];

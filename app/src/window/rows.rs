@@ -421,7 +421,11 @@ mod tests {
         assert_eq!(at, text.len());
         let name = |kind: Kind| match kind {
             Kind::Item { depth, number, tail } => {
-                format!("item{depth}{}{}", number.map_or(String::new(), |n| format!(":{n}")), if tail { "+" } else { "" })
+                format!(
+                    "item{depth}{}{}",
+                    number.map_or(String::new(), |n| format!(":{n}")),
+                    if tail { "+" } else { "" }
+                )
             }
             Kind::Fence { closed } => format!("fence{}", if closed { "" } else { "?" }),
             kind => format!("{kind:?}").to_lowercase(),
@@ -452,7 +456,12 @@ mod tests {
         );
         assert_eq!(
             show("---\nt: x\n---\n[a]: b\n\n    code\n\n[^1]: note\n"),
-            ["~meta \"---\\nt: x\\n---\"", "definition \"[a]: b\"", "~indented \"    code\"", "~footnote \"[^1]: note\""]
+            [
+                "~meta \"---\\nt: x\\n---\"",
+                "definition \"[a]: b\"",
+                "~indented \"    code\"",
+                "~footnote \"[^1]: note\""
+            ]
         );
         assert_eq!(show("```js\na\n\n```\nb"), ["~fence \"```js\\na\\n\\n```\"", "paragraph \"b\""]);
         assert_eq!(show("```js\na\n\n"), ["~fence? \"```js\\na\\n\\n\""]);
@@ -485,7 +494,8 @@ mod tests {
 
     #[test]
     fn nothing_is_lost() {
-        let parts = ["a", "\n", "\n\n", "- ", "  ", "> ", "```\n", "# ", "1. ", "|x|\n|-|\n", "\r\n", "é", "---\n", "\t"];
+        let parts =
+            ["a", "\n", "\n\n", "- ", "  ", "> ", "```\n", "# ", "1. ", "|x|\n|-|\n", "\r\n", "é", "---\n", "\t"];
         let mut seed = 7_u64;
         for _ in 0..20_000 {
             let mut text = String::new();

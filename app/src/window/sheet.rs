@@ -74,8 +74,7 @@ impl Sheet {
         let head = self.pieces.iter().enumerate().take(texts.len()).take_while(|(i, piece)| same(piece, *i)).count();
         let most = self.pieces.len().min(texts.len()) - head;
         let (from_end, to_end) = (self.pieces.len(), texts.len());
-        let tail =
-            (1..=most).take_while(|back| same(&self.pieces[from_end - back], to_end - back)).count();
+        let tail = (1..=most).take_while(|back| same(&self.pieces[from_end - back], to_end - back)).count();
         let old: Vec<Piece> = self.pieces.splice(head..from_end - tail, std::iter::empty()).collect();
         let mut known: HashMap<BlockId, Piece> = old.into_iter().map(|piece| (piece.id, piece)).collect();
         let middle: Vec<Piece> = (head..to_end - tail)
@@ -208,7 +207,9 @@ impl Sheet {
         self.refresh();
         let top = self.tops.get(spot.block).copied().unwrap_or(0.0);
         let Some(rows) = self.pieces.get(spot.block).and_then(|piece| piece.rows.as_ref()) else { return top };
-        top + (0..spot.row.min(rows.len())).map(|row| above(rows, row, spot.block == 0) + guess(&rows[row])).sum::<f32>()
+        top + (0..spot.row.min(rows.len()))
+            .map(|row| above(rows, row, spot.block == 0) + guess(&rows[row]))
+            .sum::<f32>()
     }
 
     /// The height of all rows.
@@ -315,16 +316,46 @@ fn above(rows: &[Row], index: usize, first_block: bool) -> f32 {
     }
     let after_heading = matches!(before, Some(Kind::Heading(_)));
     match row.kind {
-        Kind::Blank => if row.spaced { space::M } else { 0.0 },
-        _ if before == Some(Kind::Blank) => if row.spaced { space::M } else { 0.0 },
+        Kind::Blank => {
+            if row.spaced {
+                space::M
+            } else {
+                0.0
+            }
+        }
+        _ if before == Some(Kind::Blank) => {
+            if row.spaced {
+                space::M
+            } else {
+                0.0
+            }
+        }
         Kind::Heading(_) if after_heading => space::L,
         Kind::Heading(1) => space::XXXL,
         Kind::Heading(2) => space::XXL,
         Kind::Heading(_) => space::XL,
-        Kind::Item { .. } if matches!(before, Some(Kind::Item { .. })) => if row.spaced { space::S } else { space::XS },
+        Kind::Item { .. } if matches!(before, Some(Kind::Item { .. })) => {
+            if row.spaced {
+                space::S
+            } else {
+                space::XS
+            }
+        }
         _ if after_heading => space::M,
         Kind::Cell | Kind::Fence { .. } | Kind::Table | Kind::Indented | Kind::Rule => space::L,
-        _ if matches!(before, Some(Kind::Table | Kind::Fence { .. } | Kind::Indented | Kind::Rule | Kind::Cell) | None) => space::L,
-        _ => if row.spaced { space::M } else { space::S },
+        _ if matches!(
+            before,
+            Some(Kind::Table | Kind::Fence { .. } | Kind::Indented | Kind::Rule | Kind::Cell) | None
+        ) =>
+        {
+            space::L
+        }
+        _ => {
+            if row.spaced {
+                space::M
+            } else {
+                space::S
+            }
+        }
     }
 }

@@ -143,7 +143,11 @@ fn prose(text: &str, kind: Kind, pen: Pen<'_>) -> LayoutJob {
             _ => {}
         }
     }
-    let mark = format(tokens::inter(if heading { Cut::SemiBold } else { Cut::Regular }, style.font.size), style.line, colours.muted);
+    let mark = format(
+        tokens::inter(if heading { Cut::SemiBold } else { Cut::Regular }, style.font.size),
+        style.line,
+        colours.muted,
+    );
     let mut job = LayoutJob::default();
     let mut at = 0;
     for (range, format) in shown {
@@ -179,7 +183,9 @@ pub(super) fn lead(text: &str, kind: Kind) -> &str {
             if task { after + 4 } else { after }
         }
         Kind::Item { tail: true, .. } => spaces,
-        Kind::Quote => spaces + usize::from(bytes.get(spaces) == Some(&b'>')) + usize::from(bytes.get(spaces + 1) == Some(&b' ')),
+        Kind::Quote => {
+            spaces + usize::from(bytes.get(spaces) == Some(&b'>')) + usize::from(bytes.get(spaces + 1) == Some(&b' '))
+        }
         _ => 0,
     };
     text.get(..end).unwrap_or("")

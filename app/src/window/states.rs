@@ -17,7 +17,8 @@ pub(super) fn sentence(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str
     let area = ui.max_rect();
     let width = 420.0_f32.min(area.width() - 2.0 * space::XL);
     let place = Rect::from_center_size(area.center() - vec2(0.0, area.height() * 0.08), vec2(width, 160.0));
-    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(place).layout(egui::Layout::top_down(egui::Align::Center)));
+    let mut child =
+        ui.new_child(egui::UiBuilder::new().max_rect(place).layout(egui::Layout::top_down(egui::Align::Center)));
     let mut job = egui::text::LayoutJob::default();
     job.halign = egui::Align::Center;
     job.wrap.max_width = width;
@@ -39,7 +40,14 @@ pub(super) fn skeleton(ui: &Ui, column: f32, margin: f32) {
     let area = ui.max_rect();
     let left = area.left() + margin;
     let mut y = area.top() + space::XXL;
-    for (width, height, gap) in [(0.4, 24.0, 24.0), (1.0, 12.0, 12.0), (0.96, 12.0, 12.0), (0.7, 12.0, 32.0), (0.98, 12.0, 12.0), (0.5, 12.0, 12.0)] {
+    for (width, height, gap) in [
+        (0.4, 24.0, 24.0),
+        (1.0, 12.0, 12.0),
+        (0.96, 12.0, 12.0),
+        (0.7, 12.0, 32.0),
+        (0.98, 12.0, 12.0),
+        (0.5, 12.0, 12.0),
+    ] {
         let rect = Rect::from_min_size(pos2(left, y), vec2(column * width, height));
         ui.painter().rect_filled(rect, tokens::CORNER, colours.sunken);
         y += height + gap;
@@ -68,7 +76,10 @@ pub(super) fn bar(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, ca
     if !can_go {
         return false;
     }
-    let corner = Rect::from_min_size(pos2(rect.right() - space::S - size::HIT, rect.top() + space::XS), vec2(size::HIT, size::HIT));
+    let corner = Rect::from_min_size(
+        pos2(rect.right() - space::S - size::HIT, rect.top() + space::XS),
+        vec2(size::HIT, size::HIT),
+    );
     let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(text));
     super::controls::icon_button(&mut child, super::icons::X, "Put away", None).clicked()
 }

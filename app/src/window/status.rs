@@ -66,7 +66,14 @@ impl Status {
     }
 
     /// Draws the line.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<&Note>, words: usize, actions: &mut Vec<Action>) {
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        note: Option<&Note>,
+        words: usize,
+        actions: &mut Vec<Action>,
+    ) {
         let colours = Colours::of(ui);
         let rect = ui.max_rect();
         let now = ui.input(|input| input.time);
@@ -138,9 +145,8 @@ fn theme(ui: &Ui, theme: Theme, right: f32, actions: &mut Vec<Action>) -> f32 {
 }
 
 fn kernel(note: &Note) -> String {
-    let waiting = note.cells().filter(|cell| {
-        note.execution(*cell).is_some_and(|run| run.status == store::Status::Queued)
-    });
+    let waiting =
+        note.cells().filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::Status::Queued));
     match note.kernel {
         KernelPhase::Off => "Python off".to_owned(),
         KernelPhase::Idle => "Python idle".to_owned(),

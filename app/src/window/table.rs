@@ -1,6 +1,7 @@
 //! Tables as a grid: column widths, hairlines between rows, alignment. No vertical lines, no frame.
 
-use super::render::{Inline, Part, Pen};
+use super::drawn::Part;
+use super::render::{Inline, Pen};
 use crate::tokens::{self, space};
 use eframe::egui;
 use egui::{CornerRadius, Galley, Rect, pos2, vec2};

@@ -61,7 +61,8 @@ impl Toasts {
         if let Some(index) = closed {
             self.all.remove(index);
         }
-        let next = self.all.iter().filter_map(|(_, since)| *since).map(|since| since + STAYS - now).fold(STAYS, f64::min);
+        let next =
+            self.all.iter().filter_map(|(_, since)| *since).map(|since| since + STAYS - now).fold(STAYS, f64::min);
         ctx.request_repaint_after(std::time::Duration::from_secs_f64(next.max(0.0) + 0.01));
     }
 }

@@ -76,7 +76,8 @@ impl Tree {
                 ui.scroll_to_rect(rect, None);
             }
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a line in sight")]
-            let (first, last) = ((viewport.top() / LINE).max(0.0) as usize, (viewport.bottom() / LINE).ceil().max(0.0) as usize);
+            let (first, last) =
+                ((viewport.top() / LINE).max(0.0) as usize, (viewport.bottom() / LINE).ceil().max(0.0) as usize);
             for index in first..last.min(self.lines.len()) {
                 let rect = Rect::from_min_size(pos2(page.left(), page.top() + top_of(index)), vec2(page.width(), LINE));
                 if self.line(ui, session, index, rect, note, actions) {
@@ -97,9 +98,12 @@ impl Tree {
         let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
         ui.painter().text(at, Align2::LEFT_CENTER, "Notes", font, colours.ink);
         let buttons = Rect::from_min_max(pos2(rect.right() - 72.0, rect.top() + space::XS), rect.max);
-        let mut child = ui.new_child(egui::UiBuilder::new().max_rect(buttons).layout(egui::Layout::left_to_right(egui::Align::Min)));
+        let mut child = ui
+            .new_child(egui::UiBuilder::new().max_rect(buttons).layout(egui::Layout::left_to_right(egui::Align::Min)));
         child.spacing_mut().item_spacing.x = space::XS;
-        for (icon, name, id) in [(icons::FOLDER_PLUS, "Open folder as volume", "folder.open"), (icons::FILE_PLUS, "New note", "note.new")] {
+        for (icon, name, id) in
+            [(icons::FOLDER_PLUS, "Open folder as volume", "folder.open"), (icons::FILE_PLUS, "New note", "note.new")]
+        {
             if icon_button(&mut child, icon, name, commands::key_of(id)).clicked() {
                 actions.push(Action::Run(id));
             }
@@ -188,12 +192,22 @@ impl Tree {
     }
 
     /// Draws a line. Whether it shall be folded or unfolded.
-    fn line(&self, ui: &Ui, session: &Session, index: usize, rect: Rect, note: Option<DocId>, actions: &mut Vec<Action>) -> bool {
+    fn line(
+        &self,
+        ui: &Ui,
+        session: &Session,
+        index: usize,
+        rect: Rect,
+        note: Option<DocId>,
+        actions: &mut Vec<Action>,
+    ) -> bool {
         let Some(line) = self.lines.get(index) else { return false };
         let colours = Colours::of(ui);
         let id = match &line.thing {
             Thing::Note(note) => ui.scope_id().with(note),
-            thing => ui.scope_id().with((line.volume, &line.name, line.depth, matches!(thing, Thing::Attachment), index)),
+            thing => {
+                ui.scope_id().with((line.volume, &line.name, line.depth, matches!(thing, Thing::Attachment), index))
+            }
         };
         let rect = rect.shrink2(vec2(space::S, 0.0));
         let response = ui.interact(rect, id, Sense::click());
@@ -240,7 +254,10 @@ impl Tree {
             Thing::Volume { .. } | Thing::Folder { .. } => return true,
             Thing::Note(note) => actions.push(Action::Open(*note)),
             Thing::Attachment => {
-                actions.push(Action::Say(format!("An attachment stays as it is; open it with its own program: {}", line.name)));
+                actions.push(Action::Say(format!(
+                    "An attachment stays as it is; open it with its own program: {}",
+                    line.name
+                )));
             }
         }
         false

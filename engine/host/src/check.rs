@@ -147,7 +147,7 @@ impl Check<'_> {
     fn mendable(&mut self, severity: Severity, place: impl Display, what: impl Display, how: &str) {
         match self.repair {
             true => self.add(severity, place, what, true, how),
-            false => self.add(severity, place, what, false, &format!("`tracebook fsck --repair` mends it: {how}")),
+            false => self.add(severity, place, what, false, &format!("`tracebook fsck` mends it: {how}")),
         }
     }
 
@@ -203,7 +203,7 @@ impl Check<'_> {
         let what = format!("the database is damaged ({why})");
         if !self.repair {
             let advice =
-                "`tracebook fsck --repair` saves all rows that can be read into a new one and keeps the old one";
+                "`tracebook fsck` saves all rows that can be read into a new one and keeps the old one";
             self.found(Severity::Damage, path.display(), what, advice);
             return Ok(None);
         }
@@ -371,7 +371,7 @@ impl Check<'_> {
         if removed {
             self.add(Severity::Note, path.display(), "a crash left it behind", true, "removed");
         } else {
-            let advice = "it holds nothing that is needed; `tracebook fsck --repair` removes it";
+            let advice = "it holds nothing that is needed; `tracebook fsck` removes it";
             self.found(Severity::Note, path.display(), "a crash left it behind", advice);
         }
     }

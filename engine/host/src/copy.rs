@@ -52,6 +52,14 @@ pub struct Copied {
     pub skipped: Vec<engine::event::Skipped>,
 }
 
+/// Why this file or folder cannot be copied into that folder, if so: something of its name is there, and nothing is
+/// overwritten or mixed.
+pub fn taken(source: &Path, folder: &Path) -> Option<String> {
+    let target = folder.join(source.file_name()?);
+    let there = std::fs::symlink_metadata(&target).is_ok();
+    there.then(|| format!("it is there already, and nothing is overwritten: {}", target.display()))
+}
+
 /// Copies a file, or a folder with all that is in it but hidden folders and links, into a folder.
 ///
 /// # Errors

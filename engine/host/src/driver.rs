@@ -67,6 +67,8 @@ pub struct Driver {
     waiting: Vec<Look>,
     wake_at: Option<Time>,
     closing: bool,
+    /// Answers when a list of the volumes is written that the session asked for.
+    markers: Vec<Receiver<()>>,
     owned: Option<Owned>,
 }
 
@@ -101,6 +103,7 @@ impl Driver {
             waiting: Vec::new(),
             wake_at: None,
             closing: false,
+            markers: Vec::new(),
             owned,
         };
         driver.event(Event::Started(Box::new(started)));
@@ -231,11 +234,17 @@ impl Driver {
         while !self.session.is_saved() && Instant::now() < until {
             // A file that cannot be written is not waited for: the text is in the database, and is written next time.
             let stuck = self.session.saving().trouble.is_some()
-                || self.session.notes().all(|note| !note.is_ahead() || note.file.trouble.is_some());
+                || self
+                    .session
+                    .notes()
+                    .all(|note| !note.is_ahead() || note.file.trouble.is_some() || note.read_only().is_some());
             if stuck && Instant::now() + Duration::from_secs(6) > until {
                 break;
             }
             self.wait(Duration::from_millis(20));
+        }
+        for marker in std::mem::take(&mut self.markers) {
+            let _ = marker.recv_timeout(Duration::from_secs(2)); // without it, `fsck` has less to go by
         }
         self.writer.send(Work::Close { patience: Duration::from_secs(2) });
         let ended = self.writer_thread.take().map(JoinHandle::join);
@@ -296,7 +305,9 @@ impl Driver {
                     self.workers.send(Job::WriteFile { note, file, expected, text });
                 }
                 Effect::WriteMarker { volumes } => {
-                    self.workers.send(Job::Marker { folder: self.folder.clone(), volumes });
+                    let (done, wait) = channel();
+                    self.markers.push(wait);
+                    self.workers.send(Job::Marker { folder: self.folder.clone(), volumes, done });
                 }
                 Effect::Eval { note, folder, execution, code, label } => {
                     self.kernels.eval(note, &folder, execution, &code, &label);

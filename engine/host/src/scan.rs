@@ -43,6 +43,8 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &In
         return;
     }
     let mut skipped = Vec::new();
+    // What cannot be looked into may still hold what was known there: it is not taken for deleted.
+    let mut unseen: Vec<PathBuf> = Vec::new();
     let mut found: Vec<(String, PathBuf, FileStamp)> = Vec::new();
     let walk = walkdir::WalkDir::new(root).follow_links(false).sort_by_file_name().into_iter();
     let walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_hidden_folder(entry));
@@ -50,6 +52,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &In
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
+                unseen.push(error.path().unwrap_or(root).to_owned());
                 let path = error.path().map(|path| shown(root, path)).unwrap_or_default();
                 let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
                 skipped.push(Skipped { path, why: format!("it cannot be read: {why}") });
@@ -82,11 +85,16 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &In
                 let stamp = FileStamp { size: meta.len(), mtime: files::mtime(&meta), hash: BlobHash([0; 32]) };
                 found.push((path, entry.path().to_owned(), stamp));
             }
-            Err(error) => skip(format!("it cannot be read: {error}")),
+            Err(error) => {
+                skip(format!("it cannot be read: {error}"));
+                unseen.push(entry.path().to_owned());
+            }
         }
     }
     let present: HashSet<&str> = found.iter().map(|(path, _, _)| path.as_str()).collect();
-    let gone: Vec<&FileRow> = known.values().filter(|row| !present.contains(row.path.as_str())).collect();
+    let hidden = |row: &FileRow| unseen.iter().any(|place| root.join(&row.path).starts_with(place));
+    let gone = known.values().filter(|row| !present.contains(row.path.as_str()) && !hidden(row));
+    let gone: Vec<&FileRow> = gone.collect();
     // A file that appears with the bytes of one that is gone was renamed.
     let mut renamed: HashMap<(BlobHash, u64, i64), Vec<&str>> = HashMap::new();
     for row in &gone {
@@ -99,7 +107,9 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &In
     for (path, file, stamp) in found {
         seen += 1;
         let row = known.get(&path);
-        if row.is_none_or(|row| row.size != stamp.size || row.mtime != stamp.mtime) {
+        // Why a note's name is only an attachment is not kept: it is found out again.
+        let demoted = |row: &FileRow| row.kind == FileKind::Attachment && files::is_note(&path);
+        if row.is_none_or(|row| row.size != stamp.size || row.mtime != stamp.mtime || demoted(row)) {
             match look(&path, &file, stamp) {
                 Ok(Some(mut new)) => {
                     if row.is_none() {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// A command as the other process was given it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ const INPUT_END: u8 = 2;
 const OUTPUT: u8 = 3;
 const ERROR: u8 = 4;
 const EXIT: u8 = 5;
+/// The owner performs the request from here on; before this, the asker may still do it by itself.
+const TAKEN: u8 = 6;
 /// A frame is at most this long.
 const LONGEST: usize = 32 << 20;
 
@@ -100,8 +102,43 @@ fn restrict(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The requests of others that are being performed. `None`: no more are taken.
+#[derive(Debug)]
+pub struct Guests(Arc<(Mutex<Option<usize>>, Condvar)>);
+
+impl Guests {
+    /// Takes no more, and waits for the end of those that were taken: an owner that goes earlier breaks them off.
+    pub fn see_off(&self) {
+        let (count, left) = &*self.0;
+        let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        while count.is_some_and(|count| count > 0) {
+            count = left.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+        *count = None;
+    }
+
+    /// One more, until it is dropped.
+    fn enter(&self) -> Option<Guest> {
+        let mut count = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *count.as_mut()? += 1;
+        Some(Guest(Guests(self.0.clone())))
+    }
+}
+
+struct Guest(Guests);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let (count, left) = &*self.0.0;
+        if let Some(count) = count.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            *count -= 1;
+        }
+        left.notify_all();
+    }
+}
+
 /// Listens, and performs each request in a thread of its own. Gives the socket's name.
-pub(crate) fn listen(folder: &Path, handle: Handle, serve: Serve) -> Result<String, String> {
+pub(crate) fn listen(folder: &Path, handle: Handle, serve: Serve) -> Result<(String, Guests), String> {
     let path = place(folder)?;
     let say = |error: io::Error| format!("other commands cannot be taken while this one runs ({error})");
     // Whoever holds the lock is the owner, so what lies here is a dead process's.
@@ -109,15 +146,20 @@ pub(crate) fn listen(folder: &Path, handle: Handle, serve: Serve) -> Result<Stri
     let name = path.clone().to_fs_name::<GenericFilePath>().map_err(say)?;
     let listener = ListenerOptions::new().name(name).create_sync().map_err(say)?;
     restrict(&path).map_err(say)?;
+    let guests = Guests(Arc::new((Mutex::new(Some(0)), Condvar::new())));
+    let entrance = Guests(guests.0.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let handle = handle.clone();
+            // Nobody is let in any more: the asker finds its line closed, and comes back to a free workspace.
+            let Some(guest) = entrance.enter() else { continue };
             std::thread::spawn(move || {
                 let _ = answer(&handle, stream, serve);
+                drop(guest);
             });
         }
     });
-    Ok(path.to_string_lossy().into_owned())
+    Ok((path.to_string_lossy().into_owned(), guests))
 }
 
 /// What the other process gives as standard input, as it comes.
@@ -187,6 +229,7 @@ fn answer(handle: &Handle, stream: Stream, serve: Serve) -> io::Result<()> {
     if kind != REQUEST {
         return Err(io::Error::other("not a request"));
     }
+    send(&mut *to.lock().map_err(|_| io::Error::other("closed"))?, TAKEN, &[])?;
     let (frames, input): (Sender<Vec<u8>>, _) = channel();
     std::thread::spawn(move || {
         let mut frames = Some(frames);
@@ -208,15 +251,37 @@ fn answer(handle: &Handle, stream: Stream, serve: Serve) -> io::Result<()> {
     send(&mut *to, EXIT, &[code])
 }
 
+/// Why the owner did not perform a request.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// It has not begun: nothing was read of the input, and nothing done.
+    Untouched(io::Error),
+    /// It ended in the middle: how much of it was done is not known, so it must not be done over.
+    BrokenOff(io::Error),
+}
+
 /// Has the owner of the workspace perform a request, this process's standard input and output standing in.
 ///
 /// # Errors
 /// When the owner cannot be reached, or ends in the middle of it.
-pub fn ask(socket: &str, request: &Request) -> io::Result<u8> {
+pub fn ask(socket: &str, request: &Request) -> Result<u8, Unanswered> {
+    let (from, to) = begin(socket, request).map_err(Unanswered::Untouched)?;
+    follow(from, to).map_err(Unanswered::BrokenOff)
+}
+
+/// Until the owner has taken the request.
+fn begin(socket: &str, request: &Request) -> io::Result<(Ends, Ends)> {
     let name = socket.to_owned().to_fs_name::<GenericFilePath>()?;
     let stream = Arc::new(Stream::connect(name)?);
     let (mut from, mut to) = (Ends(stream.clone()), Ends(stream));
     send(&mut to, REQUEST, &serde_json::to_vec(request)?)?;
+    match receive(&mut from)? {
+        (TAKEN, _) => Ok((from, to)),
+        (_, _) => Err(io::Error::other("the owner of the workspace said something unknown")),
+    }
+}
+
+fn follow(mut from: Ends, mut to: Ends) -> io::Result<u8> {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 65_536];
         let mut input = io::stdin().lock();

@@ -20,7 +20,8 @@ pub(crate) enum Job {
     LoadNote { note: DocId },
     ReadFile { note: DocId, file: PathBuf },
     WriteFile { note: DocId, file: PathBuf, expected: Option<BlobHash>, text: Arc<str> },
-    Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)> },
+    /// The end of the program waits for `done`.
+    Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
     Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
 }
 
@@ -83,12 +84,13 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
             Job::WriteFile { note, file, expected, text } => {
                 inbox.event(write_file(note, &file, expected, &text));
             }
-            Job::Marker { folder, volumes } => {
+            Job::Marker { folder, volumes, done } => {
                 let mount = |(id, name, path)| store::disk::Mount { id, name, path };
                 let mounts: Vec<store::disk::Mount> = volumes.into_iter().map(mount).collect();
                 if let Err(error) = store::disk::write_marker(&folder, &mounts) {
                     inbox.post(Post::Event(Event::DiskTrouble { why: error.to_string() }));
                 }
+                let _ = done.send(());
             }
             Job::Blob { hash, answer } => {
                 let _ = answer.send(reader.blob(hash).map_err(|error| error.to_string()));

@@ -165,14 +165,15 @@ pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
 }
 
 impl Driver {
-    /// Lets other processes of the same user talk to this one.
+    /// Lets other processes of the same user talk to this one. Gives those that do.
     ///
     /// # Errors
     /// A sentence: the socket could not be made. The workspace works without.
-    pub fn serve(&self, serve: socket::Serve) -> Result<(), String> {
+    pub fn serve(&self, serve: socket::Serve) -> Result<socket::Guests, String> {
         let Some(owned) = self.owned() else { return Err("the workspace is not owned".to_owned()) };
-        let name = socket::listen(owned.folder(), self.handle(), serve)?;
-        owned.tell(Some(&name)).map_err(|error| error.to_string())
+        let (name, guests) = socket::listen(owned.folder(), self.handle(), serve)?;
+        owned.tell(Some(&name)).map_err(|error| error.to_string())?;
+        Ok(guests)
     }
 }
 

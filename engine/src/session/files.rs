@@ -127,8 +127,11 @@ impl Session {
                 note.file.due.get_or_insert(turn.now);
                 self.wake_at(turn, Self::burst_due(turn.now));
             }
-        } else if let Some(row) = self.file_row(id, file.stamp) {
-            self.append(turn, vec![Write::File(row)], None);
+        } else {
+            note.file.known = Some(file.stamp.hash);
+            if let Some(row) = self.file_row(id, file.stamp) {
+                self.append(turn, vec![Write::File(row)], None);
+            }
         }
     }
 

@@ -483,13 +483,15 @@ impl Session {
             }
             return;
         };
-        let touched = match doc.merge(&bytes) {
+        let mut touched = match doc.merge(&bytes) {
             Ok(touched) => touched,
             Err(error) => {
                 note.problems.push(error.to_string());
                 return;
             }
         };
+        // What a change names it need not change: another may have deleted the same before.
+        touched.blocks.retain(|block| !note.blocks.contains(block));
         if touched.blocks.is_empty() {
             self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
             return;

@@ -189,7 +189,11 @@ impl Session {
     pub(super) fn volume_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, doc: Result<Box<VolumeDoc>, String>) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         match doc {
-            Ok(doc) => volume.doc = Some(doc),
+            Ok(doc) => {
+                // Killed before anything of it was written: the first chunk must hold its first change too.
+                volume.doc_new |= doc.name().is_none() && doc.files().is_empty();
+                volume.doc = Some(doc);
+            }
             Err(why) => volume.trouble = Some(why),
         }
         self.write_volume_doc(turn, id);

@@ -42,13 +42,20 @@ fn a_cut_log() {
             match done.code {
                 Some(3) => done.refused(3, "fsck"),
                 // Cut before the volume was known: there is no such note yet, and that is said.
-                Some(2) => done.refused(2, "there is no note"),
+                Some(2) if done.errors.contains("there is no note") => assert!(at < log.len() / 2),
+                Some(2) => done.refused(2, "its volume has no folder on this device"),
                 _ => {
                     let there = done.fine();
-                    let prefix = text.starts_with(&there) && there.starts_with(FIRST);
-                    assert!(prefix, "cut at {at} of {}, mirrored {mirrored}: {there:?}", log.len());
-                    assert!(place.on_disk().starts_with(&there), "the file has it, too");
+                    // A log that lost what was synced, and a file that has it: both typed the same, nothing is lost.
+                    let twice = there.strip_prefix(&text).filter(|_| mirrored);
+                    let typed = text.strip_prefix(FIRST).expect("typed behind it");
+                    let fits = text.starts_with(&there) || twice.is_some_and(|more| typed.contains(more));
+                    let which = format!("cut at {at} of {}, mirrored {mirrored}", log.len());
+                    assert!(fits && there.starts_with(&file), "{which}: {there:?}");
+                    assert_eq!(place.on_disk(), there, "{which}: the file has it, too");
                     seen.insert(there.len());
+                    // A volume of which the log has only the first half is completed by the check.
+                    copied.run(&["fsck"]);
                     copied.sound();
                 }
             }
@@ -78,19 +85,27 @@ fn a_damaged_database() {
             copy(&place.workspace, &workspace, without);
             fs::write(workspace.join(DATABASE), &damaged).expect("written");
             let copied = Place { workspace, folder: place.folder.clone(), volume: place.volume.clone(), _dir: dir };
+            let mut opened = 0;
             for words in [["cat", NOTE], ["open", place.folder.to_str().expect("UTF-8")]] {
                 let done = copied.run(&words);
+                if with_log && done.code == Some(0) {
+                    // The log has every page that the database lacks.
+                    opened += 1;
+                    continue;
+                }
                 assert_eq!(done.code, Some(3), "{which}: {done:?}");
                 assert!(done.errors.contains("fsck"), "{which}: {done:?}");
             }
-            assert!(fs::read(copied.workspace.join(DATABASE)).expect("read") == damaged, "{which}: it is as it was");
+            let untouched = fs::read(copied.workspace.join(DATABASE)).expect("read") == damaged;
+            assert!(opened > 0 || untouched, "{which}: it is as it was");
             let mended = copied.run(&["fsck"]);
-            assert_eq!(mended.code, Some(1), "{which}: {mended:?}");
+            assert!(mended.code == Some(1) || opened > 0, "{which}: {mended:?}");
             let there = copied.run(&["cat", NOTE]);
             assert_eq!(there.code, Some(0), "{which}: {there:?} after {mended:?}");
             assert_eq!(there.out, text, "{which}");
             assert_eq!(place.on_disk(), text, "{which}");
-            copied.sound();
+            let checked = copied.run(&["fsck", "--check"]);
+            assert_eq!(checked.code, Some(0), "{which}: {checked:?} after {mended:?}");
         }
     }
 }
@@ -158,7 +173,7 @@ fn a_zeroed_output() {
     let (workspace, folder) = (dir.path().join("workspace"), dir.path().join("Notes"));
     let text = format!("{FIRST}\n```python\nprint('long ' * 40000)\n```\n");
     let place = Place::of(dir, workspace, folder, &[(NOTE, &text)]);
-    assert_eq!(place.run(&["run", NOTE]).fine().len(), 200_001);
+    assert!(place.run(&["run", NOTE]).fine().starts_with("long long "));
     let blobs = files(&place.workspace.join("blobs"));
     assert_eq!(blobs.len(), 1, "{blobs:?}");
     place.sound();

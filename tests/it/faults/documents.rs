@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use store::disk::{Disk, Reader, SqliteDisk, SqliteReader, Write};
 
-/// A document is looked at, and refused, within this time.
+/// A note's text is there, whatever its document is, within this time.
 const LIMIT: Duration = Duration::from_secs(20);
+/// A foreign document of half a megabyte may take automerge this long where it is built without optimisation.
+const LOADED: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 20 });
 
 /// A workspace with this many notes, each edited once.
 fn adopted(count: usize) -> (Place, Vec<(String, DocId)>) {
@@ -85,7 +87,7 @@ fn hostile_documents(instead: bool) {
         assert!(kept(&place, *doc, &bytes), "{which}: its bytes are gone after {done:?}");
         let begun = Instant::now();
         let edited = place.run_with(&["edit", name], &insert(text.len(), ", more"));
-        assert!(begun.elapsed() < LIMIT, "{which}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < LOADED, "{which}: {:?}", begun.elapsed());
         let there = place.run(&["cat", name]).fine();
         match edited.code {
             Some(0) => assert_eq!(there, format!("{text}, more"), "{which}: it was acknowledged"),
@@ -96,11 +98,8 @@ fn hostile_documents(instead: bool) {
             _ => panic!("{which}: {edited:?}"),
         }
         assert!(kept(&place, *doc, &bytes), "{which}: its bytes are gone after {edited:?}");
-        assert_eq!(
-            fs::read_to_string(place.folder.join(name)).expect("read").strip_prefix(&text).map(str::len).is_some(),
-            true,
-            "{which}: the file"
-        );
+        let file = fs::read_to_string(place.folder.join(name)).expect("read");
+        assert!(file.starts_with(&text), "{which}: the file became {file:?}");
     }
     // The check knows what to do with each, and afterwards nothing is wrong with the notes.
     place.run(&["fsck"]);

@@ -360,12 +360,16 @@ impl Check<'_> {
                 .filter(|file| file.volume == *id && !there.contains_key(&file.id))
                 .map(|file| (file.id, Some(FileEntry { path: file.path.clone(), kind: file.kind })))
                 .collect();
-            if missing.is_empty() {
+            if missing.is_empty() && !chunks.is_empty() {
                 continue;
             }
-            let what = format!("{} files are missing in the volume's document", missing.len());
+            // Without its first change, what a session appends later would have nothing to stand on.
+            let what = match missing.len() {
+                0 => "the volume's document is missing".to_owned(),
+                count => format!("{count} files are missing in the volume's document"),
+            };
             self.mendable(Severity::Damage, format!("document {id}"), what, "entered anew");
-            if doc.commit(None, &missing, self.now / 1000).is_ok() {
+            if missing.is_empty() || doc.commit(None, &missing, self.now / 1000).is_ok() {
                 self.commit(&[Write::Chunk { doc: *id, bytes: doc.save() }])?;
             }
         }

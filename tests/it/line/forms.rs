@@ -1,0 +1,250 @@
+//! The forms that programs rely on: what each command prints, with and without `--json`, when all is well.
+
+use super::{CELLS, COMMANDS, house, keys};
+use crate::program::{House, PROGRAM, finish, line};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+#[test]
+fn open_and_ls_print_their_forms() {
+    let house = house();
+    let opened = house.json(&["open", "notes"]);
+    assert_eq!(keys(&opened), BTreeSet::from(["attachments", "id", "notes", "skipped", "volume"]));
+    assert_eq!((&opened["volume"], &opened["notes"]), (&json!("notes"), &json!(4)));
+    assert_eq!((&opened["attachments"], &opened["skipped"]), (&json!(1), &json!([])));
+    assert_eq!(house.run(&["open", "notes"]).good().text(), "notes: 4 notes, 1 attachments\n");
+    house.write("notes/latin.md", b"caf\xe9");
+    let skipped = house.json(&["open", "notes"])["skipped"].clone();
+    assert_eq!(skipped.as_array().expect("an array").len(), 1);
+    assert_eq!(keys(&skipped[0]), BTreeSet::from(["path", "why"]));
+    assert_eq!(skipped[0]["path"], "latin.md");
+    let text = house.run(&["open", "notes"]).good().text();
+    assert_eq!(
+        text,
+        format!("notes: 4 notes, 2 attachments\n  latin.md: {}\n", skipped[0]["why"].as_str().expect("why"))
+    );
+
+    let listed = house.json(&["ls"]);
+    let row = |path: &str, kind: &str, blocks: u64, cells: u64| json!({"path": path, "kind": kind, "blocks": blocks, "cells": cells, "volume": "notes"});
+    let expected = [
+        row("a.md", "note", 1, 0),
+        row("cells.md", "note", 5, 4),
+        row("data.csv", "attachment", 0, 0),
+        row("latin.md", "attachment", 0, 0),
+        row("one/twin.md", "note", 1, 0),
+        row("two/twin.md", "note", 1, 0),
+    ];
+    assert_eq!(listed, json!(expected));
+    assert_eq!(house.json(&["ls", "--volume", "notes"]), listed);
+    let text = house.run(&["ls"]).good().text();
+    assert!(text.starts_with("notes\n  a.md\n  cells.md, 4 cells\n  data.csv  (attachment)\n"), "{text}");
+}
+
+#[test]
+fn edit_acknowledges_each_line() {
+    let house = house();
+    let lines = line(0, 2, "## ") + "\n" + &line(3, 5, "") + "{\"at\":0,\"insert\":\"é\"}\r\n" + "{\"at\":2}";
+    let done = house.fed(&["edit", "a.md"], lines.as_bytes()).good();
+    let acks = done.lines();
+    let seqs: Vec<u64> = acks.iter().map(|ack| ack["seq"].as_u64().expect("a number")).collect();
+    assert_eq!(acks.len(), 4);
+    assert!(seqs.is_sorted() && seqs[0] < seqs[1] && seqs[1] < seqs[2], "{seqs:?}");
+    let form = |seq: &u64| format!("{{\"seq\":{seq},\"durable\":true}}\n");
+    assert_eq!(done.text(), seqs.iter().map(form).collect::<String>());
+    assert_eq!(house.cat("a.md"), "é## \n\né and more\n".as_bytes());
+    assert_eq!(house.read("notes/a.md"), "é## \n\né and more\n".as_bytes());
+
+    let done = house.fed(&["edit", "a.md", "--text"], b"# Alpha\n\nall new\n").good();
+    assert_eq!((done.lines().len(), &done.lines()[0]["durable"]), (1, &json!(true)));
+    assert_eq!(house.cat("a.md"), b"# Alpha\n\nall new\n");
+    let json = house.fed(&["edit", "a.md", "--json"], line(0, 0, "x").as_bytes()).good().lines();
+    assert_eq!(keys(&json[0]), BTreeSet::from(["durable", "seq"]));
+    assert_eq!(house.json(&["cat", "a.md"]), json!({"text": "x# Alpha\n\nall new\n"}));
+    assert_eq!(house.fed(&["edit", "a.md"], b"").good().out, b"");
+}
+
+#[test]
+fn run_prints_outputs_in_nbformats_form() {
+    let house = house();
+    let done = house.run(&["run", "cells.md", "--json"]).code(1);
+    assert_eq!(done.err, "");
+    let lines = done.lines();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines[0], json!({"output_type": "stream", "name": "stdout", "text": "out\n", "cell": 1}));
+    let value = json!({"output_type": "execute_result", "data": {"text/plain": "42"}, "metadata": {},
+        "execution_count": 1, "cell": 1});
+    assert_eq!(lines[1], value);
+    assert_eq!(lines[2], json!({"output_type": "stream", "name": "stderr", "text": "err", "cell": 2}));
+    let error = &lines[3];
+    assert_eq!(keys(error), BTreeSet::from(["cell", "ename", "evalue", "output_type", "traceback"]));
+    assert_eq!((&error["output_type"], &error["cell"]), (&json!("error"), &json!(3)));
+    assert_eq!((&error["ename"], &error["evalue"]), (&json!("ZeroDivisionError"), &json!("division by zero")));
+    let traceback = error["traceback"].as_array().expect("an array");
+    assert!(traceback.len() > 1 && traceback.iter().all(Value::is_string), "{traceback:?}");
+
+    // Kept, and the same in a new process.
+    let kept = house.run(&["outputs", "cells.md", "--json"]).good().lines();
+    let kept: Vec<Value> = kept
+        .iter()
+        .flat_map(|cell| cell["outputs"].as_array().expect("an array").iter().map(|one| (cell["cell"].clone(), one)))
+        .map(|(cell, output)| {
+            let mut output = output.clone();
+            output["cell"] = cell;
+            output
+        })
+        .collect();
+    assert_eq!(kept, lines);
+    let text = house.run(&["outputs", "cells.md"]).good().text();
+    assert!(text.contains("out\n42\n") && text.contains("division by zero"), "{text}");
+
+    let done = house.run(&["run", "cells.md", "--cell", "1"]).good();
+    assert_eq!(done.text(), "out\n42\n");
+    let done = house.run(&["run", "cells.md", "--cell", "2"]).code(0);
+    assert_eq!((done.text(), done.err), (String::new(), "err".to_owned()));
+    let done = house.run(&["run", "cells.md", "--cell", "3"]).code(1);
+    assert!(done.text().ends_with("ZeroDivisionError: division by zero\n"), "{done:?}");
+    assert_eq!(house.run(&["run", "cells.md", "--cell", "4", "--json"]).good().lines()[0]["cell"], 4);
+    assert_eq!(house.run(&["run", "a.md"]).good().out, b"", "a note without cells");
+    assert_eq!(house.read("notes/cells.md"), CELLS.as_bytes(), "running wrote into the file");
+}
+
+#[test]
+fn a_cell_that_does_not_end_is_stopped_by_its_timeout() {
+    let house = House::with(&[("a.md", "```python\nwhile True: pass\n```\n\n```python\n1\n```\n")]);
+    let begun = std::time::Instant::now();
+    let done = house.run(&["run", "a.md", "--timeout", "1"]).code(1);
+    let time = begun.elapsed().as_secs_f64();
+    assert!((1.0..8.0).contains(&time), "{time} s");
+    assert!(done.err.starts_with("tracebook: cell 1 is stopped"), "{}", done.err);
+    let done = house.run(&["run", "a.md", "--timeout", "1", "--json"]).code(1);
+    assert!(done.lines().iter().all(|line| line["cell"] == 1), "cell 2 ran");
+    assert_eq!(house.run(&["run", "a.md", "--cell", "2", "--timeout", "30"]).good().out, b"1\n");
+}
+
+#[test]
+fn new_history_import_and_export_print_their_forms() {
+    let house = house();
+    let made = house.json(&["new", "deep/er/idea", "--text", "first\n"]);
+    assert_eq!(keys(&made), BTreeSet::from(["id", "path", "volume"]));
+    assert_eq!((&made["path"], &made["volume"]), (&json!("deep/er/idea.md"), &json!("notes")));
+    assert_eq!(house.read("notes/deep/er/idea.md"), b"first\n");
+    let done = house.fed(&["new", "x.md", "--text", "-"], "from é\r\n".as_bytes()).good();
+    assert_eq!(done.text(), "notes:x.md\n");
+    assert_eq!(house.read("notes/x.md"), "from é\r\n".as_bytes());
+    house.run(&["new", "empty"]).good();
+    assert_eq!(house.cat("empty"), b"");
+
+    assert_eq!(house.json(&["history", "a.md"]), json!([]), "opened is not changed");
+    assert!(house.run(&["history", "a.md"]).good().text().starts_with("no changes yet"));
+    house.edit("a.md", 0, 0, "x");
+    let changes = house.json(&["history", "a.md"]);
+    let changes = changes.as_array().expect("an array");
+    assert!(changes.iter().all(|change| change["hash"].is_string() && change["time"].is_i64()), "{changes:?}");
+    assert_eq!(house.run(&["history", "a.md"]).good().text().lines().count(), changes.len());
+
+    house.write("in/one.md", b"1\n");
+    house.write("in/two.md", b"2\n");
+    let imported = house.json(&["import", "in", "notes/data.csv", "--volume", "notes"].map(|word| match word {
+        "notes/data.csv" => "in/one.md",
+        word => word,
+    }));
+    let expected = json!({"volume": "notes", "imported": ["in/one.md", "in/two.md", "one.md"], "skipped": []});
+    assert_eq!(imported, expected);
+    assert_eq!(house.cat("in/two.md"), b"2\n");
+    house.write("three.md", b"3\n");
+    assert_eq!(house.run(&["import", "three.md"]).good().text(), "Notes: 1 files imported\n");
+    assert_eq!(house.read("W/Notes/three.md"), b"3\n");
+    assert_eq!(house.json(&["export", "three", "to/3.md"]), json!({"exported": ["three.md"], "skipped": []}));
+    assert_eq!(house.read("to/3.md"), b"3\n");
+    assert!(house.run(&["export", "Notes", "all"]).good().text().starts_with("1 files exported to "));
+}
+
+#[test]
+fn the_workspace_is_made_checked_backed_up_and_looked_at() {
+    let house = House::new();
+    assert!(house.run(&["init"]).good().text().starts_with("made a workspace: "));
+    house.run(&["init"]).refused(2, "there is a workspace already");
+    assert_eq!(house.json(&["ls"]), json!([]));
+    let done = house.run(&["init", "--json", "--workspace", "W2"]).good().json();
+    assert_eq!(done, json!({"workspace": house.path("W2").canonicalize().expect("there")}));
+
+    house.write("notes/a.md", b"a\n");
+    house.run(&["open", "notes"]).good();
+    house.edit("a", 0, 0, "b");
+    let report = house.json(&["fsck"]);
+    assert!(report["findings"].is_array() && report["documents"].is_u64(), "{report}");
+    assert!(house.run(&["fsck"]).good().text().ends_with("everything is in order\n"));
+    house.run(&["fsck", "--check"]).good();
+    assert!(house.json(&["backup", "B"])["files"].as_u64().is_some_and(|files| files > 2));
+    assert!(house.run(&["backup", "B2"]).good().text().starts_with("backed up "));
+    house.run(&["backup", "B"]).refused(2, "");
+    house.run(&["restore", "B", "--workspace", "R"]).good();
+    assert!(house.run(&["restore", "B2", "--json", "--workspace", "R2"]).good().json()["files"].is_u64());
+    house.run(&["restore", "B", "--workspace", "R"]).refused(2, "");
+    for place in ["R", "R2"] {
+        assert_eq!(house.run(&["cat", "a.md", "--workspace", place]).good().out, b"ba\n");
+        house.run(&["fsck", "--workspace", place]).good();
+    }
+
+    let offers = house.json(&["doctor"]);
+    let offers = offers.as_array().expect("an array");
+    assert!(offers.iter().any(|offer| offer["area"] == "workspace" && offer["there"] == true), "{offers:?}");
+    let text = house.run(&["doctor"]).good().text();
+    assert_eq!(text.lines().count(), offers.len());
+    for area in ["display", "sandbox", "kernel", "model"] {
+        assert!(text.contains(area), "doctor does not speak of {area}: {text}");
+    }
+}
+
+#[test]
+fn the_default_workspace_lies_in_the_platforms_folder() {
+    let house = House::new();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        house.surround(&mut command, &["--workspace"]);
+        let mut plain = Command::new(PROGRAM);
+        plain.args(words).current_dir(house.path("")).env("HOME", house.path("")).env_remove("XDG_DATA_HOME");
+        plain.env("XDG_DATA_HOME", house.path("data"));
+        plain.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        plain.stderr(std::process::Stdio::piped());
+        finish(plain, b"")
+    };
+    run(&["ls"]).refused(2, "data/tracebook");
+    run(&["init"]).good();
+    assert!(house.path("data/tracebook/tracebook.db").is_file());
+    assert_eq!(run(&["ls", "--json"]).good().json(), json!([]));
+}
+
+#[test]
+fn help_manual_and_completions_name_every_command() {
+    let house = House::new();
+    let help = house.run(&["help"]).good().text();
+    assert_eq!(house.run(&["--help"]).good().text(), help);
+    let manual = house.run(&["man"]).good().text();
+    assert!(manual.starts_with(".ie") || manual.starts_with(".TH"), "{manual}");
+    for name in COMMANDS {
+        assert!(help.lines().any(|line| line.split_whitespace().next() == Some(name)), "help: no {name}");
+        assert!(manual.contains(&format!(".SH \"{}\"", name.to_uppercase())), "man: no {name}");
+        let one = house.run(&["help", name]).good().text();
+        assert!(one.contains("--workspace") && one.contains("--json"), "{one}");
+    }
+    for code in ["0  done", "1  a cell", "2  wrong use", "3  the workspace"] {
+        assert!(help.contains(code), "the exit codes are not told: {help}");
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = house.run(&["completions", shell]).good();
+        for name in COMMANDS {
+            assert!(script.text().contains(name), "{shell}: no {name}");
+        }
+        if shell == "bash" {
+            house.write("completions", &script.out);
+            let parsed = Command::new("bash").arg("-n").arg(house.path("completions")).output().expect("bash");
+            assert!(parsed.status.success() && parsed.stderr.is_empty(), "{parsed:?}");
+        }
+    }
+    let version = house.run(&["--version"]).good().text();
+    let number = version.strip_prefix("tracebook ").and_then(|rest| rest.strip_suffix('\n')).expect("its form");
+    assert_eq!(number.split('.').filter(|part| part.parse::<u32>().is_ok()).count(), 3, "{version}");
+    assert!(!house.path("W").exists(), "asking made a workspace");
+}

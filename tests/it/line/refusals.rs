@@ -1,0 +1,150 @@
+//! Wrong use and what cannot be done: the exit code, and one sentence on standard error that says what to do.
+
+use super::house;
+use crate::program::{House, PROGRAM, finish, line};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+
+#[test]
+fn wrong_use_is_refused_in_a_sentence() {
+    let house = house();
+    house.write("file", b"not a folder\n");
+    let rows: &[(&[&str], &str, &str)] = &[
+        (&["cat", "nowhere.md"], "", "there is no note “nowhere.md”"),
+        (&["cat", "twin"], "", "fits several notes"),
+        (&["cat", "twin"], "", "notes:two/twin.md"),
+        (&["cat", "data.csv"], "", "attachment"),
+        (&["cat", "notes"], "", "a volume"),
+        (&["cat", ""], "", "there is no note"),
+        (&["history", "nowhere.md"], "", "there is no note"),
+        (&["outputs", "nowhere.md"], "", "there is no note"),
+        (&["run", "nowhere.md"], "", "there is no note"),
+        (&["run", "cells.md", "--cell", "99"], "", "there is no cell 99; the note has 4"),
+        (&["run", "cells.md", "--cell", "0"], "", "there is no cell 0"),
+        (&["run", "cells.md", "--cell", "one"], "", "--cell wants a whole number"),
+        (&["run", "cells.md", "--timeout", "x"], "", "--timeout wants a whole number"),
+        (&["edit", "nowhere.md"], "", "there is no note"),
+        (&["edit", "a.md"], "at 1\n", "line 1: not of the form"),
+        (&["edit", "a.md"], "{\"insert\":\"x\"}\n", "line 1: not of the form"),
+        (&["edit", "a.md"], "{\"at\":-1,\"insert\":\"x\"}\n", "line 1: not of the form"),
+        (&["edit", "a.md"], "{\"at\":0,\"add\":\"x\"}\n", "line 1: not of the form"),
+        (&["edit", "a.md"], "\n{\"at\":1000,\"insert\":\"x\"}\n", "line 2: "),
+        (&["edit", "a.md"], "{\"at\":0,\"delete\":1000}\n", "line 1: "),
+        (&["edit", "a.md"], "{\"at\":10,\"insert\":\"x\"}\n", "line 1: "),
+        (&["edit", "a.md"], "{\"at\":9,\"delete\":1}\n", "line 1: "),
+        (&["edit", "a.md"], "{\"at\":18446744073709551615,\"delete\":18446744073709551615}\n", "line 1: "),
+        (&["open", "no folder"], "", "there is no such folder"),
+        (&["open", "file"], "", "there is no such folder"),
+        (&["import", "no file"], "", "there is no such file"),
+        (&["import", "file", "--volume", "Other"], "", "there is no volume “Other”; there are: notes"),
+        (&["new", "x", "--volume", "Other"], "", "there is no volume “Other”"),
+        (&["new", "../x.md"], "", ""),
+        (&["new", "/x.md"], "", ""),
+        (&["new", ""], "", ""),
+        (&["new", ".hidden/x.md"], "", ""),
+        (&["ls", "--volume", "Other"], "", "there is no volume “Other”"),
+        (&["export", "nowhere", "out"], "", "there is no note"),
+        (&["backup", "notes"], "", "notes"),
+        (&["restore", "notes", "--workspace", "R"], "", "notes"),
+        (&["completions", "tcsh"], "", "no completions for “tcsh”"),
+    ];
+    let notes = crate::program::files(&house.path("notes"));
+    for (words, input, about) in rows {
+        let done = house.fed(words, input.as_bytes());
+        assert_eq!(done.out, b"", "{words:?}");
+        done.refused(2, about);
+        let json: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        let done = house.fed(&json, input.as_bytes());
+        assert_eq!(done.out, b"", "{words:?}");
+        done.refused(2, about);
+    }
+    assert_eq!(crate::program::files(&house.path("notes")), notes, "a refusal wrote");
+    assert!(!house.path("R").exists() && !house.path("x.md").exists() && !house.path("out").exists());
+    let done = house.fed(&["edit", "a.md"], b"\xff\xfe\n");
+    done.refused(2, "line 1: not of the form");
+    house.fed(&["edit", "a.md", "--text"], b"\xff\xfe\n").refused(2, "not UTF-8");
+    house.fed(&["new", "b.md", "--text", "-"], b"\xff\xfe\n").refused(2, "not UTF-8");
+    assert_eq!(crate::program::files(&house.path("notes")), notes, "a refusal wrote");
+    house.run(&[]).refused(2, "there is no display");
+}
+
+#[test]
+fn what_came_before_a_wrong_line_is_kept_and_nothing_after_it() {
+    let house = house();
+    let input = line(0, 0, "one ") + &line(999, 0, "x") + &line(0, 0, "two ");
+    let done = house.fed(&["edit", "a.md"], input.as_bytes()).refused(2, "line 2: ");
+    assert_eq!(done.lines().len(), 1);
+    assert_eq!(house.cat("a.md"), "one # Alpha\n\né and more\n".as_bytes());
+}
+
+#[test]
+fn words_that_the_grammar_does_not_know_are_wrong_use() {
+    let house = House::new();
+    for words in
+        [&["frobnicate"][..], &["cat"], &["cat", "a", "b"], &["ls", "--cell", "1"], &["export", "a"], &["--json=1"]]
+    {
+        let done = house.run(words).code(2);
+        assert!(done.out.is_empty() && done.err.starts_with("error: "), "{done:?}");
+    }
+    let mut command = Command::new(PROGRAM);
+    house.surround(&mut command, &["open"]);
+    command.arg(OsStr::from_bytes(b"caf\xe9"));
+    finish(command, b"").refused(2, "not UTF-8");
+    assert!(!house.path("W").exists(), "wrong use made a workspace");
+}
+
+#[test]
+fn a_workspace_that_is_not_there_is_wrong_use() {
+    let house = House::new();
+    house.write("file", b"x");
+    house.write("empty/x", b"x");
+    for words in
+        [&["ls"][..], &["cat", "a"], &["edit", "a"], &["run", "a"], &["history", "a"], &["fsck"], &["backup", "B"]]
+    {
+        house.run(words).refused(2, "W");
+        assert!(!house.path("W").exists(), "{words:?} made one");
+    }
+    for words in [&["ls", "--workspace", "empty"][..], &["cat", "a", "--workspace", "empty"]] {
+        house.run(words).refused(2, "empty");
+    }
+    assert_eq!(crate::program::bytes(&house.path("empty")).len(), 1, "it wrote into a folder that is no workspace");
+    // Nothing is made for a folder that is not there, either.
+    house.run(&["open", "no folder"]).refused(2, "there is no such folder");
+    house.run(&["import", "no file"]).refused(2, "there is no such file");
+}
+
+#[test]
+fn a_damaged_workspace_is_said_and_left_as_it_is() {
+    let house = house();
+    house.edit("a.md", 0, 0, "x");
+    for name in ["tracebook.db-wal", "tracebook.db-shm"] {
+        let _ = fs::remove_file(house.path("W").join(name));
+    }
+    house.write("W/tracebook.db", &b"This is no database at all. ".repeat(400));
+    let damaged = house.read("W/tracebook.db");
+    for words in [&["ls"][..], &["cat", "a.md"], &["open", "notes"], &["run", "cells.md"], &["backup", "B"]] {
+        house.run(words).refused(3, "fsck");
+    }
+    house.run(&["fsck", "--check"]).code(3);
+    assert_eq!(house.read("W/tracebook.db"), damaged, "a damaged file was written to");
+    house.run(&["fsck"]);
+    let notes = house.json(&["ls"]);
+    assert_eq!(notes.as_array().expect("an array").len(), 5, "fsck did not bring the volume back: {notes}");
+    assert_eq!(house.cat("a.md"), "x# Alpha\n\né and more\n".as_bytes());
+    house.run(&["fsck"]).good();
+    let kept = crate::program::files(&house.path("W")).into_values().any(|stand| stand.0 == damaged);
+    assert!(kept, "what was damaged is set aside, not deleted");
+}
+
+#[test]
+fn an_owner_that_does_not_answer_is_said() {
+    let house = house();
+    let lock = File::options().write(true).truncate(true).open(house.path("W/lock")).expect("opened");
+    lock.lock().expect("locked");
+    house.run(&["cat", "a.md"]).refused(3, "another Tracebook has the workspace open");
+    house.run(&["doctor"]).good();
+    drop(lock);
+    house.run(&["cat", "a.md"]).good();
+}

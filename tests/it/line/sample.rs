@@ -1,0 +1,34 @@
+//! The sample that a first start brings along does what it says.
+
+use crate::program::House;
+use serde_json::json;
+
+#[test]
+fn the_samples_cells_run() {
+    let house = House::new();
+    house.run(&["init", "--sample"]).good();
+    let listed = house.json(&["ls"]);
+    let listed = listed.as_array().expect("an array");
+    assert!(listed.iter().all(|row| row["volume"] == "Sample"));
+    for row in listed.iter().filter(|row| row["kind"] == "note") {
+        let path = row["path"].as_str().expect("a path");
+        assert_eq!(house.cat(path), house.read(&format!("W/Sample/{path}")), "{path}");
+    }
+    for note in ["Welcome", "First cells", "Rainfall"] {
+        let path = listed.iter().find(|row| row["path"].as_str().is_some_and(|path| path.contains(note)));
+        let cells = path.expect("listed")["cells"].as_u64().expect("a number");
+        let done = house.run(&["run", note, "--json"]).good();
+        let ran = done.lines().iter().filter_map(|line| line["cell"].as_u64()).max();
+        assert_eq!(ran, Some(cells), "{note}: its last cell says something");
+        let kept = house.run(&["outputs", note, "--json"]).good().lines();
+        assert_eq!(kept.len() as u64, cells, "{note}");
+        assert!(kept.iter().all(|cell| cell["status"] == "ok" && cell["stale"] == json!(false)), "{note}");
+    }
+    let done = house.run(&["run", "When something goes wrong", "--cell", "1", "--json"]).code(1);
+    assert_eq!(done.lines()[0]["ename"], "ZeroDivisionError");
+    // The answer to a changed cell is stale.
+    let text = String::from_utf8(house.cat("Welcome")).expect("UTF-8");
+    let at = text.find("date.today()").expect("the cell");
+    house.edit("Welcome", at, 0, " ");
+    assert_eq!(house.run(&["outputs", "Welcome", "--json"]).good().lines()[0]["stale"], json!(true));
+}
