@@ -109,7 +109,8 @@ impl<'a> Plan<'a> {
 
     fn dissolve(&mut self, keep: impl Fn(BlockId) -> bool) {
         let looks = |block: &Block| markdown::cell(&block.text).is_some() && !keep(block.id);
-        let mut suspects: Vec<BlockId> = self.blocks.iter().filter(|block| looks(block)).map(|block| block.id).collect();
+        let mut suspects: Vec<BlockId> =
+            self.blocks.iter().filter(|block| looks(block)).map(|block| block.id).collect();
         if suspects.is_empty() {
             return;
         }

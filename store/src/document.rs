@@ -119,8 +119,10 @@ pub(crate) fn merge(
 ) -> Result<(), StoreError> {
     // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
     // a document of its own comes first.
-    guarded(id, || {
-        Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)).map(|_| ())
+    guarded(id, || match Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)) {
+        // Increments stand on changes that the document has, or will have: all of the bytes were read.
+        Ok(_) | Err(automerge::AutomergeError::MissingDeps) => Ok(()),
+        Err(error) => Err(error),
     })?;
     let before = doc.get_heads();
     guarded(id, || {

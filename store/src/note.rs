@@ -9,8 +9,8 @@ use crate::error::StoreError;
 use crate::id::{BlockId, DocId};
 use crate::schema::DocumentKind;
 use crate::{keys, position};
-use automerge::transaction::{CommitOptions, Transactable, Transaction};
 use automerge::legacy::{Key, ObjectId};
+use automerge::transaction::{CommitOptions, Transactable, Transaction};
 use automerge::{ActorId, Automerge, ChangeHash, ObjId, ObjType, ROOT, ReadDoc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
@@ -411,7 +411,8 @@ fn perform(
     let missing = |id: &BlockId| StoreError::Edit(format!("there is no block {id}"));
     match op {
         Op::Splice { block, at, delete, insert } => {
-            let text = made.get(block).map(|[_, text]| text).or_else(|| known.get(block)).ok_or_else(|| missing(block))?;
+            let text =
+                made.get(block).map(|[_, text]| text).or_else(|| known.get(block)).ok_or_else(|| missing(block))?;
             let delete = isize::try_from(*delete).map_err(|_| missing(block))?;
             tx.splice_text(text, *at, delete, insert)?;
         }
@@ -449,4 +450,28 @@ pub fn import_blocks<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Vec<B
             Block { id: BlockId(u64::from_be_bytes(id)), pos, text: text.to_owned() }
         })
         .collect()
+}
+#[cfg(test)]
+mod temp_tests {
+    use super::*;
+    #[test]
+    fn temp_merge() {
+        let id = DocId([1; 16]);
+        let blocks = import_blocks(["one\n", "two\n"].into_iter());
+        let mut a = NoteDoc::import(id, &blocks, ActorId::from([1; 16])).unwrap();
+        let mut b = NoteDoc::load(id, &[a.save()], ActorId::from([2; 16])).unwrap().doc;
+        let op = Op::Splice { block: blocks[1].id, at: 1, delete: 0, insert: "x".into() };
+        let bytes = b.commit(&[op], 0, None).unwrap();
+        let before = a.doc.get_heads();
+        println!("{:?}", a.doc.load_incremental(&bytes));
+        println!(
+            "{:?} {:?} {:?}",
+            before,
+            a.doc.get_heads(),
+            a.doc.get_changes(&before).iter().map(|c| c.decode()).collect::<Vec<_>>()
+        );
+        println!("{:?}", a.owners);
+        let mut a = NoteDoc::import(id, &blocks, ActorId::from([1; 16])).unwrap();
+        println!("{:?}", a.merge(&bytes));
+    }
 }

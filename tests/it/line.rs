@@ -32,8 +32,26 @@ const COMMANDS: [&str; 18] = [
     "man",
 ];
 
-const CELLS: &str = "# Cells\n\n```python\nprint('out')\n6 * 7\n```\n\n```python\nimport sys\n_ = sys.stderr.write('err')\n```\n\n\
-                     ```python\n1 / 0\n```\n\n```python\n'never'\n```\n";
+const CELLS: &str = "# Cells
+
+```python
+print('out')
+6 * 7
+```
+
+```python
+import sys
+_ = sys.stderr.write('err')
+```
+
+```python
+1 / 0
+```
+
+```python
+'never'
+```
+";
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap_or_else(|| panic!("no object: {value}")).keys().map(String::as_str).collect()

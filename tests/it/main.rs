@@ -9,3 +9,4 @@ mod program;
 mod session;
 mod tidy;
 mod twin;
+mod window;

@@ -19,8 +19,27 @@ const FIRST: &[&str] = &[
 ];
 
 const PIECES: &[&str] = &[
-    "a", " ", "word ", "\n", "\n\n", "\u{e4}", "\u{1f600}", "```", "`", "```python\n", "```\n", "~~~\n", "x = 1\n", "# T\n", "\r\n",
-    "- item\n", "> quote\n", "```python\nz\n```\n", "    ", "<div>\n", "---\n",
+    "a",
+    " ",
+    "word ",
+    "\n",
+    "\n\n",
+    "\u{e4}",
+    "\u{1f600}",
+    "```",
+    "`",
+    "```python\n",
+    "```\n",
+    "~~~\n",
+    "x = 1\n",
+    "# T\n",
+    "\r\n",
+    "- item\n",
+    "> quote\n",
+    "```python\nz\n```\n",
+    "    ",
+    "<div>\n",
+    "---\n",
 ];
 
 /// An edit as chance gives it: fitted to whatever text it meets.
@@ -87,7 +106,14 @@ fn undo_of_everything(first: &str, edits: &[Edit]) {
 enum Happening {
     Edit(usize, Edit),
     /// From one to another: changes from here on, so many, perhaps the last first, perhaps in one piece.
-    Send { from: usize, to: usize, start: u8, count: u8, backwards: bool, whole: bool },
+    Send {
+        from: usize,
+        to: usize,
+        start: u8,
+        count: u8,
+        backwards: bool,
+        whole: bool,
+    },
     Wander(usize, u8),
 }
 
@@ -252,11 +278,21 @@ fn outside_edits_merge(seed: u64, turns: usize, crashes: bool) {
             }
             _ => twin.wander(&mut chance),
         }
-        if std::env::var("DBG").is_ok() && let Some(open) = twin.session.note(note) {
+        if std::env::var("DBG").is_ok()
+            && let Some(open) = twin.session.note(note)
+        {
             let text = open.text();
-            eprintln!("{what} seq {} steps {:?} file {:?} note {:?}", twin.session.saving().last, twin.steps(), twin.file("a.md"), text);
+            eprintln!(
+                "{what} seq {} steps {:?} file {:?} note {:?}",
+                twin.session.saving().last,
+                twin.steps(),
+                twin.file("a.md"),
+                text
+            );
             eprintln!("    {:?}", open.file);
-            if let Ok(token) = std::env::var("DBG").expect("").parse::<u32>() { assert!(text.matches(super::merge::token(token)).count() < 2, "double"); }
+            if let Ok(token) = std::env::var("DBG").expect("").parse::<u32>() {
+                assert!(text.matches(super::merge::token(token)).count() < 2, "double");
+            }
         }
         if ready && twin.session.note(note).is_some_and(|note| note.phase == engine::Phase::Ready) {
             twin.check(note);
@@ -319,7 +355,9 @@ fn operations(numbers: &[(u8, u16, u8, u8)]) -> (Vec<Block>, Vec<Op>) {
                 let text = PIECES[*piece as usize % PIECES.len()].to_owned();
                 Op::Insert { block: BlockId(u64::from(*at) << 20 | ops.len() as u64), pos, text }
             }
-            1 => Op::Move { block: blocks[index].id, pos: between(blocks.last().map(|block| block.pos.as_str()), None) },
+            1 => {
+                Op::Move { block: blocks[index].id, pos: between(blocks.last().map(|block| block.pos.as_str()), None) }
+            }
             _ => {
                 let places = boundaries(&blocks[index].text);
                 let from = *at as usize % places.len();

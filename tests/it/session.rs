@@ -185,12 +185,26 @@ fn what_cannot_be_done_changes_nothing() {
 
 /// A random edit that fits.
 fn random_edit(twin: &mut Twin, note: DocId, chance: &mut StdRng) {
-    const PIECES: &[&str] =
-        &["a", "b ", "word", "\n", "\n\n", "\u{e4}\u{1f600}", "```python\n", "```\n", "x = 1\n", "# T\n", "```", "`", "\r\n"];
+    const PIECES: &[&str] = &[
+        "a",
+        "b ",
+        "word",
+        "\n",
+        "\n\n",
+        "\u{e4}\u{1f600}",
+        "```python\n",
+        "```\n",
+        "x = 1\n",
+        "# T\n",
+        "```",
+        "`",
+        "\r\n",
+    ];
     let text = twin.text(note);
     let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     let from = chance.random_range(0..boundaries.len());
-    let to = if chance.random_ratio(1, 3) { (from + chance.random_range(0..12)).min(boundaries.len() - 1) } else { from };
+    let to =
+        if chance.random_ratio(1, 3) { (from + chance.random_range(0..12)).min(boundaries.len() - 1) } else { from };
     let insert = if to > from && chance.random_bool(0.5) { "" } else { PIECES[chance.random_range(0..PIECES.len())] };
     twin.edit(note, boundaries[from], boundaries[to] - boundaries[from], insert);
 }

@@ -205,7 +205,10 @@ impl Twin {
             match effect {
                 Effect::Append { batch, writes } => self.writer.push_back(Writing::Append { batch, writes }),
                 Effect::ReadNote { .. } | Effect::LoadNote { .. } => self.writer.push_back(Writing::Then(effect)),
-                Effect::LoadVolume { .. } | Effect::Scan { .. } | Effect::ReadFile { .. } | Effect::WriteFile { .. } => {
+                Effect::LoadVolume { .. }
+                | Effect::Scan { .. }
+                | Effect::ReadFile { .. }
+                | Effect::WriteFile { .. } => {
                     self.jobs.push_back(effect);
                 }
                 Effect::Watch { .. } | Effect::Unwatch { .. } | Effect::WriteMarker { .. } => {}

@@ -35,7 +35,7 @@ pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
     let done = match what {
         "edit" if std::env::var("ONLY").is_ok_and(|only| only == "remote") => remote::measure(&mut report), // TEMP
         "edit" if std::env::var("ONLY").is_ok_and(|only| only == "typing") => typing::measure(&mut report), // TEMP
-        "edit" if std::env::var("ONLY").is_ok_and(|only| only == "trace") => trace::measure(&mut report), // TEMP
+        "edit" if std::env::var("ONLY").is_ok_and(|only| only == "trace") => trace::measure(&mut report),   // TEMP
         "edit" => trace::measure(&mut report)
             .and_then(|()| typing::measure(&mut report))
             .and_then(|()| remote::measure(&mut report)),

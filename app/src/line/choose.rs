@@ -72,7 +72,8 @@ fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<Found
         },
     ];
     for (looseness, meaning) in meanings.into_iter().enumerate() {
-        let found = notes(meaning);
+        let mut found = notes(meaning);
+        found.sort();
         match found.as_slice() {
             [] => {}
             [(_, id)] => return Ok(Found::Note(*id)),
@@ -103,7 +104,8 @@ pub(super) fn volume(scene: &Scene<'_>, name: Option<&str>) -> Result<Option<Doc
         Some(name) => match session.volumes().find(|volume| volume.name == name || volume.id.to_string() == name) {
             Some(volume) => Ok(Some(volume.id)),
             None => {
-                let names: Vec<&str> = session.volumes().map(|volume| volume.name.as_str()).collect();
+                let mut names: Vec<&str> = session.volumes().map(|volume| volume.name.as_str()).collect();
+                names.sort_unstable();
                 Err(Refusal::usage(format!("there is no volume “{name}”; there are: {}", names.join(", "))))
             }
         },

@@ -145,7 +145,10 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     choose::volumes_known(scene, true)?;
     let rows = scene.handle.read(move |session| {
         let mut rows: Vec<serde_json::Value> = Vec::new();
-        for volume in session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id)) {
+        let mut volumes: Vec<_> =
+            session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id)).collect();
+        volumes.sort_by_key(|volume| &volume.name);
+        for volume in volumes {
             for row in volume.files.values() {
                 let open = session.note(row.id).filter(|note| note.is_settled());
                 let (blocks, cells) = match open {

@@ -34,6 +34,20 @@ pub(super) fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> 
     Rect::from_min_max(origin - vec2(left, 0.0), origin + vec2(column + space::M, height + 2.0 * PAD))
 }
 
+/// A cell as it is drawn now.
+pub(super) struct Shown<'a> {
+    /// Which.
+    pub(super) cell: BlockId,
+    /// Counted from 1.
+    pub(super) number: usize,
+    /// Its box.
+    pub(super) area: Rect,
+    /// The code's first line, where that is laid out already.
+    pub(super) first: Option<&'a Galley>,
+    /// Whether the caret is in it.
+    pub(super) focused: bool,
+}
+
 /// What is kept of cells from frame to frame.
 #[derive(Default)]
 pub(super) struct Cells {
@@ -73,18 +87,9 @@ impl Cells {
         }
     }
 
-    /// The box of a cell, its gutter and its buttons. `number` counts from 1; `first` is the code's first line.
-    pub(super) fn frame(
-        &mut self,
-        ui: &mut Ui,
-        note: &Note,
-        cell: BlockId,
-        number: usize,
-        area: Rect,
-        first: Option<&Galley>,
-        focused: bool,
-        actions: &mut Vec<Action>,
-    ) {
+    /// The box of a cell, its gutter and its buttons.
+    pub(super) fn frame(&mut self, ui: &mut Ui, note: &Note, shown: Shown<'_>, actions: &mut Vec<Action>) {
+        let Shown { cell, number, area, first, focused } = shown;
         let colours = tokens::Colours::of(ui);
         let run = note.execution(cell);
         let busy = run.is_some_and(|run| matches!(run.status, Status::Running | Status::Queued));

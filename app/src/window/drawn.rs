@@ -112,4 +112,3 @@ fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, colours: &Colours
         );
     }
 }
-

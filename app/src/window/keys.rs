@@ -156,7 +156,7 @@ impl Editor {
 
     fn left(&mut self, target: &Target, world: &mut World<'_>) -> Done {
         if target.code_only {
-            return self.into_fence(target, target.range.start.saturating_sub(1), world);
+            return self.enter_fence(target, target.range.start.saturating_sub(1), world);
         }
         let before = match target.spot {
             Some(spot) => world.before(spot),
@@ -175,7 +175,7 @@ impl Editor {
     }
 
     /// From the code of a fenced row to the fences around it.
-    fn into_fence(&mut self, target: &Target, at: usize, world: &World<'_>) -> Done {
+    fn enter_fence(&mut self, target: &Target, at: usize, world: &World<'_>) -> Done {
         let Some(spot) = target.spot else { return Done::Moved };
         self.place(at);
         self.fence = Some((world.sheet.piece(spot.block).id, spot.row));
@@ -194,7 +194,7 @@ impl Editor {
             return Done::Not;
         }
         if target.code_only {
-            return self.into_fence(target, target.range.start.saturating_sub(1), world);
+            return self.enter_fence(target, target.range.start.saturating_sub(1), world);
         }
         let Some(spot) = target.spot else {
             let end = last_row(world).and_then(|spot| target_of(spot, false, false, world));

@@ -2,10 +2,10 @@
 //! Where the page is scrolled to is kept as a byte of the note, so that what is read stays where it is while heights
 //! above it become known or change.
 
-use super::cells::{self, Cells};
+use super::cells::{self, Cells, Shown};
 use super::controls::named;
-use super::editor::{self, Caret, Edit, Editor, Target, World, byte_of};
 use super::drawn::{Drawn, Part};
+use super::editor::{self, Caret, Edit, Editor, Target, World, byte_of};
 use super::render;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
@@ -449,7 +449,8 @@ impl Page {
         match row.kind {
             Kind::Cell => {
                 let number = self.numbers.get(&id).copied().unwrap_or(0);
-                self.cells.frame(ui, world.note, id, number, frame, first.as_deref(), editing.is_some(), actions);
+                let (first, focused) = (first.as_deref(), editing.is_some());
+                self.cells.frame(ui, world.note, Shown { cell: id, number, area: frame, first, focused }, actions);
                 let at = origin + vec2(0.0, code_height);
                 let wide = self.output_width(world);
                 self.cells.output(ui, id, number, at, wide, editor.all);

@@ -98,7 +98,7 @@ impl Palette {
                 entries.push((rank, Entry { choice: Choice::Note(row.id), title, about, key: None, hay, about_hay }));
             }
         }
-        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        entries.sort_by_key(|(a, _)| *a);
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
         Palette::new("Go to note", "Type a part of a note's name", entries, !volumes.is_empty())
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub(super) enum Kind {
     /// A paragraph.
     Paragraph,
     /// A heading and its level, 1 to 6.
@@ -52,7 +52,7 @@ pub enum Kind {
 
 impl Kind {
     /// Whether its source is set in the code font.
-    pub fn is_mono(self) -> bool {
+    pub(super) fn is_mono(self) -> bool {
         matches!(
             self,
             Kind::Table | Kind::Fence { .. } | Kind::Indented | Kind::Html | Kind::Meta | Kind::Definition | Kind::Cell
@@ -62,7 +62,7 @@ impl Kind {
 
 /// A row. Offsets are bytes of its block.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub(super) struct Row {
     /// All that belongs to it, with the line ends and the empty line behind it.
     pub range: Range<usize>,
     /// What is shown and edited.
@@ -83,7 +83,7 @@ pub struct Row {
 
 /// What stands in front of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
+pub(super) enum Before {
     /// Nothing: it is the note's first.
     Start,
     /// A text in whose last line it goes on.
@@ -96,7 +96,7 @@ pub enum Before {
 
 impl Before {
     /// What the end of a text is for the block behind it.
-    pub fn of(self, text: &str) -> Before {
+    pub(super) fn of(self, text: &str) -> Before {
         let lines = text.bytes().rev().filter(|byte| *byte != b'\r').take_while(|byte| *byte == b'\n').take(2).count();
         let all = text.bytes().all(|byte| matches!(byte, b'\n' | b'\r'));
         match (lines, all, self) {
@@ -118,7 +118,7 @@ struct Piece {
 }
 
 /// Cuts a block. `cell` is its code when the block is a cell; `last` says that no block follows.
-pub fn rows(text: &str, before: Before, cell: Option<Range<usize>>, last: bool) -> Vec<Row> {
+pub(super) fn rows(text: &str, before: Before, cell: Option<Range<usize>>, last: bool) -> Vec<Row> {
     let bom = if before == Before::Start && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let pieces = match cell {
         Some(code) => vec![Piece { start: 0, end: line_end(text, code.end), kind: Kind::Cell, code: Some(code) }],

@@ -19,8 +19,7 @@ pub(super) fn sentence(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str
     let place = Rect::from_center_size(area.center() - vec2(0.0, area.height() * 0.08), vec2(width, 160.0));
     let mut child =
         ui.new_child(egui::UiBuilder::new().max_rect(place).layout(egui::Layout::top_down(egui::Align::Center)));
-    let mut job = egui::text::LayoutJob::default();
-    job.halign = egui::Align::Center;
+    let mut job = egui::text::LayoutJob { halign: egui::Align::Center, ..Default::default() };
     job.wrap.max_width = width;
     let body = tokens::body();
     job.append(text, 0.0, super::render::format(body.font, body.line, colours.ink));

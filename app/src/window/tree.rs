@@ -36,6 +36,9 @@ struct Line {
     thing: Thing,
 }
 
+/// Of each volume its id, revision and whether it is known; and how often something was folded.
+type Stamp = (Vec<(DocId, u64, bool)>, u64);
+
 /// The tree's state: what is folded, and the lines as they were made last.
 #[derive(Default)]
 pub(super) struct Tree {
@@ -43,7 +46,7 @@ pub(super) struct Tree {
     open: HashSet<(DocId, String)>,
     lines: Vec<Line>,
     /// What the lines were made of.
-    made: Option<(Vec<(DocId, u64, bool)>, u64)>,
+    made: Option<Stamp>,
     made_at: f64,
     changes: u64,
     /// The note that was shown to be open last.

@@ -202,8 +202,7 @@ impl Check<'_> {
         };
         let what = format!("the database is damaged ({why})");
         if !self.repair {
-            let advice =
-                "`tracebook fsck` saves all rows that can be read into a new one and keeps the old one";
+            let advice = "`tracebook fsck` saves all rows that can be read into a new one and keeps the old one";
             self.found(Severity::Damage, path.display(), what, advice);
             return Ok(None);
         }

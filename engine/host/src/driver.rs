@@ -27,6 +27,7 @@ pub(crate) enum Post {
     Read(Box<dyn FnOnce(&Session) + Send>),
     Wait(Look),
     Job(Box<Job>),
+    KernelEnded { note: store::DocId, number: u64, why: String },
     Close,
 }
 
@@ -272,6 +273,11 @@ impl Driver {
                 }
             }
             Post::Job(job) => self.workers.send(*job),
+            Post::KernelEnded { note, number, why } => {
+                if self.kernels.ended(note, number) {
+                    self.event(Event::KernelDied { note, why });
+                }
+            }
             Post::Close => self.closing = true,
         }
     }

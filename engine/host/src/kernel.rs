@@ -1,6 +1,6 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
-use crate::driver::Inbox;
+use crate::driver::{Inbox, Post};
 use crate::writer::Writer;
 use engine::Event;
 use serde_json::{Value, json};
@@ -20,6 +20,8 @@ const LARGE: usize = 262_144;
 const LONGEST: u64 = 64 << 20;
 
 struct Kernel {
+    /// Tells this process from the one that the note had before.
+    number: u64,
     child: Arc<Mutex<Child>>,
     requests: ChildStdin,
     alive: Arc<AtomicBool>,
@@ -31,11 +33,12 @@ pub(crate) struct Kernels {
     inbox: Inbox,
     writer: Writer,
     running: HashMap<DocId, Kernel>,
+    started: u64,
 }
 
 impl Kernels {
     pub(crate) fn new(program: PathBuf, inbox: Inbox, writer: Writer) -> Kernels {
-        Kernels { program, inbox, writer, running: HashMap::new() }
+        Kernels { program, inbox, writer, running: HashMap::new(), started: 0 }
     }
 
     /// Sends a cell to the note's kernel; starts one if there is none.
@@ -100,7 +103,19 @@ impl Kernels {
         }
     }
 
-    fn start(&self, note: DocId, folder: &Path) -> Result<Kernel, String> {
+    /// The process `number` of this note has ended. Says whether that is news to the session: the note may have got a new
+    /// kernel meanwhile.
+    pub(crate) fn ended(&mut self, note: DocId, number: u64) -> bool {
+        match self.running.get(&note) {
+            Some(kernel) if kernel.number != number => false,
+            Some(_) | None => {
+                self.running.remove(&note);
+                true
+            }
+        }
+    }
+
+    fn start(&mut self, note: DocId, folder: &Path) -> Result<Kernel, String> {
         let fail = |why: &dyn std::fmt::Display| format!("the kernel could not be started ({why})");
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
@@ -118,6 +133,8 @@ impl Kernels {
         let replies = child.stdout.take().ok_or_else(|| fail(&"no pipe"))?;
         let errors = child.stderr.take().ok_or_else(|| fail(&"no pipe"))?;
         let child = Arc::new(Mutex::new(child));
+        self.started += 1;
+        let number = self.started;
         let alive = Arc::new(AtomicBool::new(true));
         // The last words of a process that dies say why: the tail of its standard error is kept.
         let last_words: Arc<Mutex<String>> = Arc::default();
@@ -142,9 +159,9 @@ impl Kernels {
             if let Some(last) = words.lines().last() {
                 why = format!("{why}. Its last words: {last}");
             }
-            inbox.event(Event::KernelDied { note, why });
+            inbox.post(Post::KernelEnded { note, number, why });
         });
-        Ok(Kernel { child, requests, alive })
+        Ok(Kernel { number, child, requests, alive })
     }
 }
 

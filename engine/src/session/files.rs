@@ -80,10 +80,11 @@ impl Session {
         let row = self.places.get(&id).and_then(|(volume, path)| self.volumes.get(volume)?.files.get(path));
         let known = row.map(|row| (row.hash, row.size, row.mtime));
         let ours = note.adopted && known.is_some_and(|(hash, ..)| hash != stamp.hash); // said once all of it is there
-        if !ours && known != Some((stamp.hash, stamp.size, stamp.mtime)) {
-            if let Some(row) = self.file_row(id, stamp) {
-                self.append(turn, vec![Write::File(row)], None);
-            }
+        if !ours
+            && known != Some((stamp.hash, stamp.size, stamp.mtime))
+            && let Some(row) = self.file_row(id, stamp)
+        {
+            self.append(turn, vec![Write::File(row)], None);
         }
     }
 

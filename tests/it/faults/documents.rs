@@ -68,7 +68,11 @@ fn hostile() -> Option<Vec<PathBuf>> {
 }
 
 fn hostile_documents(instead: bool) {
-    let Some(files) = hostile() else { return };
+    let Some(mut files) = hostile() else { return };
+    if cfg!(debug_assertions) && !instead {
+        println!("left out: moby-dick.automerge, which automerge without optimisation takes minutes for");
+        files.retain(|file| !file.ends_with("moby-dick.automerge"));
+    }
     let (place, notes) = adopted(files.len());
     for (file, (_, doc)) in files.iter().zip(&notes) {
         plant(&place, *doc, &fs::read(file).expect("read"), instead);

@@ -7,7 +7,7 @@ use super::stage::Stage;
 use super::{ms, workspace};
 use engine::{Command, Scanning, Session};
 use host::measure::{self, Scratch};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// One frame of a screen at 60 Hz.
@@ -76,13 +76,13 @@ fn tell(report: &mut Report, name: &str, stalls: &Stalls) {
 }
 
 /// Opens the folder (again) and draws until it is looked through and all is on disk.
-fn scan(stage: &mut Stage, folder: &PathBuf, scans: u64) -> Result<Stalls, String> {
+fn scan(stage: &mut Stage, folder: &Path, scans: u64) -> Result<Stalls, String> {
     let known = |session: &Session| {
         let mut volumes = session.volumes();
         volumes.any(|volume| volume.scans > scans && volume.known && volume.scanning == Scanning::Idle)
     };
     let (begun, cpu) = (Instant::now(), measure::process_cpu());
-    stage.command(Command::OpenFolder { folder: folder.clone(), name: None });
+    stage.command(Command::OpenFolder { folder: folder.to_owned(), name: None });
     let mut stalls = Stalls {
         took: Duration::ZERO,
         saved: Duration::ZERO,

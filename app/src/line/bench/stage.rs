@@ -178,7 +178,6 @@ fn middle(down: f32) -> Pos2 {
 /// A key going down, as a keyboard sends it.
 pub(super) fn press(letter: char) -> Vec<Event> {
     let key = Key::from_name(&letter.to_uppercase().to_string()).unwrap_or(Key::Space);
-    let down =
-        Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers: Modifiers::NONE };
+    let down = Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers: Modifiers::NONE };
     vec![down, Event::Text(letter.to_string())]
 }

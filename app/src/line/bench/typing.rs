@@ -27,7 +27,12 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
         floor.extend(self::floor(KEYS / 2)?);
         report.spread(&format!("keystroke to drawn, {name} characters,"), &mut typed.drawn, "ms", Goal::Under(4.0));
         report.spread(&format!("keystroke to drawn, {name} characters, CPU"), &mut typed.cpu, "ms", Goal::None);
-        report.spread(&format!("keystroke to durable, {name} characters,"), &mut typed.durable, "ms", Goal::Under(20.0));
+        report.spread(
+            &format!("keystroke to durable, {name} characters,"),
+            &mut typed.durable,
+            "ms",
+            Goal::Under(20.0),
+        );
         report.spread("  one SQLite commit meanwhile, WAL, synchronous FULL,", &mut floor, "ms", Goal::None);
         for percent in [50, 99] {
             let ratio = percentile(&mut typed.durable, percent) / percentile(&mut floor, percent);
@@ -79,7 +84,12 @@ fn note(report: &mut Report, length: usize, name: &str) -> Result<Typed, String>
     let first = first_key(&mut stage, note)?;
     let at = first.at as f64 / length as f64 * 100.0;
     report.figure(format!("first keystroke ever, {name} characters, drawn"), ms(first.drawn.wall), "ms", Goal::None);
-    report.figure(format!("first keystroke ever, {name} characters, drawn, CPU"), ms(first.drawn.cpu), "ms", Goal::None);
+    report.figure(
+        format!("first keystroke ever, {name} characters, drawn, CPU"),
+        ms(first.drawn.cpu),
+        "ms",
+        Goal::None,
+    );
     report.figure(format!("first keystroke ever, {name} characters, durable"), first.durable, "ms", Goal::None);
     report.figure(format!("caret, {name} characters"), at, "% of the note", Goal::None);
     stage.run_until("the first letter is saved", Session::is_saved)?;
