@@ -251,7 +251,8 @@ impl eframe::App for Window {
     }
 }
 
-/// Opens the window and returns when it is closed and all is saved. `first_frame` is called once, after the first frame.
+/// Opens the window and returns when it is closed and all is saved. `first_frame` is called once, after the first
+/// frame.
 ///
 /// # Errors
 /// A sentence: there is no display, something that a window needs at run time is missing, or something could not be

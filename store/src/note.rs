@@ -451,27 +451,3 @@ pub fn import_blocks<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Vec<B
         })
         .collect()
 }
-#[cfg(test)]
-mod temp_tests {
-    use super::*;
-    #[test]
-    fn temp_merge() {
-        let id = DocId([1; 16]);
-        let blocks = import_blocks(["one\n", "two\n"].into_iter());
-        let mut a = NoteDoc::import(id, &blocks, ActorId::from([1; 16])).unwrap();
-        let mut b = NoteDoc::load(id, &[a.save()], ActorId::from([2; 16])).unwrap().doc;
-        let op = Op::Splice { block: blocks[1].id, at: 1, delete: 0, insert: "x".into() };
-        let bytes = b.commit(&[op], 0, None).unwrap();
-        let before = a.doc.get_heads();
-        println!("{:?}", a.doc.load_incremental(&bytes));
-        println!(
-            "{:?} {:?} {:?}",
-            before,
-            a.doc.get_heads(),
-            a.doc.get_changes(&before).iter().map(|c| c.decode()).collect::<Vec<_>>()
-        );
-        println!("{:?}", a.owners);
-        let mut a = NoteDoc::import(id, &blocks, ActorId::from([1; 16])).unwrap();
-        println!("{:?}", a.merge(&bytes));
-    }
-}

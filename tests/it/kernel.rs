@@ -416,7 +416,8 @@ Rich()";
     let kernel = &mut kernel;
     check(kernel, "display({'text/html': '<i>'}, raw=True)", "display {\"text/html\":\"<i>\"}\nok");
     // A form that fails is reported and hides no other; one that answers None is none.
-    let code = "class Half:\n    def __repr__(self): return 'half'\n    def _repr_html_(self): raise ValueError('torn')\n    \
+    let code = "class Half:\n    def __repr__(self): return 'half'\n    \
+                def _repr_html_(self): raise ValueError('torn')\n    \
                 def _repr_svg_(self): return None\nHalf()";
     let outcome = kernel.run(code);
     assert!(outcome.starts_with("stderr Traceback"), "{outcome}");
@@ -493,7 +494,8 @@ fn leaving_a_cell_is_not_leaving_the_kernel() {
 #[test]
 fn a_fork_of_the_kernel_says_nothing() {
     let kernel = &mut Kernel::start();
-    let code = "import os, warnings\nwarnings.simplefilter('ignore')\nchild = os.fork()\nif not child:\n    print('child')\nelse:\n    \
+    let code = "import os, warnings\nwarnings.simplefilter('ignore')\nchild = os.fork()\nif not child:\n    \
+                print('child')\nelse:\n    \
                 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))";
     check(kernel, code, "stdout 0\n\nok");
     check(kernel, "'alive'", "[2] 'alive'\nok");

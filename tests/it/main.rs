@@ -1,5 +1,6 @@
 //! The one black-box test binary: the program as its users meet it, and the session with a world in memory.
 
+mod disk;
 mod faults;
 mod kernel;
 mod line;

@@ -121,7 +121,9 @@ fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         3 => (0_usize..3, edit()).prop_map(|(at, edit)| Happening::Edit(at, edit)),
         2 => (0_usize..3, 0_usize..3, any::<u8>(), 1_u8..6, any::<bool>(), any::<bool>())
-            .prop_map(|(from, to, start, count, backwards, whole)| Happening::Send { from, to, start, count, backwards, whole }),
+            .prop_map(|(from, to, start, count, backwards, whole)| {
+                Happening::Send { from, to, start, count, backwards, whole }
+            }),
         2 => (0_usize..3, 1_u8..20).prop_map(|(at, steps)| Happening::Wander(at, steps)),
     ]
 }

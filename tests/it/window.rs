@@ -123,7 +123,7 @@ fn a_note_is_clicked_typed_into_and_undone() {
     type_text(&mut window, " Typed.");
     assert_eq!(text(&window).as_deref(), Some("Another note. Typed.\n"));
     until(&mut window, "it is in the file", |_| bench.file("Two.md") == "Another note. Typed.\n");
-    window.get_by_label("All saved");
+    until(&mut window, "all is saved", |window| window.query_by_label("All saved").is_some());
     press(&mut window, CTRL, Key::Z);
     assert_eq!(with_caret(&window), "Another note.|\n");
     press(&mut window, CTRL_SHIFT, Key::Z);

@@ -51,15 +51,16 @@ impl Window {
             ctx.send_viewport_cmd(ViewportCommand::Close);
             return;
         }
-        let file = session.notes().find_map(|note| note.file.trouble.clone());
-        let trouble = session
+        let disk = session
             .saving()
             .trouble
-            .clone()
+            .as_ref()
             .map(|why| format!("The disk refuses: {why}. What is not saved is lost if the window closes now."));
-        let trouble = trouble.or_else(|| {
-            file.map(|why| format!("A file cannot be written: {why}. Its text is safe in the workspace and is written when the program runs again."))
+        let file = session.notes().find_map(|note| note.file.trouble.as_ref()).map(|why| {
+            let rest = "Its text is safe in the workspace and is written when the program runs again.";
+            format!("A file cannot be written: {why}. {rest}")
         });
+        let trouble = disk.or(file);
         if trouble.is_some() || now - since >= PATIENCE {
             let why = trouble.unwrap_or_else(|| "The disk has not answered for some seconds.".to_owned());
             self.closing = Closing::Asked;

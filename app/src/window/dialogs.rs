@@ -115,7 +115,8 @@ fn head(ui: &mut Ui, text: &str) {
 
 fn words(ui: &mut Ui, text: &str) {
     let colours = Colours::of(ui);
-    ui.label(egui::RichText::new(text).font(tokens::small().font).color(colours.muted));
+    let small = tokens::small();
+    ui.label(egui::RichText::new(text).font(small.font).line_height(Some(small.line)).color(colours.muted));
 }
 
 fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {

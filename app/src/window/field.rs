@@ -1,10 +1,10 @@
-//! The text field that stands in the place of the row with the caret. What is typed into it leaves as an edit; the field
-//! holds no text of its own from frame to frame.
+//! The text field that stands in the place of the row with the caret. What is typed into it leaves as an edit; it keeps
+//! no text from frame to frame.
 
 use super::editor::{self, Caret, Editor, Last, Target, World, byte_of, cursor_at};
 use super::page::{Action, Page};
 use super::rows::Kind;
-use crate::tokens::{Colours, space};
+use crate::tokens::space;
 use eframe::egui;
 use egui::text::CCursorRange;
 use egui::{Pos2, Rect, Ui, UiBuilder, vec2};
@@ -26,7 +26,10 @@ impl Page {
         let id = editor::field();
         let pen = world.pen;
         let (x, width) = editor::place_of(target, world.width, world.margin, pen);
-        let (at, anchor) = (target.shown_byte(caret.at), target.shown_byte(caret.anchor));
+        let (mut at, mut anchor) = (target.shown_byte(caret.at), target.shown_byte(caret.anchor));
+        if editor.all {
+            (at, anchor) = (target.shown.len(), 0);
+        }
         let wanted = CCursorRange::two(cursor_at(&target.shown, anchor), cursor_at(&target.shown, at));
         let mut state = egui::text_edit::TextEditState::load(ui.ctx(), id).unwrap_or_default();
         let there = state.cursor.char_range().map(|range| (range.primary.index, range.secondary.index));
@@ -71,10 +74,6 @@ impl Page {
             _ => "Note text".to_owned(),
         };
         ui.ctx().accesskit_node_builder(id, |node| node.set_label(name));
-        if editor.all {
-            let rect = Rect::from_min_size(output.galley_pos, output.galley.size());
-            ui.painter().rect_filled(rect, 0.0, Colours::of(ui).accent_ground.gamma_multiply(0.6));
-        }
         let focused = output.response.response.has_focus();
         // What the pointer did is in the state; what keys did is in both.
         if let Some(cursor) = output.state.cursor.range(&output.galley).filter(|_| focused) {

@@ -200,7 +200,8 @@ impl Window {
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
         if let Some(why) = &session.saving().trouble {
             let text = format!(
-                "Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as soon as the disk allows it."
+                "Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as \
+                 soon as the disk allows it."
             );
             states::bar(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
         }

@@ -1,4 +1,5 @@
-//! The palette and the quick switcher: a line to type in, the best hits below. Decides nothing: it says what was chosen.
+//! The palette and the quick switcher: a line to type in, the best hits below. Decides nothing: it says what was
+//! chosen.
 
 use super::commands::{self, What};
 use super::controls::{floating, named};

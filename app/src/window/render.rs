@@ -56,10 +56,22 @@ pub(super) fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>
     };
     let mut draw = Draw::new(&dedented, kind, width, wide, pen);
     let options = engine::markdown::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    for (event, range) in Parser::new_ext(&dedented.text, options).into_offset_iter() {
-        draw.event(event, range);
+    // The notes that a row refers to stand in other rows; Markdown wants to have seen them.
+    let length = dedented.text.len();
+    let with_notes = dedented.text.contains("[^").then(|| format!("{}\n\n{}", dedented.text, notes(&dedented.text)));
+    let text = with_notes.as_deref().unwrap_or(&dedented.text);
+    for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+        if range.start < length || length == 0 {
+            draw.event(event, range.start..range.end.min(length));
+        }
     }
     draw.finish(source)
+}
+
+/// A definition for every footnote that a text refers to.
+fn notes(text: &str) -> String {
+    let names = text.split("[^").skip(1).filter_map(|rest| rest.split_once(']')).map(|(name, _)| name);
+    names.filter(|name| !name.contains(char::is_whitespace)).map(|name| format!("[^{name}]: .\n\n")).collect()
 }
 
 /// What stands there as it stands there.
@@ -246,16 +258,15 @@ impl<'a> Draw<'a> {
                 self.y += 24.0;
             }
             Mark::TaskListMarker(done) => self.task(done, &range),
-            Mark::FootnoteReference(name) => {
-                let name = format!("[{name}]");
-                self.push(&name, range, false);
-            }
+            Mark::FootnoteReference(name) => self.reference(&name, &range),
             Mark::InlineMath(math) | Mark::DisplayMath(math) => self.push(&math, range, true),
         }
     }
 
     fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
         match tag {
+            // The number of a footnote stands in front of its first paragraph.
+            Tag::Paragraph if self.small && self.parts.is_empty() => {}
             Tag::Paragraph | Tag::HtmlBlock => self.flush(),
             Tag::Heading { level, .. } => {
                 self.flush();
@@ -474,6 +485,19 @@ impl<'a> Draw<'a> {
         inline.map.runs.push(Run { chars: inline.chars, source: span, exact });
         inline.job.append(text, 0.0, style);
         inline.chars += count;
+    }
+
+    /// The mark of a footnote: small, and above the line.
+    fn reference(&mut self, name: &str, range: &Range<usize>) {
+        let kind = self.kind();
+        let source = self.source.source(range.start)..self.source.source(range.end);
+        let inline = self.inline.get_or_insert_default();
+        inline.map.runs.push(Run { chars: inline.chars, source, exact: false });
+        let font = tokens::inter(Cut::SemiBold, kind.font.size * 0.7);
+        let mut style = format(font, kind.line * 0.7, self.pen.colours.accent);
+        style.valign = Align::TOP;
+        inline.job.append(name, 1.0, style);
+        inline.chars += name.chars().count();
     }
 
     fn code_block(&mut self) {

@@ -103,7 +103,7 @@ impl Kernels {
         }
     }
 
-    /// The process `number` of this note has ended. Says whether that is news to the session: the note may have got a new
+    /// The process `number` of this note has ended. Says whether that is news to the session: the note may have a new
     /// kernel meanwhile.
     pub(crate) fn ended(&mut self, note: DocId, number: u64) -> bool {
         match self.running.get(&note) {

@@ -14,41 +14,14 @@ use store::{ActorId, BlobHash, DocId};
 
 /// One piece of work.
 pub(crate) enum Job {
-    Volume {
-        volume: DocId,
-    },
-    Files {
-        volume: DocId,
-        answer: Sender<Result<Vec<FileRow>, String>>,
-    },
-    ReadNote {
-        note: DocId,
-        volume: DocId,
-        path: String,
-        file: PathBuf,
-    },
-    LoadNote {
-        note: DocId,
-    },
-    ReadFile {
-        note: DocId,
-        file: PathBuf,
-    },
-    WriteFile {
-        note: DocId,
-        file: PathBuf,
-        expected: Option<BlobHash>,
-        text: Arc<str>,
-    },
-    Marker {
-        folder: PathBuf,
-        volumes: Vec<(DocId, String, PathBuf)>,
-        done: Sender<()>,
-    },
-    Blob {
-        hash: BlobHash,
-        answer: Sender<Result<Vec<u8>, String>>,
-    },
+    Volume { volume: DocId },
+    Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, String>> },
+    ReadNote { note: DocId, volume: DocId, path: String, file: PathBuf },
+    LoadNote { note: DocId },
+    ReadFile { note: DocId, file: PathBuf },
+    WriteFile { note: DocId, file: PathBuf, expected: Option<BlobHash>, text: Arc<str> },
+    Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
+    Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
 }
 
 /// The way to the workers.

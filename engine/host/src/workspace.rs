@@ -145,6 +145,18 @@ pub fn workspace_exists(folder: &Path) -> bool {
     folder.join(store::disk::DATABASE).exists() || folder.join(store::disk::MARKER).exists()
 }
 
+/// What is written in notes is its owner's: nobody else may look into a new workspace.
+#[cfg(unix)]
+fn private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn private(_folder: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
 /// Opens a workspace and everything that works for it.
 ///
 /// # Errors
@@ -154,7 +166,12 @@ pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
         return Err(OpenError::Disk(DiskError::Missing { path: folder.to_owned() }));
     }
     if options.create {
-        store::disk::create_folder(folder).map_err(|error| OpenError::Disk(DiskError::io("making", folder, &error)))?;
+        let fresh = !folder.exists();
+        let say = |error: std::io::Error| OpenError::Disk(DiskError::io("making", folder, &error));
+        store::disk::create_folder(folder).map_err(say)?;
+        if fresh {
+            private(folder).map_err(say)?;
+        }
     }
     let folder =
         std::fs::canonicalize(folder).map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;

@@ -374,7 +374,7 @@ impl Session {
     }
 
     /// Performs splices (in order, at offsets of the text as it is now) and sends them to the journal.
-    /// `foreign`: from outside, so that structure is looked at as a whole. `with`: what must be on disk together with it.
+    /// `foreign`: from outside, so that structure is looked at as a whole. `with`: what must be on disk with it.
     pub(super) fn splice_note(
         &mut self,
         turn: &mut Turn<'_>,
