@@ -4,7 +4,7 @@ use egui::accesskit::Role;
 use egui::{Key, Modifiers};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use engine::{Command, Phase};
+use engine::{Command, Phase, Session};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tracebook::window::Window;
@@ -18,11 +18,11 @@ struct Bench {
 
 impl Bench {
     fn new(files: &[(&str, &str)]) -> Bench {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temporary folder");
         for (path, text) in files {
             let file = folder.path().join("notes").join(path);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, text).unwrap();
+            std::fs::create_dir_all(file.parent().expect("a folder around it")).expect("a folder");
+            std::fs::write(file, text).expect("a file");
         }
         Bench { folder }
     }
@@ -33,7 +33,7 @@ impl Bench {
 
     fn window(&self) -> Driven {
         let options = host::Options { program: program(), create: true };
-        let driver = host::open(&self.folder.path().join("workspace"), options).unwrap();
+        let driver = host::open(&self.folder.path().join("workspace"), options).expect("a workspace");
         let mut harness = Harness::builder()
             .with_size(egui::vec2(1280.0, 800.0))
             .with_max_steps(64)
@@ -69,8 +69,12 @@ impl Bench {
     }
 
     fn file(&self, path: &str) -> String {
-        std::fs::read_to_string(self.notes().join(path)).unwrap()
+        std::fs::read_to_string(self.notes().join(path)).expect("a file of text")
     }
+}
+
+fn session(harness: &Driven) -> &Session {
+    harness.state().session().expect("the window has a session")
 }
 
 fn text(harness: &Driven) -> Option<String> {
@@ -81,7 +85,8 @@ fn text(harness: &Driven) -> Option<String> {
 
 fn path(harness: &Driven) -> String {
     let window = harness.state();
-    window.session().unwrap().place(window.note().unwrap()).unwrap().1.to_owned()
+    let place = window.note().and_then(|note| window.session()?.place(note));
+    place.expect("a note is shown").1.to_owned()
 }
 
 fn press(harness: &mut Driven, modifiers: Modifiers, key: Key) {
@@ -98,7 +103,7 @@ fn type_text(harness: &mut Driven, text: &str) {
 
 /// Sets `|` into the text where the caret is.
 fn with_caret(harness: &Driven) -> String {
-    let mut text = text(harness).unwrap();
+    let mut text = text(harness).expect("a note is shown");
     if let Some(caret) = harness.state().caret() {
         text.insert(caret, '|');
     }
@@ -144,9 +149,9 @@ fn the_palette_runs_commands_and_the_switcher_goes_to_notes() {
     press(&mut window, CTRL_SHIFT, Key::P);
     window.get_by_label("Command palette");
     type_text(&mut window, "light or");
-    let before = window.state().session().unwrap().settings().theme;
+    let before = session(&window).settings().theme;
     press(&mut window, NONE, Key::Enter);
-    assert_ne!(window.state().session().unwrap().settings().theme, before);
+    assert_ne!(session(&window).settings().theme, before);
     press(&mut window, CTRL_SHIFT, Key::P);
     press(&mut window, NONE, Key::Escape);
     assert!(window.query_by_label("Command palette").is_none());
@@ -163,11 +168,11 @@ fn settings_and_the_last_note_are_there_again() {
         press(&mut window, CTRL_SHIFT, Key::L);
     }
     press(&mut window, CTRL, Key::B);
-    until(&mut window, "all is saved", |window| window.state().session().unwrap().is_saved());
-    window.into_state().close().unwrap();
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.into_state().close().expect("all is saved");
     let mut window = bench.window();
     until(&mut window, "the last note is shown", |window| text(window).as_deref() == Some("2\n"));
-    let settings = window.state().session().unwrap().settings().clone();
+    let settings = session(&window).settings().clone();
     assert_eq!((settings.theme, settings.left_open), (engine::Theme::Dark, false));
     assert!(window.query_by_label("One").is_none(), "the tree is folded away");
 }
@@ -185,9 +190,9 @@ fn a_cell_runs_and_shows_what_it_came_to() {
         window.query_by_label_contains("ZeroDivisionError: division by zero").is_some()
     });
     // The caret went on to a line behind the last row, which is there only once something is typed.
-    let before = text(&window).unwrap();
+    let before = text(&window).expect("a note is shown");
     type_text(&mut window, "Done.");
-    assert_eq!(text(&window).unwrap(), format!("{before}\nDone."));
+    assert_eq!(text(&window).expect("a note is shown"), format!("{before}\nDone."));
 }
 
 #[test]
@@ -241,14 +246,14 @@ fn ten_thousand_notes_cost_no_frame() {
     let bench = Bench::new(&[("A.md", "first\n")]);
     for folder in 0..10 {
         let folder = bench.notes().join(format!("Folder {folder}"));
-        std::fs::create_dir(&folder).unwrap();
+        std::fs::create_dir(&folder).expect("a folder");
         for note in 0..1_000 {
-            std::fs::write(folder.join(format!("Note {note:04}.md")), "x\n").unwrap();
+            std::fs::write(folder.join(format!("Note {note:04}.md")), "x\n").expect("a file");
         }
     }
     let mut window = bench.opened();
     until(&mut window, "all files are known", |window| {
-        window.state().session().unwrap().volumes().all(|volume| volume.files.len() == 10_001)
+        session(window).volumes().all(|volume| volume.files.len() == 10_001)
     });
     for folder in 0..10 {
         window.get_by_label(&format!("Folder {folder}")).click_accesskit();
@@ -271,10 +276,10 @@ fn ten_thousand_notes_cost_no_frame() {
     });
     window.run();
     assert!(window.query_by_label("Note 0000").is_none());
-    let begun = Instant::now();
+    let begun = host::measure::thread_cpu();
     window.run_steps(100);
-    let frame = begun.elapsed() / 100;
-    // Debug build on a shared machine; drawing all of them takes some hundred milliseconds.
+    let frame = (host::measure::thread_cpu() - begun) / 100;
+    // Processor time in a debug build; drawing all of them takes some hundred milliseconds.
     assert!(frame < Duration::from_millis(60), "{frame:?}");
 }
 
@@ -311,7 +316,7 @@ fn another_program_writes_and_the_caret_stays() {
     press(&mut window, NONE, Key::Home);
     type_text(&mut window, "my ");
     until(&mut window, "it is in the file", |_| bench.file("Both.md") == "first\n\nmy second\n");
-    std::fs::write(bench.notes().join("Both.md"), "the very first\n\nmy second\n").unwrap();
+    std::fs::write(bench.notes().join("Both.md"), "the very first\n\nmy second\n").expect("the file can be written");
     until(&mut window, "it is in the note", |window| text(window).is_some_and(|text| text.starts_with("the very")));
     assert_eq!(with_caret(&window), "the very first\n\nmy |second\n");
     type_text(&mut window, "own ");
@@ -319,13 +324,15 @@ fn another_program_writes_and_the_caret_stays() {
 }
 
 /// A note, keys, the note afterwards; `|` is the caret.
+type Case = (&'static str, &'static [(Modifiers, Key)], &'static str);
+
 fn check(window: &mut Driven, number: usize, before: &str, keys: &[(Modifiers, Key)], after: &str) {
-    let caret = before.find('|').unwrap();
-    let volume = window.state().session().unwrap().volumes().next().unwrap().id;
+    let caret = before.find('|').expect("a caret");
+    let volume = session(window).volumes().next().expect("a volume").id;
     let name = format!("Case {number}");
     let plain = before.replace('|', "");
     window.state_mut().wish(Command::NewNote { volume, path: name.clone(), text: plain.clone() });
-    let note = window.state().session().unwrap().volume(volume).unwrap().files[&format!("{name}.md")].id;
+    let note = session(window).volume(volume).expect("the volume").files[&format!("{name}.md")].id;
     window.state_mut().show(note);
     window.run();
     assert_eq!(text(window).as_deref(), Some(plain.as_str()));
@@ -341,7 +348,7 @@ fn check(window: &mut Driven, number: usize, before: &str, keys: &[(Modifiers, K
 fn keys_at_the_edges_of_rows() {
     let bench = Bench::new(&[("A.md", "\n")]);
     let mut window = bench.opened();
-    let cases: &[(&str, &[(Modifiers, Key)], &str)] = &[
+    let cases: &[Case] = &[
         // Enter
         ("on|e", &[(NONE, Key::Enter)], "on\n\n|e"),
         ("one|\n\ntwo\n", &[(NONE, Key::Enter)], "one\n\n|\n\ntwo\n"),
@@ -403,4 +410,77 @@ fn keys_behind_typed_text_see_it() {
     window.step();
     window.run();
     assert_eq!(with_caret(&window), "onex\n\nz\n\n|\n");
+}
+
+#[test]
+fn closing_waits_until_all_is_saved() {
+    let bench = Bench::new(&[("A.md", "one\n")]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(3);
+    window.run();
+    type_text(&mut window, " more");
+    let close = |window: &mut Driven| {
+        let viewport = window.input_mut().viewports.entry(egui::ViewportId::ROOT).or_default();
+        viewport.events.push(egui::ViewportEvent::Close);
+    };
+    let told = |window: &Driven, command: egui::ViewportCommand| {
+        window.output().viewport_output[&egui::ViewportId::ROOT].commands.contains(&command)
+    };
+    close(&mut window);
+    window.step();
+    assert!(told(&window, egui::ViewportCommand::CancelClose), "what was typed is not in the file yet");
+    let begun = Instant::now();
+    while !told(&window, egui::ViewportCommand::Close) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the window closes once all is saved");
+        std::thread::sleep(Duration::from_millis(10));
+        window.step();
+    }
+    assert_eq!(bench.file("A.md"), "one more\n");
+    close(&mut window);
+    window.step();
+    assert!(!told(&window, egui::ViewportCommand::CancelClose));
+}
+
+#[test]
+fn links_and_the_outline_lead_there() {
+    let long =
+        format!("See [the other](Folder/Other%20note.md).\n\n{}## Far down\n\nHere.\n", "Words.\n\n".repeat(200));
+    let bench = Bench::new(&[("A.md", long.as_str()), ("Folder/Other note.md", "The other.\n")]);
+    let mut window = bench.opened();
+    assert!(window.query_by_label("Here.").is_none());
+    press(&mut window, CTRL_SHIFT, Key::B);
+    window.get_by_role_and_label(Role::Link, "Far down").click();
+    window.run();
+    window.get_by_label("Here.");
+    press(&mut window, NONE, Key::Home);
+    let line = window.get_by_label("See the other.").rect();
+    let link = egui::pos2(line.center().x, line.bottom() - 12.0);
+    // The link stands somewhere in the line: the pointer finds it as a hand finds it.
+    let mut x = line.left();
+    while text(&window).as_deref() != Some("The other.\n") && x < line.right() {
+        for pressed in [true, false] {
+            let pos = egui::pos2(x, link.y);
+            window.event(egui::Event::PointerMoved(pos));
+            let button = egui::PointerButton::Primary;
+            window.event(egui::Event::PointerButton { pos, button, pressed, modifiers: NONE });
+        }
+        window.run();
+        std::thread::sleep(Duration::from_millis(20));
+        press(&mut window, NONE, Key::Escape);
+        x += 20.0;
+    }
+    until(&mut window, "the other note is shown", |window| text(window).as_deref() == Some("The other.\n"));
+}
+
+#[test]
+fn long_output_is_folded() {
+    let bench = Bench::new(&[("A.md", "```python\nfor n in range(100): print('line', n)\n```\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it is done", |window| window.query_by_label("Show all 100 lines of cell 1").is_some());
+    assert!(window.query_by_label_contains("line 23").is_some());
+    assert!(window.query_by_label_contains("line 24").is_none());
+    window.get_by_label("Show all 100 lines of cell 1").click();
+    window.run();
+    assert!(window.query_by_label_contains("line 99").is_some());
 }

@@ -15,9 +15,9 @@ use store::disk::Write;
 use store::{ActorId, BlobHash, DocId, NoteDoc, Op, OutputsDoc, PlainText, WorkspaceDoc};
 
 const LENGTH: usize = 1_000_000;
-const EDITS: usize = 3000;
+const EDITS: usize = 500;
 /// The single text is slow; fewer must do.
-const PLAIN_EDITS: usize = 1;
+const PLAIN_EDITS: usize = 20;
 
 const OURS: [u8; 16] = [1; 16];
 const THEIRS: [u8; 16] = [2; 16];
