@@ -1,5 +1,11 @@
 //! The one black-box test binary: the program as its users meet it, and the session with a world in memory.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::type_complexity,
+    reason = "a test fails by panicking, and its tables are its own"
+)]
+
 mod disk;
 mod faults;
 mod kernel;

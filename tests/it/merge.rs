@@ -66,7 +66,8 @@ fn fit(edit: Edit, text: &str) -> (usize, usize, &'static str) {
     let places = boundaries(text);
     let from = edit.at as usize % places.len();
     let to = (from + edit.delete as usize).min(places.len() - 1);
-    let insert = if edit.delete > 0 && edit.piece % 2 == 0 { "" } else { PIECES[edit.piece as usize % PIECES.len()] };
+    let insert =
+        if edit.delete > 0 && edit.piece.is_multiple_of(2) { "" } else { PIECES[edit.piece as usize % PIECES.len()] };
     (places[from], places[to] - places[from], insert)
 }
 

@@ -385,7 +385,7 @@ impl Twin {
                         self.world.files.insert(file.clone(), (text.as_bytes().to_vec(), mtime));
                         self.written += 1;
                         if let Ok(path) = file.strip_prefix(ROOT) {
-                            self.touched(&path.to_string_lossy().into_owned());
+                            self.touched(&path.to_string_lossy());
                         }
                         let (size, hash) = (text.len() as u64, BlobHash::of(text.as_bytes()));
                         vec![Event::FileWritten { note, stamp: FileStamp { size, mtime, hash } }]
