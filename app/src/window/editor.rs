@@ -96,7 +96,11 @@ impl Target {
     /// From a byte of the note to one of `shown`.
     pub(super) fn shown_byte(&self, at: usize) -> usize {
         let raw = at.clamp(self.range.start, self.range.end) - self.range.start;
-        let raw = (0..=raw).rev().find(|at| self.raw.is_char_boundary(*at)).unwrap_or(0);
+        let mut raw = (0..=raw).rev().find(|at| self.raw.is_char_boundary(*at)).unwrap_or(0);
+        // Between the two halves of a line end there is no place.
+        if self.raw[..raw].ends_with('\r') && self.raw[raw..].starts_with('\n') {
+            raw -= 1;
+        }
         raw - self.raw[..raw].matches("\r\n").count()
     }
 
@@ -323,13 +327,16 @@ pub(super) fn line_of(kind: Kind) -> f32 {
 pub(super) fn difference(target: &Target, new: &str, caret: usize, anchor: usize) -> Edit {
     let old = &target.shown;
     let (from, to) = at_caret(old, new, caret).unwrap_or_else(|| trim(old, new));
-    let inserted = &new[to.clone()];
-    let mut edit = target.replace(from.clone(), inserted, inserted.len());
+    // What was pasted brings line ends of its own.
+    let ends = |text: &str| text.replace("\r\n", "\n").replace('\r', "\n");
+    let typed = &new[to.clone()];
+    let inserted = ends(typed);
+    let mut edit = target.replace(from.clone(), &inserted, inserted.len());
     let new_byte = |byte: usize| {
         if byte <= to.start {
             target.note_byte(byte) + if byte < to.start { 0 } else { lead_len(target) }
         } else if byte <= to.end {
-            let part = &inserted[..byte - to.start];
+            let part = ends(&typed[..byte - to.start]);
             let lines = if target.crlf { part.matches('\n').count() } else { 0 };
             edit.at + lead_len(target) + part.len() + lines
         } else {
@@ -410,6 +417,9 @@ mod tests {
         assert_eq!(edit, Edit { at: 13, delete: 0, insert: "x\r\ny".into(), caret: 17, anchor: 17 });
         let edit = difference(&windows, "ab", 1, 1);
         assert_eq!((edit.at, edit.delete, edit.insert.as_str(), edit.caret), (11, 2, "", 11));
+        let edit = difference(&windows, "ax\r\ny\rz\nb", 7, 7);
+        assert_eq!((edit.at, edit.insert.as_str(), edit.caret), (11, "x\r\ny\r\nz", 18));
+        assert_eq!(windows.shown_byte(12), 1, "between the halves of a line end");
         let edit = windows.replace(1..1, "\n  ", 1);
         assert_eq!((edit.at, edit.insert.as_str(), edit.caret), (11, "\r\n  ", 13));
     }

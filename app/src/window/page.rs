@@ -116,12 +116,15 @@ impl Page {
     /// Takes over what happened to the note since the last frame.
     pub(super) fn sync(&mut self, note: &Note, sheet: &mut Sheet, texts: &[&Block], editor: &mut Editor) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
-        if revision != note.revision() {
+        // A page that was just turned to knows of no edits yet.
+        if revision != note.revision() && revision != 0 {
+            // It may have been sent to the very end, wherever that is.
+            self.seat.at = self.seat.at.min(sheet.bytes());
             for shift in note.shifts_since(revision).into_iter().flatten() {
                 self.seat.at = moved(self.seat.at, shift.at, shift.delete, shift.insert, false);
             }
-            self.seat.at = self.seat.at.min(note.length());
         }
+        self.seat.at = self.seat.at.min(note.length());
         if sheet.sync(note, texts) || revision != note.revision() {
             self.numbers = note.cells().zip(1..).collect();
         }
