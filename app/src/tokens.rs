@@ -341,7 +341,8 @@ fn visuals(colours: &Colours, dark: bool) -> egui::Visuals {
     visuals.window_shadow = shadow(dark);
     visuals.popup_shadow = shadow(dark);
     visuals.selection.bg_fill = colours.accent_ground;
-    visuals.selection.stroke = Stroke::new(size::RING, colours.accent);
+    // Also the colour of selected text; fields with a frame take the accent for its ring.
+    visuals.selection.stroke = Stroke::new(size::RING, colours.ink);
     visuals.text_cursor.stroke = Stroke::new(2.0, colours.accent);
     visuals.interact_cursor = Some(egui::CursorIcon::PointingHand);
     visuals.button_frame = true;

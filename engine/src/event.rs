@@ -2,7 +2,7 @@
 
 use crate::effect::BatchNumber;
 use crate::settings::Settings;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use store::WorkspaceDoc;
 use store::disk::FileRow;
@@ -20,7 +20,7 @@ pub enum Event {
         /// Which.
         volume: DocId,
         /// Its files as they were last.
-        files: Vec<FileRow>,
+        files: KnownFiles,
     },
     /// A volume's document is loaded.
     VolumeLoaded {
@@ -184,6 +184,23 @@ pub struct Started {
     pub actor: [u8; 16],
     /// What was found wrong while opening.
     pub problems: Vec<String>,
+}
+
+/// A volume's files as they were last, in the form in which the session keeps them: made where they are read, since
+/// for many thousands of files that takes longer than a frame.
+#[derive(Debug)]
+pub struct KnownFiles {
+    pub(crate) files: BTreeMap<String, FileRow>,
+    pub(crate) places: HashMap<DocId, (DocId, String)>,
+}
+
+impl KnownFiles {
+    /// The rows of a volume.
+    pub fn new(volume: DocId, rows: Vec<FileRow>) -> KnownFiles {
+        let places = rows.iter().map(|row| (row.id, (volume, row.path.clone()))).collect();
+        let files = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
+        KnownFiles { files, places }
+    }
 }
 
 /// A file that a scan found new or changed.

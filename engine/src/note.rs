@@ -312,8 +312,7 @@ impl Note {
         }
     }
 
-    /// What note and file had in common last, as far as the document knows: of all the texts that the file is known to
-    /// have had, the one that is nearest to what it holds now.
+    /// What note and file had in common last, as far as the document and the marks know.
     pub(crate) fn in_common(&self, now: Option<&str>) -> String {
         let Some(doc) = self.document() else { return String::new() };
         let at = |heads: &[[u8; 32]]| {
@@ -321,14 +320,16 @@ impl Note {
             if heads.is_empty() { None } else { doc.text_at(&heads).ok() }
         };
         // Without heads the file was empty, or the note is one of ours whose file was never written.
-        let last = at(&self.file.heads).unwrap_or_default();
+        let mut last = at(&self.file.heads).unwrap_or_default();
         let Some(now) = now else { return last };
-        let marks = self.file.marks.iter().filter_map(|mark| mark.text.clone().or_else(|| at(&mark.heads)));
-        let known = std::iter::once(last).chain(marks);
-        let distance = |text: &String| -> usize {
-            splice::difference(text, now).iter().map(|splice| splice.delete + splice.insert.len()).sum()
-        };
-        known.min_by_key(distance).unwrap_or_default()
+        for mark in &self.file.marks {
+            if let Some(text) = &mark.text {
+                last.clone_from(text); // this stood in the file
+            } else if let Some(text) = at(&mark.heads).filter(|text| splice::stands_on(now, text, &last)) {
+                last = text; // this we were about to write, and did
+            }
+        }
+        last
     }
 
     /// Whether nothing of it is under way, so that it can be let go.

@@ -222,6 +222,27 @@ fn to_isize(value: usize) -> isize {
     isize::try_from(value).unwrap_or(isize::MAX)
 }
 
+/// Whether `text` was made of `newer` rather than of `older`, of which `newer` was made: nearly all that `newer`
+/// brought is there, and less had to be changed. In doubt the answer is no: the same words twice are better than none.
+pub(crate) fn stands_on(text: &str, newer: &str, older: &str) -> bool {
+    let mut brought: Vec<Range<usize>> = Vec::new();
+    let mut shift = 0;
+    for splice in difference(older, newer) {
+        let start = splice.at + brought.iter().map(Range::len).sum::<usize>() - shift;
+        brought.push(start..start + splice.insert.len());
+        shift += splice.delete;
+    }
+    let changes = difference(newer, text);
+    let missing = |range: &Range<usize>| -> usize {
+        let gone = changes.iter().map(|change| change.at.max(range.start)..(change.at + change.delete).min(range.end));
+        gone.map(|gone| gone.len()).sum()
+    };
+    let one = |splice: &Splice| splice.delete + splice.insert.len();
+    let size = |splices: &[Splice]| -> usize { splices.iter().map(one).sum() };
+    let lost: usize = brought.iter().map(missing).sum();
+    lost * 8 <= brought.iter().map(Range::len).sum() && size(&changes) < size(&difference(older, text))
+}
+
 /// Where an offset (a caret, a mark) stands after an edit. `after`: an insertion right at it pushes it along.
 pub fn moved(offset: usize, at: usize, delete: usize, insert: usize, after: bool) -> usize {
     if offset < at || (offset == at && !(after && delete == 0)) {
@@ -253,6 +274,15 @@ mod tests {
         let ours = difference(base, "alpha!\nbeta\ngamma\n");
         let theirs = difference(base, "alpha\nbeta\ndelta\ngamma\n");
         assert_eq!(perform("alpha!\nbeta\ngamma\n", &carry(&theirs, &ours)), "alpha!\nbeta\ndelta\ngamma\n");
+    }
+
+    #[test]
+    fn what_a_text_stands_on() {
+        assert!(stands_on("one two three four", "one two three", "one"));
+        assert!(stands_on("zero one two", "one two", "one two three"));
+        assert!(!stands_on("one four", "one two three", "one"));
+        assert!(!stands_on("theirs\n", "ours\n", ""));
+        assert!(!stands_on("one", "one two", "one"));
     }
 
     fn text() -> impl Strategy<Value = String> {

@@ -9,7 +9,7 @@ use crate::schema::DocumentKind;
 use automerge::transaction::{CommitOptions, Transactable};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ROOT, ReadDoc};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What a file is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -114,19 +114,26 @@ impl VolumeDoc {
                 }
                 for (id, entry) in files {
                     let key = id.to_string();
-                    let file = match tx.get(container, key.as_str())? {
-                        Some((_, file)) => file,
-                        None => tx.put_object(container, key.as_str(), ObjType::Map)?,
-                    };
-                    match entry {
-                        Some(entry) => {
+                    let known = tx.get(container, key.as_str())?.map(|(_, file)| file);
+                    match (known, entry) {
+                        (None, Some(entry)) => {
+                            // In one piece, at half the price: a folder that is opened can bring many thousands.
+                            let path = (keys::PATH, entry.path.as_str().into());
+                            let fields = HashMap::from([path, (keys::FILE_KIND, entry.kind.word().into())]);
+                            tx.batch_create_object(container, key.as_str(), &fields.into(), false)?;
+                        }
+                        (Some(file), Some(entry)) => {
                             tx.put(&file, keys::PATH, entry.path.as_str())?;
                             tx.put(&file, keys::FILE_KIND, entry.kind.word())?;
                             if tx.get(&file, keys::GONE)?.is_some() {
                                 tx.delete(&file, keys::GONE)?;
                             }
                         }
-                        None => tx.put(&file, keys::GONE, true)?,
+                        (Some(file), None) => tx.put(&file, keys::GONE, true)?,
+                        (None, None) => {
+                            let file = tx.put_object(container, key.as_str(), ObjType::Map)?;
+                            tx.put(&file, keys::GONE, true)?;
+                        }
                     }
                 }
                 Ok(())
@@ -134,5 +141,40 @@ impl VolumeDoc {
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
         Ok(document::increment(&self.doc, &before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_come_go_and_are_read_back() {
+        let id = DocId([1; 16]);
+        let load = |chunks: &[Vec<u8>]| VolumeDoc::load(id, chunks, ActorId::from([2; 16])).expect("loaded").doc;
+        let mut volume = load(&[]);
+        let entry = |path: String| FileEntry { path, kind: FileKind::Note };
+        let mut chunks = vec![volume.save()];
+        let mut expected = BTreeMap::new();
+        for slice in 0..20_u8 {
+            let mut files: Vec<(DocId, Option<FileEntry>)> = (0..50_u8)
+                .map(|number| {
+                    (DocId([number.wrapping_mul(37) ^ slice; 16]), Some(entry(format!("{slice}/{number}.md"))))
+                })
+                .collect();
+            files.push((DocId([slice; 16]), None));
+            files.push((DocId([slice ^ 1; 16]), Some(entry("back.md".to_owned()))));
+            for (id, file) in &files {
+                match file {
+                    Some(file) => expected.insert(*id, file.clone()),
+                    None => expected.remove(id),
+                };
+            }
+            chunks.push(volume.commit(Some("V"), &files, 7).expect("committed"));
+        }
+        assert_eq!(volume.files(), expected);
+        assert_eq!(load(&chunks).files(), expected);
+        assert_eq!(load(&[volume.save()]).files(), expected);
+        assert_eq!(load(&chunks).name().as_deref(), Some("V"));
     }
 }

@@ -3,6 +3,7 @@
 
 mod odd;
 mod outside;
+mod random;
 
 use crate::program::{House, bytes, files, shared};
 use serde_json::json;

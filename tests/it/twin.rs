@@ -74,6 +74,8 @@ pub(crate) struct Twin {
     pub(crate) slow: bool,
     /// While set, nothing is committed: a disk that does not answer.
     pub(crate) stuck: bool,
+    /// While set, a worker keeps for itself what it did first.
+    pub(crate) mute: bool,
     rng: StdRng,
     actor: ActorId,
     writer: VecDeque<Writing>,
@@ -99,6 +101,7 @@ impl Twin {
             written: 0,
             slow: false,
             stuck: false,
+            mute: false,
             rng,
             actor: ActorId::from(started.actor),
             writer: VecDeque::new(),
@@ -228,7 +231,7 @@ impl Twin {
         if !self.told.is_empty() {
             steps.push(Step::Take);
         }
-        steps.extend((0..self.done.len()).map(Step::Tell));
+        steps.extend((usize::from(self.mute)..self.done.len()).map(Step::Tell));
         if !self.seen.is_empty() {
             steps.push(Step::Notice);
         }
@@ -267,6 +270,17 @@ impl Twin {
                 }
             }
         }
+    }
+
+    /// Does everything that can be done without time passing, one thing after another, and gives what a crash would
+    /// leave behind each.
+    pub(crate) fn crashes(&mut self) -> Vec<World> {
+        let mut worlds = vec![self.crash()];
+        while let Some(step) = self.steps().first().copied() {
+            self.step(step);
+            worlds.push(self.crash());
+        }
+        worlds
     }
 
     /// Does everything that can be done without time passing.
@@ -364,7 +378,9 @@ impl Twin {
     fn work(&mut self, job: Effect) -> Vec<Event> {
         let disk = &self.world.disk;
         match job {
-            Effect::LoadVolume { volume } => load::volume(disk, volume, &self.actor).into(),
+            Effect::LoadVolume { volume } => {
+                vec![load::volume_files(disk, volume), load::volume_doc(disk, volume, &self.actor)]
+            }
             Effect::ReadNote { note, volume, path, file } => {
                 let content = load::note_content(disk, note, volume, &path, || self.read(&file)).map(Box::new);
                 vec![Event::NoteRead { note, content }]

@@ -27,21 +27,17 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 
 pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
     let what = parse::needed(args, "WHAT")?;
-    let size = |usual: usize| {
-        let asked = parse::number(args, "size")?;
-        Ok::<usize, Refusal>(asked.map_or(usual, |size| usize::try_from(size).unwrap_or(usize::MAX)))
-    };
+    if !["edit", "open", "import"].contains(&what) {
+        return Err(Refusal::usage(format!("bench measures edit, open or import, not “{what}”")));
+    }
+    let asked = parse::number(args, "size")?.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let mut report = Report::new(what, args.get_flag("json"));
     let done = match what {
-        "edit" if std::env::var("ONLY").is_ok_and(|only| only == "remote") => remote::measure(&mut report), // TEMP
-        "edit" if std::env::var("ONLY").is_ok_and(|only| only == "typing") => typing::measure(&mut report), // TEMP
-        "edit" if std::env::var("ONLY").is_ok_and(|only| only == "trace") => trace::measure(&mut report),   // TEMP
         "edit" => trace::measure(&mut report)
             .and_then(|()| typing::measure(&mut report))
             .and_then(|()| remote::measure(&mut report)),
-        "open" => open::measure(&mut report, size(10_000)?),
-        "import" => import::measure(&mut report, size(50_000)?),
-        other => return Err(Refusal::usage(format!("bench measures edit, open or import, not “{other}”"))),
+        "open" => open::measure(&mut report, asked.unwrap_or(10_000)),
+        _ => import::measure(&mut report, asked.unwrap_or(50_000)),
     };
     report.end();
     done.map_err(|why| Refusal { code: FAILED, why })?;

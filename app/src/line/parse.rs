@@ -75,18 +75,27 @@ pub(super) fn completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, 
 }
 
 pub(super) fn manual(out: &mut dyn Write) -> Result<u8, Refusal> {
-    clap_mangen::Man::new(grammar()).render(out)?;
+    let mut page = Vec::new();
+    clap_mangen::Man::new(grammar()).render(&mut page)?;
     // mangen names the commands only; what each takes is appended in the same form.
     for command in grammar().get_subcommands().filter(|command| !command.is_hide_set()) {
-        let mut page = Vec::new();
+        let mut one = Vec::new();
         let man = clap_mangen::Man::new(command.clone());
         writeln!(page, ".SH \"{}\"", command.get_name().to_uppercase())?;
-        man.render_synopsis_section(&mut page)?;
-        man.render_options_section(&mut page)?;
-        let text = String::from_utf8_lossy(&page)
-            .replace(".SH SYNOPSIS", ".SS Synopsis")
-            .replace(".SH OPTIONS", ".SS Options");
-        out.write_all(text.as_bytes())?;
+        man.render_synopsis_section(&mut one)?;
+        man.render_options_section(&mut one)?;
+        let one =
+            String::from_utf8_lossy(&one).replace(".SH SYNOPSIS", ".SS Synopsis").replace(".SH OPTIONS", ".SS Options");
+        page.extend(one.into_bytes());
     }
+    // groff takes its input for Latin-1 unless it is told otherwise: what is not ASCII is written as it names it.
+    let mut plain = String::with_capacity(page.len());
+    for letter in String::from_utf8_lossy(&page).chars() {
+        match letter.is_ascii() {
+            true => plain.push(letter),
+            false => plain.push_str(&format!("\\[u{:04X}]", u32::from(letter))),
+        }
+    }
+    out.write_all(plain.as_bytes())?;
     Ok(DONE)
 }

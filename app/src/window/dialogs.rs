@@ -128,6 +128,7 @@ fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
         .hint_text(egui::RichText::new(hint).font(style.font).color(colours.muted))
         .margin(egui::Margin::symmetric(12, 8))
         .desired_width(f32::INFINITY);
+    ui.visuals_mut().selection.stroke.color = colours.accent;
     let response = ui.add(field).accessible_name(name);
     if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
         response.request_focus();

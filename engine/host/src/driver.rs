@@ -39,6 +39,12 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
+    /// The way in, and what comes out.
+    pub(crate) fn letter_box() -> (Inbox, Receiver<Post>) {
+        let (posts, letters) = channel();
+        (Inbox { posts, wake: Arc::default() }, letters)
+    }
+
     pub(crate) fn post(&self, post: Post) {
         let _ = self.posts.send(post);
         let wake = self.wake.lock().ok().and_then(|wake| wake.clone());
@@ -81,8 +87,7 @@ impl Driver {
         started: engine::event::Started,
         owned: Option<Owned>,
     ) -> Result<Driver, String> {
-        let (sender, posts) = channel();
-        let inbox = Inbox { posts: sender, wake: Arc::default() };
+        let (inbox, posts) = Inbox::letter_box();
         let actor = started.actor;
         let readers =
             (0..2).map(|_| disk.reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;

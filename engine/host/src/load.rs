@@ -2,7 +2,7 @@
 //! disk's twin in memory it serves tests as well.
 
 use crate::workspace::OpenError;
-use engine::event::{FileText, NoteContent, NoteDocs, Started, marks_key};
+use engine::event::{FileText, KnownFiles, NoteContent, NoteDocs, Started, marks_key};
 use engine::{Event, Settings, markdown};
 use rand::RngCore;
 use std::path::Path;
@@ -60,14 +60,18 @@ fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Resul
     Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
 }
 
-/// Reads a volume's known files, then its document.
-pub fn volume(reader: &dyn Reader, volume: DocId, actor: &ActorId) -> [Event; 2] {
-    let files = match reader.files(volume) {
-        Ok(files) => Event::VolumeRead { volume, files },
+/// Reads a volume's known files.
+pub fn volume_files(reader: &dyn Reader, volume: DocId) -> Event {
+    match reader.files(volume) {
+        Ok(rows) => Event::VolumeRead { volume, files: KnownFiles::new(volume, rows) },
         Err(error) => Event::VolumeLoaded { volume, doc: Err(error.to_string()) },
-    };
+    }
+}
+
+/// Loads a volume's document.
+pub fn volume_doc(reader: &dyn Reader, volume: DocId, actor: &ActorId) -> Event {
     let doc = load(reader, volume, |chunks| VolumeDoc::load(volume, chunks, actor.clone()));
-    [files, Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) }]
+    Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) }
 }
 
 struct Loaded<D> {

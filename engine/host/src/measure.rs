@@ -34,6 +34,13 @@ pub fn process_cpu() -> Duration {
     Duration::ZERO
 }
 
+/// How long the calling thread could have run so far and had no core to run on: other programs, or other threads of
+/// this one, were on them. `None` where the system does not say.
+pub fn thread_waited() -> Option<Duration> {
+    let words = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    words.split(' ').nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
 /// How many cores this process may use, and what the processor calls itself.
 pub fn processor() -> (usize, String) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

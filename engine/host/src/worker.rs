@@ -56,7 +56,9 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
         let Ok(job) = job else { return };
         match job {
             Job::Volume { volume } => {
-                load::volume(reader, volume, actor).into_iter().for_each(|event| inbox.event(event))
+                // The files first: they can be shown, and the document takes longer.
+                inbox.event(load::volume_files(reader, volume));
+                inbox.event(load::volume_doc(reader, volume, actor));
             }
             Job::Files { volume, answer } => {
                 let _ = answer.send(reader.files(volume).map_err(|error| error.to_string()));

@@ -1,8 +1,9 @@
 //! The one writer: takes batches in order, commits all that wait as one group, and says what is durable.
 
-use crate::driver::{Inbox, Post};
+use crate::driver::Inbox;
 use crate::worker::{Job, Workers};
 use engine::{BatchNumber, Event};
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -58,132 +59,137 @@ impl Writer {
     }
 }
 
-fn run(mut disk: Box<dyn Disk>, queue: &Receiver<Work>, inbox: &Inbox, workers: &Workers) -> Result<(), String> {
-    let mut next: Option<Work> = None;
+/// The writer's own thread.
+struct Desk<'a> {
+    disk: Box<dyn Disk>,
+    queue: &'a Receiver<Work>,
+    inbox: &'a Inbox,
+    /// What has come and is not done, in its order.
+    waiting: VecDeque<Work>,
+    /// How long to go on trying, once the program wants to end.
+    patience: Option<Duration>,
+}
+
+fn run(disk: Box<dyn Disk>, queue: &Receiver<Work>, inbox: &Inbox, workers: &Workers) -> Result<(), String> {
+    let mut desk = Desk { disk, queue, inbox, waiting: VecDeque::new(), patience: None };
     let mut rested = false;
     loop {
-        let work = match next.take() {
-            Some(work) => work,
-            None if rested => match queue.recv() {
-                Ok(work) => work,
-                Err(_) => return Ok(()),
-            },
-            None => match queue.recv_timeout(IDLE) {
-                Ok(work) => work,
+        queue.try_iter().for_each(|work| desk.take(work));
+        let Some(work) = desk.waiting.pop_front() else {
+            if desk.patience.is_some() {
+                desk.disk.idle();
+                return Ok(());
+            }
+            let next = if rested {
+                queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                queue.recv_timeout(IDLE)
+            };
+            match next {
+                Ok(work) => desk.take(work),
                 Err(RecvTimeoutError::Timeout) => {
-                    disk.idle();
+                    desk.disk.idle();
                     rested = true;
-                    continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            },
+            }
+            continue;
         };
         match work {
-            Work::Append { batch, mut writes } => {
+            Work::Append { batch, writes } => {
                 rested = false;
-                let mut last = batch;
-                let mut size = weight(&writes);
-                while size < GROUP {
-                    match queue.try_recv() {
-                        Ok(Work::Append { batch, writes: more }) => {
-                            size += weight(&more);
-                            writes.extend(more);
-                            last = batch;
-                        }
-                        Ok(other) => {
-                            next = Some(other);
-                            break;
-                        }
-                        Err(_) => break,
-                    }
-                }
-                commit(disk.as_mut(), &writes, last, queue, inbox, &mut next)?;
+                desk.append(batch, writes)?;
             }
             Work::Then(job) => workers.send(*job),
             Work::Blob { bytes, answer } => {
-                let _ = answer.send(disk.put_blob(&bytes).map_err(|error| error.to_string()));
+                let _ = answer.send(desk.disk.put_blob(&bytes).map_err(|error| error.to_string()));
             }
-            Work::Close { .. } => {
-                disk.idle();
-                return Ok(());
-            }
+            Work::Close { patience } => desk.patience = Some(patience), // `take` keeps none of these back
         }
     }
 }
 
-/// Commits a group, trying until it is done. Nothing is dropped, unless the program closes and patience ends.
-fn commit(
-    disk: &mut dyn Disk,
-    writes: &[Write],
-    last: BatchNumber,
-    queue: &Receiver<Work>,
-    inbox: &Inbox,
-    next: &mut Option<Work>,
-) -> Result<(), String> {
-    let mut held: Vec<Work> = Vec::new();
-    let mut patience: Option<Duration> = None;
-    let mut told: Option<String> = None;
-    loop {
-        match disk.commit(writes) {
-            Ok(_) => break,
-            // A rule was broken, and will be at every further try: all else of the group is written, and it is said.
-            Err(DiskError::Refused { what, why, path }) => {
-                let refused = writes.iter().filter(|write| disk.commit(std::slice::from_ref(write)).is_err()).count();
-                let path = path.display();
-                let why = format!("{what} was refused ({why}; {refused} rows); run `tracebook fsck`: {path}");
-                inbox.post(Post::Event(Event::DiskTrouble { why }));
-                break;
-            }
-            Err(error) => {
-                let why = error.to_string();
-                if told.as_ref() != Some(&why) {
-                    inbox.post(Post::Event(Event::DiskTrouble { why: why.clone() }));
-                    told = Some(why.clone());
-                }
-                let pause = if matches!(error, DiskError::Full { .. }) { RETRY } else { RETRY * 2 };
-                match &mut patience {
-                    Some(left) if *left < pause => return Err(why),
-                    Some(left) => *left -= pause,
-                    None => {}
-                }
-                // While the disk refuses, a blob or the end of the program may be asked for.
-                match queue.recv_timeout(pause) {
-                    Ok(Work::Close { patience: end }) => patience = Some(end),
-                    Ok(Work::Blob { answer, .. }) => {
-                        let _ = answer.send(Err(why));
-                    }
-                    Ok(work) => held.push(work),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => {
-                        patience.get_or_insert(Duration::ZERO);
-                    }
-                }
-            }
-        }
-    }
-    inbox.post(Post::Event(Event::Durable { batch: last }));
-    if held.is_empty() && patience.is_none() {
-        return Ok(());
-    }
-    // What came in while the disk refused is done now, in its order, before anything new.
-    let mut order: Vec<Work> = next.take().into_iter().collect();
-    order.extend(held);
-    let mut rest: Option<Work> = None;
-    for work in order {
+impl Desk<'_> {
+    /// Puts work behind what waits. That the program wants to end is known at once: it says how long to go on trying.
+    fn take(&mut self, work: Work) {
         match work {
-            Work::Append { batch, writes } => commit(disk, &writes, batch, queue, inbox, &mut rest)?,
-            Work::Then(job) => inbox.post(Post::Job(job)),
-            Work::Blob { bytes, answer } => {
-                let _ = answer.send(disk.put_blob(&bytes).map_err(|error| error.to_string()));
-            }
-            Work::Close { patience: end } => patience = Some(end),
+            Work::Close { patience } => self.patience = Some(patience),
+            Work::Append { .. } | Work::Then(_) | Work::Blob { .. } => self.waiting.push_back(work),
         }
     }
-    *next = rest;
-    if let Some(patience) = patience {
-        *next = Some(Work::Close { patience });
+
+    /// Commits a batch and those that wait right behind it as one group, trying until it is done. Nothing is dropped,
+    /// unless the program closes and patience ends.
+    fn append(&mut self, batch: BatchNumber, writes: Vec<Write>) -> Result<(), String> {
+        let mut ends = vec![(batch, writes.len())];
+        let mut group = writes;
+        let mut size = weight(&group);
+        while size < GROUP && matches!(self.waiting.front(), Some(Work::Append { .. })) {
+            if let Some(Work::Append { batch, writes }) = self.waiting.pop_front() {
+                size += weight(&writes);
+                group.extend(writes);
+                ends.push((batch, group.len()));
+            }
+        }
+        let mut told: Option<String> = None;
+        loop {
+            match self.disk.commit(&group) {
+                Ok(_) => break,
+                Err(error @ DiskError::Refused { .. }) => {
+                    self.piecemeal(&group, &ends, &error);
+                    break;
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    if told.as_ref() != Some(&why) {
+                        self.inbox.event(Event::DiskTrouble { why: why.clone() });
+                        told = Some(why.clone());
+                    }
+                    let pause = if matches!(error, DiskError::Full { .. }) { RETRY } else { RETRY * 2 };
+                    self.rest(pause, &why)?;
+                }
+            }
+        }
+        if let Some((last, _)) = ends.last() {
+            self.inbox.event(Event::Durable { batch: *last });
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Waits before the next try. Meanwhile a blob or the end of the program may be asked for; all else waits.
+    fn rest(&mut self, pause: Duration, why: &str) -> Result<(), String> {
+        match &mut self.patience {
+            Some(left) if *left < pause => return Err(why.to_owned()),
+            Some(left) => *left -= pause,
+            None => {}
+        }
+        match self.queue.recv_timeout(pause) {
+            Ok(Work::Blob { answer, .. }) => {
+                let _ = answer.send(Err(why.to_owned()));
+            }
+            Ok(work) => self.take(work),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                self.patience.get_or_insert(Duration::ZERO);
+            }
+        }
+        Ok(())
+    }
+
+    /// A rule was broken, and will be at every further try: all else of the group is written, and it is said.
+    fn piecemeal(&mut self, group: &[Write], ends: &[(BatchNumber, usize)], error: &DiskError) {
+        let mut start = 0;
+        let mut refused = 0;
+        for (_, end) in ends {
+            let batch = &group[start..*end];
+            if self.disk.commit(batch).is_err() {
+                refused += batch.iter().filter(|write| self.disk.commit(std::slice::from_ref(write)).is_err()).count();
+            }
+            start = *end;
+        }
+        let why = format!("{error}; {refused} rows were not written; run `tracebook fsck`");
+        self.inbox.event(Event::DiskTrouble { why });
+    }
 }
 
 fn weight(writes: &[Write]) -> usize {
@@ -202,4 +208,93 @@ fn weight(writes: &[Write]) -> usize {
         | Write::SetAsideJournal { .. } => 100,
     };
     writes.iter().map(one).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Post;
+    use std::time::Instant;
+    use store::DocId;
+    use store::disk::{Fault, MemoryDisk, Reader};
+
+    const NOTE: DocId = DocId([1; 16]);
+
+    fn append(batch: BatchNumber) -> Work {
+        Work::Append { batch, writes: vec![Write::Journal { seq: batch, note: NOTE, record: vec![0; 100] }] }
+    }
+
+    struct Scene {
+        disk: MemoryDisk,
+        posts: Receiver<Post>,
+        writer: Writer,
+        thread: JoinHandle<Result<(), String>>,
+    }
+
+    fn scene() -> Scene {
+        let disk = MemoryDisk::new();
+        let (inbox, posts) = Inbox::letter_box();
+        let workers = Workers::start(Vec::new(), inbox.clone(), [0; 16]);
+        let (writer, thread) = Writer::start(Box::new(disk.clone()), inbox, workers);
+        Scene { disk, posts, writer, thread }
+    }
+
+    impl Scene {
+        /// What was told until the writer's end: batches that are durable, and troubles.
+        fn told(self) -> (Vec<BatchNumber>, usize, Result<(), String>) {
+            let ended = self.thread.join().expect("no panic");
+            drop(self.writer);
+            let (mut durable, mut troubles) = (Vec::new(), 0);
+            for post in self.posts.try_iter() {
+                match post {
+                    Post::Event(Event::Durable { batch }) => durable.push(batch),
+                    Post::Event(Event::DiskTrouble { .. }) => troubles += 1,
+                    _ => panic!("something else was told"),
+                }
+            }
+            (durable, troubles, ended)
+        }
+    }
+
+    #[test]
+    fn what_waits_is_committed_before_the_end() {
+        let scene = scene();
+        scene.disk.fail(1, Fault::Io);
+        (1..=5).for_each(|batch| scene.writer.send(append(batch)));
+        scene.writer.send(Work::Close { patience: Duration::from_secs(60) });
+        let disk = scene.disk.clone();
+        let (durable, troubles, ended) = scene.told();
+        assert_eq!((durable.last(), troubles, ended), (Some(&5), 1, Ok(())));
+        assert_eq!(disk.journal(NOTE).expect("read").len(), 5);
+    }
+
+    #[test]
+    fn patience_ends_also_for_what_came_while_the_disk_refused() {
+        let scene = scene();
+        // Room for one record, but not for the others: the first try fails, then one at a time.
+        scene.disk.fail(1, Fault::Full);
+        scene.disk.limit(Some(150));
+        scene.writer.send(append(1));
+        std::thread::park_timeout(Duration::from_millis(200));
+        (2..=3).for_each(|batch| scene.writer.send(append(batch)));
+        let begun = Instant::now();
+        scene.writer.send(Work::Close { patience: Duration::from_millis(1_200) });
+        let (durable, _, ended) = scene.told();
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert_eq!(durable, [1]);
+        assert!(ended.expect_err("told").contains("full"));
+    }
+
+    #[test]
+    fn a_broken_rule_holds_nothing_else_up() {
+        let scene = scene();
+        let drop = Write::DropChunks { doc: NOTE, upto: 7 };
+        scene.writer.send(Work::Append { batch: 1, writes: vec![drop] });
+        scene.writer.send(append(2));
+        scene.writer.send(Work::Close { patience: Duration::ZERO });
+        let disk = scene.disk.clone();
+        let (durable, troubles, ended) = scene.told();
+        assert_eq!((durable.last(), troubles, ended), (Some(&2), 1, Ok(())));
+        assert_eq!(disk.journal(NOTE).expect("read").len(), 1);
+    }
 }

@@ -167,7 +167,11 @@ impl Session {
             note.set_blocks(content.blocks);
             note.file.known = Some(file.stamp.hash);
             note.file.base = Some(Arc::from(file.text));
+            let waits = !note.remote.is_empty();
             self.touched(turn, id, file.stamp);
+            if waits {
+                self.adopt(turn, id); // changes from elsewhere need a document
+            }
             return;
         }
         note.set_blocks(content.blocks);

@@ -2,7 +2,7 @@
 
 use super::{Reject, Scanning, Session, Turn, Volume};
 use crate::effect::Effect;
-use crate::event::{ScannedFile, Skipped};
+use crate::event::{KnownFiles, ScannedFile, Skipped};
 use crate::note::{KernelPhase, Phase};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -166,12 +166,15 @@ impl Session {
         }
     }
 
-    pub(super) fn volume_read(&mut self, turn: &mut Turn<'_>, id: DocId, files: Vec<FileRow>) {
+    pub(super) fn volume_read(&mut self, turn: &mut Turn<'_>, id: DocId, known: KnownFiles) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
-        for row in files {
-            self.places.insert(row.id, (id, row.path.clone()));
-            volume.files.insert(row.path.clone(), row);
+        let KnownFiles { mut files, mut places } = known;
+        // The smaller goes into the larger: the thread that draws calls, and must not be held up.
+        if places.len() > self.places.len() {
+            std::mem::swap(&mut places, &mut self.places);
         }
+        self.places.extend(places);
+        volume.files.append(&mut files);
         volume.known = true;
         volume.revision += 1;
         if let Some(root) = volume.root.clone() {

@@ -223,6 +223,15 @@ fn help_manual_and_completions_name_every_command() {
         let one = house.run(&["help", name]).good().text();
         assert!(one.contains("--workspace") && one.contains("--json"), "{one}");
     }
+    house.write("manual.1", manual.as_bytes());
+    match Command::new("groff").args(["-man", "-Tutf8", "-ww"]).arg(house.path("manual.1")).output() {
+        Ok(page) => {
+            assert!(page.status.success() && page.stderr.is_empty(), "{}", String::from_utf8_lossy(&page.stderr));
+            let page = String::from_utf8_lossy(&page.stdout);
+            assert!(COMMANDS.iter().all(|name| page.contains(&format!("tracebook-{name}(1)"))), "{page}");
+        }
+        Err(_) => println!("left out: there is no groff to set the manual page with"),
+    }
     for code in ["0  done", "1  a cell", "2  wrong use", "3  the workspace"] {
         assert!(help.contains(code), "the exit codes are not told: {help}");
     }

@@ -84,10 +84,8 @@ fn rest(report: &mut Report, started: &Started) -> Result<(), String> {
         quiet = if now.ticks == before.ticks { quiet + 1 } else { 0 };
         before = now;
     }
-    let settled = begun.elapsed() - Duration::from_secs(quiet);
     park_timeout(IDLE);
     let Footprint { anonymous, resident, peak, ticks } = look()?;
-    report.figure("first frame to rest", ms(settled), "ms", Goal::None);
     report.figure("memory at rest, anonymous", anonymous as f64 / 1e6, "MB", Goal::Under(150.0));
     report.figure("memory at rest, resident", resident as f64 / 1e6, "MB", Goal::None);
     report.figure("memory, most so far", peak as f64 / 1e6, "MB", Goal::None);

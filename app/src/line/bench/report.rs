@@ -2,6 +2,7 @@
 
 use host::measure;
 use serde::Serialize;
+use std::io::Write;
 
 /// What a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,7 +79,7 @@ impl Report {
 
     fn line(&self, text: &str) {
         if !self.json {
-            println!("{text}");
+            say(text);
         }
     }
 
@@ -99,7 +100,8 @@ impl Report {
             (Some(words), _) => format!(" (goal {words}: missed)"),
             (None, _) => String::new(),
         };
-        self.line(&format!("{name}: {} {unit}{said}", number(value)));
+        let space = if unit.is_empty() { "" } else { " " };
+        self.line(&format!("{name}: {}{space}{unit}{said}", number(value)));
         self.figures.push(Figure { name, value, unit, goal: words, met });
     }
 
@@ -140,9 +142,14 @@ impl Report {
                 "left_out": self.left_out,
                 "wrong": self.wrong,
             });
-            println!("{object}");
+            say(&object.to_string());
         }
     }
+}
+
+/// Prints a line. Who reads no further has seen enough: the measurement goes on.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// The smallest value that at least this many percent of the sample do not exceed. Sorts the sample.

@@ -20,6 +20,8 @@ pub(super) struct Drawn {
     pub(super) wall: Duration,
     /// The same as CPU time of this thread.
     pub(super) cpu: Duration,
+    /// Of it, how long this thread waited for a core that others were on; zero where the system does not say.
+    pub(super) waited: Duration,
     /// Of it, the taking in of what happened elsewhere.
     pub(super) pump: Duration,
     /// The same as CPU time.
@@ -71,6 +73,7 @@ impl Stage {
             ..RawInput::default()
         };
         let (Stage { context, window, frame, .. }, mut drawn) = (self, Drawn::default());
+        let waited = measure::thread_waited();
         let (begun, cpu) = (Instant::now(), measure::thread_cpu());
         let output = context.run_ui(input, |ui| {
             let (begun, cpu) = (Instant::now(), measure::thread_cpu());
@@ -84,6 +87,9 @@ impl Stage {
         drawn.wall = begun.elapsed();
         drawn.cpu = measure::thread_cpu().saturating_sub(cpu);
         std::hint::black_box(triangles);
+        if let (Some(before), Some(after)) = (waited, measure::thread_waited()) {
+            drawn.waited = after.saturating_sub(before);
+        }
         drawn
     }
 

@@ -77,7 +77,7 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
     let Some(bytes) = find() else {
         let places: Vec<String> = folders().iter().map(|folder| folder.display().to_string()).collect();
         let why = format!("there is no {WHERE} in {}; name its folder by TRACEBOOK_DATA", places.join(" or "));
-        report.leave_out("trace", why);
+        report.leave_out("all figures of the trace", why);
         return Ok(());
     };
     let trace = read(&bytes)?;

@@ -1,0 +1,218 @@
+//! Cells: queued, run, stopped, dead; their outputs kept.
+
+use super::cells_of;
+use crate::twin::{Asked, Twin};
+use engine::{Command, Event, KernelPhase};
+use store::{DocId, ExecutionId, Output, OutputBody, Status};
+
+const THREE: &str = "```python\n1\n```\n\ntext\n\n```python\n2\n```\n```python\n3\n```\n";
+
+fn last_eval(twin: &Twin) -> (ExecutionId, String, String) {
+    match twin.asked.last() {
+        Some(Asked::Eval { execution, code, label }) => (*execution, code.clone(), label.clone()),
+        other => panic!("no cell was sent to the kernel: {other:?}"),
+    }
+}
+
+pub(super) fn began(twin: &mut Twin, note: DocId) -> ExecutionId {
+    let (execution, _, _) = last_eval(twin);
+    twin.event(Event::KernelReady { note });
+    twin.event(Event::Began { note, execution });
+    execution
+}
+
+pub(super) fn printed(twin: &mut Twin, note: DocId, execution: ExecutionId, text: &str) {
+    let body = OutputBody::Stream { name: "stdout".to_owned(), text: text.to_owned() };
+    twin.event(Event::Output { note, execution, output: Output { body, whole: None } });
+}
+
+pub(super) fn finished(twin: &mut Twin, note: DocId, execution: ExecutionId, status: Status) {
+    twin.event(Event::Finished { note, execution, status, count: Some(1), whole: Vec::new() });
+    twin.rest();
+}
+
+/// Status and printed text of each cell.
+pub(super) fn shown(twin: &Twin, note: DocId) -> Vec<(Option<Status>, String)> {
+    let note = twin.note(note);
+    let text = |output: &Output| match &output.body {
+        OutputBody::Stream { text, .. } => text.clone(),
+        OutputBody::Error { ename, .. } => format!("<{ename}>"),
+        body => format!("{body:?}"),
+    };
+    let cell = |cell| match note.execution(cell) {
+        Some(execution) => (Some(execution.status), execution.outputs.iter().map(text).collect()),
+        None => (None, String::new()),
+    };
+    note.cells().map(cell).collect()
+}
+
+#[test]
+fn cells_run_in_order() {
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::RunAll { note }).expect("run");
+    for number in 1..=3 {
+        assert_eq!(twin.asked.len(), number, "one at a time");
+        let (execution, code, label) = last_eval(&twin);
+        assert_eq!((code, label), (format!("{number}\n"), format!("cell {number}")));
+        assert_eq!(twin.note(note).kernel, KernelPhase::Busy(execution));
+        began(&mut twin, note);
+        printed(&mut twin, note, execution, &format!("{number}"));
+        printed(&mut twin, note, execution, ";");
+        finished(&mut twin, note, execution, Status::Ok);
+    }
+    assert_eq!(twin.note(note).kernel, KernelPhase::Idle);
+    let expected: Vec<_> = (1..=3).map(|number| (Some(Status::Ok), format!("{number};"))).collect();
+    assert_eq!(shown(&twin, note), expected);
+    twin.settle();
+    twin.check_settled(note, "a.md");
+    assert_eq!(twin.written, 0, "running a cell does not touch the file");
+}
+
+#[test]
+fn the_first_error_stops_the_rest() {
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::RunAll { note }).expect("run");
+    let first = began(&mut twin, note);
+    finished(&mut twin, note, first, Status::Ok);
+    let second = began(&mut twin, note);
+    assert_ne!(first, second);
+    finished(&mut twin, note, second, Status::Error);
+    assert_eq!(twin.asked.len(), 2);
+    let status: Vec<_> = shown(&twin, note).into_iter().map(|(status, _)| status).collect();
+    assert_eq!(status, [Some(Status::Ok), Some(Status::Error), Some(Status::Interrupted)]);
+    // The kernel lives and takes the next one.
+    let cell = cells_of(&twin, note)[2];
+    twin.command(Command::Run { note, cell }).expect("run");
+    assert_eq!(last_eval(&twin).1, "3\n");
+}
+
+#[test]
+fn a_cell_is_asked_to_stop_and_then_made_to() {
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::RunAll { note }).expect("run");
+    let first = began(&mut twin, note);
+    printed(&mut twin, note, first, "so far");
+    twin.command(Command::Interrupt { note }).expect("asked");
+    assert_eq!(twin.asked.last(), Some(&Asked::Interrupt));
+    let status: Vec<_> = shown(&twin, note).into_iter().map(|(status, _)| status).collect();
+    let [running, stopped] = [Status::Running, Status::Interrupted].map(Some);
+    assert_eq!(status, [running, stopped, stopped], "what waits is not waited for");
+    twin.pass(690);
+    assert_eq!(twin.asked.last(), Some(&Asked::Interrupt), "it has its time");
+    twin.pass(20);
+    assert_eq!(twin.asked.last(), Some(&Asked::Kill));
+    twin.event(Event::KernelDied { note, why: "killed".to_owned() });
+    twin.rest();
+    let expected = [
+        (Some(Status::Interrupted), "so far<KernelStopped>".to_owned()),
+        (Some(Status::Interrupted), String::new()),
+        (Some(Status::Interrupted), String::new()),
+    ];
+    assert_eq!(shown(&twin, note), expected);
+    assert_eq!(twin.note(note).kernel, KernelPhase::Off);
+    let cell = cells_of(&twin, note)[1];
+    twin.command(Command::Run { note, cell }).expect("run");
+    assert_eq!(last_eval(&twin).1, "2\n", "the next run starts a new one");
+}
+
+#[test]
+fn a_cell_that_stops_in_time_keeps_its_kernel() {
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::RunAll { note }).expect("run");
+    let first = began(&mut twin, note);
+    twin.command(Command::Interrupt { note }).expect("asked");
+    twin.pass(100);
+    finished(&mut twin, note, first, Status::Interrupted);
+    let cell = cells_of(&twin, note)[1];
+    twin.command(Command::Run { note, cell }).expect("run");
+    twin.pass(10_000);
+    assert!(!twin.asked.contains(&Asked::Kill), "{:?}", twin.asked);
+}
+
+#[test]
+fn output_of_what_no_longer_runs_is_dropped() {
+    let (mut twin, note) = Twin::on(THREE);
+    let cell = cells_of(&twin, note)[0];
+    twin.command(Command::Run { note, cell }).expect("run");
+    let first = began(&mut twin, note);
+    finished(&mut twin, note, first, Status::Ok);
+    printed(&mut twin, note, first, "late");
+    assert_eq!(shown(&twin, note)[0], (Some(Status::Ok), String::new()), "it is over");
+    twin.command(Command::Run { note, cell }).expect("run");
+    let second = began(&mut twin, note);
+    printed(&mut twin, note, first, "later");
+    printed(&mut twin, note, second, "new");
+    finished(&mut twin, note, first, Status::Error);
+    assert_eq!(twin.note(note).kernel, KernelPhase::Busy(second));
+    finished(&mut twin, note, second, Status::Ok);
+    assert_eq!(shown(&twin, note)[0], (Some(Status::Ok), "new".to_owned()));
+}
+
+#[test]
+fn a_cell_that_runs_is_not_run_twice() {
+    let (mut twin, note) = Twin::on(THREE);
+    let all = cells_of(&twin, note);
+    for cell in [all[0], all[0], all[1], all[1]] {
+        twin.command(Command::Run { note, cell }).expect("run");
+    }
+    let first = began(&mut twin, note);
+    finished(&mut twin, note, first, Status::Ok);
+    let second = began(&mut twin, note);
+    finished(&mut twin, note, second, Status::Ok);
+    assert_eq!(twin.asked.len(), 2);
+}
+
+#[test]
+fn the_death_of_a_kernel_is_told() {
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::RunAll { note }).expect("run");
+    let first = began(&mut twin, note);
+    printed(&mut twin, note, first, "before");
+    twin.event(Event::KernelDied { note, why: "signal 11".to_owned() });
+    twin.rest();
+    assert_eq!(shown(&twin, note)[0], (Some(Status::Died), "before<KernelDied>".to_owned()));
+    assert_eq!(twin.text(note), THREE);
+    assert_eq!(twin.asked.len(), 1, "the rest is not run in a kernel without the first cell's work");
+}
+
+#[test]
+fn outputs_are_there_after_a_restart() {
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::RunAll { note }).expect("run");
+    let first = began(&mut twin, note);
+    printed(&mut twin, note, first, "one");
+    finished(&mut twin, note, first, Status::Ok);
+    let second = began(&mut twin, note);
+    printed(&mut twin, note, second, "running");
+    twin.pass(1_500);
+    let mut next = Twin::start(twin.crash(), 2);
+    next.settle();
+    next.open("a.md");
+    let expected = [
+        (Some(Status::Ok), "one".to_owned()),
+        (Some(Status::Interrupted), "running".to_owned()),
+        (Some(Status::Interrupted), String::new()),
+    ];
+    assert_eq!(shown(&next, note)[..2], expected[..2]);
+    assert_eq!(next.note(note).kernel, KernelPhase::Off);
+    assert!(!next.note(note).is_stale(cells_of(&next, note)[0]));
+    assert_eq!(next.asked, [], "nothing is run again by itself");
+}
+
+#[test]
+fn code_that_has_changed_since_is_stale() {
+    let (mut twin, note) = Twin::on(THREE);
+    let cell = cells_of(&twin, note)[0];
+    assert!(!twin.note(note).is_stale(cell));
+    twin.command(Command::Run { note, cell }).expect("run");
+    let first = began(&mut twin, note);
+    finished(&mut twin, note, first, Status::Ok);
+    assert!(!twin.note(note).is_stale(cell));
+    twin.edit(note, 10, 0, "4");
+    assert_eq!(twin.note(note).code(cell), Some("41\n"));
+    assert!(twin.note(note).is_stale(cell));
+    twin.command(Command::Undo { note }).expect("undone");
+    assert!(!twin.note(note).is_stale(cell));
+    twin.edit(note, 9, 0, " #");
+    assert!(!twin.note(note).is_stale(cell), "only the code counts");
+}
