@@ -157,6 +157,7 @@ fn start(matches: &ArgMatches, words: &[String]) -> Result<u8, Refusal> {
         _ => {}
     }
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    volumes::there(name, args, &here)?;
     let request = Request { words: words.to_vec(), folder: here };
     let create = matches!(name, "open" | "new" | "import");
     let mut tries = 0;

@@ -31,6 +31,7 @@ mod status;
 mod table;
 mod toasts;
 mod tree;
+mod turns;
 
 use crate::tokens;
 use closing::Closing;
@@ -89,8 +90,6 @@ pub struct Window {
     recent: Vec<&'static str>,
     /// Problems that were read and put away.
     dismissed: HashSet<String>,
-    /// Key presses that wait for the next frame, so that they come after what was typed before them.
-    deferred: Vec<egui::Event>,
     /// The note's column and the margin beside it, as drawn last.
     measures: (f32, f32),
     closing: Closing,
@@ -104,6 +103,7 @@ impl Window {
     /// A window on an open workspace.
     pub fn new(ctx: &egui::Context, mut driver: Driver) -> Window {
         tokens::install(ctx);
+        ctx.add_plugin(turns::Turns::default());
         let wake = ctx.clone();
         driver.on_wake(move || wake.request_repaint());
         let prefs = Prefs::of(driver.session().settings());
@@ -128,7 +128,6 @@ impl Window {
             overlay: Overlay::None,
             recent: Vec::new(),
             dismissed: HashSet::new(),
-            deferred: Vec::new(),
             measures: (tokens::size::COLUMN, tokens::space::XXXL),
             closing: Closing::No,
             title: String::new(),

@@ -488,6 +488,31 @@ fn long_output_is_folded() {
     assert!(window.query_by_label_contains("line 99").is_some());
 }
 
+#[test]
+fn text_and_clicks_of_one_frame_keep_their_order() {
+    let bench = Bench::new(&[("A.md", "one\n\ntwo\n")]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(3);
+    window.run();
+    let pos = window.get_by_label("two").rect().center();
+    let modifiers = NONE;
+    let click = |pressed| egui::Event::PointerButton { pos, button: egui::PointerButton::Primary, pressed, modifiers };
+    let key = Key::Backspace;
+    // A machine that is slow gives all of it in one frame.
+    window.input_mut().events.extend([
+        egui::Event::Text("!".to_owned()),
+        egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers },
+        egui::Event::Text("?".to_owned()),
+        egui::Event::PointerMoved(pos),
+        click(true),
+        click(false),
+        egui::Event::Text("2".to_owned()),
+        egui::Event::Text(" ".to_owned()),
+    ]);
+    window.run();
+    assert_eq!(with_caret(&window), "one?\n\ntwo2 |\n");
+}
+
 /// Pieces of notes, keys and texts that are thrown at a note.
 const PIECES: &[&str] = &[
     "# Head\n",

@@ -47,11 +47,33 @@ fn open_volume(scene: &mut Scene<'_>, folder: PathBuf, name: Option<String>) -> 
     opened.ok_or_else(|| Refusal::workspace("the folder could not be looked through in an hour"))
 }
 
+/// Refuses `open` and `import` of what is not there, before a workspace is made for it.
+pub(super) fn there(command: &str, args: &ArgMatches, here: &Path) -> Result<(), Refusal> {
+    match command {
+        "open" => {
+            let folder = copy::absolute(here, needed(args, "FOLDER")?);
+            if !copy::is_folder(&folder) {
+                return Err(Refusal::usage(format!("there is no such folder: {}", folder.display())));
+            }
+        }
+        "import" => {
+            if let Some(missing) = to_import(args, here).iter().find(|path| !path.exists()) {
+                return Err(Refusal::usage(format!("there is no such file: {}", missing.display())));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn to_import(args: &ArgMatches, here: &Path) -> Vec<PathBuf> {
+    args.get_many::<String>("PATH")
+        .map(|paths| paths.map(|path| copy::absolute(here, path)).collect())
+        .unwrap_or_default()
+}
+
 pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let folder = copy::absolute(scene.folder, needed(args, "FOLDER")?);
-    if !copy::is_folder(&folder) {
-        return Err(Refusal::usage(format!("there is no such folder: {}", folder.display())));
-    }
     let opened = open_volume(scene, folder, None)?;
     if let Some(trouble) = opened.trouble {
         return Err(Refusal::usage(trouble));
@@ -185,13 +207,7 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 }
 
 pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
-    let paths: Vec<PathBuf> = args
-        .get_many::<String>("PATH")
-        .map(|paths| paths.map(|path| copy::absolute(scene.folder, path)).collect())
-        .unwrap_or_default();
-    if let Some(missing) = paths.iter().find(|path| !path.exists()) {
-        return Err(Refusal::usage(format!("there is no such file: {}", missing.display())));
-    }
+    let paths = to_import(args, scene.folder);
     let (_, root) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
     // All or nothing: two of one name would meet in the middle of the copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());

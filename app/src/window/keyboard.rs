@@ -6,6 +6,7 @@ use super::dialogs::{Decision, Dialog};
 use super::editor;
 use super::keys::{Done, replace_all};
 use super::page::Action;
+use super::turns::Turns;
 use super::{Overlay, Window};
 use eframe::egui;
 use egui::{Event as Raw, Key, Modifiers};
@@ -13,27 +14,21 @@ use egui::{Event as Raw, Key, Modifiers};
 impl Window {
     /// Takes this frame's keys out of the input, as far as they mean something here.
     pub(super) fn keyboard(&mut self, ctx: &egui::Context) {
-        let waiting = std::mem::take(&mut self.deferred);
-        let events = ctx.input_mut(|input| {
-            let mut events = waiting;
-            events.append(&mut input.events);
-            events
-        });
-        let (mut keep, mut typed) = (Vec::with_capacity(events.len()), false);
+        let events = ctx.input_mut(|input| std::mem::take(&mut input.events));
+        let (mut keep, mut later, mut typed) = (Vec::with_capacity(events.len()), Vec::new(), false);
         for event in events {
             let about_keys = matches!(
                 event,
                 Raw::Key { pressed: true, .. } | Raw::Text(_) | Raw::Paste(_) | Raw::Cut | Raw::Copy | Raw::Ime(_)
             );
-            if about_keys && !self.deferred.is_empty() {
-                self.deferred.push(event);
+            if about_keys && !later.is_empty() {
+                later.push(event);
                 continue;
             }
             match &event {
                 Raw::Key { key, pressed: true, modifiers, .. } => {
                     if typed {
-                        self.deferred.push(event);
-                        ctx.request_repaint();
+                        later.push(event);
                         continue;
                     }
                     if self.key(ctx, *key, *modifiers) {
@@ -52,6 +47,7 @@ impl Window {
             keep.push(event);
         }
         ctx.input_mut(|input| input.events = keep);
+        Turns::put_back(ctx, later);
     }
 
     /// Whether the keyboard belongs to the note.

@@ -157,7 +157,7 @@ impl Session {
         self.save_outputs(turn, id);
     }
 
-    pub(super) fn output(&mut self, turn: &mut Turn<'_>, id: DocId, execution: ExecutionId, output: Output) {
+    pub(super) fn output(&mut self, turn: &mut Turn<'_>, id: DocId, execution: ExecutionId, mut output: Output) {
         let Some(current) = self.current(id, execution) else { return };
         let cell = current.cell;
         if let (
@@ -166,13 +166,11 @@ impl Session {
         ) = (current.outputs.last_mut(), &output.body)
             && name == new
         {
-            let room = STREAM.saturating_sub(text.len());
-            let mut end = room.min(more.len());
-            while !more.is_char_boundary(end) {
-                end -= 1;
-            }
-            text.push_str(&more[..end]);
+            text.push_str(&more[..more.floor_char_boundary(STREAM.saturating_sub(text.len()))]);
         } else if current.outputs.len() < OUTPUTS {
+            if let OutputBody::Stream { text, .. } = &mut output.body {
+                text.truncate(text.floor_char_boundary(STREAM));
+            }
             current.outputs.push(output);
         }
         if let Some(note) = self.notes.get_mut(&id) {

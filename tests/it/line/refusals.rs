@@ -113,6 +113,7 @@ fn a_workspace_that_is_not_there_is_wrong_use() {
     // Nothing is made for a folder that is not there, either.
     house.run(&["open", "no folder"]).refused(2, "there is no such folder");
     house.run(&["import", "no file"]).refused(2, "there is no such file");
+    assert!(!house.path("W").exists(), "one was made for what is not there");
 }
 
 #[test]
