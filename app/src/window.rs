@@ -20,6 +20,7 @@ mod outline;
 mod outputs;
 mod page;
 mod palette;
+mod pane;
 mod prefs;
 mod python;
 mod render;
@@ -43,14 +44,13 @@ use host::Driver;
 use outline::Outline;
 use page::Page;
 use palette::Palette;
+use pane::Pane;
 use prefs::Prefs;
-use render::Pen;
-use sheet::Sheet;
 use status::Status;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{Block, DocId};
+use store::DocId;
 use toasts::Toasts;
 use tree::Tree;
 
@@ -69,19 +69,15 @@ pub struct Window {
     driver: Option<Driver>,
     prefs: Prefs,
     shortcuts: Vec<Shortcut>,
-    note: Option<DocId>,
+    /// The pane that has the caret.
+    here: Pane,
     /// The note to be opened once it is known.
     wanted: Option<DocId>,
     /// Whether somebody has chosen a note yet; until then the window may.
     chose: bool,
     /// Notes that the session keeps open, the newest first.
     kept: VecDeque<DocId>,
-    /// Since when the open note is being read.
-    reading: Option<f64>,
     tree: Tree,
-    sheet: Sheet,
-    page: Page,
-    editor: Editor,
     outline: Outline,
     status: Status,
     toasts: Toasts,
@@ -90,8 +86,6 @@ pub struct Window {
     recent: Vec<&'static str>,
     /// Problems that were read and put away.
     dismissed: HashSet<String>,
-    /// The note's column and the margin beside it, as drawn last.
-    measures: (f32, f32),
     closing: Closing,
     title: String,
     first_frame: Option<Box<dyn FnOnce()>>,
@@ -113,22 +107,17 @@ impl Window {
             driver: Some(driver),
             prefs,
             shortcuts: commands::shortcuts(),
-            note: None,
+            here: Pane::new(),
             wanted,
             chose: false,
             kept: VecDeque::new(),
-            reading: None,
             tree: Tree::default(),
-            sheet: Sheet::default(),
-            page: Page::default(),
-            editor: Editor::default(),
             outline: Outline::default(),
             status: Status::default(),
             toasts: Toasts::default(),
             overlay: Overlay::None,
             recent: Vec::new(),
             dismissed: HashSet::new(),
-            measures: (tokens::size::COLUMN, tokens::space::XXXL),
             closing: Closing::No,
             title: String::new(),
             first_frame: None,
@@ -161,17 +150,17 @@ impl Window {
 
     /// Where the caret is, in bytes of the open note.
     pub fn caret(&self) -> Option<usize> {
-        self.editor.caret.map(|caret| caret.at)
+        self.here.editor.caret.map(|caret| caret.at)
     }
 
     /// Puts the caret there, as a click would; for tests.
     pub fn place_caret(&mut self, at: usize) {
-        self.editor.place(at);
+        self.here.editor.place(at);
     }
 
     /// The note that is shown.
     pub fn note(&self) -> Option<DocId> {
-        self.note
+        self.here.note
     }
 
     /// Takes in what happened elsewhere.
@@ -186,29 +175,20 @@ impl Window {
         }
     }
 
-    /// Looks at the open note, once it is there.
+    /// Looks at the note of the pane that has the caret, once it is there.
     fn with_note<R>(
         &mut self,
         ctx: &egui::Context,
         dark: bool,
         look: impl FnOnce(&mut World<'_>, &mut Editor, &mut Page) -> R,
     ) -> Option<R> {
-        let note = self.driver.as_ref()?.session().note(self.note?)?;
-        if note.phase != engine::Phase::Ready {
-            return None;
-        }
-        let texts: Vec<&Block> = note.blocks().collect();
-        self.page.sync(note, &mut self.sheet, &texts, &mut self.editor);
-        let pen = Pen { ctx, colours: tokens::Colours::dark(dark) };
-        let (width, margin) = self.measures;
-        let mut world = World { note, texts: &texts, sheet: &mut self.sheet, pen, width, margin };
-        Some(look(&mut world, &mut self.editor, &mut self.page))
+        self.here.with_note(self.driver.as_ref()?.session(), ctx, dark, look)
     }
 
     /// Says in the title which note is open.
     fn entitle(&mut self, ctx: &egui::Context) {
         let name = self.driver.as_ref().and_then(|driver| {
-            let (_, path) = driver.session().place(self.note?)?;
+            let (_, path) = driver.session().place(self.here.note?)?;
             Some(tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned())
         });
         let title = name.map_or_else(|| "Tracebook".to_owned(), |name| format!("Tracebook — {name}"));

@@ -49,27 +49,25 @@ impl Window {
     }
 
     fn edit(&mut self, edit: Edit) {
-        let Some(note) = self.note else { return };
+        let Some(note) = self.here.note else { return };
         let Edit { at, delete, insert, .. } = edit.clone();
         if self.send(Command::Edit { note, at, delete, insert }) {
             if let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note)) {
-                self.editor.edited(&edit, note);
+                self.here.editor.edited(&edit, note);
             }
         } else {
             // The field shows the session's text again; the caret stays where it was.
-            self.editor.focus = true;
+            self.here.editor.focus = true;
         }
     }
 
     /// Shows a note.
     pub(super) fn open(&mut self, note: DocId) {
         self.chose = true;
-        if self.note == Some(note) || !self.send(Command::OpenNote { note }) {
+        if self.here.note == Some(note) || !self.send(Command::OpenNote { note }) {
             return;
         }
-        self.note = Some(note);
-        self.reading = None;
-        self.page.turn(Some(note), &mut self.editor);
+        self.here.turn(Some(note));
         self.kept.retain(|kept| *kept != note);
         self.kept.push_front(note);
         // What has been left long ago is let go, unless its Python still holds variables.
@@ -125,7 +123,7 @@ impl Window {
         let (path, _) = link.split_once('#').unwrap_or((link, ""));
         let target = self.driver.as_ref().and_then(|driver| {
             let session = driver.session();
-            let (volume, own) = session.place(self.note?)?;
+            let (volume, own) = session.place(self.here.note?)?;
             if path.is_empty() {
                 return None;
             }
@@ -151,7 +149,7 @@ impl Window {
 
     /// Performs a command of the table.
     pub(super) fn run(&mut self, ctx: &egui::Context, what: What) {
-        let note = self.note;
+        let note = self.here.note;
         let on_note = |command: fn(DocId) -> Command| note.map(command);
         match what {
             What::Palette => {
@@ -219,40 +217,39 @@ impl Window {
 
     fn close_volume(&mut self) {
         let volume =
-            self.driver.as_ref().and_then(|driver| driver.session().place(self.note?).map(|(volume, _)| volume));
+            self.driver.as_ref().and_then(|driver| driver.session().place(self.here.note?).map(|(volume, _)| volume));
         let Some(volume) = volume else {
             self.toasts.say("Open a note of the volume first.");
             return;
         };
         if self.send(Command::CloseVolume { volume }) {
-            self.note = None;
-            self.page.turn(None, &mut self.editor);
+            self.here.turn(None);
             let session = self.driver.as_ref().map(host::Driver::session);
             self.kept.retain(|note| session.is_some_and(|session| session.note(*note).is_some()));
         }
     }
 
     fn close_note(&mut self) {
-        let Some(note) = self.note.take() else { return };
-        self.page.turn(None, &mut self.editor);
+        let Some(note) = self.here.note else { return };
+        self.here.turn(None);
         self.kept.retain(|kept| *kept != note);
         self.send(Command::CloseNote { note });
     }
 
     fn undo(&mut self, redo: bool) {
-        let Some(note) = self.note else { return };
+        let Some(note) = self.here.note else { return };
         let revision =
             self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
         let command = if redo { Command::Redo { note } } else { Command::Undo { note } };
         if self.send(command)
             && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
         {
-            self.editor.follow(revision, note);
+            self.here.editor.follow(revision, note);
         }
     }
 
     fn run_cell(&mut self, ctx: &egui::Context, on: bool) {
-        let (Some(note), Some(cell)) = (self.note, self.cell_of_caret(ctx)) else {
+        let (Some(note), Some(cell)) = (self.here.note, self.cell_of_caret(ctx)) else {
             self.toasts.say("Put the caret into a Python cell first; a cell starts with ```python.");
             return;
         };
@@ -285,7 +282,7 @@ impl Window {
             self.toasts.say("A note lies in a folder: open one first.");
             return;
         }
-        let own = self.note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
+        let own = self.here.note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
         let chosen = volumes.iter().position(|(id, _)| Some(*id) == own).unwrap_or(0);
         self.overlay = Overlay::Dialog(Dialog::NewNote { volumes, chosen, name, trouble: None });
     }
@@ -301,7 +298,7 @@ impl Window {
         });
         if let Some(note) = known {
             self.open(note);
-            self.editor.place(0);
+            self.here.editor.place(0);
         }
         Ok(())
     }
@@ -319,8 +316,8 @@ impl Window {
             }
             Choice::Note(note) => {
                 self.open(note);
-                if self.editor.caret.is_none() {
-                    self.page.restore(&mut self.editor);
+                if self.here.editor.caret.is_none() {
+                    self.here.page.restore(&mut self.here.editor);
                 }
             }
             Choice::New(name) => self.ask_name(name),
@@ -363,7 +360,7 @@ impl Window {
     /// What floats goes; the note has the keyboard again.
     pub(super) fn close_overlay(&mut self) {
         self.overlay = Overlay::None;
-        self.editor.focus = self.editor.caret.is_some();
+        self.here.editor.focus = self.here.editor.caret.is_some();
     }
 
     /// Draws what floats.
@@ -393,7 +390,7 @@ impl Window {
 
     /// Whether the open note can be read yet, and if not, what there is to say.
     pub(super) fn phase(&self) -> Option<Phase> {
-        Some(self.driver.as_ref()?.session().note(self.note?)?.phase.clone())
+        self.here.phase(self.driver.as_ref()?.session())
     }
 }
 

@@ -41,7 +41,7 @@ impl Window {
             ctx.send_viewport_cmd(ViewportCommand::CancelClose);
             if self.closing == Closing::No {
                 self.closing = Closing::Saving(now);
-                self.editor.leave();
+                self.here.editor.leave();
             }
         }
         let Closing::Saving(since) = self.closing else { return };

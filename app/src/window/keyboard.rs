@@ -53,7 +53,7 @@ impl Window {
     /// Whether the keyboard belongs to the note.
     fn writes(&self, ctx: &egui::Context) -> bool {
         let focused = ctx.memory(|memory| memory.focused());
-        self.editor.caret.is_some() && (focused == Some(editor::field()) || self.editor.focus)
+        self.here.editor.caret.is_some() && (focused == Some(editor::field()) || self.here.editor.focus)
     }
 
     fn key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
@@ -86,7 +86,7 @@ impl Window {
             Some(Done::Moved | Done::Page(_)) => true,
             Some(Done::Edit(edit)) => {
                 self.perform(ctx, vec![Action::Edit(edit)]);
-                self.editor.reveal = true;
+                self.here.editor.reveal = true;
                 true
             }
         }
@@ -106,13 +106,13 @@ impl Window {
             return false;
         }
         match key {
-            Key::PageDown if modifiers.is_none() => self.page.turn_by(1.0),
-            Key::PageUp if modifiers.is_none() => self.page.turn_by(-1.0),
-            Key::Home if modifiers.is_none() || modifiers.command_only() => self.page.jump(0),
-            Key::End if modifiers.is_none() || modifiers.command_only() => self.page.jump(usize::MAX),
-            Key::A if modifiers.command_only() && self.note.is_some() => {
-                self.editor.place(0);
-                (self.editor.all, self.editor.reveal) = (true, false);
+            Key::PageDown if modifiers.is_none() => self.here.page.turn_by(1.0),
+            Key::PageUp if modifiers.is_none() => self.here.page.turn_by(-1.0),
+            Key::Home if modifiers.is_none() || modifiers.command_only() => self.here.page.jump(0),
+            Key::End if modifiers.is_none() || modifiers.command_only() => self.here.page.jump(usize::MAX),
+            Key::A if modifiers.command_only() && self.here.note.is_some() => {
+                self.here.editor.place(0);
+                (self.here.editor.all, self.here.editor.reveal) = (true, false);
             }
             _ => return false,
         }
@@ -165,10 +165,12 @@ impl Window {
 
     /// What is typed or copied while the whole note is selected.
     fn on_all(&mut self, ctx: &egui::Context, event: &Raw) -> bool {
-        if !self.editor.all || !self.writes(ctx) || !matches!(self.overlay, Overlay::None) {
+        if !self.here.editor.all || !self.writes(ctx) || !matches!(self.overlay, Overlay::None) {
             return false;
         }
-        let Some(note) = self.note.and_then(|note| self.driver.as_ref()?.session().note(note)) else { return false };
+        let Some(note) = self.here.note.and_then(|note| self.driver.as_ref()?.session().note(note)) else {
+            return false;
+        };
         let insert = match event {
             Raw::Copy => {
                 ctx.copy_text(note.text());
@@ -183,7 +185,7 @@ impl Window {
         };
         let edit = replace_all(note.length(), insert);
         self.perform(ctx, vec![Action::Edit(edit)]);
-        self.editor.focus = true;
+        self.here.editor.focus = true;
         true
     }
 }

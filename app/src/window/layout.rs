@@ -56,8 +56,8 @@ impl Window {
         let mut foot = part(ui, "status", bottom, bottom);
         if let Some(driver) = &self.driver {
             let session = driver.session();
-            let note = self.note.and_then(|note| session.note(note));
-            self.status.show(&mut foot, session, note, self.sheet.words(), &mut actions);
+            let note = self.here.note.and_then(|note| session.note(note));
+            self.status.show(&mut foot, session, note, self.here.sheet.words(), &mut actions);
         }
         if self.prefs.left_open {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
@@ -77,7 +77,7 @@ impl Window {
     fn left(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
         let Some(driver) = &self.driver else { return };
         let session = driver.session();
-        self.tree.show(ui, session, self.note, actions);
+        self.tree.show(ui, session, self.here.note, actions);
         if session.is_open() && session.volumes().next().is_none() {
             tree::empty(ui, actions);
         }
@@ -86,21 +86,16 @@ impl Window {
     fn right(&mut self, ui: &mut Ui) {
         let dark = ui.visuals().dark_mode;
         let ctx = ui.ctx().clone();
-        let Window { driver, note, sheet, page, editor, outline, measures, .. } = self;
+        let Window { driver, here, outline, .. } = self;
         let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
-        let note = note.and_then(|note| session.note(note)).filter(|note| note.phase == Phase::Ready);
-        let Some(note) = note else {
+        let shown = here.with_note(session, &ctx, dark, |world, _, page| {
+            if let Some(at) = outline.show(ui, session, Some(world)) {
+                page.jump(at);
+                ctx.request_repaint();
+            }
+        });
+        if shown.is_none() {
             outline.show(ui, session, None);
-            return;
-        };
-        let texts: Vec<&store::Block> = note.blocks().collect();
-        page.sync(note, sheet, &texts, editor);
-        let pen = super::Pen { ctx: &ctx, colours: Colours::dark(dark) };
-        let (width, margin) = *measures;
-        let mut world = super::World { note, texts: &texts, sheet, pen, width, margin };
-        if let Some(at) = outline.show(ui, session, Some(&mut world)) {
-            page.jump(at);
-            ctx.request_repaint();
         }
     }
 
@@ -110,21 +105,21 @@ impl Window {
         self.bars(ui);
         let rest = ui.available_rect_before_wrap();
         let mut ui = part(ui, "note", rest, rest);
-        self.measures = Page::measures(rest.width());
+        self.here.measures = Page::measures(rest.width());
         let open = self.driver.as_ref().map(|driver| {
             let session = driver.session();
             (session.is_open(), session.volumes().next().is_some())
         });
         match (self.phase(), open) {
             (Some(Phase::Ready), _) => {
-                self.reading = None;
+                self.here.reading = None;
                 let (ctx, dark) = (ui.ctx().clone(), ui.visuals().dark_mode);
                 let hold = !matches!(self.overlay, Overlay::None);
                 self.with_note(&ctx, dark, |world, editor, page| page.show(&mut ui, world, editor, hold, actions));
             }
             (Some(Phase::Failed(why)), _) => {
                 if states::sentence(&mut ui, &format!("This note cannot be read: {why}."), Some("Try again"), "")
-                    && let Some(note) = self.note
+                    && let Some(note) = self.here.note
                 {
                     actions.push(Action::Do(Command::OpenNote { note }));
                 }
@@ -138,9 +133,9 @@ impl Window {
 
     fn loading(&mut self, ui: &Ui) {
         let now = ui.input(|input| input.time);
-        let since = *self.reading.get_or_insert(now);
+        let since = *self.here.reading.get_or_insert(now);
         if now - since >= states::PATIENCE {
-            states::skeleton(ui, self.measures.0, self.measures.1);
+            states::skeleton(ui, self.here.measures.0, self.here.measures.1);
         } else {
             ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(states::PATIENCE));
         }
@@ -160,10 +155,10 @@ impl Window {
         let left = ui.cursor().left() + space::XS;
         let session = self.driver.as_ref().map(host::Driver::session);
         let cells =
-            session.and_then(|session| session.note(self.note?)).is_some_and(|note| note.cells().next().is_some());
+            session.and_then(|session| session.note(self.here.note?)).is_some_and(|note| note.cells().next().is_some());
         let count = if cells { 2.0 } else { 1.0 };
         let buttons = Rect::from_min_max(pos2(inner.right() - count * (size::HIT + space::XS), inner.top()), inner.max);
-        let place = session.and_then(|session| session.place(self.note?)).map(|(volume, path)| {
+        let place = session.and_then(|session| session.place(self.here.note?)).map(|(volume, path)| {
             let volume = session.and_then(|session| session.volume(volume)).map_or("", |volume| volume.name.as_str());
             let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
             let folder = if folder.is_empty() { String::new() } else { format!("{} / ", folder.replace('/', " / ")) };
@@ -205,7 +200,7 @@ impl Window {
             );
             states::bar(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
         }
-        let note = self.note.and_then(|note| session.note(note));
+        let note = self.here.note.and_then(|note| session.note(note));
         let skipped = note.and_then(|note| session.volume(note.volume)).and_then(|volume| volume.trouble.clone());
         let problems = session.problems().iter().chain(note.iter().flat_map(|note| &note.problems)).chain(&skipped);
         let mut gone = None;

@@ -1,0 +1,69 @@
+//! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
+//! several panes; each carries its caret through what happens in the others.
+
+use super::editor::{Editor, World};
+use super::page::Page;
+use super::render::Pen;
+use super::sheet::Sheet;
+use crate::tokens::{self, size, space};
+use eframe::egui;
+use engine::{Phase, Session};
+use store::{Block, DocId};
+
+/// A pane.
+pub(super) struct Pane {
+    pub(super) note: Option<DocId>,
+    /// Since when its note is being read.
+    pub(super) reading: Option<f64>,
+    pub(super) sheet: Sheet,
+    pub(super) page: Page,
+    pub(super) editor: Editor,
+    /// The note's column and the margin beside it, as drawn last.
+    pub(super) measures: (f32, f32),
+}
+
+impl Pane {
+    /// A pane in which nothing is open.
+    pub(super) fn new() -> Pane {
+        Pane {
+            note: None,
+            reading: None,
+            sheet: Sheet::default(),
+            page: Page::default(),
+            editor: Editor::default(),
+            measures: (size::COLUMN, space::XXXL),
+        }
+    }
+
+    /// Opens a note in it, or none.
+    pub(super) fn turn(&mut self, note: Option<DocId>) {
+        self.note = note;
+        self.reading = None;
+        self.page.turn(note, &mut self.editor);
+    }
+
+    /// Whether its note can be read yet, and if not, what there is to say.
+    pub(super) fn phase(&self, session: &Session) -> Option<Phase> {
+        Some(session.note(self.note?)?.phase.clone())
+    }
+
+    /// Looks at its note, once that is there.
+    pub(super) fn with_note<R>(
+        &mut self,
+        session: &Session,
+        ctx: &egui::Context,
+        dark: bool,
+        look: impl FnOnce(&mut World<'_>, &mut Editor, &mut Page) -> R,
+    ) -> Option<R> {
+        let note = session.note(self.note?)?;
+        if note.phase != Phase::Ready {
+            return None;
+        }
+        let texts: Vec<&Block> = note.blocks().collect();
+        self.page.sync(note, &mut self.sheet, &texts, &mut self.editor);
+        let pen = Pen { ctx, colours: tokens::Colours::dark(dark) };
+        let (width, margin) = self.measures;
+        let mut world = World { note, texts: &texts, sheet: &mut self.sheet, pen, width, margin };
+        Some(look(&mut world, &mut self.editor, &mut self.page))
+    }
+}
