@@ -513,6 +513,26 @@ fn text_and_clicks_of_one_frame_keep_their_order() {
     assert_eq!(with_caret(&window), "one?\n\ntwo2 |\n");
 }
 
+#[test]
+fn a_click_above_the_caret_takes_it_there() {
+    let bench = Bench::new(&[("A.md", "one\n\ntwo\n\nthree\n")]);
+    let mut window = bench.opened();
+    for (label, expected) in [("two", "one\n\ntwo|\n\nthree\n"), ("one", "one|\n\ntwo\n\nthree\n")] {
+        let pos = window.get_by_label(label).rect().center();
+        let (button, modifiers) = (egui::PointerButton::Primary, NONE);
+        // A quick click, all in one frame.
+        window.input_mut().events.extend([
+            egui::Event::PointerMoved(pos),
+            egui::Event::PointerButton { pos, button, pressed: true, modifiers },
+            egui::Event::PointerButton { pos, button, pressed: false, modifiers },
+        ]);
+        window.run();
+        assert_eq!(with_caret(&window), expected);
+    }
+    type_text(&mut window, "!");
+    assert_eq!(with_caret(&window), "one!|\n\ntwo\n\nthree\n");
+}
+
 /// Pieces of notes, keys and texts that are thrown at a note.
 const PIECES: &[&str] = &[
     "# Head\n",

@@ -40,7 +40,8 @@ impl Page {
         }
         // What floated in the last frame keeps the keyboard from what is below until this one is over.
         let free = ui.memory(|memory| memory.top_modal_layer().is_none());
-        if editor.focus && free {
+        let asked = editor.focus && free;
+        if asked {
             editor.focus = false;
             ui.ctx().memory_mut(|memory| memory.request_focus(id));
         } else if editor.focus && !hold {
@@ -90,6 +91,10 @@ impl Page {
                 ui.ctx().request_repaint();
             }
             editor.last = Some(Last { galley: output.galley, cursor, x });
+        } else if !focused && asked {
+            // A click that gave the caret to another row in this very frame took the keyboard from the field.
+            editor.focus = true;
+            ui.ctx().request_repaint();
         } else if !focused && !hold && !editor.focus {
             editor.leave();
             ui.ctx().request_repaint();
