@@ -21,6 +21,7 @@ mod outputs;
 mod page;
 mod palette;
 mod pane;
+mod panes;
 mod prefs;
 mod python;
 mod render;
@@ -30,6 +31,7 @@ mod source;
 mod states;
 mod status;
 mod table;
+mod tabs;
 mod toasts;
 mod tree;
 mod turns;
@@ -45,6 +47,7 @@ use outline::Outline;
 use page::Page;
 use palette::Palette;
 use pane::Pane;
+use panes::Panes;
 use prefs::Prefs;
 use status::Status;
 use std::collections::{HashSet, VecDeque};
@@ -71,6 +74,7 @@ pub struct Window {
     shortcuts: Vec<Shortcut>,
     /// The pane that has the caret.
     here: Pane,
+    panes: Panes,
     /// The note to be opened once it is known.
     wanted: Option<DocId>,
     /// Whether somebody has chosen a note yet; until then the window may.
@@ -102,14 +106,19 @@ impl Window {
         driver.on_wake(move || wake.request_repaint());
         let prefs = Prefs::of(driver.session().settings());
         prefs.apply(ctx);
-        let wanted = driver.session().settings().last_note;
+        let settings = driver.session().settings();
+        let (mut here, panes) = Panes::of(settings.panes.as_ref(), settings.pane);
+        let wanted = if settings.panes.is_some() { here.note } else { settings.last_note };
+        let chose = settings.panes.is_some() && wanted.is_none();
+        here.turn(None);
         Window {
             driver: Some(driver),
             prefs,
             shortcuts: commands::shortcuts(),
-            here: Pane::new(),
+            here,
+            panes,
             wanted,
-            chose: false,
+            chose,
             kept: VecDeque::new(),
             tree: Tree::default(),
             outline: Outline::default(),
@@ -210,6 +219,7 @@ impl eframe::App for Window {
         self.prefs.blink(&ctx);
         self.choose_first(&ctx);
         self.keyboard(&ctx);
+        self.keep_panes();
         let actions = self.layout(ui);
         self.perform(&ctx, actions);
         self.overlays(&ctx);

@@ -4,6 +4,7 @@
 //! state changes: a [`Command`] (a user's wish) or an [`Event`] (a fact from the world) goes in, [`Effect`]s (work for
 //! the host) or a [`Reject`] come out. Time and randomness are arguments, so every run can be replayed.
 
+mod arrangement;
 pub mod command;
 pub mod commands;
 pub mod effect;
@@ -17,6 +18,7 @@ pub mod splice;
 mod time;
 mod undo;
 
+pub use arrangement::Arrangement;
 pub use command::Command;
 pub use effect::{BatchNumber, Effect};
 pub use event::Event;

@@ -1,5 +1,6 @@
 //! What a user set in this workspace on this device.
 
+use crate::arrangement::Arrangement;
 use serde::{Deserialize, Serialize};
 use store::DocId;
 
@@ -38,6 +39,10 @@ pub struct Settings {
     pub last_note: Option<DocId>,
     /// Notes by when they were opened, newest first; at most 50.
     pub recent: Vec<DocId>,
+    /// Tabs and splits; `None`: one note alone, the one that was open last.
+    pub panes: Option<Arrangement>,
+    /// Which of their tabs has the caret, counted in the order of reading.
+    pub pane: usize,
 }
 
 impl Default for Settings {
@@ -52,6 +57,8 @@ impl Default for Settings {
             window: (1280.0, 800.0),
             last_note: None,
             recent: Vec::new(),
+            panes: None,
+            pane: 0,
         }
     }
 }

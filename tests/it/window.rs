@@ -1,5 +1,7 @@
 //! The window, driven by the names of its controls over a real workspace in a temporary folder.
 
+mod panes;
+
 use egui::accesskit::Role;
 use egui::{Key, Modifiers};
 use egui_kittest::Harness;

@@ -9,7 +9,8 @@ use super::palette::{Choice, Palette};
 use super::rows::Kind;
 use super::{Closing, Overlay, Window};
 use eframe::egui;
-use engine::{Command, Phase};
+use egui_tiles::LinearDir;
+use engine::Command;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
 
@@ -41,6 +42,13 @@ impl Window {
                 }
                 Action::Edit(edit) => self.edit(edit),
                 Action::Open(note) => self.open(note),
+                Action::OpenBeside(note) => {
+                    if !self.go_to_note(note) {
+                        self.new_tab(Some(note));
+                    }
+                }
+                Action::Here(pane) => self.go_to_pane(pane),
+                Action::CloseTab(pane) => self.close_tab(pane),
                 Action::Follow(link) => self.follow(ctx, &link),
                 Action::Say(text) => self.toasts.say(text),
             }
@@ -64,7 +72,7 @@ impl Window {
     /// Shows a note.
     pub(super) fn open(&mut self, note: DocId) {
         self.chose = true;
-        if self.here.note == Some(note) || !self.send(Command::OpenNote { note }) {
+        if self.here.note == Some(note) || self.go_to_note(note) || !self.send(Command::OpenNote { note }) {
             return;
         }
         self.here.turn(Some(note));
@@ -73,6 +81,9 @@ impl Window {
         // What has been left long ago is let go, unless its Python still holds variables.
         while self.kept.len() > KEPT {
             let Some(old) = self.kept.pop_back() else { break };
+            if self.panes.with(old).is_some() {
+                continue;
+            }
             let session = self.driver.as_ref().map(host::Driver::session);
             let off = session
                 .and_then(|session| session.note(old))
@@ -173,7 +184,16 @@ impl Window {
             }
             What::Undo => self.undo(false),
             What::Redo => self.undo(true),
-            What::CloseNote => self.close_note(),
+            What::CloseNote => self.close_tab(self.here.id),
+            What::NewTab => {
+                self.new_tab(None);
+                self.run(ctx, What::Switcher);
+            }
+            What::ReopenTab => self.reopen_tab(),
+            What::NextTab => self.turn_tabs(false),
+            What::PreviousTab => self.turn_tabs(true),
+            What::SplitRight => self.split(LinearDir::Horizontal),
+            What::SplitDown => self.split(LinearDir::Vertical),
             What::RunCell { on } => self.run_cell(ctx, on),
             What::RunAll => self.note_command(on_note(|note| Command::RunAll { note })),
             What::Stop => self.note_command(on_note(|note| Command::Interrupt { note })),
@@ -227,13 +247,6 @@ impl Window {
             let session = self.driver.as_ref().map(host::Driver::session);
             self.kept.retain(|note| session.is_some_and(|session| session.note(*note).is_some()));
         }
-    }
-
-    fn close_note(&mut self) {
-        let Some(note) = self.here.note else { return };
-        self.here.turn(None);
-        self.kept.retain(|kept| *kept != note);
-        self.send(Command::CloseNote { note });
     }
 
     fn undo(&mut self, redo: bool) {
@@ -386,11 +399,6 @@ impl Window {
             self.send(Command::OpenFolder { folder, name: None });
         }
         self.toasts.show(ctx, colours, dark);
-    }
-
-    /// Whether the open note can be read yet, and if not, what there is to say.
-    pub(super) fn phase(&self) -> Option<Phase> {
-        self.here.phase(self.driver.as_ref()?.session())
     }
 }
 

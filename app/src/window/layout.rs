@@ -1,17 +1,15 @@
 //! Where everything stands: tree, strip, note, panel, status line, in the order in which one reads, which is also the
 //! order of Tab.
 
-use super::commands;
-use super::controls::{clipped, icon_button, named};
-use super::icons;
-use super::page::{Action, Page};
-use super::{Overlay, Window, states, tree};
-use crate::tokens::{self, Colours, size, space};
+use super::controls::named;
+use super::page::Action;
+use super::tabs::Stage;
+use super::{Overlay, Window, tree};
+use crate::tokens::{self, Colours, size};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
-use egui::{Align, Align2, CursorIcon, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::{Command, Phase};
+use egui::{Align, Align2, CursorIcon, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2};
 use std::ops::RangeInclusive;
 
 /// How wide the edge of a panel is to grab.
@@ -100,121 +98,28 @@ impl Window {
     }
 
     fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
-        ui.spacing_mut().item_spacing.y = 0.0;
-        self.strip(ui, actions);
-        self.bars(ui);
-        let rest = ui.available_rect_before_wrap();
-        let mut ui = part(ui, "note", rest, rest);
-        self.here.measures = Page::measures(rest.width());
-        let open = self.driver.as_ref().map(|driver| {
-            let session = driver.session();
-            (session.is_open(), session.volumes().next().is_some())
-        });
-        match (self.phase(), open) {
-            (Some(Phase::Ready), _) => {
-                self.here.reading = None;
-                let (ctx, dark) = (ui.ctx().clone(), ui.visuals().dark_mode);
-                let hold = !matches!(self.overlay, Overlay::None);
-                self.with_note(&ctx, dark, |world, editor, page| page.show(&mut ui, world, editor, hold, actions));
-            }
-            (Some(Phase::Failed(why)), _) => {
-                if states::sentence(&mut ui, &format!("This note cannot be read: {why}."), Some("Try again"), "")
-                    && let Some(note) = self.here.note
-                {
-                    actions.push(Action::Do(Command::OpenNote { note }));
-                }
-            }
-            (Some(Phase::Reading), _) => self.loading(&ui),
-            (None, Some((true, false))) => states::no_volume(&mut ui, actions),
-            (None, Some((true, true))) if self.wanted.is_none() || self.chose => states::no_note(&mut ui, actions),
-            (None, _) => self.loading(&ui),
-        }
-    }
-
-    fn loading(&mut self, ui: &Ui) {
-        let now = ui.input(|input| input.time);
-        let since = *self.here.reading.get_or_insert(now);
-        if now - since >= states::PATIENCE {
-            states::skeleton(ui, self.here.measures.0, self.here.measures.1);
-        } else {
-            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(states::PATIENCE));
-        }
-    }
-
-    /// The strip above the note: its name and path, and what folds the panels.
-    fn strip(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
-        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
-        let colours = Colours::of(ui);
-        ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-        let inner = rect.shrink2(vec2(space::S, space::XS));
-        let mut ui = ui.new_child(UiBuilder::new().max_rect(inner).layout(Layout::left_to_right(Align::Center)));
-        let tree = if self.prefs.left_open { "Hide the tree" } else { "Show the tree" };
-        if icon_button(&mut ui, icons::SIDEBAR, tree, commands::key_of("view.left")).clicked() {
-            actions.push(Action::Run("view.left"));
-        }
-        let left = ui.cursor().left() + space::XS;
-        let session = self.driver.as_ref().map(host::Driver::session);
-        let cells =
-            session.and_then(|session| session.note(self.here.note?)).is_some_and(|note| note.cells().next().is_some());
-        let count = if cells { 2.0 } else { 1.0 };
-        let buttons = Rect::from_min_max(pos2(inner.right() - count * (size::HIT + space::XS), inner.top()), inner.max);
-        let place = session.and_then(|session| session.place(self.here.note?)).map(|(volume, path)| {
-            let volume = session.and_then(|session| session.volume(volume)).map_or("", |volume| volume.name.as_str());
-            let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-            let folder = if folder.is_empty() { String::new() } else { format!("{} / ", folder.replace('/', " / ")) };
-            (tree::shown_name(file).to_owned(), format!("{volume} / {folder}{file}"))
-        });
-        if let Some((name, path)) = place {
-            let room = (buttons.left() - left - space::L).max(0.0);
-            let y = inner.center().y;
-            let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
-            let width = clipped(&ui, pos2(left, y - 10.0), room, &name, &style, colours.ink);
-            let rest = room - width - space::M;
-            if rest > 80.0 {
-                clipped(&ui, pos2(left + width + space::M, y - 8.0), rest, &path, &tokens::caption(), colours.muted);
-            }
-            let area = Rect::from_min_max(pos2(left, inner.top()), pos2(left + room, inner.bottom()));
-            let response = ui.interact(area, ui.scope_id().with("title"), Sense::hover());
-            named(&response, Role::Heading, &name);
-            response.on_hover_text(path);
-        }
-        let mut ui = ui.new_child(UiBuilder::new().max_rect(buttons).layout(Layout::left_to_right(Align::Center)));
-        ui.spacing_mut().item_spacing.x = space::XS;
-        if cells && icon_button(&mut ui, icons::PLAY, "Run all cells", commands::key_of("note.run_all")).clicked() {
-            actions.push(Action::Run("note.run_all"));
-        }
-        let panel = if self.prefs.right_open { "Hide the outline" } else { "Show the outline" };
-        if icon_button(&mut ui, icons::LIST_BULLETS, panel, commands::key_of("view.right")).clicked() {
-            actions.push(Action::Run("view.right"));
-        }
-    }
-
-    /// What is wrong, above the note.
-    fn bars(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        if let Some(why) = &session.saving().trouble {
-            let text = format!(
-                "Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as \
-                 soon as the disk allows it."
-            );
-            states::bar(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
-        }
-        let note = self.here.note.and_then(|note| session.note(note));
-        let skipped = note.and_then(|note| session.volume(note.volume)).and_then(|volume| volume.trouble.clone());
-        let problems = session.problems().iter().chain(note.iter().flat_map(|note| &note.problems)).chain(&skipped);
-        let mut gone = None;
-        for problem in problems.filter(|problem| !self.dismissed.contains(*problem)).take(3) {
-            if states::bar(ui, icons::WARNING, problem, colours.warn, true) {
-                gone = Some(problem.clone());
-            }
-        }
-        self.dismissed.extend(gone);
+        let hold = !matches!(self.overlay, Overlay::None);
+        let waits = self.wanted.is_some() && !self.chose;
+        let Window { driver, here, panes, dismissed, prefs, .. } = self;
+        let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
+        let mut stage = Stage {
+            session,
+            here,
+            others: &mut panes.others,
+            dismissed,
+            actions,
+            area: ui.max_rect(),
+            hold,
+            waits,
+            left_open: prefs.left_open,
+            right_open: prefs.right_open,
+        };
+        panes.tree.ui(&mut stage, ui);
     }
 }
 
 /// A part of the window, clipped to what is seen of it.
-fn part(ui: &mut Ui, name: &str, rect: Rect, seen: Rect) -> Ui {
+pub(super) fn part(ui: &mut Ui, name: &str, rect: Rect, seen: Rect) -> Ui {
     let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(Layout::top_down(Align::Min)));
     child.set_clip_rect(seen.intersect(ui.clip_rect()));
     child

@@ -6,6 +6,7 @@ use super::cells::{self, Cells, Shown};
 use super::controls::named;
 use super::drawn::{Drawn, Part};
 use super::editor::{self, Caret, Edit, Editor, Target, World, byte_of};
+use super::pane::PaneId;
 use super::render;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
@@ -39,6 +40,12 @@ pub(super) enum Action {
     Edit(Edit),
     /// Show this note.
     Open(DocId),
+    /// Show it in a tab of its own.
+    OpenBeside(DocId),
+    /// The caret goes to this pane.
+    Here(PaneId),
+    /// Close this tab.
+    CloseTab(PaneId),
     /// Follow a link in the open note.
     Follow(String),
     /// Say something.

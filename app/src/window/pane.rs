@@ -5,13 +5,18 @@ use super::editor::{Editor, World};
 use super::page::Page;
 use super::render::Pen;
 use super::sheet::Sheet;
+use super::tree;
 use crate::tokens::{self, size, space};
 use eframe::egui;
 use engine::{Phase, Session};
 use store::{Block, DocId};
 
+/// The name of a pane, as long as the window is open.
+pub(super) type PaneId = u64;
+
 /// A pane.
 pub(super) struct Pane {
+    pub(super) id: PaneId,
     pub(super) note: Option<DocId>,
     /// Since when its note is being read.
     pub(super) reading: Option<f64>,
@@ -23,16 +28,27 @@ pub(super) struct Pane {
 }
 
 impl Pane {
-    /// A pane in which nothing is open.
-    pub(super) fn new() -> Pane {
-        Pane {
+    /// A pane with a note that is to be read, or without one.
+    pub(super) fn new(id: PaneId, note: Option<DocId>) -> Pane {
+        let mut pane = Pane {
+            id,
             note: None,
             reading: None,
             sheet: Sheet::default(),
             page: Page::default(),
             editor: Editor::default(),
             measures: (size::COLUMN, space::XXXL),
-        }
+        };
+        pane.turn(note);
+        pane
+    }
+
+    /// The name of its note, and the whole way to it.
+    pub(super) fn title(&self, session: &Session) -> Option<(String, String)> {
+        let (volume, path) = session.place(self.note?)?;
+        let volume = session.volume(volume).map_or("", |volume| volume.name.as_str());
+        let (_, file) = path.rsplit_once('/').unwrap_or(("", path));
+        Some((tree::shown_name(file).to_owned(), format!("{volume} / {}", path.replace('/', " / "))))
     }
 
     /// Opens a note in it, or none.

@@ -97,6 +97,7 @@ impl Window {
         let kept = driver.session().settings();
         let mut wanted = kept.clone();
         self.prefs.put(&mut wanted);
+        (wanted.panes, wanted.pane) = self.panes.kept(self.here.id, self.here.note.or(self.wanted));
         let wanted = wanted.clamped();
         if wanted == *kept {
             self.prefs.since = None;

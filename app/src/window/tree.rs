@@ -250,10 +250,12 @@ impl Tree {
         let colour = if line.thing == Thing::Attachment { colours.muted } else { colours.ink };
         let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
         clipped(ui, pos2(x, middle - 10.0), right - x, &line.name, &style, colour);
-        if !response.clicked() {
+        let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
+        if !response.clicked() && !response.middle_clicked() {
             return false;
         }
         match &line.thing {
+            Thing::Note(note) if beside => actions.push(Action::OpenBeside(*note)),
             Thing::Volume { .. } | Thing::Folder { .. } => return true,
             Thing::Note(note) => actions.push(Action::Open(*note)),
             Thing::Attachment => {

@@ -1,0 +1,318 @@
+//! How panes are drawn: a strip of tabs above each group, the note below it. One note alone has no tabs: its name and
+//! path stand in the strip.
+
+use super::commands;
+use super::controls::{clipped, icon_button, named, ring};
+use super::icons;
+use super::page::{Action, Page};
+use super::pane::{Pane, PaneId};
+use super::states;
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Color32, CursorIcon, Id, Rect, Response, Sense, Stroke, Ui, WidgetInfo, WidgetText, pos2, vec2};
+use egui_tiles::{ResizeState, SimplificationOptions, TabState, Tabs, TileId, Tiles, UiResponse};
+use engine::{Command, Phase, Session};
+use std::collections::{HashMap, HashSet};
+
+/// A tab is as wide as its name, within these.
+const NARROWEST: f32 = 96.0;
+const WIDEST: f32 = 220.0;
+
+/// One frame's worth of context.
+pub(super) struct Stage<'a> {
+    pub(super) session: &'a Session,
+    pub(super) here: &'a mut Pane,
+    pub(super) others: &'a mut HashMap<PaneId, Pane>,
+    pub(super) dismissed: &'a mut HashSet<String>,
+    pub(super) actions: &'a mut Vec<Action>,
+    /// Where all panes stand.
+    pub(super) area: Rect,
+    /// Whether something that floats keeps the keyboard meanwhile.
+    pub(super) hold: bool,
+    /// Whether the note of last time is still being looked for.
+    pub(super) waits: bool,
+    pub(super) left_open: bool,
+    pub(super) right_open: bool,
+}
+
+impl Stage<'_> {
+    fn is_one(&self) -> bool {
+        self.others.is_empty()
+    }
+
+    fn pane(&self, pane: PaneId) -> Option<&Pane> {
+        if pane == self.here.id { Some(self.here) } else { self.others.get(&pane) }
+    }
+
+    fn title(&self, pane: PaneId) -> (String, String) {
+        let title = self.pane(pane).and_then(|pane| pane.title(self.session));
+        title.unwrap_or_else(|| ("New tab".to_owned(), "A tab without a note".to_owned()))
+    }
+
+    /// The strip of one note alone: its name and its path.
+    fn alone(&self, ui: &mut Ui) -> Response {
+        let room = ui.available_width();
+        let (rect, response) = ui.allocate_exact_size(vec2(room, size::STRIP), Sense::hover());
+        let Some((name, path)) = self.here.title(self.session) else { return response };
+        let colours = Colours::of(ui);
+        let (left, y, room) = (rect.left() + space::S, rect.center().y, (room - space::L).max(0.0));
+        let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+        let width = clipped(ui, pos2(left, y - 10.0), room, &name, &style, colours.ink);
+        let rest = room - width - space::M;
+        if rest > 80.0 {
+            clipped(ui, pos2(left + width + space::M, y - 8.0), rest, &path, &tokens::caption(), colours.muted);
+        }
+        named(&response, Role::Heading, &name);
+        response.on_hover_text(path)
+    }
+
+    /// A tab; pressed, it comes to the front.
+    fn tab(&mut self, ui: &mut Ui, id: Id, pane: PaneId, state: &TabState) -> Response {
+        let colours = Colours::of(ui);
+        let (name, path) = self.title(pane);
+        let has_caret = pane == self.here.id;
+        let cut = if has_caret { tokens::Cut::SemiBold } else { tokens::Cut::Regular };
+        let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
+        let wide = ui.painter().layout_no_wrap(name.clone(), style.font.clone(), colours.ink).size().x;
+        let close = size::HIT - space::XS;
+        let width = (wide + space::M + close + space::XS).clamp(NARROWEST, WIDEST);
+        let (_, rect) = ui.allocate_space(vec2(width, size::STRIP));
+        let response = ui.interact(rect, id, Sense::click_and_drag());
+        response.widget_info(|| WidgetInfo::selected(Role::Tab, true, state.active, &name));
+        if state.is_being_dragged {
+            return response;
+        }
+        let over = ui.rect_contains_pointer(rect);
+        if state.active {
+            ui.painter().rect_filled(rect, 0.0, colours.paper);
+        } else if over {
+            ui.painter().rect_filled(rect.with_max_y(rect.bottom() - 1.0), 0.0, colours.hover(colours.paper));
+        }
+        if has_caret {
+            let mark = Rect::from_min_size(pos2(rect.left(), rect.bottom() - 2.0), vec2(width, 2.0));
+            ui.painter().rect_filled(mark, 0.0, colours.accent);
+        }
+        ring(ui, &response, CORNER);
+        let colour = if state.active { colours.ink } else { colours.muted };
+        let room = width - space::M - close - space::XS;
+        clipped(ui, pos2(rect.left() + space::M, rect.center().y - 10.0), room, &name, &style, colour);
+        ui.painter().vline(rect.right() - 0.5, rect.y_range().shrink(10.0), Stroke::new(1.0, colours.line));
+        let at = pos2(rect.right() - space::XS - close / 2.0, rect.center().y);
+        let cross = Rect::from_center_size(at, vec2(close, close));
+        let button = ui.interact(cross, id.with("close"), Sense::click());
+        named(&button, Role::Button, &format!("Close tab {name}"));
+        if button.hovered() {
+            ui.painter().rect_filled(cross, CORNER, colours.line);
+        }
+        if over || state.active || button.has_focus() {
+            let font = tokens::icon(12.0);
+            ui.painter().text(at, Align2::CENTER_CENTER, icons::X, font, colours.muted);
+        }
+        ring(ui, &button, CORNER);
+        let pressed = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed());
+        if button.clicked() || response.middle_clicked() {
+            self.actions.push(Action::CloseTab(pane));
+        } else if (pressed && !button.hovered()) || response.clicked() {
+            self.actions.push(Action::Here(pane));
+        }
+        let button = button.on_hover_text(format!("Close tab   {}", commands::key_of("note.close").unwrap_or("")));
+        if button.hovered() { response } else { response.on_hover_text(path) }
+    }
+
+    /// A note on its page, or what there is to say instead.
+    fn note(&mut self, ui: &mut Ui, pane: PaneId) {
+        let Stage { session, here, others, actions, area, hold, waits, .. } = self;
+        let session = *session;
+        let is_here = pane == here.id;
+        let rect = ui.available_rect_before_wrap();
+        let pointer = ui.input(|input| input.pointer.any_pressed().then(|| input.pointer.interact_pos()).flatten());
+        let inside = pointer.is_some_and(|at| rect.contains(at)) && ui.rect_contains_pointer(rect);
+        if inside && !is_here {
+            actions.push(Action::Here(pane));
+        }
+        // A press in another pane leaves the caret of this one where it is.
+        let hold = *hold || pointer.is_some_and(|at| area.contains(at) && !rect.contains(at));
+        let Some(pane) = (if is_here { Some(&mut **here) } else { others.get_mut(&pane) }) else { return };
+        pane.measures = Page::measures(rect.width());
+        let (measures, id) = (pane.measures, pane.id);
+        match pane.phase(session) {
+            Some(Phase::Ready) => {
+                pane.reading = None;
+                let (ctx, dark) = (ui.ctx().clone(), ui.visuals().dark_mode);
+                pane.with_note(session, &ctx, dark, |world, editor, page| {
+                    if is_here {
+                        page.show(ui, world, editor, hold, actions);
+                        return;
+                    }
+                    // Only one pane has the text field; the caret of this one rests.
+                    let (caret, all) = (editor.caret.take(), std::mem::take(&mut editor.all));
+                    page.show(ui, world, editor, hold, actions);
+                    if editor.caret.is_some() {
+                        actions.push(Action::Here(id));
+                    } else {
+                        (editor.caret, editor.all) = (caret, all);
+                    }
+                });
+            }
+            Some(Phase::Failed(why)) => {
+                let says = format!("This note cannot be read: {why}.");
+                if states::sentence(ui, &says, Some("Try again"), "")
+                    && let Some(note) = pane.note
+                {
+                    actions.push(Action::Do(Command::OpenNote { note }));
+                }
+            }
+            Some(Phase::Reading) => loading(ui, &mut pane.reading, measures),
+            None if pane.note.is_some() => loading(ui, &mut pane.reading, measures),
+            None if session.is_open() && session.volumes().next().is_none() => states::no_volume(ui, actions),
+            None if session.is_open() && !(is_here && *waits) => states::no_note(ui, actions),
+            None => loading(ui, &mut pane.reading, measures),
+        }
+    }
+
+    /// What is wrong, above the note.
+    fn bars(&mut self, ui: &mut Ui) {
+        let (colours, session) = (Colours::of(ui), self.session);
+        if let Some(why) = &session.saving().trouble {
+            let text = format!(
+                "Nothing can be saved at the moment: {why}. You can go on writing; it is kept in memory and saved as \
+                 soon as the disk allows it."
+            );
+            states::bar(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
+        }
+        let note = self.here.note.and_then(|note| session.note(note));
+        let skipped = note.and_then(|note| session.volume(note.volume)).and_then(|volume| volume.trouble.clone());
+        let problems = session.problems().iter().chain(note.iter().flat_map(|note| &note.problems)).chain(&skipped);
+        let mut gone = None;
+        for problem in problems.filter(|problem| !self.dismissed.contains(*problem)).take(3) {
+            if states::bar(ui, icons::WARNING, problem, colours.warn, true) {
+                gone = Some(problem.clone());
+            }
+        }
+        self.dismissed.extend(gone);
+    }
+}
+
+fn loading(ui: &Ui, since: &mut Option<f64>, (column, margin): (f32, f32)) {
+    let now = ui.input(|input| input.time);
+    let since = *since.get_or_insert(now);
+    if now - since >= states::PATIENCE {
+        states::skeleton(ui, column, margin);
+    } else {
+        ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(states::PATIENCE));
+    }
+}
+
+impl egui_tiles::Behavior<PaneId> for Stage<'_> {
+    fn pane_ui(&mut self, ui: &mut Ui, _: TileId, pane: &mut PaneId) -> UiResponse {
+        ui.spacing_mut().item_spacing.y = 0.0;
+        if *pane == self.here.id {
+            self.bars(ui);
+        }
+        let rest = ui.available_rect_before_wrap();
+        let mut ui = super::layout::part(ui, "note", rest, rest);
+        self.note(&mut ui, *pane);
+        UiResponse::None
+    }
+
+    fn tab_title_for_pane(&mut self, pane: &PaneId) -> WidgetText {
+        self.title(*pane).0.into()
+    }
+
+    fn tab_ui(&mut self, tiles: &mut Tiles<PaneId>, ui: &mut Ui, id: Id, tile: TileId, state: &TabState) -> Response {
+        match tiles.get_pane(&tile).copied() {
+            Some(_) if self.is_one() => self.alone(ui),
+            Some(pane) => self.tab(ui, id, pane, state),
+            None => ui.allocate_response(vec2(0.0, size::STRIP), Sense::hover()),
+        }
+    }
+
+    fn tab_bar_left_ui(&mut self, tiles: &Tiles<PaneId>, ui: &mut Ui, tile: TileId, _: &Tabs) {
+        let Some(rect) = tiles.rect(tile) else { return };
+        let colours = Colours::of(ui);
+        let y = rect.top() + size::STRIP - 0.5;
+        ui.painter().with_clip_rect(rect).hline(rect.x_range(), y, Stroke::new(1.0, colours.line));
+        if rect.left() <= self.area.left() + 1.0 && rect.top() <= self.area.top() + 1.0 {
+            ui.add_space(space::S);
+            let name = if self.left_open { "Hide the tree" } else { "Show the tree" };
+            if icon_button(ui, icons::SIDEBAR, name, commands::key_of("view.left")).clicked() {
+                self.actions.push(Action::Run("view.left"));
+            }
+        }
+    }
+
+    fn top_bar_right_ui(&mut self, tiles: &Tiles<PaneId>, ui: &mut Ui, tile: TileId, tabs: &Tabs, _: &mut f32) {
+        let Some(rect) = tiles.rect(tile) else { return };
+        ui.spacing_mut().item_spacing.x = space::XS;
+        if rect.right() >= self.area.right() - 1.0 && rect.top() <= self.area.top() + 1.0 {
+            ui.add_space(space::S);
+            let name = if self.right_open { "Hide the outline" } else { "Show the outline" };
+            if icon_button(ui, icons::LIST_BULLETS, name, commands::key_of("view.right")).clicked() {
+                self.actions.push(Action::Run("view.right"));
+            }
+        }
+        let pane = tabs.active.and_then(|tile| tiles.get_pane(&tile));
+        let note = self.here.note.filter(|_| pane == Some(&self.here.id)).and_then(|note| self.session.note(note));
+        if note.is_some_and(|note| note.cells().next().is_some())
+            && icon_button(ui, icons::PLAY, "Run all cells", commands::key_of("note.run_all")).clicked()
+        {
+            self.actions.push(Action::Run("note.run_all"));
+        }
+    }
+
+    fn drag_ui(&mut self, tiles: &Tiles<PaneId>, ui: &mut Ui, tile: TileId) {
+        let name = tiles.get_pane(&tile).map_or_else(|| "Tabs".to_owned(), |pane| self.title(*pane).0);
+        let dark = ui.visuals().dark_mode;
+        let frame = super::controls::floating(Colours::of(ui), dark).inner_margin(egui::Margin::symmetric(12, 4));
+        frame.show(ui, |ui| ui.label(name));
+    }
+
+    fn tab_hover_cursor_icon(&self) -> CursorIcon {
+        CursorIcon::Default
+    }
+
+    fn tab_bar_height(&self, _: &egui::Style) -> f32 {
+        size::STRIP
+    }
+
+    fn tab_bar_color(&self, visuals: &egui::Visuals) -> Color32 {
+        visuals.panel_fill
+    }
+
+    fn gap_width(&self, _: &egui::Style) -> f32 {
+        1.0
+    }
+
+    fn min_size(&self) -> f32 {
+        160.0
+    }
+
+    fn resize_stroke(&self, style: &egui::Style, state: ResizeState) -> Stroke {
+        let colours = Colours::dark(style.visuals.dark_mode);
+        match state {
+            ResizeState::Idle => Stroke::new(1.0, colours.line),
+            ResizeState::Hovering | ResizeState::Dragging => Stroke::new(2.0, colours.accent),
+        }
+    }
+
+    fn drag_preview_stroke(&self, visuals: &egui::Visuals) -> Stroke {
+        Stroke::new(1.0, Colours::dark(visuals.dark_mode).accent)
+    }
+
+    fn drag_preview_color(&self, visuals: &egui::Visuals) -> Color32 {
+        Colours::dark(visuals.dark_mode).accent.gamma_multiply(0.12)
+    }
+
+    fn is_tile_draggable(&self, _: &Tiles<PaneId>, _: TileId) -> bool {
+        !self.is_one()
+    }
+
+    fn cycle_tabs_with_keyboard(&self) -> bool {
+        false
+    }
+
+    fn simplification_options(&self) -> SimplificationOptions {
+        SimplificationOptions { all_panes_must_have_tabs: true, ..SimplificationOptions::default() }
+    }
+}

@@ -1,0 +1,35 @@
+//! Which notes are open beside and behind one another: what a window keeps of its tabs and splits.
+
+use serde::{Deserialize, Serialize};
+use store::DocId;
+
+/// Tabs and splits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrangement {
+    /// Notes behind one another; `None` is a tab without a note.
+    Tabs {
+        /// The notes, from left to right.
+        notes: Vec<Option<DocId>>,
+        /// The one that is seen.
+        shown: usize,
+    },
+    /// Side by side, each with its share of the room.
+    Row(Vec<(f32, Arrangement)>),
+    /// Above one another, each with its share of the room.
+    Column(Vec<(f32, Arrangement)>),
+}
+
+impl Arrangement {
+    /// Whether there is more than one tab in it.
+    pub fn is_more_than_one(&self) -> bool {
+        self.tabs() > 1
+    }
+
+    fn tabs(&self) -> usize {
+        match self {
+            Arrangement::Tabs { notes, .. } => notes.len(),
+            Arrangement::Row(parts) | Arrangement::Column(parts) => parts.iter().map(|(_, part)| part.tabs()).sum(),
+        }
+    }
+}
