@@ -84,11 +84,25 @@ fn follow(
                         value["cell"] = number.into();
                         writeln!(scene.out, "{value}")?;
                     }
+                } else {
+                    rest(scene, &outputs)?;
                 }
                 return Ok(if stopped { Status::Interrupted } else { status });
             }
         }
     }
+}
+
+/// Prints what streams held behind the part that the note keeps.
+fn rest(scene: &mut Scene<'_>, outputs: &[Output]) -> Result<(), Refusal> {
+    for output in outputs {
+        if let (OutputBody::Stream { name, text }, Some(whole)) = (&output.body, &output.whole) {
+            let all = scene.handle.blob(whole.blob).map_err(Refusal::workspace)?;
+            let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
+            to.write_all(all.get(text.len()..).unwrap_or_default())?;
+        }
+    }
+    Ok(())
 }
 
 /// What lies behind `seen` (outputs printed whole, bytes of the next one).

@@ -211,6 +211,15 @@ fn the_default_workspace_lies_in_the_platforms_folder() {
 }
 
 #[test]
+fn run_prints_all_of_a_long_stream() {
+    let house =
+        House::with(&[("a.md", "```python\nfor n in range(40_000): print('é', n)\nprint('x' * 200_000)\n```\n")]);
+    house.run(&["open", "notes"]).good();
+    let expected: String = (0..40_000).map(|n| format!("é {n}\n")).collect::<String>() + &"x".repeat(200_000) + "\n";
+    assert!(house.run(&["run", "a.md"]).good().text() == expected);
+}
+
+#[test]
 fn help_manual_and_completions_name_every_command() {
     let house = House::new();
     let help = house.run(&["help"]).good().text();
