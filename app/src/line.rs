@@ -7,6 +7,7 @@ mod bench;
 mod bundled;
 mod choose;
 mod notes;
+mod pages;
 mod parse;
 mod running;
 mod upkeep;

@@ -36,6 +36,8 @@ pub struct Colours {
     pub thought: Color32,
     /// A step of a tool; numbers in code.
     pub tool: Color32,
+    /// Behind highlighted text.
+    pub lit: Color32,
 }
 
 /// Light.
@@ -53,6 +55,7 @@ pub const LIGHT: Colours = Colours {
     bad: Color32::from_rgb(0xc4, 0x2b, 0x2b),
     thought: Color32::from_rgb(0x7a, 0x4f, 0xc4),
     tool: Color32::from_rgb(0x0b, 0x72, 0x85),
+    lit: Color32::from_rgb(0xff, 0xef, 0xb0),
 };
 
 /// Dark.
@@ -70,6 +73,7 @@ pub const DARK: Colours = Colours {
     bad: Color32::from_rgb(0xff, 0x80, 0x80),
     thought: Color32::from_rgb(0xb7, 0x9b, 0xf0),
     tool: Color32::from_rgb(0x5c, 0xc4, 0xd6),
+    lit: Color32::from_rgb(0x3d, 0x37, 0x1c),
 };
 
 impl Colours {
@@ -81,6 +85,27 @@ impl Colours {
     /// The colours of the dark theme, or of the light one.
     pub fn dark(dark: bool) -> &'static Colours {
         if dark { &DARK } else { &LIGHT }
+    }
+
+    /// The colours as variables of a style sheet, for pages that are exported.
+    pub fn css(&self) -> String {
+        let named = [
+            ("paper", self.paper),
+            ("sunken", self.sunken),
+            ("ink", self.ink),
+            ("muted", self.muted),
+            ("line", self.line),
+            ("accent", self.accent),
+            ("accent-ground", self.accent_ground),
+            ("ok", self.ok),
+            ("warn", self.warn),
+            ("bad", self.bad),
+            ("thought", self.thought),
+            ("tool", self.tool),
+            ("lit", self.lit),
+        ];
+        let hex = |colour: Color32| format!("#{:02x}{:02x}{:02x}", colour.r(), colour.g(), colour.b());
+        named.into_iter().map(|(name, colour)| format!("--{name}:{};", hex(colour))).collect()
     }
 
     /// Behind what the pointer is over: half way from the ground to the hairline.
@@ -387,6 +412,7 @@ mod tests {
     fn every_text_can_be_read() {
         for colours in [&LIGHT, &DARK] {
             let grounds = [colours.paper, colours.raised, colours.sunken];
+            assert!(luminance(colours.lit) > 0.0 && colours.css().contains("--lit:#"));
             let texts = [colours.ink, colours.muted, colours.accent, colours.ok, colours.warn, colours.bad];
             for ground in grounds {
                 for text in texts.into_iter().chain([colours.thought, colours.tool]) {

@@ -217,8 +217,13 @@ pub const COMMANDS: &[CommandInfo] = &[
         "files.export",
         "Export",
         "export",
-        &[arg("NOTE_OR_VOLUME", Form::Needed, "what to export"), arg("DEST", Form::Needed, "a new file or folder")],
-        "Write a note, or a whole volume, to a new place, byte for byte.",
+        &[
+            arg("NOTE_OR_VOLUME", Form::Needed, "what to export"),
+            arg("DEST", Form::Needed, "a new file or folder; a note for a file that ends in .html becomes a page"),
+            arg("html", Form::Flag, "pages for a browser instead of the files themselves"),
+        ],
+        "Write a note, or a whole volume, to a new place: byte for byte, or as pages for a browser that need nothing \
+         beside them, with pictures and the outputs of cells.",
     ),
     line("note.outputs", "Print outputs", "outputs", &[NOTE], "Print the kept outputs of a note's cells."),
     line(

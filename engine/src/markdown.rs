@@ -2,6 +2,8 @@
 //!
 //! The cut loses nothing: the pieces, one after another, are the text byte for byte.
 
+pub mod dialect;
+
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
@@ -119,6 +121,60 @@ pub fn cells(text: &str) -> Vec<Range<usize>> {
 pub(crate) fn piece_around(text: &str, at: usize) -> Range<usize> {
     let pieces = top_level(text);
     pieces.into_iter().map(|(range, _)| range).take_while(|range| range.start <= at).last().unwrap_or(0..0)
+}
+
+/// The part of a note that a link names behind `#`: a heading with what stands below it, or with `^` the block of that
+/// name.
+pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let tokens = dialect::tokens(text, dialect::options());
+    if let Some(name) = name.strip_prefix('^') {
+        let at = tokens.iter().find_map(|(token, range)| match token {
+            dialect::Token::Anchor(known) if *known == name => Some(range.start),
+            _ => None,
+        })?;
+        let mut starts = tokens.iter().filter(|(token, range)| {
+            let block = matches!(
+                token,
+                dialect::Token::Callout(_)
+                    | dialect::Token::Mark(Event::Start(
+                        Tag::Paragraph | Tag::Item | Tag::Heading { .. } | Tag::BlockQuote(_) | Tag::Table(_)
+                    ))
+            );
+            block && range.contains(&at)
+        });
+        let range = starts.next_back().map(|(_, range)| line_start(text, range.start)..range.end)?;
+        return text.get(range);
+    }
+    let mut found: Option<(usize, u8)> = None;
+    let mut words = String::new();
+    let mut open = None;
+    // `#A#B` names B below A; the last name says where.
+    let name = name.rsplit('#').next().unwrap_or(name);
+    for (token, range) in &tokens {
+        match token {
+            dialect::Token::Mark(Event::Start(Tag::Heading { level, .. })) => {
+                if let Some((start, depth)) = found
+                    && *level as u8 <= depth
+                {
+                    return text.get(start..line_start(text, range.start));
+                }
+                words.clear();
+                open = Some((range.start, *level as u8));
+            }
+            dialect::Token::Mark(Event::End(TagEnd::Heading(_))) => {
+                let plain =
+                    |words: &str| words.split(|c: char| !c.is_alphanumeric()).collect::<String>().to_lowercase();
+                if found.is_none() && plain(&words) == plain(name) {
+                    found = open.map(|(start, level)| (line_start(text, start), level));
+                }
+                open = None;
+            }
+            dialect::Token::Mark(Event::Text(part) | Event::Code(part)) if open.is_some() => words.push_str(part),
+            dialect::Token::Label(part) if open.is_some() => words.push_str(part),
+            _ => {}
+        }
+    }
+    found.and_then(|(start, _)| text.get(start..))
 }
 
 /// The parts of a block that is one cell and nothing else (blank lines may follow).
@@ -284,6 +340,16 @@ mod tests {
         assert!(segment(&line).iter().all(|block| block.len() <= LONGEST_TEXT));
         let unbroken = "\u{e4}".repeat(100_000);
         assert_eq!(segment(&unbroken).concat(), unbroken);
+    }
+
+    #[test]
+    fn parts_are_found_by_their_names() {
+        let text = "# A\n\na\n\n## B *c*\n\nb ^x\n\n- i\n- j ^y\n\n### D\n\nd\n\n## E\n\ne\n";
+        assert_eq!(part(text, "B c"), Some("## B *c*\n\nb ^x\n\n- i\n- j ^y\n\n### D\n\nd\n\n"));
+        assert_eq!(part(text, "a#e"), Some("## E\n\ne\n"));
+        assert_eq!(part(text, "^x"), Some("b ^x\n"));
+        assert_eq!(part(text, "^y").map(str::trim), Some("- j ^y"));
+        assert_eq!((part(text, "F"), part(text, "^z")), (None, None));
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 
 mod forms;
 mod owned;
+mod pages;
 mod refusals;
 mod sample;
 

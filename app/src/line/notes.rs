@@ -45,7 +45,7 @@ pub(super) fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<Held<'a>
 }
 
 /// Waits until the note's documents are loaded, then looks at it.
-fn loaded<R: Send + 'static>(
+pub(super) fn loaded<R: Send + 'static>(
     handle: &host::Handle,
     note: DocId,
     read: impl Fn(&Note) -> R + Send + 'static,

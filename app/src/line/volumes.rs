@@ -1,7 +1,7 @@
 //! `open`, `new`, `ls`, `import`, `export`: what concerns volumes and their files.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose, notes};
+use super::{DONE, Refusal, Scene, choose, notes, pages};
 use clap::ArgMatches;
 use engine::event::Skipped;
 use engine::{Command, Note, Session};
@@ -239,7 +239,15 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 
 pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let dest = scene.folder.join(needed(args, "DEST")?);
-    let (files, skipped) = match choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)? {
+    let found = choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)?;
+    let (files, skipped) = match found {
+        choose::Found::Note(note) if pages::wanted(&dest, args).is_some() => {
+            (pages::note(scene, note, &dest, args)?, Vec::new())
+        }
+        choose::Found::Volume(volume) if args.get_flag("html") => {
+            fresh(scene, volume, &dest)?;
+            pages::volume(scene, volume, &dest)?
+        }
         choose::Found::Note(note) => {
             let _held = notes::hold(scene.handle, note)?;
             let read = move |session: &Session| {
@@ -265,7 +273,8 @@ pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     Ok(DONE)
 }
 
-fn export_volume(scene: &mut Scene<'_>, volume: DocId, dest: &Path) -> Result<(Vec<String>, Vec<Skipped>), Refusal> {
+/// Saves a volume that is to be exported into a new folder; gives the volume's own folder.
+fn fresh(scene: &mut Scene<'_>, volume: DocId, dest: &Path) -> Result<PathBuf, Refusal> {
     if dest.exists() {
         return Err(Refusal::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
     }
@@ -276,6 +285,11 @@ fn export_volume(scene: &mut Scene<'_>, volume: DocId, dest: &Path) -> Result<(V
     if dest.starts_with(&root) {
         return Err(Refusal::usage(format!("the new folder would lie inside the volume itself: {}", dest.display())));
     }
+    Ok(root)
+}
+
+fn export_volume(scene: &mut Scene<'_>, volume: DocId, dest: &Path) -> Result<(Vec<String>, Vec<Skipped>), Refusal> {
+    let root = fresh(scene, volume, dest)?;
     let mut copied = copy::Copied::default();
     copy::copy_tree(&root, dest, &mut copied).map_err(Refusal::workspace)?;
     Ok((copied.files, copied.skipped))

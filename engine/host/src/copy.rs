@@ -43,6 +43,12 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
+/// The bytes of a plain file that is no larger than `most`.
+pub fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let small = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= most);
+    small.then(|| std::fs::read(path).ok()).flatten()
+}
+
 /// What a copy did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
@@ -117,6 +123,17 @@ pub fn copy_tree(source: &Path, folder: &Path, copied: &mut Copied) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Copies one file to a place where there is none of that name; makes the folders above it.
+///
+/// # Errors
+/// A sentence.
+pub fn copy_to(source: &Path, target: &Path) -> Result<(), String> {
+    if let Some(parent) = target.parent() {
+        make_folder(parent)?;
+    }
+    copy_file(source, target)
 }
 
 fn copy_file(source: &Path, target: &Path) -> Result<(), String> {

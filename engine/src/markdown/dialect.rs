@@ -1,0 +1,516 @@
+//! What notes say beyond Markdown: links in double brackets, tags, highlights, comments, formulas, callouts, names of
+//! blocks. One reading for the window and for exports; it knows no fonts and no HTML.
+
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A piece of a note as it is read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Token<'a> {
+    /// What Markdown itself knows.
+    Mark(Event<'a>),
+    /// A highlight begins (`true`) or ends.
+    Highlight(bool),
+    /// A tag, without its `#`.
+    Label(&'a str),
+    /// The name of the block that ends here, without its `^`.
+    Anchor(&'a str),
+    /// A quote that is a callout: stands for its start. The paragraph that follows is its title, which may be empty.
+    Callout(Callout<'a>),
+}
+
+/// The head of a callout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callout<'a> {
+    /// Which of the kinds it is shown as.
+    pub kind: CalloutKind,
+    /// The word in its brackets.
+    pub word: &'a str,
+    /// Whether it can be folded, and whether it begins folded.
+    pub folded: Option<bool>,
+}
+
+/// The kinds of callouts; other words stand for one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum CalloutKind {
+    Note,
+    Abstract,
+    Info,
+    Todo,
+    Tip,
+    Success,
+    Question,
+    Warning,
+    Failure,
+    Danger,
+    Bug,
+    Example,
+    Quote,
+}
+
+impl CalloutKind {
+    /// The kind that a word stands for; a word that nobody knows is a note.
+    pub fn of(word: &str) -> CalloutKind {
+        match word.to_ascii_lowercase().as_str() {
+            "abstract" | "summary" | "tldr" => CalloutKind::Abstract,
+            "info" => CalloutKind::Info,
+            "todo" => CalloutKind::Todo,
+            "tip" | "hint" | "important" => CalloutKind::Tip,
+            "success" | "check" | "done" => CalloutKind::Success,
+            "question" | "help" | "faq" => CalloutKind::Question,
+            "warning" | "caution" | "attention" => CalloutKind::Warning,
+            "failure" | "fail" | "missing" => CalloutKind::Failure,
+            "danger" | "error" => CalloutKind::Danger,
+            "bug" => CalloutKind::Bug,
+            "example" => CalloutKind::Example,
+            "quote" | "cite" => CalloutKind::Quote,
+            _ => CalloutKind::Note,
+        }
+    }
+
+    /// Its name in small letters.
+    pub fn name(self) -> &'static str {
+        match self {
+            CalloutKind::Note => "note",
+            CalloutKind::Abstract => "abstract",
+            CalloutKind::Info => "info",
+            CalloutKind::Todo => "todo",
+            CalloutKind::Tip => "tip",
+            CalloutKind::Success => "success",
+            CalloutKind::Question => "question",
+            CalloutKind::Warning => "warning",
+            CalloutKind::Failure => "failure",
+            CalloutKind::Danger => "danger",
+            CalloutKind::Bug => "bug",
+            CalloutKind::Example => "example",
+            CalloutKind::Quote => "quote",
+        }
+    }
+}
+
+impl Callout<'_> {
+    /// The title of a callout that was given none: its word, with a capital.
+    pub fn default_title(&self) -> String {
+        let words = self.word.replace('-', " ");
+        let mut letters = words.chars();
+        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    }
+}
+
+/// The target of a link in double brackets: the note, and behind `#` the heading or `^block` in it.
+pub fn wiki_target(target: &str) -> (&str, Option<&str>) {
+    match target.split_once('#') {
+        Some((note, part)) => (note.trim(), Some(part.trim())),
+        None => (target.trim(), None),
+    }
+}
+
+/// The options under which notes are read: those of the cut, and what shows inside a line.
+pub fn options() -> Options {
+    super::options() | Options::ENABLE_WIKILINKS | Options::ENABLE_MATH
+}
+
+/// Reads a text. `options` is [`options`], or less of it. Ranges are bytes of `text`.
+pub fn tokens(text: &str, options: Options) -> Vec<(Token<'_>, Range<usize>)> {
+    let marks: Vec<(Event<'_>, Range<usize>)> = Parser::new_ext(text, options).into_offset_iter().collect();
+    let hidden = comments(text, &marks);
+    let marks = joined(text, without(text, marks, &hidden));
+    let mut reading = Reading { text, out: Vec::with_capacity(marks.len()), links: 0, titles: VecDeque::new() };
+    let lit = highlights(text, &marks);
+    for index in 0..marks.len() {
+        reading.take(&marks, index, &lit);
+    }
+    reading.out
+}
+
+/// The ranges between `%%` and `%%`, these included, outside code and formulas.
+fn comments(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>> {
+    if !text.contains("%%") {
+        return Vec::new();
+    }
+    let mut opaque: Vec<&Range<usize>> = Vec::new();
+    for (event, range) in marks {
+        if matches!(
+            event,
+            Event::Code(_)
+                | Event::InlineMath(_)
+                | Event::DisplayMath(_)
+                | Event::Start(Tag::CodeBlock(_) | Tag::MetadataBlock(_))
+        ) {
+            opaque.push(range);
+        }
+    }
+    let mut found = Vec::new();
+    let mut open = None;
+    for (at, _) in text.match_indices("%%") {
+        if opaque.iter().any(|range| range.contains(&at)) {
+            continue;
+        }
+        match open.take() {
+            Some(start) if at >= start + 2 => found.push(start..at + 2),
+            Some(start) => open = Some(start),
+            None => open = Some(at),
+        }
+    }
+    found
+}
+
+/// Leaves out what lies in the hidden ranges.
+fn without<'a>(
+    text: &'a str,
+    marks: Vec<(Event<'a>, Range<usize>)>,
+    hidden: &[Range<usize>],
+) -> Vec<(Event<'a>, Range<usize>)> {
+    if hidden.is_empty() {
+        return marks;
+    }
+    let inside = |range: &Range<usize>| {
+        let part = text.get(range.clone()).unwrap_or("");
+        let start = range.start + part.len() - part.trim_start().len();
+        let end = start + part.trim().len();
+        hidden.iter().any(|hidden| hidden.start <= start && end <= hidden.end && start < end)
+    };
+    let mut kept = Vec::with_capacity(marks.len());
+    for (event, range) in marks {
+        if inside(&range) {
+            continue;
+        }
+        let is_source = matches!(&event, Event::Text(words) if text.get(range.clone()) == Some(&**words));
+        if !is_source || hidden.iter().all(|hidden| hidden.end <= range.start || range.end <= hidden.start) {
+            let breaks = matches!(event, Event::SoftBreak | Event::HardBreak);
+            if !breaks || hidden.iter().all(|hidden| range.end <= hidden.start || hidden.end < range.start) {
+                kept.push((event, range));
+            }
+            continue;
+        }
+        let mut at = range.start;
+        for part in hidden.iter().filter(|hidden| hidden.start < range.end && range.start < hidden.end) {
+            if part.start > at {
+                kept.push((Event::Text(CowStr::from(&text[at..part.start])), at..part.start));
+            }
+            at = at.max(part.end);
+        }
+        if at < range.end {
+            kept.push((Event::Text(CowStr::from(&text[at..range.end])), at..range.end));
+        }
+    }
+    kept
+}
+
+/// Joins neighbouring text that stands in the source as it is read; a dollar sign that only looked like a formula is
+/// text again.
+fn joined<'a>(text: &'a str, marks: Vec<(Event<'a>, Range<usize>)>) -> Vec<(Event<'a>, Range<usize>)> {
+    let mut out: Vec<(Event<'a>, Range<usize>)> = Vec::with_capacity(marks.len());
+    for (event, range) in marks {
+        let event = match event {
+            // "$5-$10" is money.
+            Event::InlineMath(_) if text[range.end..].starts_with(|next: char| next.is_ascii_digit()) => {
+                Event::Text(CowStr::from(&text[range.clone()]))
+            }
+            event => event,
+        };
+        let is_source = matches!(&event, Event::Text(words) if text.get(range.clone()) == Some(&**words));
+        if is_source
+            && let Some((Event::Text(before), known)) = out.last_mut()
+            && known.end == range.start
+            && text.get(known.clone()) == Some(&**before)
+        {
+            known.end = range.end;
+            *before = CowStr::from(&text[known.clone()]);
+            continue;
+        }
+        out.push((event, range));
+    }
+    out
+}
+
+/// The places of `==` that begin (`true`) or end a highlight, in order. Both ends lie in the same running text.
+fn highlights(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<(usize, bool)> {
+    if !text.contains("==") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    // For each open element: the place of a `==` that may begin a highlight.
+    let mut open: Vec<Option<usize>> = vec![None];
+    for (event, range) in marks {
+        match event {
+            Event::Start(_) => open.push(None),
+            Event::End(_) => _ = open.pop(),
+            Event::Text(words) if text.get(range.clone()) == Some(&**words) => {
+                let mut at = 0;
+                while let Some(offset) = words[at..].find("==") {
+                    let start = at + offset;
+                    let run = words[start..].bytes().take_while(|byte| *byte == b'=').count();
+                    at = start + run;
+                    if run != 2 {
+                        continue;
+                    }
+                    let place = range.start + start;
+                    let space = |c: char| c.is_whitespace();
+                    let before = text[..place].chars().next_back().is_none_or(space);
+                    let after = text[place + 2..].chars().next().is_none_or(space);
+                    let Some(slot) = open.last_mut() else { continue };
+                    match *slot {
+                        Some(begun) if !before => {
+                            found.push((begun, true));
+                            found.push((place, false));
+                            *slot = None;
+                        }
+                        _ if !after => *slot = Some(place),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+struct Reading<'a> {
+    text: &'a str,
+    out: Vec<(Token<'a>, Range<usize>)>,
+    /// How many links are open: inside one there are no tags.
+    links: usize,
+    /// Callouts whose title is being read: where its line ends, and how many elements are open inside it.
+    titles: VecDeque<Title>,
+}
+
+struct Title {
+    /// Where the words of the title begin.
+    from: usize,
+    end: usize,
+    depth: usize,
+}
+
+impl<'a> Reading<'a> {
+    fn take(&mut self, marks: &[(Event<'a>, Range<usize>)], index: usize, lit: &[(usize, bool)]) {
+        let (event, range) = &marks[index];
+        match event {
+            Event::Start(Tag::BlockQuote(_)) => {
+                let head = match marks.get(index + 1) {
+                    Some((Event::Start(Tag::Paragraph), paragraph)) => callout(self.text, paragraph.start),
+                    _ => None,
+                };
+                if let Some((callout, from, end)) = head {
+                    self.out.push((Token::Callout(callout), range.clone()));
+                    self.titles.push_back(Title { from, end, depth: 0 });
+                    return;
+                }
+            }
+            Event::Start(Tag::Link { .. } | Tag::Image { .. }) => self.links += 1,
+            Event::End(TagEnd::Link | TagEnd::Image) => self.links = self.links.saturating_sub(1),
+            Event::Text(words) if self.text.get(range.clone()) == Some(&**words) => {
+                let next = marks.get(index + 1).map(|(event, _)| event);
+                let from = self.titles.back().map_or(range.start, |title| title.from.clamp(range.start, range.end));
+                self.words(from..range.end, next, lit);
+                return;
+            }
+            _ => {}
+        }
+        if let Some(title) = self.titles.back_mut() {
+            match event {
+                Event::SoftBreak | Event::HardBreak if title.depth == 1 && range.start >= title.end => {
+                    self.titles.pop_back();
+                    self.out.push((Token::Mark(Event::End(TagEnd::Paragraph)), range.clone()));
+                    self.out.push((Token::Mark(Event::Start(Tag::Paragraph)), range.end..range.end));
+                    return;
+                }
+                Event::Start(_) => title.depth += 1,
+                Event::End(_) => {
+                    title.depth -= 1;
+                    if title.depth == 0 {
+                        self.titles.pop_back();
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.out.push((Token::Mark(event.clone()), range.clone()));
+    }
+
+    fn text(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            self.out.push((Token::Mark(Event::Text(CowStr::from(&self.text[range.clone()]))), range));
+        }
+    }
+
+    /// Running text that stands in the source as it is read.
+    fn words(&mut self, range: Range<usize>, next: Option<&Event<'_>>, lit: &[(usize, bool)]) {
+        let mut end = range.end;
+        let anchor = anchor(self.text, range.clone(), next);
+        if let Some(name) = &anchor {
+            end = range.start + self.text[range.start..name.start - 1].trim_end_matches([' ', '\t']).len();
+        }
+        let (mut from, mut at) = (range.start, range.start);
+        while at < end {
+            if let Ok(place) = lit.binary_search_by_key(&at, |(place, _)| *place) {
+                self.text(from..at);
+                self.out.push((Token::Highlight(lit[place].1), at..at + 2));
+                at += 2;
+                from = at;
+                continue;
+            }
+            if self.links == 0
+                && self.text.as_bytes()[at] == b'#'
+                && let Some(length) = label(self.text, at)
+                && at + 1 + length <= end
+            {
+                self.text(from..at);
+                at += 1 + length;
+                self.out.push((Token::Label(&self.text[at - length..at]), at - length - 1..at));
+                from = at;
+                continue;
+            }
+            at += 1;
+            while !self.text.is_char_boundary(at) {
+                at += 1;
+            }
+        }
+        self.text(from..end);
+        if let Some(name) = anchor {
+            self.out.push((Token::Anchor(&self.text[name.clone()]), name));
+        }
+    }
+}
+
+/// How long the tag is whose `#` stands there, in bytes behind the `#`.
+pub fn label(text: &str, at: usize) -> Option<usize> {
+    let before = text[..at].chars().next_back();
+    if before.is_some_and(|before| !before.is_whitespace() && !matches!(before, '(' | '[' | '{' | ',' | ';' | '"')) {
+        return None;
+    }
+    let rest = &text[at + 1..];
+    let length = rest.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '/')).unwrap_or(rest.len());
+    let name = rest[..length].trim_end_matches(['/', '-']);
+    // "#1" is a number.
+    (!name.starts_with('/') && name.chars().any(|c| !c.is_ascii_digit() && c != '/')).then_some(name.len())
+}
+
+/// The name of a block at the very end of it: ` ^name`.
+fn anchor(text: &str, range: Range<usize>, next: Option<&Event<'_>>) -> Option<Range<usize>> {
+    let ends = match next {
+        None => true,
+        Some(Event::End(
+            TagEnd::Paragraph | TagEnd::Item | TagEnd::Heading(_) | TagEnd::BlockQuote(_) | TagEnd::TableCell,
+        )) => true,
+        // An item with a list in it, without a paragraph around its words.
+        Some(Event::Start(Tag::List(_))) => true,
+        Some(_) => false,
+    };
+    let words = text[range.clone()].trim_end();
+    let mark = words.rfind('^').filter(|_| ends)?;
+    let name = &words[mark + 1..];
+    let spaced =
+        words[..mark].chars().next_back().map_or(text[..range.start].ends_with(['\n', ' ']), char::is_whitespace)
+            || (mark == 0 && range.start == 0);
+    let good = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (spaced && good).then(|| range.start + mark + 1..range.start + words.len())
+}
+
+/// The head of a callout whose first line begins there: what it is, where the words of its title begin, and where
+/// its line ends.
+pub fn callout(text: &str, at: usize) -> Option<(Callout<'_>, usize, usize)> {
+    let line = text[at..].lines().next().unwrap_or("");
+    let rest = line.strip_prefix("[!")?;
+    let (word, rest) = rest.split_once(']')?;
+    if word.is_empty() || !word.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_') {
+        return None;
+    }
+    let folded = match rest.as_bytes().first() {
+        Some(b'-') => Some(true),
+        Some(b'+') => Some(false),
+        Some(b' ' | b'\t') | None => None,
+        Some(_) => return None,
+    };
+    let rest = if folded.is_some() { &rest[1..] } else { rest };
+    let title = rest.trim_start();
+    let callout = Callout { kind: CalloutKind::of(word), word, folded };
+    Some((callout, at + line.len() - title.len(), at + line.trim_end().len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a text is read as, in short.
+    fn show(text: &str) -> String {
+        let mut out = String::new();
+        let mut last = 0;
+        for (token, range) in tokens(text, options()) {
+            assert!(text.get(range.clone()).is_some(), "{text:?}: {range:?}");
+            match token {
+                Token::Mark(Event::Text(words)) => {
+                    assert!(range.start >= last, "{text:?}");
+                    last = range.end;
+                    out.push_str(&words);
+                }
+                Token::Mark(Event::Code(code)) => out.push_str(&format!("`{code}`")),
+                Token::Mark(Event::InlineMath(math) | Event::DisplayMath(math)) => out.push_str(&format!("${math}$")),
+                Token::Mark(Event::Start(Tag::Link { dest_url, .. })) => out.push_str(&format!("<{dest_url}:")),
+                Token::Mark(Event::End(TagEnd::Link)) => out.push('>'),
+                Token::Mark(Event::Start(Tag::Paragraph)) => out.push('('),
+                Token::Mark(Event::End(TagEnd::Paragraph)) => out.push(')'),
+                Token::Mark(Event::SoftBreak) => out.push('/'),
+                Token::Mark(_) => {}
+                Token::Highlight(on) => out.push(if on { '{' } else { '}' }),
+                Token::Label(name) => out.push_str(&format!("#[{name}]")),
+                Token::Anchor(name) => out.push_str(&format!("^[{name}]")),
+                Token::Callout(Callout { kind, folded, .. }) => out.push_str(&format!("!{} {folded:?}", kind.name())),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn links_tags_highlights_and_formulas() {
+        assert_eq!(show("see [[A b#c|d]] and [[E]]"), "(see <A b#c:d> and <E:E>)");
+        assert_eq!(show("#a/b-c, (#d_e) a#f #1 #1a \\#g `#h`"), "(#[a/b-c], (#[d_e]) a#f #1 #[1a] #g `#h`)");
+        assert_eq!(show("==a **b** c== == d ==e"), "({a b c} == d ==e)");
+        assert_eq!(show("a == b and c == d, `==x==`"), "(a == b and c == d, `==x==`)");
+        assert_eq!(show("$x_1$ costs $5-$10 and $$y$$"), "($x_1$ costs $5-$10 and $y$)");
+    }
+
+    #[test]
+    fn comments_are_left_out() {
+        assert_eq!(show("a %%b%% c `%%` d"), "(a  c `%%` d)");
+        assert_eq!(show("a\n\n%%\nb\n\n- c\n%%\n\nd"), "(a)(d)");
+        assert_eq!(show("a %% b"), "(a %% b)");
+        assert_eq!(show("%%%%"), "");
+    }
+
+    #[test]
+    fn blocks_have_names() {
+        assert_eq!(show("a b ^c-1"), "(a b^[c-1])");
+        assert_eq!(show("- a ^x\n- b^2"), "a^[x]b^2");
+        assert_eq!(show("2 ^ 3 ^y z"), "(2 ^ 3 ^y z)");
+    }
+
+    #[test]
+    fn callouts_have_a_title_and_a_body() {
+        assert_eq!(show("> [!warning] *Mind* it\n> a\n> b"), "!warning None(Mind it)(a/b)");
+        assert_eq!(show("> [!tldr]-\n> a"), "!abstract Some(true)()(a)");
+        assert_eq!(show("> [!x]+ t\n>\n> a"), "!note Some(false)(t)(a)");
+        assert_eq!(show("> [a] b"), "([a] b)");
+        assert_eq!(show("> [!info] a\n> > [!bug] b\n> > c"), "!info None(a)!bug None(b)(c)");
+    }
+
+    #[test]
+    fn nothing_trips_it() {
+        let parts = [
+            "==", "%%", "#a", "^b", "[[", "]]", "|", "$", "$$", "> ", "[!x]-", "é", "\n", "\n\n", "`", "- ", "*", "\\",
+        ];
+        let mut seed = 3_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..14 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(parts[(seed >> 40) as usize % parts.len()]);
+            }
+            show(&text);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Code in other languages, coloured by the grammars that Sublime Text and bat use. Takes milliseconds and more: never
+//! on the thread that draws.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+
+/// What a stretch of code is, in the few colours that a page has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hue {
+    /// A word of the language.
+    Keyword,
+    /// A string.
+    Text,
+    /// A comment.
+    Comment,
+    /// A number or another constant.
+    Number,
+    /// A name that is being defined, called, or is a tag or key.
+    Name,
+}
+
+/// Longer code stays as it is.
+const LONGEST: usize = 200_000;
+/// A longer line stays as it is: grammars take their time on minified code.
+const LONGEST_LINE: usize = 2_000;
+
+fn grammars() -> &'static SyntaxSet {
+    static GRAMMARS: OnceLock<SyntaxSet> = OnceLock::new();
+    GRAMMARS.get_or_init(two_face::syntax::extra_newlines)
+}
+
+fn grammar(language: &str) -> Option<&'static SyntaxReference> {
+    let language = match language.to_ascii_lowercase().as_str() {
+        "" | "text" | "txt" | "plain" | "plaintext" | "mermaid" => return None,
+        "shell" | "console" | "zsh" => "bash".to_owned(),
+        "jsonc" | "json5" => "json".to_owned(),
+        "c#" => "cs".to_owned(),
+        "docker" => "dockerfile".to_owned(),
+        other => other.to_owned(),
+    };
+    grammars().find_syntax_by_token(&language)
+}
+
+/// The scopes that have a colour; the longest that fits counts.
+fn table() -> &'static [(Scope, Option<Hue>)] {
+    static TABLE: OnceLock<Vec<(Scope, Option<Hue>)>> = OnceLock::new();
+    const NAMES: &[(&str, Option<Hue>)] = &[
+        ("comment", Some(Hue::Comment)),
+        ("string", Some(Hue::Text)),
+        ("markup.raw", Some(Hue::Text)),
+        ("markup.inserted", Some(Hue::Text)),
+        ("markup.deleted", Some(Hue::Keyword)),
+        ("markup.heading", Some(Hue::Name)),
+        ("constant", Some(Hue::Number)),
+        ("keyword", Some(Hue::Keyword)),
+        ("keyword.operator", None),
+        ("keyword.operator.word", Some(Hue::Keyword)),
+        ("keyword.operator.logical.python", Some(Hue::Keyword)),
+        ("storage", Some(Hue::Keyword)),
+        ("variable.language", Some(Hue::Keyword)),
+        ("entity.name", Some(Hue::Name)),
+        ("entity.other.attribute-name", Some(Hue::Number)),
+        ("entity.other.inherited-class", Some(Hue::Name)),
+        ("support.function", Some(Hue::Name)),
+        ("support.class", Some(Hue::Name)),
+        ("support.type", Some(Hue::Name)),
+        ("support.constant", Some(Hue::Number)),
+        ("variable.function", Some(Hue::Name)),
+        ("meta.annotation", Some(Hue::Number)),
+    ];
+    TABLE.get_or_init(|| {
+        let mut table: Vec<(Scope, Option<Hue>)> =
+            NAMES.iter().filter_map(|(name, hue)| Some((Scope::new(name).ok()?, *hue))).collect();
+        table.sort_by_key(|(scope, _)| std::cmp::Reverse(scope.len()));
+        table
+    })
+}
+
+fn hue(stack: &ScopeStack) -> Option<Hue> {
+    let found = |scope: &Scope| table().iter().find(|(known, _)| known.is_prefix_of(*scope)).map(|(_, hue)| *hue);
+    // What is inside a string or comment belongs to it, escapes apart.
+    let outer = stack.scopes.iter().find_map(|scope| found(scope).flatten().filter(|hue| *hue == Hue::Comment));
+    outer.or_else(|| stack.scopes.iter().rev().find_map(found).flatten())
+}
+
+/// What stands out in a piece of code, in order; `None` where the language is not known or the code is too long.
+pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, Hue)>> {
+    if code.len() > LONGEST {
+        return None;
+    }
+    let mut state = ParseState::new(grammar(language)?);
+    let mut stack = ScopeStack::new();
+    let mut out: Vec<(Range<usize>, Hue)> = Vec::new();
+    let mut at = 0;
+    for line in code.split_inclusive('\n') {
+        if line.len() > LONGEST_LINE {
+            at += line.len();
+            continue;
+        }
+        let ops = state.parse_line(line, grammars()).ok()?;
+        let mut from = 0;
+        for (place, op) in ops {
+            push(&mut out, at + from..at + place, &stack);
+            stack.apply(&op).ok()?;
+            from = place;
+        }
+        push(&mut out, at + from..at + line.len(), &stack);
+        at += line.len();
+    }
+    Some(out)
+}
+
+fn push(out: &mut Vec<(Range<usize>, Hue)>, range: Range<usize>, stack: &ScopeStack) {
+    if range.is_empty() {
+        return;
+    }
+    if let Some(hue) = hue(stack) {
+        match out.last_mut() {
+            Some((last, known)) if last.end == range.start && *known == hue => last.end = range.end,
+            _ => out.push((range, hue)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirty_languages_have_a_grammar() {
+        let languages = "rust python js ts tsx go c cpp java kotlin swift cs rb php bash fish powershell sql html css \
+             scss json yaml toml xml markdown haskell ocaml elixir erlang lua r julia scala clojure dart zig nix \
+             dockerfile make cmake diff latex perl vim graphql ini terraform";
+        let unknown: Vec<&str> = languages.split_whitespace().filter(|language| grammar(language).is_none()).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        assert!(grammar("klingon").is_none() && grammar("").is_none());
+    }
+
+    #[test]
+    fn words_strings_and_comments_stand_out() {
+        let code = "// é\nfn main() {\n    let x = \"a\\n\"; /* b\n c */ foo(1);\n}\n";
+        let found = colours(code, "rust").expect("a grammar");
+        let hue_of = |word: &str| {
+            let at = code.find(word).expect("it is there");
+            found.iter().find(|(range, _)| range.contains(&at)).map(|(_, hue)| *hue)
+        };
+        assert_eq!(hue_of("// é"), Some(Hue::Comment));
+        assert_eq!(hue_of("fn"), Some(Hue::Keyword));
+        assert_eq!(hue_of("main"), Some(Hue::Name));
+        assert_eq!(hue_of("\"a"), Some(Hue::Text));
+        assert_eq!(hue_of(" c */"), Some(Hue::Comment));
+        assert_eq!(hue_of("1)"), Some(Hue::Number));
+        assert_eq!(hue_of("{"), None);
+        assert!(found.windows(2).all(|pair| pair[0].0.end <= pair[1].0.start));
+        assert!(found.iter().all(|(range, _)| code.get(range.clone()).is_some()));
+        let json = colours("{\"a\": [1, true]}\n", "json").expect("a grammar");
+        assert!(!json.is_empty());
+    }
+}

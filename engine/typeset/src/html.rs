@@ -1,0 +1,321 @@
+//! A note as one HTML file that needs nothing beside it: styles inside, pictures as data, no scripts. Notes are not
+//! trusted: what is not known to be harmless is shown as text.
+
+mod blocks;
+mod raw;
+
+use crate::printed;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::fmt::Write as _;
+use store::{Execution, OutputBody, Status};
+
+/// Embeds inside embeds are followed this far.
+const DEEPEST: u8 = 4;
+
+/// What stands around a note: other notes and files of its volume.
+pub trait Around {
+    /// The bytes of a file that the note shows as a picture.
+    fn picture(&self, target: &str) -> Option<Vec<u8>>;
+    /// Where a link to another note or file leads in what is written, if it leads anywhere.
+    fn link(&self, target: &str) -> Option<String>;
+    /// The text of another note that is shown inside this one.
+    fn note(&self, target: &str) -> Option<String>;
+}
+
+/// A note to be written.
+pub struct Page<'a> {
+    /// What the browser shows as its name.
+    pub title: &'a str,
+    /// Its Markdown.
+    pub text: &'a str,
+    /// The latest execution of each cell, in order.
+    pub outputs: &'a [Option<Execution>],
+    /// The colours of the light theme, as CSS declarations of variables.
+    pub light: &'a str,
+    /// The colours of the dark theme.
+    pub dark: &'a str,
+    /// What stands around it.
+    pub around: &'a dyn Around,
+}
+
+/// The whole file.
+pub fn page(page: &Page<'_>) -> String {
+    let mut out = String::new();
+    let (light, dark) = (page.light, page.dark);
+    // The policy is a second lock behind the first: nothing runs and nothing is fetched, whatever slipped through.
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         img-src data:\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" \
+         content=\"Tracebook\">\n<title>{}</title>\n<style>\n:root{{{light}}}\n\
+         @media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n@media print{{:root{{{light}}}}}\n{}</style>\n\
+         </head>\n<body>\n<main>\n",
+        escaped(page.title),
+        include_str!("html/style.css"),
+    );
+    out.push_str(&body(page.text, page.outputs, page.around));
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+/// What stands between `<main>` and `</main>`.
+pub fn body(text: &str, outputs: &[Option<Execution>], around: &dyn Around) -> String {
+    blocks::write(text, outputs, around, 0)
+}
+
+/// Text for HTML, also inside a quoted attribute.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A heading's name in links: small letters, words joined by `-`.
+pub fn slug(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.trim().chars() {
+        match c {
+            c if c.is_alphanumeric() || c == '_' => out.extend(c.to_lowercase()),
+            ' ' | '-' | '\t' | '\n' => out.push('-'),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The media type of a picture's bytes; no other is shown.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        // As a picture, SVG runs no scripts and fetches nothing.
+        _ => {
+            let head = std::str::from_utf8(&bytes[..bytes.len().min(1_000)]).ok()?.trim_start();
+            (head.starts_with("<svg") || (head.starts_with("<?xml") && head.contains("<svg")))
+                .then_some("image/svg+xml")
+        }
+    }
+}
+
+fn picture(bytes: &[u8], alt: &str) -> Option<String> {
+    let media = media_type(bytes)?;
+    Some(format!("<img alt=\"{}\" src=\"data:{media};base64,{}\">", escaped(alt), STANDARD.encode(bytes)))
+}
+
+/// What a cell printed and returned.
+fn outputs(run: &Execution) -> String {
+    let mut out = String::new();
+    let text = |out: &mut String, class: &str, text: &str| {
+        let text = printed::plain(text);
+        let text = text.trim_end_matches('\n');
+        if !text.is_empty() {
+            let _ = writeln!(out, "<pre class=\"{class}\">{}</pre>", escaped(text));
+        }
+    };
+    for output in &run.outputs {
+        match &output.body {
+            OutputBody::Stream { name, text: words } => {
+                text(&mut out, if name == "stderr" { "err" } else { "out" }, words);
+            }
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                let raster = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+                let raster = raster.iter().find_map(|media| data.get(*media)).map(printed::joined);
+                let bytes = raster.and_then(|coded| STANDARD.decode(coded.replace(['\n', '\r', ' '], "")).ok());
+                let bytes = bytes.or_else(|| data.get("image/svg+xml").map(|svg| printed::joined(svg).into_bytes()));
+                let alt = data.get("text/plain").map(printed::joined).unwrap_or_else(|| "Output".to_owned());
+                match bytes.and_then(|bytes| picture(&bytes, &alt)) {
+                    Some(image) => out.push_str(&format!("<p>{image}</p>\n")),
+                    None => text(&mut out, "out", &alt),
+                }
+            }
+            OutputBody::Error { ename, evalue, traceback } => {
+                let head = if evalue.is_empty() { ename.clone() } else { format!("{ename}: {evalue}") };
+                let trace = printed::plain(&traceback.join("\n"));
+                let trace = trace.trim_end();
+                text(&mut out, "err", if trace.ends_with(head.trim_end()) { trace } else { &head });
+            }
+        }
+    }
+    match run.status {
+        Status::Interrupted => text(&mut out, "err", "Stopped before it was done."),
+        Status::Died => text(&mut out, "err", "The kernel ended in the middle of it."),
+        Status::Queued | Status::Running | Status::Ok | Status::Error => {}
+    }
+    if out.is_empty() { out } else { format!("<div class=\"outputs\">\n{out}</div>\n") }
+}
+
+/// A path as it stands in a link.
+pub fn encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            byte => _ = write!(out, "%{byte:02X}"),
+        }
+    }
+    out
+}
+
+/// A link as the path that it means.
+pub fn decoded(link: &str) -> String {
+    let mut out = Vec::with_capacity(link.len());
+    let mut bytes = link.as_bytes();
+    while let [first, rest @ ..] = bytes {
+        let coded = match rest {
+            [a, b, ..] if *first == b'%' => char::from(*a).to_digit(16).zip(char::from(*b).to_digit(16)),
+            _ => None,
+        };
+        match coded {
+            Some((a, b)) => {
+                out.extend(u8::try_from(a * 16 + b));
+                bytes = &rest[2..];
+            }
+            None => {
+                out.push(*first);
+                bytes = rest;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| link.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Alone;
+
+    impl Around for Alone {
+        fn picture(&self, target: &str) -> Option<Vec<u8>> {
+            (target == "a.png").then(|| vec![0x89, b'P', b'N', b'G'])
+        }
+        fn link(&self, target: &str) -> Option<String> {
+            (target == "B").then(|| "B.html".to_owned())
+        }
+        fn note(&self, target: &str) -> Option<String> {
+            (target == "B").then(|| "# B\n\nembedded\n\n![[B]]\n".to_owned())
+        }
+    }
+
+    fn html(text: &str) -> String {
+        body(text, &[], &Alone)
+    }
+
+    #[test]
+    fn blocks_and_words() {
+        assert_eq!(html("# A *b*\n\n# A b\n"), "<h1 id=\"a-b\">A <em>b</em></h1>\n<h1 id=\"a-b-1\">A b</h1>\n");
+        assert_eq!(
+            html("==a== #t/u ^x"),
+            "<p><mark>a</mark> <span class=\"tag\">#t/u</span><span id=\"^x\"></span></p>\n"
+        );
+        assert_eq!(
+            html("- [x] a\n- [ ] b\n"),
+            "<ul>\n<li><input type=\"checkbox\" disabled checked> a</li>\n\
+             <li><input type=\"checkbox\" disabled> b</li>\n</ul>\n"
+        );
+        assert!(html("$$\\sqrt{x}$$").contains("<msqrt>"));
+        assert_eq!(html("$\\nonsense$"), "<p><code class=\"formula\">\\nonsense</code></p>\n");
+        assert!(html("```rust\nfn x() {}\n```").contains("<span class=\"k\">fn</span>"));
+        assert_eq!(html("a %%b%%\n\n%%c%%\n"), "<p>a </p>\n");
+        assert_eq!(html("|a|b|\n|-|-:|\n|1|2|\n").matches("class=\"right\"").count(), 2);
+    }
+
+    #[test]
+    fn callouts_and_footnotes() {
+        assert_eq!(
+            html("> [!warning]- Mind\n> a\n"),
+            "<details class=\"callout warning\">\n<summary>Mind</summary>\n<p>a</p>\n</details>\n"
+        );
+        assert_eq!(html("> [!tip]\n"), "<aside class=\"callout tip\">\n<p class=\"title\">Tip</p>\n</aside>\n");
+        let notes = html("b[^x] a[^y] c[^x]\n\n[^y]: Y\n\n[^x]: X\n");
+        assert!(notes.contains("<a id=\"ref-1\" href=\"#note-1\">1</a></sup> a"), "{notes}");
+        assert!(notes.contains("<li id=\"note-1\"><p>X <a class=\"back\" href=\"#ref-1\""), "{notes}");
+        assert!(notes.contains("#ref-1-2") && notes.contains("<li id=\"note-2\"><p>Y"), "{notes}");
+    }
+
+    #[test]
+    fn links_pictures_and_embeds() {
+        assert_eq!(html("[[B#C d|x]]"), "<p><a href=\"B.html#c-d\">x</a></p>\n");
+        assert_eq!(html("[[Z]] [[#C d]]"), "<p><span class=\"link\">Z</span> <a href=\"#c-d\">#C d</a></p>\n");
+        assert_eq!(html("![[a.png|30]]"), "<p><img alt=\"\" src=\"data:image/png;base64,iVBORw==\"></p>\n");
+        assert!(html("![w](a.png)").contains("<img alt=\"w\""));
+        let embed = html("x ![[B]] y");
+        assert!(embed.starts_with("<p>x </p>\n<section class=\"embed\">\n<h1 id=\"b\">B</h1>\n<p>embedded"), "{embed}");
+        assert!(embed.ends_with("<p> y</p>\n"), "{embed}");
+        assert_eq!(html("![p](https://a.b/c.png)"), "<p><a class=\"image\" href=\"https://a.b/c.png\">p</a></p>\n");
+        assert_eq!(decoded(&encoded("a b/é%.md")), "a b/é%.md");
+        assert_eq!(decoded("100%"), "100%");
+    }
+
+    #[test]
+    fn nothing_runs() {
+        for evil in [
+            "<script>alert(1)</script>",
+            "a <img src=x onerror=alert(1)> b",
+            "[a](javascript:alert(1)) [b](JaVaScRiPt:x) [c](data:text/html,x) [d](vbscript:x)",
+            "<a href=\"javascript:x\">a</a>",
+            "![\"onload=\"x](a.png)",
+            "[[\"onclick=\"x|y]] [[javascript:x]]",
+            "```\"><script>\nx\n```",
+            "# a\"onclick=\"x",
+            "> [!\"><script>] x",
+            "[x][y]\n\n[y]: javascript:x \"<script>\"",
+            "text ^a\"b <svg onload=x>",
+        ] {
+            let html = html(evil);
+            for part in
+                ["<script", "<img src=x", "href=\"javascript", "href=\"JaVa", "href=\"data", "<svg", "href=\"vb"]
+            {
+                assert!(!html.contains(part), "{evil}: {html}");
+            }
+            for tag in html.split('<').skip(1).filter_map(|tag| tag.split('>').next()) {
+                let quotes = tag.matches('"').count();
+                let bare: String = tag.split('"').step_by(2).collect();
+                assert!(quotes % 2 == 0 && !bare.contains("onclick") && !bare.contains("onload"), "{evil}: {html}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_trips_it() {
+        let parts = [
+            "==",
+            "%%",
+            "#a",
+            "> ",
+            "[!x]-",
+            "[^a]",
+            "\n",
+            "\n\n",
+            "- ",
+            "*",
+            "<b>",
+            "</i>",
+            "|a|\n|-|\n",
+            "![[B]]",
+            "$x$",
+        ];
+        let mut seed = 5_u64;
+        for _ in 0..3_000 {
+            let mut text = String::new();
+            for _ in 0..14 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(parts[(seed >> 40) as usize % parts.len()]);
+            }
+            let _ = html(&text);
+        }
+    }
+}
