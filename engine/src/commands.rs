@@ -260,8 +260,12 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Measure",
         "bench",
         &[
-            arg("WHAT", Form::Needed, "edit, open or import"),
-            arg("size", Form::Value, "notes for `import` and `open` (defaults 50000 and 10000)"),
+            arg("WHAT", Form::Needed, "edit, open, import or frames"),
+            arg(
+                "size",
+                Form::Value,
+                "notes for `import` and `open`, blocks for `frames` (defaults 50000, 10000, 10000)",
+            ),
         ],
         "Measure on this machine what BENCHMARKS.md holds.",
     ),

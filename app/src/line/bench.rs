@@ -3,6 +3,7 @@
 //! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
 //! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
 
+mod frames;
 mod import;
 mod open;
 mod prose;
@@ -27,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 
 pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
     let what = parse::needed(args, "WHAT")?;
-    if !["edit", "open", "import"].contains(&what) {
-        return Err(Refusal::usage(format!("bench measures edit, open or import, not “{what}”")));
+    if !["edit", "open", "import", "frames"].contains(&what) {
+        return Err(Refusal::usage(format!("bench measures edit, open, import or frames, not “{what}”")));
     }
     let asked = parse::number(args, "size")?.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let mut report = Report::new(what, args.get_flag("json"));
@@ -36,6 +37,7 @@ pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
         "edit" => trace::measure(&mut report)
             .and_then(|()| typing::measure(&mut report))
             .and_then(|()| remote::measure(&mut report)),
+        "frames" => frames::measure(&mut report, asked.unwrap_or(10_000)),
         "open" => open::measure(&mut report, asked.unwrap_or(10_000)),
         _ => import::measure(&mut report, asked.unwrap_or(50_000)),
     };

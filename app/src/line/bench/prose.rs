@@ -141,6 +141,63 @@ pub(super) fn note(length: usize) -> String {
     text
 }
 
+/// A note of `count` blocks as Markdown has them, of every kind.
+pub(super) fn blocks(count: usize) -> String {
+    let mut chance = Chance::new(count as u64);
+    let mut text = String::new();
+    for number in 0..count {
+        match number % 20 {
+            0 => _ = write!(text, "## Section {number}\n\n"),
+            5 => _ = write!(text, "```python\nvalues = [n * {number} for n in range(10)]\nsum(values)\n```\n\n"),
+            9 => text.push_str("| a | b |\n|---|--:|\n| one | 1 |\n| two | 2 |\n\n"),
+            12..15 => {
+                text.push_str("- ");
+                chance.sentence(&mut text);
+                text.truncate(text.trim_end().len());
+                text.push_str(if number % 20 == 14 { "\n\n" } else { "\n" });
+            }
+            17 => text.push_str("> It is **quiet** here, and `nothing` moves.\n\n"),
+            _ => chance.paragraph(&mut text),
+        }
+    }
+    text
+}
+
+/// One paragraph of `length` bytes, in lines.
+pub(super) fn paragraph(length: usize) -> String {
+    let mut chance = Chance::new(5);
+    let mut text = String::with_capacity(length + 200);
+    while text.len() < length {
+        chance.sentence(&mut text);
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+/// One fenced block of `length` bytes of code.
+pub(super) fn code(length: usize) -> String {
+    let mut text = String::with_capacity(length + 200);
+    text.push_str("```js\n");
+    for number in 0.. {
+        let _ = writeln!(text, "const value{number} = compute({number}, \"text\"); // line {number}");
+        if text.len() >= length {
+            break;
+        }
+    }
+    text.push_str("```\n");
+    text
+}
+
+/// A note of `count` cells that print.
+pub(super) fn outputs(count: usize) -> String {
+    let mut text = String::from("# Outputs\n\n");
+    for number in 0..count {
+        let _ = write!(text, "```python\nfor n in range(12): print({number}, n, 'x' * n)\n{number}\n```\n\nText.\n\n");
+    }
+    text
+}
+
 /// Where the `number`th of the linked notes lies.
 pub(super) fn path(number: usize) -> String {
     format!("Topic {:03}/Note {number:05}.md", number / 100)

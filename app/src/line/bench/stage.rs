@@ -143,17 +143,33 @@ impl Stage {
         Ok(())
     }
 
+    /// Puts the caret at a byte of the open note, and the page there.
+    pub(super) fn place(&mut self, at: usize) {
+        self.window.place_caret(at);
+    }
+
+    /// Turns the wheel by so many points; gives the CPU time of the costlier of the two frames that it takes.
+    pub(super) fn wheel(&mut self, by: f32) -> Duration {
+        let turn = Self::turn(by);
+        let first = self.frame(vec![Event::PointerMoved(middle(0.0)), turn]).cpu;
+        first.max(self.frame(Vec::new()).cpu)
+    }
+
     /// Scrolls the page by so many points.
     pub(super) fn scroll(&mut self, by: f32) {
-        let turn = Event::MouseWheel {
+        let turn = Self::turn(by);
+        self.frame(vec![Event::PointerMoved(middle(0.0)), turn]);
+        self.run(Duration::from_millis(600));
+    }
+
+    fn turn(by: f32) -> Event {
+        Event::MouseWheel {
             unit: egui::MouseWheelUnit::Point,
             delta: vec2(0.0, -by),
             phase: egui::TouchPhase::Move,
             source: egui::MouseWheelSource::Unknown,
             modifiers: Modifiers::NONE,
-        };
-        self.frame(vec![Event::PointerMoved(middle(0.0)), turn]);
-        self.run(Duration::from_millis(600));
+        }
     }
 
     /// Clicks into the middle of the page, `down` points below its centre.
