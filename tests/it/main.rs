@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and its tables are its own"
 )]
 
+mod conformance;
 mod disk;
 mod faults;
 mod kernel;

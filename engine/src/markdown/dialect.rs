@@ -1,7 +1,7 @@
 //! What notes say beyond Markdown: links in double brackets, tags, highlights, comments, formulas, callouts, names of
 //! blocks. One reading for the window and for exports; it knows no fonts and no HTML.
 
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -365,6 +365,20 @@ impl<'a> Reading<'a> {
                 from = at;
                 continue;
             }
+            if self.links == 0
+                && let Some((length, target)) = bare_link(self.text, at, end)
+            {
+                self.text(from..at);
+                let link_type = LinkType::Autolink;
+                let (title, id) = (CowStr::Borrowed(""), CowStr::Borrowed(""));
+                let tag = Tag::Link { link_type, dest_url: CowStr::from(target), title, id };
+                self.out.push((Token::Mark(Event::Start(tag)), at..at + length));
+                self.text(at..at + length);
+                self.out.push((Token::Mark(Event::End(TagEnd::Link)), at..at + length));
+                at += length;
+                from = at;
+                continue;
+            }
             at += 1;
             while !self.text.is_char_boundary(at) {
                 at += 1;
@@ -374,6 +388,67 @@ impl<'a> Reading<'a> {
         if let Some(name) = anchor {
             self.out.push((Token::Anchor(&self.text[name.clone()]), name));
         }
+    }
+}
+
+/// A link that stands there without brackets, as GitHub reads it: its length and where it leads.
+fn bare_link(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
+    let first = text.as_bytes()[at].to_ascii_lowercase();
+    let before = text[..at].chars().next_back();
+    let fresh = before.is_none_or(|before| before.is_whitespace() || matches!(before, '*' | '_' | '~' | '('));
+    if matches!(first, b'h' | b'w' | b'f') && fresh {
+        let rest = &text[at..end];
+        let scheme = ["https://", "http://", "ftp://"].into_iter().find(|scheme| rest.starts_with(scheme));
+        let skip = scheme.map_or(0, str::len);
+        if scheme.is_some() || rest.starts_with("www.") {
+            let length = rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len());
+            let length = trimmed(&rest[..length]);
+            let host = rest[skip..length.max(skip)].split(['/', '?', '#']).next().unwrap_or("");
+            let mut parts = host.rsplit('.');
+            let last_two = parts.by_ref().take(2).all(|part| !part.is_empty() && !part.contains('_'));
+            let good = host.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':'));
+            let prefix = if scheme.is_some() { "" } else { "http://" };
+            return (host.contains('.') && last_two && good).then(|| (length, format!("{prefix}{}", &rest[..length])));
+        }
+    }
+    let part = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_' | b'+');
+    let joined = |before: char| before == '\\' || (before.is_ascii() && part(before as u8));
+    if !part(text.as_bytes()[at]) || before.is_some_and(joined) {
+        return None;
+    }
+    // An address. Most words have no `@` behind them.
+    let bytes = &text.as_bytes()[at..end];
+    let name = bytes.iter().take_while(|byte| part(**byte)).count();
+    if bytes.get(name) != Some(&b'@') {
+        return None;
+    }
+    let rest = &bytes[name + 1..];
+    let host = rest.iter().take_while(|byte| part(**byte) && **byte != b'+').count();
+    let host = std::str::from_utf8(&rest[..host]).ok()?.trim_end_matches('.');
+    let good = host.contains('.') && !host.starts_with('.') && !host.ends_with(['-', '_']);
+    let length = name + 1 + host.len();
+    good.then(|| (length, format!("mailto:{}", &text[at..at + length])))
+}
+
+/// How much of a link is left without the punctuation that belongs to the sentence around it.
+fn trimmed(link: &str) -> usize {
+    let mut link = link;
+    loop {
+        let shorter = link.trim_end_matches(['?', '!', '.', ',', ':', '*', '_', '~', '\'', '"']);
+        let shorter = match shorter.strip_suffix(')') {
+            Some(inner) if shorter.matches(')').count() > shorter.matches('(').count() => inner,
+            _ => shorter,
+        };
+        let shorter = match shorter.strip_suffix(';').and_then(|inner| inner.rfind('&').map(|at| (inner, at))) {
+            Some((inner, at)) if at + 1 < inner.len() && inner[at + 1..].bytes().all(|b| b.is_ascii_alphanumeric()) => {
+                &inner[..at]
+            }
+            _ => shorter,
+        };
+        if shorter.len() == link.len() {
+            return link.len();
+        }
+        link = shorter;
     }
 }
 
@@ -472,6 +547,17 @@ mod tests {
         assert_eq!(show("==a **b** c== == d ==e"), "({a b c} == d ==e)");
         assert_eq!(show("a == b and c == d, `==x==`"), "(a == b and c == d, `==x==`)");
         assert_eq!(show("$x_1$ costs $5-$10 and $$y$$"), "($x_1$ costs $5-$10 and $y$)");
+    }
+
+    #[test]
+    fn links_without_brackets() {
+        assert_eq!(show("at https://a.b/c?d=(e). x"), "(at <https://a.b/c?d=(e):https://a.b/c?d=(e)>. x)");
+        assert_eq!(
+            show("(www.a.b/c) xwww.a.b www.a http://x"),
+            "((<http://www.a.b/c:www.a.b/c>) xwww.a.b <http://www.a:www.a> http://x)"
+        );
+        assert_eq!(show("a.b@c.de, e@f"), "(<mailto:a.b@c.de:a.b@c.de>, e@f)");
+        assert_eq!(show("[https://a.b](c) `https://a.b`"), "(<c:https://a.b> `https://a.b`)");
     }
 
     #[test]
