@@ -10,6 +10,8 @@ mod notes;
 mod pages;
 mod parse;
 mod running;
+mod screenshots;
+mod stage;
 mod upkeep;
 mod volumes;
 
@@ -150,6 +152,7 @@ fn start(matches: &ArgMatches, words: &[String]) -> Result<u8, Refusal> {
         "completions" => return parse::completions(args, &mut out),
         "man" => return parse::manual(&mut out),
         "bench" => return bench::bench(args),
+        "screenshots" => return screenshots::screenshots(args, json, &mut out),
         "fsck" => {
             if let Some(code) = upkeep::fsck_alone(&folder, args, json, &mut out)? {
                 return Ok(code);

@@ -144,6 +144,13 @@ impl Window {
         self.send(command);
     }
 
+    /// Performs a command of the table, by its id, as the palette does; for tests and pictures.
+    pub fn perform_command(&mut self, ctx: &egui::Context, id: &str) {
+        if let Some(what) = commands::what(id) {
+            self.run(ctx, what);
+        }
+    }
+
     /// Shows a note, as a click in the tree does; for tests.
     pub fn show(&mut self, note: DocId) {
         self.open(note);

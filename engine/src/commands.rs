@@ -270,6 +270,17 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Measure on this machine what BENCHMARKS.md holds.",
     ),
     line(
+        "app.screenshots",
+        "Pictures of the window",
+        "screenshots",
+        &[
+            arg("DIR", Form::Needed, "the folder for the pictures"),
+            arg("scale", Form::Value, "pixels a point, 1 to 3 (2 when left out)"),
+            arg("scene", Form::Value, "only this scene; all of them, and a sheet, when left out"),
+        ],
+        "Make pictures of the window over the sample volume, in both themes, without a display.",
+    ),
+    line(
         "app.completions",
         "Shell completions",
         "completions",

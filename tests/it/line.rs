@@ -6,13 +6,14 @@ mod owned;
 mod pages;
 mod refusals;
 mod sample;
+mod screenshots;
 
 use crate::program::House;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "init",
     "open",
     "new",
@@ -29,6 +30,7 @@ const COMMANDS: [&str; 18] = [
     "restore",
     "doctor",
     "bench",
+    "screenshots",
     "completions",
     "man",
 ];

@@ -9,7 +9,6 @@ mod open;
 mod prose;
 mod remote;
 mod report;
-mod stage;
 mod trace;
 mod typing;
 

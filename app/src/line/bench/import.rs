@@ -3,8 +3,8 @@
 
 use super::prose;
 use super::report::{Goal, Report};
-use super::stage::Stage;
 use super::{ms, workspace};
+use crate::line::stage::Stage;
 use engine::{Command, Scanning, Session};
 use host::measure::{self, Scratch};
 use std::path::Path;

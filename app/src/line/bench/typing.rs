@@ -3,8 +3,8 @@
 
 use super::prose::{self, Chance};
 use super::report::{Goal, Report, percentile};
-use super::stage::{Drawn, Stage, press};
 use super::{ms, volume, workspace};
+use crate::line::stage::{Drawn, Stage, press};
 use engine::{Command, Session};
 use host::measure::Scratch;
 use std::collections::VecDeque;

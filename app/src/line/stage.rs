@@ -1,16 +1,22 @@
-//! The window without a screen: the same frames, fed with the same events, up to the triangles that a graphics card
-//! would be given.
+//! The window without a screen, to be measured or to be pictured: the same frames, fed with the same events, up to the
+//! triangles that a graphics card would be given.
 
+use super::screenshots::canvas::Canvas;
 use crate::window::Window;
 use eframe::App;
-use eframe::egui::{self, Event, Key, Modifiers, PointerButton, Pos2, RawInput, Rect, pos2, vec2};
+use eframe::egui::epaint::ClippedPrimitive;
+use eframe::egui::{
+    self, ColorImage, Event, Key, Modifiers, PointerButton, Pos2, RawInput, Rect, ViewportInfo, pos2, vec2,
+};
 use engine::{Command, Session};
 use host::Driver;
 use host::measure;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// The window's size in points, at one pixel a point.
+/// How long anything may take before it is given up.
+const PATIENCE: Duration = Duration::from_secs(1_800);
+/// The window's size in points.
 const SIZE: (f32, f32) = (1_280.0, 800.0);
 
 /// What one frame took.
@@ -40,9 +46,19 @@ pub(super) struct Stage {
     /// When the window wants to be drawn again.
     due: Option<Instant>,
     none: Session,
+    /// Pixels a point.
+    scale: f32,
+    /// What a picture needs; measurements do without.
+    canvas: Option<Canvas>,
+    triangles: Vec<ClippedPrimitive>,
 }
 
 impl Stage {
+    /// Opens the window on a workspace, to be pictured.
+    pub(super) fn with_canvas(driver: Driver, scale: f32) -> Stage {
+        Stage { scale, canvas: Some(Canvas::default()), ..Stage::new(driver) }
+    }
+
     /// Opens the window on a workspace.
     pub(super) fn new(driver: Driver) -> Stage {
         let context = egui::Context::default();
@@ -50,7 +66,18 @@ impl Stage {
         context.set_request_repaint_callback(move |info| _ = tell.send(info.delay));
         let window = Window::new(&context, driver);
         let frame = eframe::Frame::_new_kittest();
-        Stage { context, window, frame, begun: Instant::now(), repaints, due: None, none: Session::new() }
+        Stage {
+            context,
+            window,
+            frame,
+            begun: Instant::now(),
+            repaints,
+            due: None,
+            none: Session::new(),
+            scale: 1.0,
+            canvas: None,
+            triangles: Vec::new(),
+        }
     }
 
     /// The state behind the window.
@@ -65,17 +92,19 @@ impl Stage {
 
     /// Draws a frame in which these events come in.
     pub(super) fn frame(&mut self, events: Vec<Event>) -> Drawn {
+        let viewport = ViewportInfo { native_pixels_per_point: Some(self.scale), ..ViewportInfo::default() };
         let input = RawInput {
             screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(SIZE.0, SIZE.1))),
             time: Some(self.begun.elapsed().as_secs_f64()),
             focused: true,
             events,
+            viewports: [(egui::ViewportId::ROOT, viewport)].into_iter().collect(),
             ..RawInput::default()
         };
-        let (Stage { context, window, frame, .. }, mut drawn) = (self, Drawn::default());
+        let (Stage { context, window, frame, canvas, .. }, mut drawn) = (&mut *self, Drawn::default());
         let waited = measure::thread_waited();
         let (begun, cpu) = (Instant::now(), measure::thread_cpu());
-        let output = context.run_ui(input, |ui| {
+        let mut output = context.run_ui(input, |ui| {
             let (begun, cpu) = (Instant::now(), measure::thread_cpu());
             window.logic(ui.ctx(), frame);
             drawn.pump += begun.elapsed();
@@ -86,11 +115,62 @@ impl Stage {
         let triangles = context.tessellate(output.shapes, output.pixels_per_point);
         drawn.wall = begun.elapsed();
         drawn.cpu = measure::thread_cpu().saturating_sub(cpu);
-        std::hint::black_box(triangles);
+        if let Some(canvas) = canvas {
+            canvas.take(&output.textures_delta);
+        }
+        output.textures_delta.clear();
         if let (Some(before), Some(after)) = (waited, measure::thread_waited()) {
             drawn.waited = after.saturating_sub(before);
         }
+        self.triangles = std::hint::black_box(triangles);
         drawn
+    }
+
+    /// The frame that was drawn last, as a picture.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a window")]
+    pub(super) fn picture(&self) -> ColorImage {
+        let size = [(SIZE.0 * self.scale) as usize, (SIZE.1 * self.scale) as usize];
+        let canvas = self.canvas.as_ref();
+        canvas.map_or_else(ColorImage::default, |canvas| {
+            canvas.paint(size, egui::Color32::BLACK, self.scale, &self.triangles)
+        })
+    }
+
+    /// Performs a command of the table.
+    pub(super) fn perform(&mut self, id: &str) {
+        self.window.perform_command(&self.context, id);
+        self.run(Duration::from_millis(60));
+    }
+
+    /// Presses a key that is no letter.
+    pub(super) fn press(&mut self, key: &str) {
+        let key = Key::from_name(key).unwrap_or(Key::Escape);
+        let event =
+            |pressed| Event::Key { key, physical_key: None, pressed, repeat: false, modifiers: Modifiers::NONE };
+        self.frame(vec![event(true)]);
+        self.frame(vec![event(false)]);
+    }
+
+    /// Types a text.
+    pub(super) fn type_text(&mut self, text: &str) {
+        self.run(Duration::from_millis(60));
+        self.frame(vec![Event::Text(text.to_owned())]);
+    }
+
+    /// Shows a note.
+    pub(super) fn show(&mut self, note: store::DocId) {
+        self.window.show(note);
+    }
+
+    /// The note that is shown.
+    pub(super) fn note(&self) -> Option<store::DocId> {
+        self.window.note()
+    }
+
+    /// Puts the caret there.
+    pub(super) fn place_caret(&mut self, at: usize) {
+        self.window.place_caret(at);
+        self.frame(Vec::new());
     }
 
     /// Waits at most `limit`, as the system's loop does: until the window wants to be drawn. Whether it does.
@@ -134,7 +214,7 @@ impl Stage {
     pub(super) fn run_until(&mut self, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
         let begun = Instant::now();
         while !so(self.session()) {
-            if begun.elapsed() > super::PATIENCE {
+            if begun.elapsed() > PATIENCE {
                 return Err(format!("given up waiting until {what}"));
             }
             self.wait(Duration::from_millis(20));

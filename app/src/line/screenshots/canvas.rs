@@ -1,0 +1,282 @@
+//! Paints the window's triangles into a picture, on the processor: what a graphics card would do with them. Knows
+//! triangles, textures and pixels, nothing of the window.
+
+use eframe::egui;
+use egui::epaint::{ClippedPrimitive, ImageData, Primitive, Vertex};
+use egui::{Color32, ColorImage, Rect, TextureId, TexturesDelta};
+use std::collections::HashMap;
+
+/// Corners are kept to this part of a pixel, so that two triangles that share an edge share no pixel.
+const PARTS: f32 = 256.0;
+
+/// The textures that the window gave so far.
+#[derive(Default)]
+pub(crate) struct Canvas {
+    textures: HashMap<TextureId, ColorImage>,
+}
+
+impl Canvas {
+    /// Takes over new textures and parts of old ones.
+    pub(crate) fn take(&mut self, delta: &TexturesDelta) {
+        for (id, change) in delta.set.iter().flat_map(|(id, changes)| changes.iter().map(move |change| (id, change))) {
+            let ImageData::Color(image) = &change.image;
+            let Some([left, top]) = change.pos else {
+                self.textures.insert(*id, (**image).clone());
+                continue;
+            };
+            let Some(texture) = self.textures.get_mut(id) else { continue };
+            for (row, line) in image.pixels.chunks(image.size[0].max(1)).enumerate() {
+                let at = (top + row) * texture.size[0] + left;
+                if let Some(place) = texture.pixels.get_mut(at..at + line.len()) {
+                    place.copy_from_slice(line);
+                }
+            }
+        }
+        for id in &delta.free {
+            self.textures.remove(id);
+        }
+    }
+
+    /// Paints triangles onto a ground of one colour. `scale` is pixels a point.
+    pub(crate) fn paint(
+        &self,
+        size: [usize; 2],
+        ground: Color32,
+        scale: f32,
+        primitives: &[ClippedPrimitive],
+    ) -> ColorImage {
+        let mut picture = ColorImage::filled(size, ground);
+        for ClippedPrimitive { clip_rect, primitive } in primitives {
+            let Primitive::Mesh(mesh) = primitive else { continue };
+            let Some(texture) = self.textures.get(&mesh.texture_id) else { continue };
+            let clip = Clip::of(*clip_rect, scale, size);
+            for corners in mesh.indices.chunks_exact(3) {
+                let vertex = |at: usize| mesh.vertices.get(corners[at] as usize).copied();
+                if let (Some(a), Some(b), Some(c)) = (vertex(0), vertex(1), vertex(2)) {
+                    triangle(&mut picture, &clip, texture, scale, [a, b, c]);
+                }
+            }
+        }
+        picture
+    }
+}
+
+/// Pixels that may be painted.
+struct Clip {
+    left: i64,
+    top: i64,
+    right: i64,
+    bottom: i64,
+}
+
+impl Clip {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "pixels of a window")]
+    fn of(rect: Rect, scale: f32, size: [usize; 2]) -> Clip {
+        let pixel = |at: f32, most: usize| ((at * scale).round() as i64).clamp(0, most as i64);
+        Clip {
+            left: pixel(rect.left(), size[0]),
+            top: pixel(rect.top(), size[1]),
+            right: pixel(rect.right(), size[0]),
+            bottom: pixel(rect.bottom(), size[1]),
+        }
+    }
+}
+
+/// One side of a triangle: positive on its inner side, and counted where a pixel lies on it.
+struct Side {
+    value: i64,
+    by_x: i64,
+    by_y: i64,
+    /// Pixels on a left or upper side belong to the triangle, on others to its neighbour.
+    least: i64,
+}
+
+impl Side {
+    fn of(from: (i64, i64), to: (i64, i64), at: (i64, i64)) -> Side {
+        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+        let value = dx * (at.1 - from.1) - dy * (at.0 - from.0);
+        let least = i64::from(!(dy < 0 || (dy == 0 && dx > 0)));
+        Side { value, by_x: -dy * PARTS as i64, by_y: dx * PARTS as i64, least }
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "pixels and their parts"
+)]
+fn triangle(picture: &mut ColorImage, clip: &Clip, texture: &ColorImage, scale: f32, mut corners: [Vertex; 3]) {
+    let fixed = |vertex: &Vertex| {
+        ((vertex.pos.x * scale * PARTS).round() as i64, (vertex.pos.y * scale * PARTS).round() as i64)
+    };
+    let [mut a, mut b, c] = [fixed(&corners[0]), fixed(&corners[1]), fixed(&corners[2])];
+    let mut area = (b.0 - a.0) * (c.1 - a.1) - (b.1 - a.1) * (c.0 - a.0);
+    if area == 0 {
+        return;
+    }
+    if area < 0 {
+        (area, a, b) = (-area, b, a);
+        corners.swap(0, 1);
+    }
+    let parts = PARTS as i64;
+    let (least, most) = (|x: i64, y: i64, z: i64| x.min(y).min(z), |x: i64, y: i64, z: i64| x.max(y).max(z));
+    let left = (least(a.0, b.0, c.0) / parts).max(clip.left);
+    let top = (least(a.1, b.1, c.1) / parts).max(clip.top);
+    let right = (most(a.0, b.0, c.0) / parts + 1).min(clip.right);
+    let bottom = (most(a.1, b.1, c.1) / parts + 1).min(clip.bottom);
+    if left >= right || top >= bottom {
+        return;
+    }
+    let centre = (left * parts + parts / 2, top * parts + parts / 2);
+    // Each side is opposite to the corner whose share it measures.
+    let mut sides = [Side::of(b, c, centre), Side::of(c, a, centre), Side::of(a, b, centre)];
+    let whole = 1.0 / area as f32;
+    let plain = corners.iter().all(|corner| corner.uv == corners[0].uv && corner.color == corners[0].color);
+    let flat = plain.then(|| shade(texture, &corners, [1.0, 0.0, 0.0]));
+    let width = picture.size[0];
+    for y in top..bottom {
+        let mut at = sides.each_ref().map(|side| side.value);
+        for x in left..right {
+            if at.iter().zip(&sides).all(|(value, side)| *value >= side.least) {
+                let colour = flat.unwrap_or_else(|| shade(texture, &corners, at.map(|value| value as f32 * whole)));
+                let pixel = &mut picture.pixels[y as usize * width + x as usize];
+                *pixel = over(colour, *pixel);
+            }
+            at.iter_mut().zip(&sides).for_each(|(value, side)| *value += side.by_x);
+        }
+        sides.iter_mut().for_each(|side| side.value += side.by_y);
+    }
+}
+
+/// The colour at a place in a triangle, given by the share of each corner.
+fn shade(texture: &ColorImage, corners: &[Vertex; 3], shares: [f32; 3]) -> [f32; 4] {
+    let mix =
+        |of: fn(&Vertex) -> f32| corners.iter().zip(shares).map(|(corner, share)| of(corner) * share).sum::<f32>();
+    let texel = texel(texture, mix(|corner| corner.uv.x), mix(|corner| corner.uv.y));
+    let own = [
+        mix(|corner| f32::from(corner.color.r())),
+        mix(|corner| f32::from(corner.color.g())),
+        mix(|corner| f32::from(corner.color.b())),
+        mix(|corner| f32::from(corner.color.a())),
+    ];
+    std::array::from_fn(|channel| own[channel] * texel[channel] / 255.0)
+}
+
+/// A texture's colour, between its pixels.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "pixels of a texture"
+)]
+fn texel(texture: &ColorImage, u: f32, v: f32) -> [f32; 4] {
+    let [width, height] = texture.size;
+    let (x, y) = ((u * width as f32 - 0.5).max(0.0), (v * height as f32 - 0.5).max(0.0));
+    let (left, top) = (x as usize, y as usize);
+    let (right, bottom) = ((left + 1).min(width - 1), (top + 1).min(height - 1));
+    let (part_x, part_y) = (x - left as f32, y - top as f32);
+    let pixel = |x: usize, y: usize| texture.pixels.get(y * width + x).copied().unwrap_or_default().to_array();
+    let corners = [pixel(left, top), pixel(right, top), pixel(left, bottom), pixel(right, bottom)];
+    let mixed = |a: u8, b: u8, part: f32| f32::from(a) + (f32::from(b) - f32::from(a)) * part;
+    std::array::from_fn(|channel| {
+        let upper = mixed(corners[0][channel], corners[1][channel], part_x);
+        let lower = mixed(corners[2][channel], corners[3][channel], part_x);
+        upper + (lower - upper) * part_y
+    })
+}
+
+/// A colour over another; both are multiplied by their opacity already.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a channel of a colour")]
+fn over(colour: [f32; 4], ground: Color32) -> Color32 {
+    let rest = 1.0 - colour[3] / 255.0;
+    let ground = ground.to_array();
+    let [r, g, b, a]: [u8; 4] = std::array::from_fn(|channel| {
+        (colour[channel] + f32::from(ground[channel]) * rest).round().clamp(0.0, 255.0) as u8
+    });
+    Color32::from_rgba_premultiplied(r, g, b, a)
+}
+
+/// A picture at a whole fraction of its size, each pixel the mean of those that it stands for.
+#[allow(clippy::cast_possible_truncation, reason = "a mean of bytes is a byte")]
+pub(crate) fn smaller(picture: &ColorImage, by: usize) -> ColorImage {
+    let size = [picture.size[0] / by, picture.size[1] / by];
+    let mut small = ColorImage::filled(size, Color32::WHITE);
+    for y in 0..size[1] {
+        for x in 0..size[0] {
+            let mut sums = [0_usize; 3];
+            for (dx, dy) in (0..by).flat_map(|dy| (0..by).map(move |dx| (dx, dy))) {
+                let pixel = picture.pixels[(y * by + dy) * picture.size[0] + x * by + dx];
+                sums[0] += usize::from(pixel.r());
+                sums[1] += usize::from(pixel.g());
+                sums[2] += usize::from(pixel.b());
+            }
+            let [r, g, b] = sums.map(|sum| (sum / (by * by)) as u8);
+            small.pixels[y * size[0] + x] = Color32::from_rgb(r, g, b);
+        }
+    }
+    small
+}
+
+/// Puts a picture into another.
+pub(crate) fn put(small: &ColorImage, into: &mut ColorImage, [left, top]: [usize; 2]) {
+    for (row, line) in small.pixels.chunks(small.size[0]).enumerate() {
+        let at = (top + row) * into.size[0] + left;
+        if let Some(place) = into.pixels.get_mut(at..at + line.len()) {
+            place.copy_from_slice(line);
+        }
+    }
+}
+
+/// The picture as a PNG file's bytes.
+///
+/// # Errors
+/// A sentence.
+pub(crate) fn png(picture: &ColorImage) -> Result<Vec<u8>, String> {
+    let fail = |error: png::EncodingError| format!("the picture cannot be packed ({error})");
+    let side = |at: usize| u32::try_from(picture.size[at]).unwrap_or(u32::MAX);
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, side(0), side(1));
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().map_err(fail)?;
+    let pixels: Vec<u8> = picture.pixels.iter().flat_map(|pixel| [pixel.r(), pixel.g(), pixel.b()]).collect();
+    writer.write_image_data(&pixels).map_err(fail)?;
+    writer.finish().map_err(fail)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use egui::epaint::Mesh;
+    use egui::{Shape, pos2};
+
+    #[test]
+    fn two_triangles_share_an_edge_and_no_pixel() {
+        let mut canvas = Canvas::default();
+        canvas.textures.insert(TextureId::default(), ColorImage::filled([1, 1], Color32::WHITE));
+        let half = Color32::from_rgba_premultiplied(0, 0, 0, 128);
+        let mut mesh = Mesh::default();
+        mesh.add_colored_rect(Rect::from_min_max(pos2(1.0, 1.0), pos2(6.5, 7.0)), half);
+        let Shape::Mesh(mesh) = Shape::mesh(mesh) else { panic!("a mesh") };
+        let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(8.0, 8.0));
+        let primitive = Primitive::Mesh((*mesh).clone());
+        let painted = [ClippedPrimitive { clip_rect: whole, primitive }];
+        let picture = canvas.paint([8, 8], Color32::WHITE, 1.0, &painted);
+        let dark: Vec<usize> = (0..64).filter(|at| picture.pixels[*at] != Color32::WHITE).collect();
+        let wanted: Vec<usize> = (1..7).flat_map(|y| (1..6).map(move |x| y * 8 + x)).collect();
+        // The right side runs through the middle of its pixels: they are the neighbour's.
+        assert_eq!(dark, wanted);
+        assert!(dark.iter().all(|at| picture.pixels[*at] == Color32::from_rgb(127, 127, 127)), "once each");
+    }
+
+    #[test]
+    fn a_smaller_picture_is_the_mean() {
+        let mut picture = ColorImage::filled([4, 2], Color32::BLACK);
+        picture.pixels[0] = Color32::WHITE;
+        picture.pixels[1] = Color32::WHITE;
+        let small = smaller(&picture, 2);
+        assert_eq!((small.size, small.pixels), ([2, 1], vec![Color32::from_rgb(127, 127, 127), Color32::BLACK]));
+    }
+}
