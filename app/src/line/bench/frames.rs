@@ -3,7 +3,7 @@
 
 use super::prose::{self, Chance};
 use super::report::{Goal, Report};
-use super::stage::{Stage, press};
+use crate::line::stage::{Stage, press};
 use super::{ms, volume, workspace};
 use engine::{Command, Session};
 use host::measure::Scratch;
