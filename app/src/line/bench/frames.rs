@@ -3,8 +3,8 @@
 
 use super::prose::{self, Chance};
 use super::report::{Goal, Report};
-use crate::line::stage::{Stage, press};
 use super::{ms, volume, workspace};
+use crate::line::stage::{Stage, press};
 use engine::{Command, Session};
 use host::measure::Scratch;
 use std::time::Duration;
