@@ -1,5 +1,5 @@
-//! What `tracebook bench` and `screenshots` need of the machine: clocks of CPU time, counters of processes, a folder that
-//! goes away. Nothing else uses it, and it knows nothing of notes.
+//! What `tracebook bench` and `screenshots` need of the machine: clocks of CPU time, counters of processes, a folder
+//! that goes away. Nothing else uses it, and it knows nothing of notes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
