@@ -26,6 +26,10 @@ pub struct Colours {
     pub accent: Color32,
     /// Behind what is selected.
     pub accent_ground: Color32,
+    /// Behind what was found.
+    pub mark: Color32,
+    /// Behind the one that was gone to.
+    pub mark_strong: Color32,
     /// Done.
     pub ok: Color32,
     /// Stale or waiting.
@@ -50,6 +54,8 @@ pub const LIGHT: Colours = Colours {
     line: Color32::from_rgb(0xe6, 0xe3, 0xdc),
     accent: Color32::from_rgb(0x3b, 0x5b, 0xdb),
     accent_ground: Color32::from_rgb(0xe7, 0xec, 0xfd),
+    mark: Color32::from_rgb(0xfb, 0xf0, 0xc4),
+    mark_strong: Color32::from_rgb(0xf6, 0xd8, 0x6b),
     ok: Color32::from_rgb(0x2b, 0x7a, 0x3b),
     warn: Color32::from_rgb(0x9a, 0x4f, 0x00),
     bad: Color32::from_rgb(0xc4, 0x2b, 0x2b),
@@ -68,6 +74,8 @@ pub const DARK: Colours = Colours {
     line: Color32::from_rgb(0x2b, 0x2f, 0x36),
     accent: Color32::from_rgb(0x8e, 0xa4, 0xff),
     accent_ground: Color32::from_rgb(0x23, 0x2b, 0x47),
+    mark: Color32::from_rgb(0x3b, 0x33, 0x18),
+    mark_strong: Color32::from_rgb(0x6b, 0x55, 0x10),
     ok: Color32::from_rgb(0x69, 0xc3, 0x7d),
     warn: Color32::from_rgb(0xe0, 0xa4, 0x58),
     bad: Color32::from_rgb(0xff, 0x80, 0x80),

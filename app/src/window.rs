@@ -11,11 +11,15 @@ mod drawn;
 mod editor;
 mod field;
 mod fuzzy;
+mod grid;
 #[path = "../../assets/icons.rs"]
 mod icons;
 mod keyboard;
 mod keys;
 mod layout;
+mod lists;
+mod marks;
+mod motion;
 mod outline;
 mod outputs;
 mod page;
@@ -35,6 +39,7 @@ mod tabs;
 mod toasts;
 mod tree;
 mod turns;
+mod writing;
 
 use crate::tokens;
 use closing::Closing;

@@ -2,6 +2,7 @@
 //! replayed and sent from another process.
 
 use crate::settings::Settings;
+use crate::splice::Splice;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{BlockId, DocId};
@@ -60,6 +61,13 @@ pub enum Command {
         delete: usize,
         /// What comes.
         insert: String,
+    },
+    /// Edits of a note in several places at once, which undo takes back at once.
+    EditAll {
+        /// Which note.
+        note: DocId,
+        /// The edits: in order, at offsets of the text as it is now, none touching another.
+        edits: Vec<Splice>,
     },
     /// Take back the last edit of this note that was made here.
     Undo {

@@ -178,6 +178,7 @@ impl Session {
             Command::ReleaseNote { note } => self.hold_note(turn, note, false),
             Command::CloseNote { note } => self.close_note(turn, note),
             Command::Edit { note, at, delete, insert } => self.edit(turn, note, at, delete, &insert),
+            Command::EditAll { note, edits } => self.edit_all(turn, note, edits),
             Command::Undo { note } => self.undo(turn, note, false),
             Command::Redo { note } => self.undo(turn, note, true),
             Command::Run { note, cell } => self.run(turn, note, cell),

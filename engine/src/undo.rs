@@ -16,6 +16,8 @@ pub(crate) struct Change {
 struct Step {
     change: Change,
     last: Time,
+    /// Whether it was made at once with the step before it, and is taken back with it.
+    joined: bool,
 }
 
 /// Typing with pauses shorter than this, in milliseconds, is one step.
@@ -34,7 +36,7 @@ impl Undo {
     /// Notes an edit made by the user.
     pub(crate) fn record(&mut self, now: Time, change: Change) {
         self.undone.clear();
-        if let Some(Step { change: last, last: when }) = self.done.last_mut()
+        if let Some(Step { change: last, last: when, joined: false }) = self.done.last_mut()
             && now.since(*when) < PAUSE
             && continues(last, &change)
         {
@@ -49,16 +51,64 @@ impl Undo {
             }
             return;
         }
-        self.done.push(Step { change, last: now });
+        self.done.push(Step { change, last: now, joined: false });
         if self.done.len() > KEPT {
             self.done.remove(0);
+        }
+    }
+
+    /// Notes edits that were made at once, from the last place in the note to the first. Typing on in all of these
+    /// places goes on with the same step.
+    pub(crate) fn record_all(&mut self, now: Time, changes: Vec<Change>) {
+        let count = changes.len();
+        if count == 1 {
+            changes.into_iter().for_each(|change| self.record(now, change));
+            return;
+        }
+        self.undone.clear();
+        let from = self.done.len().saturating_sub(count);
+        let last = &mut self.done[from..];
+        let one_group = last.len() == count
+            && last.iter().enumerate().all(|(index, step)| step.joined == (index > 0))
+            && last.iter().all(|step| now.since(step.last) < PAUSE && step.change.removed.is_empty());
+        // What was typed further up has moved what was typed further down.
+        let mut above = 0;
+        let mut places = Vec::with_capacity(count);
+        for step in last.iter().rev() {
+            places.push(step.change.at + above);
+            above += step.change.inserted.len();
+        }
+        places.reverse();
+        let goes_on = one_group
+            && last.iter().zip(&changes).zip(places).all(|((step, next), at)| {
+                let moved = Change { at, removed: String::new(), inserted: step.change.inserted.clone() };
+                next.removed.is_empty() && continues(&moved, next)
+            });
+        if goes_on {
+            for (step, change) in last.iter_mut().zip(changes) {
+                step.change.inserted.push_str(&change.inserted);
+                step.last = now;
+            }
+            return;
+        }
+        let steps = changes.into_iter().enumerate();
+        self.done.extend(steps.map(|(index, change)| Step { change, last: now, joined: index > 0 }));
+        let most = self.done.len().saturating_sub(KEPT);
+        self.done.drain(..most);
+    }
+
+    /// Whether what was just taken back (or made again) has more that belongs to it.
+    pub(crate) fn goes_on(&self, redo: bool) -> bool {
+        match redo {
+            false => self.undone.last().is_some_and(|step| step.joined) && !self.done.is_empty(),
+            true => self.undone.last().is_some_and(|step| step.joined),
         }
     }
 
     /// Notes an edit as a step of its own.
     pub(crate) fn push(&mut self, change: Change) {
         self.undone.clear();
-        self.done.push(Step { change, last: Time::default() });
+        self.done.push(Step { change, last: Time::default(), joined: false });
         if self.done.len() > KEPT {
             self.done.remove(0);
         }
@@ -125,5 +175,25 @@ fn continues(last: &Change, next: &Change) -> bool {
         next.inserted.is_empty()
             && last.inserted.is_empty()
             && (next.at == last.at || next.at + next.removed.len() == last.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(at: usize, text: &str) -> Change {
+        Change { at, removed: String::new(), inserted: text.to_owned() }
+    }
+
+    #[test]
+    fn typing_in_two_places_is_one_step() {
+        let mut undo = Undo::default();
+        undo.record_all(Time::from_millis(0), vec![typed(4, "x"), typed(1, "x")]);
+        undo.record_all(Time::from_millis(9), vec![typed(6, "y"), typed(2, "y")]);
+        assert_eq!(undo.next(false).map(|change| change.removed), Some("xy".to_owned()));
+        assert_eq!(undo.done.len(), 2);
+        undo.record_all(Time::from_millis(10), vec![typed(9, "z"), typed(3, "z")]);
+        assert_eq!(undo.done.len(), 4, "the first place does not go on");
     }
 }

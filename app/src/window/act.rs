@@ -11,6 +11,7 @@ use super::{Closing, Overlay, Window};
 use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;
+use engine::splice::Splice;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
 
@@ -40,7 +41,7 @@ impl Window {
                         self.run(ctx, what);
                     }
                 }
-                Action::Edit(edit) => self.edit(edit),
+                Action::Edit(edit) => self.edit(vec![edit]),
                 Action::Open(note) => self.open(note),
                 Action::OpenBeside(note) => {
                     if !self.go_to_note(note) {
@@ -56,17 +57,29 @@ impl Window {
         }
     }
 
-    fn edit(&mut self, edit: Edit) {
+    /// Makes edits of the open note, at once; undo takes them back at once.
+    pub(super) fn edit(&mut self, edits: Vec<Edit>) {
         let Some(note) = self.here.note else { return };
-        let Edit { at, delete, insert, .. } = edit.clone();
-        if self.send(Command::Edit { note, at, delete, insert }) {
-            if let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note)) {
-                self.here.editor.edited(&edit, note);
+        let mut splices: Vec<Splice> = edits
+            .iter()
+            .filter(|edit| edit.delete > 0 || !edit.insert.is_empty())
+            .map(|edit| Splice { at: edit.at, delete: edit.delete, insert: edit.insert.clone() })
+            .collect();
+        splices.sort_by_key(|splice| (splice.at, splice.delete));
+        let command = match splices.as_slice() {
+            [one] => {
+                let Splice { at, delete, insert } = one.clone();
+                Command::Edit { note, at, delete, insert }
             }
-        } else {
-            // The field shows the session's text again; the caret stays where it was.
-            self.here.editor.focus = true;
+            _ => Command::EditAll { note, edits: splices },
+        };
+        if self.send(command) {
+            if let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note)) {
+                self.here.editor.edited(&edits, note);
+            }
         }
+        // What is refused is not in the note, and the caret stays where it was.
+        self.here.editor.focus = true;
     }
 
     /// Shows a note.
@@ -207,6 +220,7 @@ impl Window {
             What::Larger => self.scale(ctx, |prefs| prefs.step(0.1)),
             What::Smaller => self.scale(ctx, |prefs| prefs.step(-0.1)),
             What::NormalSize => self.scale(ctx, |prefs| prefs.scale = 1.0),
+            What::Write(writing) => self.run_writing(ctx, writing),
             What::Keys => self.overlay = Overlay::Dialog(Dialog::Keys),
             What::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
         }

@@ -1,6 +1,7 @@
 //! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
 //! `window.rs`; what they are called is in `engine::commands`.
 
+use super::writing::Writing;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::commands::{COMMANDS, CommandInfo};
@@ -39,6 +40,8 @@ pub(super) enum What {
     NormalSize,
     Keys,
     Quit,
+    /// It writes at the caret.
+    Write(Writing),
 }
 
 /// What a command of the table is here.
@@ -72,6 +75,15 @@ pub(super) fn what(id: &str) -> Option<What> {
         "view.reset" => What::NormalSize,
         "app.keys" => What::Keys,
         "app.quit" => What::Quit,
+        "row.up" => What::Write(Writing::Up),
+        "row.down" => What::Write(Writing::Down),
+        "row.duplicate" => What::Write(Writing::Duplicate),
+        "text.bold" => What::Write(Writing::Bold),
+        "text.italic" => What::Write(Writing::Italic),
+        "text.code" => What::Write(Writing::Code),
+        "text.strike" => What::Write(Writing::Strike),
+        "text.link" => What::Write(Writing::Link),
+        "text.task" => What::Write(Writing::Task),
         _ => return None,
     };
     Some(what)

@@ -2,7 +2,8 @@
 
 use crate::tokens::Colours;
 use eframe::egui;
-use egui::{Color32, CornerRadius, Galley, Pos2, Rect, Stroke, Vec2, vec2};
+use egui::epaint::text::CharIndex;
+use egui::{Color32, CornerRadius, Galley, Pos2, Rect, Stroke, Vec2, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,6 +35,49 @@ impl Map {
         }
         run.source.start + part.char_indices().nth(skip).map_or(part.len(), |(at, _)| at)
     }
+
+    /// The characters, of `total`, that came from a range of `source`.
+    fn chars(&self, source: &str, range: &Range<usize>, total: usize) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for (index, run) in self.runs.iter().enumerate() {
+            let end = self.runs.get(index + 1).map_or(total, |next| next.chars);
+            let (from, to) = (range.start.max(run.source.start), range.end.min(run.source.end));
+            let chars = if run.source.is_empty() {
+                // A mark that stands for something without words.
+                if range.contains(&run.source.start) { run.chars..end } else { continue }
+            } else if from >= to {
+                continue;
+            } else if run.exact {
+                let count = |range: Range<usize>| source.get(range).map_or(0, |part| part.chars().count());
+                let start = run.chars + count(run.source.start..from);
+                start.min(end)..(start + count(from..to)).min(end)
+            } else {
+                run.chars..end
+            };
+            match found.last_mut() {
+                Some(last) if last.end == chars.start => last.end = chars.end,
+                _ => found.push(chars),
+            }
+        }
+        found
+    }
+}
+
+/// Where a range of characters stands in laid-out text, line by line.
+pub(super) fn rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
+    let mut first = 0;
+    let mut rects = Vec::new();
+    for row in &galley.rows {
+        let count = row.char_count_excluding_newline().0;
+        let (from, to) = (chars.start.max(first), chars.end.min(first + count));
+        if from < to {
+            let line = row.rect();
+            let x = |place: usize| row.pos.x + row.x_offset(CharIndex(place - first));
+            rects.push(Rect::from_min_max(pos2(x(from), line.top()), pos2(x(to), line.bottom())));
+        }
+        first += row.char_count_including_newline().0;
+    }
+    rects
 }
 
 /// Something to paint, at an offset from the row's left top.
@@ -54,25 +98,47 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// Paints it; `selected` puts the ground of a selection behind it.
-    pub(super) fn paint(&self, painter: &egui::Painter, origin: Pos2, colours: &Colours, selected: bool) {
+    /// Paints it, with these ranges of its source on these grounds.
+    pub(super) fn paint(
+        &self,
+        painter: &egui::Painter,
+        origin: Pos2,
+        colours: &Colours,
+        source: &str,
+        grounds: &[(Range<usize>, Color32)],
+    ) {
+        for part in &self.parts {
+            if let Part::Fill { rect, colour, corner } = part {
+                painter.rect_filled(rect.translate(origin.to_vec2()), *corner, *colour);
+            }
+        }
+        for part in &self.parts {
+            let Part::Text { at, galley, map, .. } = part else { continue };
+            let total = galley.text().chars().count();
+            for (range, colour) in grounds {
+                let whole = map.runs.is_empty() && range.start == 0 && range.end >= source.len();
+                let chars = if whole { vec![0..total] } else { map.chars(source, range, total) };
+                for rect in chars.into_iter().flat_map(|chars| rects(galley, chars)) {
+                    painter.rect_filled(rect.translate(origin.to_vec2() + *at), CornerRadius::ZERO, *colour);
+                }
+            }
+        }
         for part in &self.parts {
             match part {
-                Part::Text { at, galley, .. } => {
-                    if selected {
-                        for row in &galley.rows {
-                            let rect = row.rect().translate(origin.to_vec2() + *at);
-                            painter.rect_filled(rect, CornerRadius::ZERO, colours.accent_ground);
-                        }
-                    }
-                    painter.galley(origin + *at, galley.clone(), colours.ink);
-                }
-                Part::Fill { rect, colour, corner } => {
-                    painter.rect_filled(rect.translate(origin.to_vec2()), *corner, *colour);
-                }
+                Part::Text { at, galley, .. } => painter.galley(origin + *at, galley.clone(), colours.ink),
+                Part::Fill { .. } => {}
                 Part::Task { rect, done, .. } => paint_task(painter, rect.translate(origin.to_vec2()), *done, colours),
             }
         }
+    }
+
+    /// Where its last line of text ends: a rectangle without width there.
+    pub(super) fn end(&self) -> Option<Rect> {
+        let last = self.parts.iter().rev().find_map(|part| match part {
+            Part::Text { at, galley, .. } => Some(galley.rows.last()?.rect().translate(*at)),
+            Part::Fill { .. } | Part::Task { .. } => None,
+        })?;
+        Some(last.with_min_x(last.right()))
     }
 
     /// The byte of `source` nearest to a point, and the link there.
@@ -110,5 +176,25 @@ fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, colours: &Colours
             Stroke::new(1.5, colours.muted),
             egui::StrokeKind::Inside,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_and_bytes() {
+        let source = "a **bé** c";
+        let runs = vec![
+            Run { chars: 0, source: 0..2, exact: true },
+            Run { chars: 2, source: 4..7, exact: true },
+            Run { chars: 4, source: 9..11, exact: true },
+        ];
+        let map = Map { runs };
+        assert_eq!(map.chars(source, &(0..11), 6), [0..6]);
+        assert_eq!(map.chars(source, &(5..10), 6), [3..5]);
+        assert_eq!(map.chars(source, &(2..4), 6), [], "marks that are not shown");
+        assert_eq!((map.source(source, 3), map.source(source, 5)), (5, 10));
     }
 }

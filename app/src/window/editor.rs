@@ -2,6 +2,7 @@
 //! every change. Views read it; what is typed leaves as one edit, and the session's text is the truth.
 
 use super::cells;
+use super::keys::Done;
 use super::render::Pen;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
@@ -9,14 +10,13 @@ use super::source;
 use crate::tokens;
 use eframe::egui;
 use egui::Galley;
-use egui::text::{CCursor, CCursorRange, LayoutJob};
+use egui::text::LayoutJob;
 use engine::Note;
-use engine::splice::{moved, trim};
+use engine::splice::moved;
 use std::ops::Range;
-use std::sync::Arc;
 use store::{Block, BlockId};
 
-/// The text field that edits whichever row holds the caret.
+/// The control that has the keyboard while somebody writes: the row that holds the caret.
 pub(super) fn field() -> egui::Id {
     egui::Id::unique("note editor")
 }
@@ -36,6 +36,48 @@ pub(super) struct Edit {
 pub(super) struct Caret {
     pub(super) at: usize,
     pub(super) anchor: usize,
+}
+
+impl Caret {
+    /// Without a selection.
+    pub(super) fn at(at: usize) -> Caret {
+        Caret { at, anchor: at }
+    }
+
+    /// What is selected.
+    pub(super) fn range(self) -> Range<usize> {
+        self.at.min(self.anchor)..self.at.max(self.anchor)
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.at == self.anchor
+    }
+
+    fn moved(&mut self, shift: &engine::Shift) {
+        self.at = moved(self.at, shift.at, shift.delete, shift.insert, false);
+        self.anchor = moved(self.anchor, shift.at, shift.delete, shift.insert, false);
+    }
+}
+
+/// A selection that the pointer is making. Until the button is up, no row goes from source to text or back.
+#[derive(Clone, Debug)]
+pub(super) struct Drag {
+    /// Where the caret was: its row stays the one that shows its source.
+    pub(super) frozen: Option<usize>,
+    /// What the press selected; nothing, a word or a row.
+    pub(super) origin: Range<usize>,
+    /// How often was pressed: letters, words, rows.
+    pub(super) unit: u32,
+    /// Where, and whether the pointer has left that place.
+    pub(super) from: egui::Pos2,
+    pub(super) moved: bool,
+}
+
+/// Text that an input method has not committed yet, and which of its characters are being chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Preedit {
+    pub(super) text: String,
+    pub(super) active: Option<Range<usize>>,
 }
 
 /// What is needed to find rows and lay them out.
@@ -58,6 +100,12 @@ impl World<'_> {
         self.sheet.find(at, self.note, self.texts)
     }
 
+    /// Whether lines of this note end as on Windows: the first one says it.
+    pub(super) fn crlf(&self) -> bool {
+        let first = self.texts.first();
+        first.is_some_and(|block| block.text.find('\n').is_some_and(|newline| block.text[..newline].ends_with('\r')))
+    }
+
     pub(super) fn before(&mut self, spot: Spot) -> Option<Spot> {
         self.sheet.before(spot, self.note, self.texts)
     }
@@ -72,6 +120,8 @@ impl World<'_> {
 pub(super) struct Target {
     /// The row; `None`: the line behind the last one, which is not there yet.
     pub(super) spot: Option<Spot>,
+    /// Its block.
+    pub(super) block: Option<BlockId>,
     pub(super) kind: Kind,
     /// Whether only the code between the fences is edited.
     pub(super) code_only: bool,
@@ -129,26 +179,19 @@ fn to_raw(raw: &str, shown: usize) -> usize {
     at
 }
 
-/// What the text field showed last, to answer keys at its edges.
-#[derive(Clone)]
-pub(super) struct Last {
-    pub(super) galley: Arc<Galley>,
-    pub(super) cursor: CCursorRange,
-    /// Where the text stands, from the column's left.
-    pub(super) x: f32,
-}
-
 /// The caret and all that goes with it.
 #[derive(Default)]
 pub(super) struct Editor {
     pub(super) caret: Option<Caret>,
-    /// The whole note is selected.
-    pub(super) all: bool,
+    /// Carets besides it.
+    pub(super) more: Vec<Caret>,
     /// The caret stands on the line behind the last row.
     pub(super) behind: bool,
+    /// Where a line is wrapped, the caret stands at its end and not at the beginning of the next one.
+    pub(super) upstream: bool,
     /// The row whose fences are being edited too.
     pub(super) fence: Option<(BlockId, usize)>,
-    /// The text field shall have the keyboard.
+    /// The note shall have the keyboard.
     pub(super) focus: bool,
     /// The caret shall come into sight.
     pub(super) reveal: bool,
@@ -156,15 +199,18 @@ pub(super) struct Editor {
     revision: u64,
     /// The column that moving up and down keeps to.
     pub(super) goal: Option<f32>,
-    pub(super) last: Option<Last>,
+    pub(super) drag: Option<Drag>,
+    pub(super) preedit: Option<Preedit>,
+    /// When the caret was moved last, by the window's clock: it does not blink out right then.
+    pub(super) touched: f64,
 }
 
 impl Editor {
     /// Puts the caret at a byte of the note.
     pub(super) fn place(&mut self, at: usize) {
-        self.caret = Some(Caret { at, anchor: at });
-        (self.all, self.behind, self.focus, self.reveal) = (false, false, true, true);
-        self.last = None;
+        self.caret = Some(Caret::at(at));
+        (self.behind, self.upstream, self.focus, self.reveal) = (false, false, true, true);
+        self.goal = None;
     }
 
     /// Puts the caret on the line behind the last row.
@@ -173,38 +219,82 @@ impl Editor {
         self.behind = true;
     }
 
+    /// Selects; the caret stands at `at`.
+    pub(super) fn select(&mut self, anchor: usize, at: usize) {
+        self.place(at);
+        self.caret = Some(Caret { at, anchor });
+    }
+
+    /// Selects the whole note; the page stays where it is.
+    pub(super) fn select_all(&mut self, length: usize) {
+        self.more.clear();
+        self.select(0, length);
+        (self.reveal, self.fence) = (false, None);
+    }
+
+    /// All carets, the one that leads first.
+    pub(super) fn carets(&self) -> impl Iterator<Item = Caret> {
+        self.caret.into_iter().chain(self.more.iter().copied())
+    }
+
+    /// What is selected, each range once.
+    pub(super) fn selected(&self) -> Vec<Range<usize>> {
+        self.carets().map(Caret::range).filter(|range| !range.is_empty()).collect()
+    }
+
     /// Ends editing.
     pub(super) fn leave(&mut self) {
         *self = Editor { revision: self.revision, ..Editor::default() };
     }
 
-    /// Carries the caret through what happened to the note since it was looked at last.
+    /// Carries the carets through what happened to the note since it was looked at last.
     pub(super) fn carry(&mut self, note: &Note) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
         if revision == note.revision() || revision == 0 {
             return;
         }
-        let Some(caret) = &mut self.caret else { return };
-        match note.shifts_since(revision) {
-            Some(shifts) => {
-                for shift in shifts {
-                    caret.at = moved(caret.at, shift.at, shift.delete, shift.insert, false);
-                    caret.anchor = moved(caret.anchor, shift.at, shift.delete, shift.insert, false);
-                }
+        let Some(shifts) = note.shifts_since(revision) else {
+            (self.caret, self.drag) = (None, None);
+            self.more.clear();
+            return;
+        };
+        for shift in shifts {
+            self.caret.iter_mut().chain(&mut self.more).for_each(|caret| caret.moved(shift));
+            if let Some(drag) = &mut self.drag {
+                let through = |at: usize| moved(at, shift.at, shift.delete, shift.insert, false);
+                drag.frozen = drag.frozen.map(through);
+                drag.origin = through(drag.origin.start)..through(drag.origin.end);
             }
-            None => self.caret = None,
         }
         let length = note.length();
-        if let Some(caret) = &mut self.caret {
+        for caret in self.caret.iter_mut().chain(&mut self.more) {
             (caret.at, caret.anchor) = (caret.at.min(length), caret.anchor.min(length));
         }
     }
 
-    /// Takes over where the caret stands after an edit of our own.
-    pub(super) fn edited(&mut self, edit: &Edit, note: &Note) {
+    /// Takes over where the carets stand after edits of our own, made at once; the first is that of the leading caret.
+    pub(super) fn edited(&mut self, edits: &[Edit], note: &Note) {
         self.revision = note.revision();
-        self.caret = Some(Caret { at: edit.caret, anchor: edit.anchor });
-        (self.all, self.behind) = (false, false);
+        let carets: Vec<Caret> = edits
+            .iter()
+            .enumerate()
+            .map(|(index, edit)| {
+                let before = edits.iter().enumerate().filter(|(other, before)| {
+                    before.at < edit.at || (before.at == edit.at && *other < index && before.delete == 0)
+                });
+                let (grown, gone) = before
+                    .fold((0, 0), |(grown, gone), (_, before)| (grown + before.insert.len(), gone + before.delete));
+                Caret { at: edit.caret + grown - gone, anchor: edit.anchor + grown - gone }
+            })
+            .collect();
+        self.more.clear();
+        for (index, caret) in carets.iter().enumerate().skip(1) {
+            if !carets[..index].contains(caret) {
+                self.more.push(*caret);
+            }
+        }
+        self.caret = carets.first().copied();
+        (self.behind, self.upstream) = (false, false);
         self.goal = None;
     }
 
@@ -213,22 +303,76 @@ impl Editor {
         let last = note.shifts_since(since).and_then(|shifts| shifts.last().copied());
         self.revision = note.revision();
         if let Some(shift) = last {
+            self.more.clear();
             self.place(shift.at + shift.insert);
+        }
+    }
+
+    /// Does something with every caret in turn.
+    pub(super) fn each(
+        &mut self,
+        world: &mut World<'_>,
+        mut step: impl FnMut(&mut Editor, &mut World<'_>) -> Done,
+    ) -> Done {
+        if self.more.is_empty() {
+            return step(self, world);
+        }
+        let (goal, mut edits, mut edited) = (self.goal, Vec::new(), false);
+        for caret in self.carets().collect::<Vec<Caret>>() {
+            self.caret = Some(caret);
+            self.goal = goal.filter(|_| edits.is_empty());
+            match step(self, world) {
+                Done::Edits(more) => {
+                    edits.extend(more);
+                    edited = true;
+                }
+                Done::Not | Done::Moved | Done::Page(_) => {
+                    let caret = self.caret.unwrap_or(caret);
+                    let insert = String::new();
+                    edits.push(Edit { at: caret.at, delete: 0, insert, caret: caret.at, anchor: caret.anchor });
+                }
+            }
+        }
+        if edited {
+            return Done::Edits(apart(edits));
+        }
+        let mut carets: Vec<Caret> = Vec::new();
+        for edit in &edits {
+            let caret = Caret { at: edit.caret, anchor: edit.anchor };
+            if !carets.contains(&caret) {
+                carets.push(caret);
+            }
+        }
+        self.caret = carets.first().copied();
+        self.more = carets.split_off(1);
+        self.behind = false;
+        Done::Moved
+    }
+
+    /// The row that shows its source: that of the caret, or, while the pointer selects, the one that it was in before.
+    pub(super) fn shown(&mut self, world: &mut World<'_>) -> Option<Target> {
+        match &self.drag {
+            Some(drag) => {
+                let at = drag.frozen?;
+                let (caret, behind) = (self.caret.replace(Caret::at(at)), std::mem::take(&mut self.behind));
+                let target = self.target(world);
+                (self.caret, self.behind) = (caret, behind);
+                target
+            }
+            None => self.target(world),
         }
     }
 
     /// What the caret edits now.
     pub(super) fn target(&mut self, world: &mut World<'_>) -> Option<Target> {
         let caret = self.caret?;
-        let crlf = world
-            .texts
-            .first()
-            .is_some_and(|block| block.text.find('\n').is_some_and(|newline| block.text[..newline].ends_with('\r')));
+        let crlf = world.crlf();
         let length = world.sheet.bytes();
         if self.behind || world.texts.is_empty() {
             self.behind = true;
             return Some(Target {
                 spot: None,
+                block: None,
                 kind: Kind::Paragraph,
                 code_only: false,
                 range: length..length,
@@ -266,6 +410,7 @@ pub(super) fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<
     let shown = if raw.contains('\r') { raw.replace("\r\n", "\n") } else { raw.clone() };
     Some(Target {
         spot: Some(spot),
+        block: world.texts.get(spot.block).map(|block| block.id),
         kind: row.kind,
         code_only,
         range: start + range.start..start + range.end,
@@ -323,45 +468,26 @@ pub(super) fn line_of(kind: Kind) -> f32 {
     if kind == Kind::Blank { tokens::body().line } else { source::type_of(kind).line }
 }
 
-/// The edit that made `new` of a target's text, with the caret at a byte of `new`.
-pub(super) fn difference(target: &Target, new: &str, caret: usize, anchor: usize) -> Edit {
-    let old = &target.shown;
-    let (from, to) = at_caret(old, new, caret).unwrap_or_else(|| trim(old, new));
-    // What was pasted brings line ends of its own.
-    let ends = |text: &str| text.replace("\r\n", "\n").replace('\r', "\n");
-    let typed = &new[to.clone()];
-    let inserted = ends(typed);
-    let mut edit = target.replace(from.clone(), &inserted, inserted.len());
-    let new_byte = |byte: usize| {
-        if byte <= to.start {
-            target.note_byte(byte) + if byte < to.start { 0 } else { lead_len(target) }
-        } else if byte <= to.end {
-            let part = ends(&typed[..byte - to.start]);
-            let lines = if target.crlf { part.matches('\n').count() } else { 0 };
-            edit.at + lead_len(target) + part.len() + lines
-        } else {
-            target.note_byte(byte - to.end + from.end) - edit.delete + edit.insert.len()
+/// Line ends as they are counted here: `\n`, whatever another program wrote.
+pub(super) fn plain_ends(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// Leaves out what cannot be done at once with what stands before it in the list.
+fn apart(edits: Vec<Edit>) -> Vec<Edit> {
+    let mut kept: Vec<Edit> = Vec::with_capacity(edits.len());
+    for edit in edits {
+        let clash = |other: &Edit| {
+            let (start, end) = (edit.at.max(other.at), (edit.at + edit.delete).min(other.at + other.delete));
+            start < end
+                || (edit.delete > 0 && (edit.at + 1..edit.at + edit.delete).contains(&other.at))
+                || (other.delete > 0 && (other.at + 1..other.at + other.delete).contains(&edit.at))
+        };
+        if !kept.iter().any(clash) {
+            kept.push(edit);
         }
-    };
-    let (caret, anchor) = (new_byte(caret), new_byte(anchor));
-    (edit.caret, edit.anchor) = (caret, anchor);
-    edit
-}
-
-fn lead_len(target: &Target) -> usize {
-    if target.crlf { target.lead.len() * 2 } else { target.lead.len() }
-}
-
-/// The difference as it was typed: up to the caret. Between equal letters a plain comparison would guess wrong.
-fn at_caret(old: &str, new: &str, caret: usize) -> Option<(Range<usize>, Range<usize>)> {
-    if new.len() >= old.len() {
-        let from = caret.checked_sub(new.len() - old.len())?;
-        let fits = old.get(..from)? == new.get(..from)? && old.get(from..)? == new.get(caret..)?;
-        return fits.then_some((from..from, from..caret));
     }
-    let gone = old.len() - new.len();
-    let fits = old.get(..caret)? == new.get(..caret)? && old.get(caret + gone..)? == new.get(caret..)?;
-    fits.then_some((caret..caret + gone, caret..caret))
+    kept
 }
 
 /// The byte of a character.
@@ -374,11 +500,6 @@ pub(super) fn char_of(text: &str, byte: usize) -> usize {
     text.get(..byte).map_or_else(|| text.chars().count(), |head| head.chars().count())
 }
 
-/// A cursor of the text field at a byte.
-pub(super) fn cursor_at(text: &str, byte: usize) -> CCursor {
-    CCursor::new(char_of(text, byte))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,6 +507,7 @@ mod tests {
     fn target(raw: &str) -> Target {
         Target {
             spot: None,
+            block: None,
             kind: Kind::Paragraph,
             code_only: false,
             range: 10..10 + raw.len(),
@@ -398,41 +520,38 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_where_they_were_typed() {
-        let plain = target("aa");
-        let edit = difference(&plain, "aaa", 2, 2);
-        assert_eq!(edit, Edit { at: 11, delete: 0, insert: "a".into(), caret: 12, anchor: 12 });
-        let edit = difference(&plain, "a", 0, 0);
-        assert_eq!(edit, Edit { at: 10, delete: 1, insert: String::new(), caret: 10, anchor: 10 });
-        let edit = difference(&plain, "xay", 3, 3);
-        assert_eq!((edit.at, edit.delete, edit.insert.as_str(), edit.caret), (10, 2, "xay", 13));
-    }
-
-    #[test]
     fn line_ends_stay_what_they_are() {
         let windows = target("a\r\nb");
         assert_eq!(windows.note_byte(2), 13);
         assert_eq!(windows.shown_byte(13), 2);
-        let edit = difference(&windows, "a\nx\nyb", 5, 5);
-        assert_eq!(edit, Edit { at: 13, delete: 0, insert: "x\r\ny".into(), caret: 17, anchor: 17 });
-        let edit = difference(&windows, "ab", 1, 1);
-        assert_eq!((edit.at, edit.delete, edit.insert.as_str(), edit.caret), (11, 2, "", 11));
-        let edit = difference(&windows, "ax\r\ny\rz\nb", 7, 7);
-        assert_eq!((edit.at, edit.insert.as_str(), edit.caret), (11, "x\r\ny\r\nz", 18));
         assert_eq!(windows.shown_byte(12), 1, "between the halves of a line end");
+        let edit = windows.replace(2..2, "x\ny", 3);
+        assert_eq!(edit, Edit { at: 13, delete: 0, insert: "x\r\ny".into(), caret: 17, anchor: 17 });
+        let edit = windows.replace(1..2, "", 0);
+        assert_eq!((edit.at, edit.delete, edit.insert.as_str(), edit.caret), (11, 2, "", 11));
         let edit = windows.replace(1..1, "\n  ", 1);
         assert_eq!((edit.at, edit.insert.as_str(), edit.caret), (11, "\r\n  ", 13));
+        assert_eq!(plain_ends("a\r\nb\rc\n"), "a\nb\nc\n");
     }
 
     #[test]
     fn what_is_missing_comes_with_the_first_letter() {
         let mut behind = target("");
         behind.lead = "\n";
-        let edit = difference(&behind, "x", 1, 1);
+        let edit = behind.replace(0..0, "x", 1);
         assert_eq!(edit, Edit { at: 10, delete: 0, insert: "\nx".into(), caret: 12, anchor: 12 });
         let mut empty_cell = target("");
         empty_cell.trail = "\n";
-        let edit = difference(&empty_cell, "x", 1, 1);
+        let edit = empty_cell.replace(0..0, "x", 1);
         assert_eq!(edit, Edit { at: 10, delete: 0, insert: "x\n".into(), caret: 11, anchor: 11 });
+    }
+
+    #[test]
+    fn several_carets_keep_their_places() {
+        let edit = |at: usize, delete: usize, insert: &str| {
+            let caret = at + insert.len();
+            Edit { at, delete, insert: insert.to_owned(), caret, anchor: caret }
+        };
+        assert_eq!(apart(vec![edit(4, 2, ""), edit(5, 2, ""), edit(0, 0, "x"), edit(6, 0, "y")]).len(), 3);
     }
 }

@@ -1,43 +1,49 @@
-//! The text field that stands in the place of the row with the caret. What is typed into it leaves as an edit; it keeps
-//! no text from frame to frame.
+//! The row that holds the caret: its source, drawn with caret and selection, as the control that has the keyboard. Keys
+//! never come here, they have edited the note before (`keyboard.rs`); what is drawn is the note as it is.
 
-use super::editor::{self, Caret, Editor, Last, Target, World, byte_of, cursor_at};
-use super::page::{Action, Page};
+use super::drawn::rects;
+use super::editor::{self, Editor, Target, World, char_of};
+use super::page::Page;
 use super::rows::Kind;
-use crate::tokens::space;
+use crate::tokens::{Colours, size, space};
 use eframe::egui;
-use egui::text::CCursorRange;
-use egui::{Pos2, Rect, Ui, UiBuilder, vec2};
+use egui::accesskit::{Action as Wish, Role};
+use egui::emath::TSTransform;
+use egui::text::{CCursor, CCursorRange};
+use egui::text_selection::accesskit_text::update_accesskit_for_text_widget;
+use egui::text_selection::visuals::paint_text_cursor;
+use egui::{CursorIcon, EventFilter, Galley, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
+use std::sync::Arc;
 
 impl Page {
-    /// The text field of the row that holds the caret.
+    /// Draws the row that is edited and gives its layout. `area`: where the pointer finds it.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     pub(super) fn field(
         &mut self,
         ui: &mut Ui,
         origin: Pos2,
+        area: Rect,
         world: &mut World<'_>,
         editor: &mut Editor,
         target: &Target,
         hold: bool,
-        actions: &mut Vec<Action>,
-    ) {
-        let Some(caret) = editor.caret else { return };
-        let id = editor::field();
-        let pen = world.pen;
+    ) -> Option<Arc<Galley>> {
+        let caret = editor.caret?;
+        let (id, pen) = (editor::field(), world.pen);
         let (x, width) = editor::place_of(target, world.width, world.margin, pen);
-        let (mut at, mut anchor) = (target.shown_byte(caret.at), target.shown_byte(caret.anchor));
-        if editor.all {
-            (at, anchor) = (target.shown.len(), 0);
+        let origin = origin + vec2(x, 0.0);
+        let here = target.shown_byte(caret.at);
+        // What is being composed stands where it will be written.
+        let mut text = target.shown.clone();
+        let mut composed = here..here;
+        if let Some(preedit) = &editor.preedit {
+            let range = caret.range();
+            let range = target.shown_byte(range.start)..target.shown_byte(range.end);
+            composed = range.start..range.start + preedit.text.len();
+            text.replace_range(range, &preedit.text);
         }
-        let wanted = CCursorRange::two(cursor_at(&target.shown, anchor), cursor_at(&target.shown, at));
-        let mut state = egui::text_edit::TextEditState::load(ui.ctx(), id).unwrap_or_default();
-        let there = state.cursor.char_range().map(|range| (range.primary.index, range.secondary.index));
-        if there != Some((wanted.primary.index, wanted.secondary.index)) {
-            state.cursor.set_char_range(Some(wanted));
-            state.clear_undoer();
-            state.store(ui.ctx(), id);
-        }
+        let galley = pen.galley(editor::job_of(target, &text, width, pen));
+        let response = ui.interact(area, id, Sense::click_and_drag()).on_hover_cursor(CursorIcon::Text);
         // What floated in the last frame keeps the keyboard from what is below until this one is over.
         let free = ui.memory(|memory| memory.top_modal_layer().is_none());
         let asked = editor.focus && free;
@@ -47,57 +53,151 @@ impl Page {
         } else if editor.focus && !hold {
             ui.ctx().request_repaint();
         }
-        let mut text = target.shown.clone();
-        let mut layouter = |_: &Ui, text: &dyn egui::TextBuffer, width: f32| {
-            pen.galley(editor::job_of(target, text.as_str(), width, pen))
-        };
-        let line = editor::line_of(target.kind);
-        let rect = Rect::from_min_size(origin + vec2(x, 0.0), vec2(width, line));
-        let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("field"));
-        // A line of text is less high than a control.
-        child.spacing_mut().interact_size.y = 0.0;
-        let output = egui::TextEdit::multiline(&mut text)
-            .id(id)
-            .frame(egui::Frame::NONE)
-            .desired_rows(1)
-            .desired_width(width)
-            .font(egui::FontId::new(1.0, egui::FontFamily::Proportional))
-            .layouter(&mut layouter)
+        let focused = response.has_focus();
+        if focused {
             // Where Tab moves an item or code in, it must not move the keyboard on.
-            .lock_focus(matches!(target.kind, Kind::Item { tail: false, .. } | Kind::Cell | Kind::Fence { .. }))
-            .show(&mut child);
+            let mono = matches!(target.kind, Kind::Cell | Kind::Fence { .. } | Kind::Table);
+            let across = caret.range().start < target.range.start || caret.range().end > target.range.end;
+            let tab = mono || across || matches!(target.kind, Kind::Item { tail: false, .. });
+            let filter = EventFilter { tab, horizontal_arrows: true, vertical_arrows: true, escape: true };
+            ui.memory_mut(|memory| memory.set_focus_lock_filter(id, filter));
+        } else if asked {
+            // A click that gave the caret to another row in this very frame took the keyboard from the field.
+            editor.focus = true;
+            ui.ctx().request_repaint();
+        } else if !hold && !editor.focus && editor.drag.is_none() {
+            editor.leave();
+            ui.ctx().request_repaint();
+        }
+        let colours = Colours::of(ui);
+        if editor.preedit.is_none() {
+            self.field_grounds(ui, origin, &galley, editor, target);
+        }
+        ui.painter().galley(origin, galley.clone(), colours.ink);
+        self.carets(ui, origin, &galley, editor, target, &text, focused, composed.end);
+        for rect in rects(&galley, char_of(&text, composed.start)..char_of(&text, composed.end)) {
+            let rect = rect.translate(origin.to_vec2());
+            let active = editor.preedit.as_ref().is_some_and(|preedit| preedit.active.is_some());
+            let stroke = Stroke::new(if active { 2.0 } else { 1.0 }, colours.accent);
+            ui.painter().hline(rect.x_range(), rect.bottom() - 2.0, stroke);
+        }
+        self.tell(ui, &response, origin, &galley, editor, target);
+        if response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed()) {
+            if let Some(point) = response.interact_pointer_pos() {
+                let cursor = galley.cursor_from_pos(point - origin);
+                let at = super::motion::floor(&target.shown, editor::byte_of(&target.shown, cursor.index.0));
+                self.press(ui, target.note_byte(at), point, world, editor);
+                let line_end = target.shown[at..].starts_with('\n') || at == target.shown.len();
+                editor.upstream = !cursor.prefer_next_row && !line_end;
+            }
+        } else if response.clicked() && !focused {
+            editor.focus = true;
+        }
+        Some(galley)
+    }
+
+    /// What is selected and what was found in this row.
+    fn field_grounds(&self, ui: &Ui, origin: Pos2, galley: &Galley, editor: &Editor, target: &Target) {
+        for (range, colour) in self.grounds(ui, editor, &target.range) {
+            let (from, to) = (target.shown_byte(range.start), target.shown_byte(range.end));
+            let chars = char_of(&target.shown, from)..char_of(&target.shown, to);
+            for rect in rects(galley, chars) {
+                ui.painter().rect_filled(rect.translate(origin.to_vec2()), 0.0, colour);
+            }
+            if range.end > target.range.end {
+                // The line end is part of it.
+                let end = galley.pos_from_cursor(galley.end()).translate(origin.to_vec2());
+                let rect = Rect::from_min_max(end.left_top(), pos2(end.left() + space::S, end.bottom()));
+                ui.painter().rect_filled(rect, 0.0, colour);
+            }
+        }
+    }
+
+    /// All carets that stand in this row.
+    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+    fn carets(
+        &mut self,
+        ui: &mut Ui,
+        origin: Pos2,
+        galley: &Arc<Galley>,
+        editor: &mut Editor,
+        target: &Target,
+        text: &str,
+        focused: bool,
+        composed: usize,
+    ) {
+        let own = target.range.start..=target.range.end;
+        let Some(caret) = editor.caret else { return };
+        let place = |at: usize| {
+            let shown = if editor.preedit.is_some() { composed } else { target.shown_byte(at) };
+            let rect = galley.pos_from_cursor(editor.cursor(text, shown)).translate(origin.to_vec2());
+            Rect::from_min_max(rect.min, pos2(rect.min.x + 1.0, rect.max.y)).expand2(vec2(0.5, 0.0))
+        };
+        let leads = editor.drag.is_none() || own.contains(&caret.at);
+        let rect = place(caret.at);
+        let now = ui.input(|input| input.time);
+        let since = now - editor.touched;
+        if leads && focused && ui.input(|input| input.focused) {
+            paint_text_cursor(ui, ui.painter(), rect, since);
+            for other in editor.more.iter().filter(|other| own.contains(&other.at)) {
+                paint_text_cursor(ui, ui.painter(), place(other.at), since);
+            }
+        }
+        if focused && ui.memory(|memory| memory.owns_ime_events(editor::field())) {
+            let to_global = ui.ctx().layer_transform_to_global(ui.layer_id()).unwrap_or_default();
+            let area = Rect::from_min_size(origin, galley.size());
+            ui.output_mut(|output| {
+                output.ime = Some(egui::output::IMEOutput {
+                    purpose: egui::IMEPurpose::Normal,
+                    rect: to_global * area,
+                    cursor_rect: to_global * rect,
+                    should_interrupt_composition: false,
+                });
+            });
+        }
+        if editor.drag.is_none() && std::mem::take(&mut editor.reveal) {
+            editor.touched = now;
+            ui.scroll_to_rect(rect.expand2(vec2(0.0, space::XXXL)), None);
+            ui.ctx().request_repaint();
+        }
+    }
+
+    /// Tells those who listen what is edited.
+    fn tell(
+        &self,
+        ui: &Ui,
+        response: &egui::Response,
+        origin: Pos2,
+        galley: &Galley,
+        editor: &Editor,
+        target: &Target,
+    ) {
         let name = match target.kind {
             Kind::Cell => {
-                let cell = target.spot.map(|spot| world.sheet.piece(spot.block).id);
-                let number = cell.and_then(|cell| self.numbers.get(&cell)).copied().unwrap_or(0);
+                let number = self.cell_at(target).unwrap_or(0);
                 format!("Code of cell {number}")
             }
             _ => "Note text".to_owned(),
         };
-        ui.ctx().accesskit_node_builder(id, |node| node.set_label(name));
-        let focused = output.response.response.has_focus();
-        // What the pointer did is in the state; what keys did is in both.
-        if let Some(cursor) = output.state.cursor.range(&output.galley).filter(|_| focused) {
-            let (to, from) = (byte_of(&text, cursor.primary.index.0), byte_of(&text, cursor.secondary.index.0));
-            if text != target.shown {
-                actions.push(Action::Edit(editor::difference(target, &text, to, from)));
-            } else if (to, from) != (at, anchor) {
-                editor.caret = Some(Caret { at: target.note_byte(to), anchor: target.note_byte(from) });
-                editor.goal = editor.goal.filter(|_| false);
-            }
-            if std::mem::take(&mut editor.reveal) {
-                let caret = output.galley.pos_from_cursor(cursor.primary).translate(output.galley_pos.to_vec2());
-                ui.scroll_to_rect(caret.expand2(vec2(0.0, space::XXXL)), None);
-                ui.ctx().request_repaint();
-            }
-            editor.last = Some(Last { galley: output.galley, cursor, x });
-        } else if !focused && asked {
-            // A click that gave the caret to another row in this very frame took the keyboard from the field.
-            editor.focus = true;
-            ui.ctx().request_repaint();
-        } else if !focused && !hold && !editor.focus {
-            editor.leave();
-            ui.ctx().request_repaint();
-        }
+        let text = &target.shown;
+        response.widget_info(|| WidgetInfo::text_edit(true, text.as_str(), text.as_str(), ""));
+        ui.ctx().accesskit_node_builder(response.id, |node| {
+            node.set_role(Role::MultilineTextInput);
+            node.set_label(name);
+            node.add_action(Wish::SetValue);
+            node.add_action(Wish::ReplaceSelectedText);
+        });
+        let cursor = |at: usize| CCursor::new(char_of(text, target.shown_byte(at)));
+        let range = editor.caret.map(|caret| CCursorRange::two(cursor(caret.anchor), cursor(caret.at)));
+        let place = TSTransform::from_translation(origin.to_vec2());
+        update_accesskit_for_text_widget(ui.ctx(), response.id, range, place, galley);
     }
+}
+
+/// The ring of focus is the caret; where rows are only read it is this.
+pub(super) fn ring(ui: &Ui, origin: Pos2, width: f32, bottom: f32) {
+    let ring =
+        Rect::from_min_max(pos2(origin.x - space::S, origin.y - 2.0), pos2(origin.x + width + space::S, bottom + 2.0));
+    let stroke = Stroke::new(size::RING, Colours::of(ui).accent);
+    ui.painter().rect_stroke(ring, crate::tokens::CORNER, stroke, egui::StrokeKind::Inside);
 }

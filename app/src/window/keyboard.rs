@@ -1,15 +1,17 @@
-//! Keys on their way: to what floats, to the command table, to the note, to the text field, in this order. A key that
-//! comes in the same frame behind typed text waits for the next one, so that it sees what was typed.
+//! Keys on their way: to what floats, to the command table, to the note, to a text field, in this order. In the note each
+//! has done its work before the next is looked at. A key that comes in the same frame behind text for a text field waits
+//! for the next one, so that it sees what was typed.
 
 use super::commands::What;
 use super::dialogs::{Decision, Dialog};
-use super::editor;
-use super::keys::{Done, replace_all};
-use super::page::Action;
+use super::editor::{self, Editor, Preedit, World, plain_ends};
+use super::keys::Done;
 use super::turns::Turns;
+use super::writing::Writing;
 use super::{Overlay, Window};
 use eframe::egui;
-use egui::{Event as Raw, Key, Modifiers};
+use egui::accesskit::{Action as Wish, ActionData, ActionRequest};
+use egui::{Event as Raw, ImeEvent, Key, Modifiers};
 
 impl Window {
     /// Takes this frame's keys out of the input, as far as they mean something here.
@@ -36,12 +38,13 @@ impl Window {
                     }
                     typed = true;
                 }
-                Raw::Text(_) | Raw::Paste(_) | Raw::Cut | Raw::Copy => {
-                    if self.on_all(ctx, &event) {
+                Raw::Text(_) | Raw::Paste(_) | Raw::Cut | Raw::Copy | Raw::Ime(_) => {
+                    if self.text(ctx, &event) {
                         continue;
                     }
                     typed = true;
                 }
+                Raw::AccessKitActionRequest(request) if self.told(ctx, request) => continue,
                 _ => {}
             }
             keep.push(event);
@@ -64,28 +67,64 @@ impl Window {
         if !matches!(self.overlay, Overlay::None) {
             return self.overlay_key(ctx, key, modifiers, what);
         }
+        // Who has selected words means them, and not the tree.
+        let on_words = what == Some(What::Left) && self.writes(ctx) && !self.here.editor.selected().is_empty();
+        let what = if on_words { Some(What::Write(Writing::Bold)) } else { what };
         if let Some(what) = what
             && self.means(ctx, what)
         {
             self.run(ctx, what);
             return true;
         }
-        let dark = ctx.global_style().visuals.dark_mode;
         if !self.writes(ctx) {
             return self.unfocused_key(ctx, key, modifiers);
         }
+        if key == Key::Escape && modifiers.is_none() {
+            return self.escape();
+        }
+        self.write(ctx, |editor, world| editor.key(key, modifiers, world), modifiers.shift)
+    }
+
+    /// Ends what was begun last: several carets, a selection, editing.
+    fn escape(&mut self) -> bool {
+        let Some(caret) = self.here.editor.caret else { return false };
+        if !self.here.editor.more.is_empty() {
+            self.here.editor.more.clear();
+        } else if !caret.is_empty() {
+            self.here.editor.place(caret.at);
+        } else {
+            self.here.editor.leave();
+        }
+        true
+    }
+
+    /// Does something at every caret of the open note, and makes the edits that it asks for.
+    pub(super) fn write(
+        &mut self,
+        ctx: &egui::Context,
+        step: impl FnMut(&mut Editor, &mut World<'_>) -> Done,
+        extend: bool,
+    ) -> bool {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let now = ctx.input(|input| input.time);
         let done = self.with_note(ctx, dark, |world, editor, page| {
-            let done = editor.key(key, modifiers, world);
+            let done = editor.each(world, step);
             if let Done::Page(direction) = done {
+                let anchor = editor.caret.map(|caret| caret.anchor);
                 page.leaf(direction, editor, world);
+                if let (Some(caret), Some(anchor)) = (&mut editor.caret, anchor.filter(|_| extend)) {
+                    caret.anchor = anchor;
+                }
             }
+            editor.touched = now;
             done
         });
+        ctx.request_repaint();
         match done {
             Some(Done::Not) | None => false,
             Some(Done::Moved | Done::Page(_)) => true,
-            Some(Done::Edit(edit)) => {
-                self.perform(ctx, vec![Action::Edit(edit)]);
+            Some(Done::Edits(edits)) => {
+                self.edit(edits);
                 self.here.editor.reveal = true;
                 true
             }
@@ -96,6 +135,8 @@ impl Window {
     fn means(&mut self, ctx: &egui::Context, what: What) -> bool {
         match what {
             What::RunCell { .. } => self.writes(ctx) && self.cell_of_caret(ctx).is_some(),
+            // A text field elsewhere has keys of its own.
+            What::Write(_) => self.writes(ctx) || ctx.memory(|memory| memory.focused()).is_none(),
             _ => true,
         }
     }
@@ -111,8 +152,8 @@ impl Window {
             Key::Home if modifiers.is_none() || modifiers.command_only() => self.here.page.jump(0),
             Key::End if modifiers.is_none() || modifiers.command_only() => self.here.page.jump(usize::MAX),
             Key::A if modifiers.command_only() && self.here.note.is_some() => {
-                self.here.editor.place(0);
-                (self.here.editor.all, self.here.editor.reveal) = (true, false);
+                let length = self.here.note.and_then(|note| self.session()?.note(note)).map_or(0, engine::Note::length);
+                self.here.editor.select_all(length);
             }
             _ => return false,
         }
@@ -163,29 +204,81 @@ impl Window {
         }
     }
 
-    /// What is typed or copied while the whole note is selected.
-    fn on_all(&mut self, ctx: &egui::Context, event: &Raw) -> bool {
-        if !self.here.editor.all || !self.writes(ctx) || !matches!(self.overlay, Overlay::None) {
+    /// Text that is typed, composed, pasted, copied or cut in the note.
+    fn text(&mut self, ctx: &egui::Context, event: &Raw) -> bool {
+        if self.is_saving() || !self.writes(ctx) || !matches!(self.overlay, Overlay::None) {
             return false;
         }
-        let Some(note) = self.here.note.and_then(|note| self.driver.as_ref()?.session().note(note)) else {
-            return false;
-        };
-        let insert = match event {
-            Raw::Copy => {
-                ctx.copy_text(note.text());
-                return true;
+        match event {
+            // Enter has come as a key.
+            Raw::Text(text) if matches!(text.as_str(), "" | "\n" | "\r") => true,
+            Raw::Text(text) | Raw::Paste(text) => self.write(ctx, |editor, world| editor.write(text, world), false),
+            Raw::Copy | Raw::Cut => {
+                let text = self.selected_text();
+                if text.is_empty() {
+                    return false;
+                }
+                ctx.copy_text(text);
+                *event == Raw::Copy || self.write(ctx, |editor, world| editor.write("", world), false)
             }
-            Raw::Cut => {
-                ctx.copy_text(note.text());
-                ""
+            Raw::Ime(event) => self.composed(ctx, event),
+            _ => false,
+        }
+    }
+
+    fn composed(&mut self, ctx: &egui::Context, event: &ImeEvent) -> bool {
+        match event {
+            ImeEvent::Preedit { text, .. } if matches!(text.as_str(), "" | "\n" | "\r") => {
+                self.here.editor.preedit = None
             }
-            Raw::Text(text) | Raw::Paste(text) => text.as_str(),
-            _ => return false,
-        };
-        let edit = replace_all(note.length(), insert);
-        self.perform(ctx, vec![Action::Edit(edit)]);
-        self.here.editor.focus = true;
+            ImeEvent::Preedit { text, active_range_chars } => {
+                self.here.editor.preedit = Some(Preedit { text: text.clone(), active: active_range_chars.clone() });
+                self.here.editor.reveal = true;
+            }
+            ImeEvent::Commit(text) => {
+                self.here.editor.preedit = None;
+                if !matches!(text.as_str(), "" | "\n" | "\r") {
+                    self.write(ctx, |editor, world| editor.write(text, world), false);
+                }
+            }
+            ImeEvent::DeleteSurrounding { before_chars, after_chars } => {
+                let (before, behind) = (*before_chars, *after_chars);
+                self.write(ctx, |editor, world| editor.delete_around(before, behind, world), false);
+            }
+            #[allow(deprecated, reason = "egui sends them no longer; the match is whole")]
+            ImeEvent::Enabled | ImeEvent::Disabled => {}
+        }
+        ctx.request_repaint();
         true
+    }
+
+    /// What a screen reader, or another program that helps, writes into the row of the caret.
+    fn told(&mut self, ctx: &egui::Context, request: &ActionRequest) -> bool {
+        if request.target_node != editor::field().accesskit_id() {
+            return false;
+        }
+        let Some(ActionData::Value(text)) = &request.data else { return false };
+        match request.action {
+            Wish::ReplaceSelectedText => self.write(ctx, |editor, world| editor.write(text, world), false),
+            Wish::SetValue => self.write(
+                ctx,
+                |editor, world| {
+                    let Some(target) = editor.target(world) else { return Done::Not };
+                    let text = plain_ends(text);
+                    Done::edit(target.replace(0..target.shown.len(), &text, text.len()))
+                },
+                false,
+            ),
+            _ => false,
+        }
+    }
+
+    /// What is selected, as it stands in the source.
+    pub(super) fn selected_text(&self) -> String {
+        let Some(note) = self.here.note.and_then(|note| self.session()?.note(note)) else { return String::new() };
+        let mut ranges = self.here.editor.selected();
+        ranges.sort_by_key(|range| range.start);
+        let parts: Vec<String> = ranges.into_iter().filter_map(|range| note.slice(range.start, range.len())).collect();
+        parts.join("\n")
     }
 }

@@ -4,20 +4,20 @@
 
 use super::cells::{self, Cells, Shown};
 use super::controls::named;
-use super::drawn::{Drawn, Part};
-use super::editor::{self, Caret, Edit, Editor, Target, World, byte_of};
+use super::drawn::{Drawn, Map, Part, Run};
+use super::editor::{self, Caret, Drag, Edit, Editor, Target, World, byte_of, target_of};
 use super::pane::PaneId;
-use super::render;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
-use super::source;
+use super::{keys, motion, render, source};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
+use egui::{Align2, Color32, CursorIcon, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
 use engine::splice::moved;
 use engine::{Command, Note};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId, DocId};
 
@@ -26,6 +26,8 @@ const TOP: f32 = space::XXL;
 const BOTTOM: f32 = 160.0;
 /// The margin beside the column, at least.
 const MARGIN: f32 = space::XXXL;
+/// A press so soon after another, in seconds, at the same place, means more: a word, a row.
+const AGAIN: f64 = 0.4;
 /// Laid-out rows that are kept.
 const KEPT: usize = 400;
 
@@ -66,6 +68,13 @@ impl Default for Seat {
     }
 }
 
+/// A row as it was drawn in this frame.
+struct Seen {
+    spot: Spot,
+    origin: Pos2,
+    area: Rect,
+}
+
 /// The page.
 #[derive(Default)]
 pub(super) struct Page {
@@ -85,6 +94,13 @@ pub(super) struct Page {
     nudge: f32,
     view: f32,
     pub(super) numbers: HashMap<BlockId, usize>,
+    /// When and where was pressed last, and how often right there.
+    presses: (f64, Pos2, u32),
+    /// The rows in sight, from the top.
+    seen: Vec<Seen>,
+    /// What somebody looks for, in order, and which of it is the one that was gone to.
+    pub(super) found: Rc<[Range<usize>]>,
+    pub(super) current: Option<Range<usize>>,
 }
 
 impl Page {
@@ -146,17 +162,19 @@ impl Page {
 
     /// Moves the caret a screen up or down.
     pub(super) fn leaf(&mut self, direction: f32, editor: &mut Editor, world: &mut World<'_>) {
-        let Some(target) = editor.target(world) else { return };
+        let (Some(caret), Some(target)) = (editor.caret, editor.target(world)) else { return };
         let by = direction * (self.view - space::XXXL).max(space::XXXL);
         let Some(spot) = target.spot else {
             self.nudge += by;
             return;
         };
-        let line = editor.last.as_ref().map_or(0.0, |last| last.galley.pos_from_cursor(last.cursor.primary).center().y);
-        let y = world.sheet.top(spot) + world.sheet.above(spot) + line + by;
+        let (galley, left) = keys::layout(&target, world);
+        let cursor = galley.pos_from_cursor(editor.cursor(&target.shown, target.shown_byte(caret.at))).center();
+        let x = editor.goal.unwrap_or(left + cursor.x);
+        let y = world.sheet.top(spot) + world.sheet.above(spot) + cursor.y + by;
         let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
         let above = world.sheet.above(spot);
-        editor.enter_row(spot, y - above, world);
+        editor.enter_row(spot, y - above, x, world);
         self.nudge += by;
     }
 
@@ -179,8 +197,8 @@ impl Page {
             self.drawn.clear();
             world.sheet.relayout();
         }
-        let target = editor.target(world);
-        if editor.reveal {
+        let target = editor.shown(world);
+        if editor.reveal && editor.drag.is_none() {
             self.approach(target.as_ref(), world);
         }
         let offset = self.offset(target.as_ref(), world);
@@ -330,7 +348,9 @@ impl Page {
                 job.wrap.max_width = cells::code_width(width);
                 let galley = world.pen.galley(job);
                 let height = galley.size().y.max(tokens::code().line) + 2.0 * cells::PAD;
-                let part = Part::Text { at: vec2(0.0, cells::PAD), galley, map: Default::default(), links: Vec::new() };
+                let start = row.code.as_ref().map_or(0, |code| code.start) - row.content.start;
+                let map = code_map(text.get(row.code.clone().unwrap_or_default()).unwrap_or(""), start);
+                let part = Part::Text { at: vec2(0.0, cells::PAD), galley, map, links: Vec::new() };
                 Drawn { height, parts: vec![part], text: code }
             }
             _ => render::draw(text.get(row.content.clone()).unwrap_or(""), row.kind, width, wide, world.pen),
@@ -353,6 +373,7 @@ impl Page {
     ) {
         let page = ui.max_rect();
         let left = page.left() + world.margin;
+        self.seen.clear();
         let mut edited = false;
         let mut spot =
             world.sheet.at_height((viewport.top() - TOP).max(0.0), world.note, world.texts).map(|(spot, _)| spot);
@@ -366,7 +387,7 @@ impl Page {
             && target.spot.is_some_and(|spot| spot < first)
         {
             let y = far(target, world);
-            self.field(ui, pos2(left, page.top() + y), world, editor, target, hold, actions);
+            self.field_out_of_sight(ui, pos2(left, page.top() + y), world, editor, target, hold);
             edited = true;
         }
         while let Some(here) = spot {
@@ -392,14 +413,165 @@ impl Page {
                 hint(ui, origin);
             }
             if let Some(target) = target.as_ref().filter(|_| behind) {
-                self.field(ui, origin, world, editor, target, hold, actions);
+                self.field_out_of_sight(ui, origin, world, editor, target, hold);
                 edited = true;
             }
         }
         if let Some(target) = target.as_ref().filter(|_| !edited) {
             let y = if behind { end } else { far(target, world) };
-            self.field(ui, pos2(left, page.top() + y), world, editor, target, hold, actions);
+            self.field_out_of_sight(ui, pos2(left, page.top() + y), world, editor, target, hold);
         }
+        self.pull(ui, target.as_ref(), world, editor);
+        self.drop_text(ui, target.as_ref(), world, actions);
+    }
+
+    /// The field of a row that is not drawn where the rows are: out of sight, or behind the last one.
+    fn field_out_of_sight(
+        &mut self,
+        ui: &mut Ui,
+        origin: Pos2,
+        world: &mut World<'_>,
+        editor: &mut Editor,
+        target: &Target,
+        hold: bool,
+    ) {
+        let area = Rect::from_min_size(origin, vec2(world.width, editor::line_of(target.kind)));
+        self.field(ui, origin, area, world, editor, target, hold);
+    }
+
+    /// What was pressed at a byte of the note: a caret, a word, a row, more of a selection, one more caret.
+    pub(super) fn press(&mut self, ui: &Ui, at: usize, point: Pos2, world: &mut World<'_>, editor: &mut Editor) {
+        let (modifiers, now, down) = ui.input(|input| (input.modifiers, input.time, input.pointer.primary_down()));
+        let (last, place, presses) = self.presses;
+        let again = now - last < AGAIN && place.distance(point) < 6.0;
+        let count = if again { presses % 3 + 1 } else { 1 };
+        self.presses = (now, point, count);
+        let old = editor.caret;
+        let frozen = old.filter(|_| !editor.behind).map(|caret| caret.at);
+        let unit = count;
+        let mut origin = unit_at(at, unit, world);
+        match old {
+            Some(caret) if modifiers.shift => {
+                origin = caret.anchor..caret.anchor;
+                editor.select(caret.anchor, at);
+            }
+            Some(caret) if modifiers.alt => {
+                editor.more.retain(|other| other.at != at);
+                editor.more.push(caret);
+                editor.select(origin.start, origin.end);
+            }
+            _ => {
+                editor.more.clear();
+                editor.select(origin.start, origin.end);
+            }
+        }
+        editor.reveal = false;
+        editor.preedit = None;
+        editor.touched = ui.input(|input| input.time);
+        if down {
+            editor.drag = Some(Drag { frozen, origin, unit, from: point, moved: false });
+            ui.ctx().set_dragged_id(editor::field());
+        }
+        ui.ctx().request_repaint();
+    }
+
+    /// Lets the selection follow the pointer while the button is down, and the page with it at its edges.
+    fn pull(&mut self, ui: &Ui, target: Option<&Target>, world: &mut World<'_>, editor: &mut Editor) {
+        let Some(mut drag) = editor.drag.take() else { return };
+        let (down, point) = ui.input(|input| (input.pointer.primary_down(), input.pointer.latest_pos()));
+        if !down {
+            editor.focus = true;
+            editor.reveal = drag.moved;
+            let text: String =
+                editor.selected().into_iter().filter_map(|range| world.note.slice(range.start, range.len())).collect();
+            if !text.is_empty() {
+                ui.ctx().send_cmd(egui::OutputCommand::TextSelectionSettled(text));
+            }
+            ui.ctx().request_repaint();
+            return;
+        }
+        if let Some(point) = point {
+            drag.moved |= point.distance(drag.from) > 3.0;
+            if drag.moved
+                && let Some(at) = self.hit(point, target, world)
+            {
+                let unit = unit_at(at, drag.unit, world);
+                let backward = at < drag.origin.start;
+                let anchor = if backward { drag.origin.end } else { drag.origin.start };
+                let head = match drag.unit {
+                    1 => at,
+                    _ if backward => unit.start,
+                    _ => unit.end.max(drag.origin.end),
+                };
+                editor.select(anchor, head);
+                editor.reveal = false;
+                let view = ui.clip_rect();
+                let beyond = if point.y < view.top() + space::S {
+                    point.y - view.top() - space::S
+                } else {
+                    (point.y - view.bottom() + space::S).max(0.0)
+                };
+                if beyond != 0.0 {
+                    self.nudge += (beyond * 0.5).clamp(-60.0, 60.0);
+                    ui.ctx().request_repaint();
+                }
+            }
+        }
+        editor.drag = Some(drag);
+    }
+
+    /// The byte of the note at a point of the page.
+    fn hit(&mut self, point: Pos2, target: Option<&Target>, world: &mut World<'_>) -> Option<usize> {
+        let index =
+            self.seen.partition_point(|seen| seen.area.bottom() <= point.y).min(self.seen.len().checked_sub(1)?);
+        let seen = self.seen.get(index)?;
+        let (spot, origin) = (seen.spot, seen.origin);
+        let row = world.sheet.row(spot)?.clone();
+        if let Some(target) = target.filter(|target| target.spot == Some(spot)) {
+            let (galley, left) = keys::layout(target, world);
+            let inset = if has_box(row.kind) { cells::PAD } else { 0.0 };
+            let cursor = galley.cursor_from_pos(point - origin - vec2(left, inset));
+            let at = motion::floor(&target.shown, byte_of(&target.shown, cursor.index.0));
+            return Some(target.note_byte(at));
+        }
+        let drawn = self.drawn_row(spot, &row, world);
+        let text = world.texts.get(spot.block)?.text.get(row.content.clone())?;
+        let (byte, _) = drawn.at(text, point - origin);
+        Some(world.sheet.start(spot.block) + row.content.start + motion::floor(text, byte))
+    }
+
+    /// What the middle button drops, on systems where what is selected can be dropped.
+    fn drop_text(&mut self, ui: &Ui, target: Option<&Target>, world: &mut World<'_>, actions: &mut Vec<Action>) {
+        let dropped = ui.input(|input| {
+            input.events.iter().find_map(|event| match event {
+                egui::Event::MiddleClickPaste { pos, text } => Some((*pos, text.clone())),
+                _ => None,
+            })
+        });
+        let Some((point, text)) = dropped.filter(|(point, _)| ui.clip_rect().contains(*point)) else { return };
+        if let Some(at) = self.hit(point, target, world) {
+            let edit = keys::replace_across(at..at, &editor::plain_ends(&text), world.crlf());
+            actions.push(Action::Edit(edit));
+        }
+    }
+
+    /// The grounds behind parts of the note: what was found, and what is selected.
+    pub(super) fn grounds(&self, ui: &Ui, editor: &Editor, own: &Range<usize>) -> Vec<(Range<usize>, Color32)> {
+        let colours = Colours::of(ui);
+        let first = self.found.partition_point(|range| range.end <= own.start);
+        let found = self.found[first..].iter().take_while(|range| range.start < own.end);
+        let mut grounds: Vec<(Range<usize>, Color32)> = found.map(|range| (range.clone(), colours.mark)).collect();
+        let touches = |range: &Range<usize>| range.start <= own.end && range.end >= own.start;
+        let selected = editor.selected().into_iter().filter(touches);
+        grounds.extend(selected.map(|range| (range, colours.accent_ground)));
+        let current = self.current.iter().filter(|range| touches(range) && self.found.contains(range));
+        grounds.extend(current.map(|range| (range.clone(), colours.mark_strong)));
+        grounds
+    }
+
+    /// The number of the cell that a target edits.
+    pub(super) fn cell_at(&self, target: &Target) -> Option<usize> {
+        self.numbers.get(&target.block?).copied()
     }
 
     /// The empty room below: a click there goes on writing.
@@ -428,6 +600,7 @@ impl Page {
         let Some(row) = world.sheet.row(spot).cloned() else { return };
         let id = world.sheet.piece(spot.block).id;
         let colours = Colours::of(ui);
+        self.seen.push(Seen { spot, origin, area });
         let boxed = matches!(row.kind, Kind::Cell | Kind::Fence { .. });
         let drawn = if editing.is_none() { Some(self.drawn_row(spot, &row, world)) } else { None };
         let code_height = match (&drawn, editing) {
@@ -444,9 +617,9 @@ impl Page {
         let mut first = None;
         match (&drawn, editing) {
             (None, Some(target)) => {
-                let inset = if boxed || row.kind == Kind::Indented { cells::PAD } else { 0.0 };
-                self.field(ui, origin + vec2(0.0, inset), world, editor, target, hold, actions);
-                first = editor.last.as_ref().map(|last| last.galley.clone());
+                let inset = if has_box(row.kind) { cells::PAD } else { 0.0 };
+                let area = if has_box(row.kind) { area.with_max_y(frame.bottom()) } else { area };
+                first = self.field(ui, origin + vec2(0.0, inset), area, world, editor, target, hold);
             }
             (Some(drawn), _) => {
                 self.read(ui, spot, &row, drawn, origin, area, world, editor, actions);
@@ -463,7 +636,10 @@ impl Page {
                 self.cells.frame(ui, world.note, Shown { cell: id, number, area: frame, first, focused }, actions);
                 let at = origin + vec2(0.0, code_height);
                 let wide = self.output_width(world);
-                self.cells.output(ui, id, number, at, wide, editor.all);
+                let own =
+                    world.sheet.start(spot.block) + row.content.start..world.sheet.start(spot.block) + row.content.end;
+                let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
+                self.cells.output(ui, id, number, at, wide, whole);
             }
             Kind::Fence { .. } => {
                 self.language(ui, spot, &row, frame, first.as_deref(), world, editor);
@@ -496,14 +672,21 @@ impl Page {
         response.widget_info(|| {
             egui::WidgetInfo::labeled(role, true, if drawn.text.is_empty() { "Empty line" } else { &drawn.text })
         });
-        drawn.paint(ui.painter(), origin, Colours::of(ui), editor.all);
+        let source = text.get(row.content.clone()).unwrap_or("");
+        let own = start + row.content.start..start + row.content.end;
+        let mut grounds = self.grounds(ui, editor, &own);
+        for (range, colour) in &mut grounds {
+            if range.end > own.end && range.start <= own.end {
+                // The line end is part of it.
+                let end = drawn.end().unwrap_or(Rect::from_min_size(Pos2::ZERO, vec2(0.0, tokens::body().line)));
+                let at = origin + end.right_top().to_vec2();
+                ui.painter().rect_filled(Rect::from_min_size(at, vec2(space::S, end.height())), 0.0, *colour);
+            }
+            *range = range.start.max(own.start) - own.start..range.end.clamp(own.start, own.end) - own.start;
+        }
+        drawn.paint(ui.painter(), origin, Colours::of(ui), source, &grounds);
         if response.has_focus() {
-            let ring = Rect::from_min_max(
-                pos2(origin.x - space::S, origin.y - 2.0),
-                pos2(origin.x + world.width + space::S, area.bottom() + 2.0),
-            );
-            let stroke = egui::Stroke::new(size::RING, Colours::of(ui).accent);
-            ui.painter().rect_stroke(ring, tokens::CORNER, stroke, egui::StrokeKind::Inside);
+            super::field::ring(ui, origin, world.width, area.bottom());
         }
         for (index, part) in drawn.parts.iter().enumerate() {
             if let Part::Task { rect, mark, done, label } = part {
@@ -521,17 +704,8 @@ impl Page {
         let code = row.code.clone().filter(|_| matches!(row.kind, Kind::Cell | Kind::Fence { closed: true }));
         let content = code.unwrap_or_else(|| row.content.clone());
         let place = |point: Pos2| -> (usize, Option<String>) {
-            let point = point - origin;
-            if let (Kind::Cell | Kind::Fence { .. }, Some(Part::Text { at, galley, .. })) =
-                (row.kind, drawn.parts.first())
-            {
-                let shown = byte_of(&drawn.text, galley.cursor_from_pos(point - *at).index.0);
-                let lines = if text.contains('\r') { drawn.text[..shown].matches('\n').count() } else { 0 };
-                let code = row.code.clone().unwrap_or_else(|| content.clone());
-                return (code.start + shown + lines, None);
-            }
-            let (byte, link) = drawn.at(text.get(row.content.clone()).unwrap_or(""), point);
-            (row.content.start + byte, link.map(str::to_owned))
+            let (byte, link) = drawn.at(source, point - origin);
+            (row.content.start + motion::floor(source, byte), link.map(str::to_owned))
         };
         let over = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
         let link = over.and_then(|point| place(point).1);
@@ -545,14 +719,8 @@ impl Page {
         }
         if pressed(ui, &response) {
             let point = response.interact_pointer_pos().or(over);
-            let at = point.map_or(content.start, |point| place(point).0);
-            editor.place(start + at);
-            editor.reveal = false;
-            if point.is_some() && ui.input(|input| input.pointer.primary_down()) {
-                // The press goes on as a selection in the field that takes this row's place.
-                ui.ctx().set_dragged_id(editor::field());
-            }
-            ui.ctx().request_repaint();
+            let at = start + point.map_or(content.start, |point| place(point).0);
+            self.press(ui, at, point.unwrap_or(origin), world, editor);
         }
     }
 
@@ -596,6 +764,43 @@ impl Page {
 /// Whether something was pressed just now, or clicked by those who do not press.
 fn pressed(ui: &Ui, response: &egui::Response) -> bool {
     (response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed())) || response.clicked()
+}
+
+/// Whether a row's source stands in a box.
+fn has_box(kind: Kind) -> bool {
+    matches!(kind, Kind::Cell | Kind::Fence { .. } | Kind::Indented)
+}
+
+/// What a press selects at a byte: nothing, a word, a row.
+fn unit_at(at: usize, unit: u32, world: &mut World<'_>) -> Range<usize> {
+    let target = world.find(at).filter(|_| unit > 1).and_then(|spot| target_of(spot, false, false, world));
+    match target {
+        Some(target) if unit == 2 => {
+            let word = motion::word_around(&target.shown, target.shown_byte(at));
+            target.note_byte(word.start)..target.note_byte(word.end)
+        }
+        Some(target) => target.range,
+        None => at..at,
+    }
+}
+
+/// From the characters of code, shown with plain line ends, to the bytes of a row whose code begins at `start`.
+fn code_map(code: &str, start: usize) -> Map {
+    let (mut runs, mut chars, mut at) = (Vec::new(), 0, start);
+    for line in code.split_inclusive('\n') {
+        let end = line.strip_suffix("\r\n").map_or(line.len(), str::len);
+        runs.push(Run { chars, source: at..at + end, exact: true });
+        let shown = line.chars().count() - usize::from(end < line.len());
+        if end < line.len() {
+            runs.push(Run { chars: chars + shown - 1, source: at + end..at + line.len(), exact: false });
+        }
+        chars += shown;
+        at += line.len();
+    }
+    if runs.is_empty() {
+        runs.push(Run { chars: 0, source: start..start, exact: true });
+    }
+    Map { runs }
 }
 
 /// Puts the caret behind the last row: onto an empty line that is there, or onto one that comes with the first letter.

@@ -146,12 +146,12 @@ impl Stage<'_> {
                         return;
                     }
                     // Only one pane has the text field; the caret of this one rests.
-                    let (caret, all) = (editor.caret.take(), std::mem::take(&mut editor.all));
+                    let (caret, more) = (editor.caret.take(), std::mem::take(&mut editor.more));
                     page.show(ui, world, editor, hold, actions);
                     if editor.caret.is_some() {
                         actions.push(Action::Here(id));
                     } else {
-                        (editor.caret, editor.all) = (caret, all);
+                        (editor.caret, editor.more) = (caret, more);
                     }
                 });
             }

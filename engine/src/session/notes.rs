@@ -357,7 +357,48 @@ impl Session {
         Ok(())
     }
 
+    pub(super) fn edit_all(&mut self, turn: &mut Turn<'_>, id: DocId, edits: Vec<Splice>) -> Result<(), Reject> {
+        let note = self.ready(id)?;
+        if let Some(why) = note.read_only() {
+            return Err(Reject(format!("the note can only be read: {why}")));
+        }
+        let apart = edits.windows(2).all(|pair| pair[0].at.saturating_add(pair[0].delete) <= pair[1].at);
+        let changes: Option<Vec<Change>> = edits
+            .iter()
+            .rev()
+            .map(|edit| {
+                let removed = note.slice(edit.at, edit.delete)?;
+                Some(Change { at: edit.at, removed, inserted: edit.insert.clone() })
+            })
+            .collect();
+        let Some(changes) = changes.filter(|_| apart) else {
+            return Err(Reject("the edits do not fit the note as it is, so none of them was made".to_owned()));
+        };
+        let grown: usize = edits.iter().map(|edit| edit.insert.len()).sum();
+        if note.length().saturating_add(grown) > LARGEST_NOTE {
+            return Err(Reject(format!("a note has at most {} MiB; split it", LARGEST_NOTE >> 20)));
+        }
+        if edits.iter().all(|edit| edit.delete == 0 && edit.insert.is_empty()) {
+            return Ok(());
+        }
+        self.adopt(turn, id);
+        self.splice_note(turn, id, &edits, false, Vec::new());
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.undo.record_all(turn.now, changes);
+        }
+        Ok(())
+    }
+
+    /// Takes back the last step, with the steps that were made at once with it; or makes them again.
     pub(super) fn undo(&mut self, turn: &mut Turn<'_>, id: DocId, redo: bool) -> Result<(), Reject> {
+        self.undo_one(turn, id, redo)?;
+        while self.notes.get(&id).is_some_and(|note| note.undo.goes_on(redo)) {
+            self.undo_one(turn, id, redo)?;
+        }
+        Ok(())
+    }
+
+    fn undo_one(&mut self, turn: &mut Turn<'_>, id: DocId, redo: bool) -> Result<(), Reject> {
         if let Some(why) = self.ready(id)?.read_only() {
             return Err(Reject(format!("the note can only be read: {why}")));
         }

@@ -1,0 +1,200 @@
+//! Tables as text: where their cells stand, and the same table with its columns aligned. Pure text; places are bytes.
+
+use std::ops::Range;
+use unicode_width::UnicodeWidthStr;
+
+/// How a column is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Align {
+    #[default]
+    None,
+    Left,
+    Right,
+    Centre,
+}
+
+/// A table's source, taken apart.
+#[derive(Debug)]
+pub(super) struct Grid {
+    /// Lines of cells; the second line, of dashes, is not among them.
+    rows: Vec<Vec<String>>,
+    aligns: Vec<Align>,
+    indent: String,
+}
+
+/// A place in a table: row (the head is 0), column, and how far into its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) row: usize,
+    pub(super) column: usize,
+    pub(super) offset: usize,
+}
+
+/// The ranges of a line's cells.
+fn cells(line: &str) -> Vec<Range<usize>> {
+    let start = line.len() - line.trim_start().len();
+    let end = line.trim_end().len();
+    let (mut cells, mut from, mut escaped, mut code) = (Vec::new(), start, false, false);
+    for (at, letter) in line[..end].char_indices().skip_while(|(at, _)| *at < start) {
+        match letter {
+            '\\' => {
+                escaped = !escaped;
+                continue;
+            }
+            '`' if !escaped => code = !code && line[at + 1..end].contains('`'),
+            '|' if !escaped && !code => {
+                if at > start {
+                    cells.push(from..at);
+                }
+                from = at + 1;
+            }
+            _ => {}
+        }
+        escaped = false;
+    }
+    if from < end || cells.is_empty() {
+        cells.push(from..end);
+    }
+    cells
+}
+
+fn align(cell: &str) -> Align {
+    match (cell.starts_with(':'), cell.ends_with(':') && cell.len() > 1) {
+        (true, true) => Align::Centre,
+        (true, false) => Align::Left,
+        (false, true) => Align::Right,
+        (false, false) => Align::None,
+    }
+}
+
+impl Grid {
+    /// Takes a table apart.
+    pub(super) fn of(text: &str) -> Grid {
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut aligns = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let texts: Vec<String> = cells(line).into_iter().map(|cell| line[cell].trim().to_owned()).collect();
+            if index == 1 {
+                aligns = texts.iter().map(|cell| align(cell)).collect();
+            } else {
+                rows.push(texts);
+            }
+        }
+        let width = rows.iter().map(Vec::len).chain([aligns.len()]).max().unwrap_or(1);
+        rows.iter_mut().for_each(|row| row.resize(width, String::new()));
+        aligns.resize(width, Align::None);
+        let indent = text[..text.len() - text.trim_start_matches([' ', '\t']).len()].to_owned();
+        Grid { rows, aligns, indent }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.aligns.len()
+    }
+
+    /// Where in the table a byte of its source stands.
+    pub(super) fn place(&self, text: &str, at: usize) -> Place {
+        let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text[..at].matches('\n').count();
+        let row = if line <= 1 { 0 } else { line - 1 };
+        let source = text[start..].lines().next().unwrap_or("");
+        let cells = cells(source);
+        let here = at - start;
+        let column = cells.iter().position(|cell| here <= cell.end).unwrap_or(cells.len().saturating_sub(1));
+        let cell = cells.get(column).cloned().unwrap_or(0..0);
+        let inner = cell.start + source[cell.clone()].len() - source[cell.clone()].trim_start().len();
+        let length = source[cell].trim().len();
+        let offset = if line == 1 { 0 } else { here.saturating_sub(inner).min(length) };
+        Place { row: row.min(self.rows.len().saturating_sub(1)), column: column.min(self.columns() - 1), offset }
+    }
+
+    /// Adds an empty row behind one.
+    pub(super) fn insert_row(&mut self, behind: usize) {
+        let row = vec![String::new(); self.columns()];
+        self.rows.insert((behind + 1).min(self.rows.len()), row);
+    }
+
+    /// Whether a row holds nothing.
+    pub(super) fn is_empty_row(&self, row: usize) -> bool {
+        self.rows.get(row).is_some_and(|row| row.iter().all(String::is_empty))
+    }
+
+    pub(super) fn remove_row(&mut self, row: usize) {
+        self.rows.remove(row);
+    }
+
+    /// Its source with aligned columns, and where a place of it stands in there.
+    pub(super) fn source(&self, place: Place) -> (String, usize) {
+        let widths: Vec<usize> = (0..self.columns())
+            .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0).max(3))
+            .collect();
+        let (mut out, mut found) = (String::new(), 0);
+        for (index, row) in self.rows.iter().enumerate() {
+            if index > 0 {
+                out.push('\n');
+            }
+            out.push_str(&self.indent);
+            out.push('|');
+            for (column, cell) in row.iter().enumerate() {
+                let free = widths[column] - cell.width();
+                let left = match self.aligns[column] {
+                    Align::Right => free,
+                    Align::Centre => free / 2,
+                    Align::None | Align::Left => 0,
+                };
+                out.push_str(&" ".repeat(left + 1));
+                if (index, column) == (place.row, place.column) {
+                    found = out.len() + place.offset.min(cell.len());
+                }
+                out.push_str(cell);
+                out.push_str(&" ".repeat(free - left + 1));
+                out.push('|');
+            }
+            if index == 0 {
+                out.push('\n');
+                out.push_str(&self.indent);
+                out.push('|');
+                for (align, width) in self.aligns.iter().zip(&widths) {
+                    let (first, last) = match align {
+                        Align::None => ('-', '-'),
+                        Align::Left => (':', '-'),
+                        Align::Right => ('-', ':'),
+                        Align::Centre => (':', ':'),
+                    };
+                    out.push(' ');
+                    out.push(first);
+                    out.push_str(&"-".repeat(width - 2));
+                    out.push(last);
+                    out.push_str(" |");
+                }
+            }
+        }
+        (out, found)
+    }
+
+    /// How long the text of a cell is.
+    pub(super) fn length(&self, row: usize, column: usize) -> usize {
+        self.rows.get(row).and_then(|row| row.get(column)).map_or(0, String::len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let text = "|a|long head|\n|-|:-:|\n|日本|x \\| y|\n| 1";
+        let grid = Grid::of(text);
+        let place = grid.place(text, text.find('x').unwrap_or(0));
+        assert_eq!(place, Place { row: 1, column: 1, offset: 0 });
+        let (source, at) = grid.source(place);
+        assert_eq!(source, "| a    | long head |\n| ---- | :-------: |\n| 日本 |  x \\| y   |\n| 1    |           |");
+        assert_eq!(&source[at..=at], "x");
+        let again = Grid::of(&source);
+        assert_eq!(again.source(place), (source, at), "nothing to do twice");
+    }
+}

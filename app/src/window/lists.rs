@@ -1,0 +1,121 @@
+//! Ordered lists as text: which number each item should have. Pure text.
+
+use engine::splice::Splice;
+
+/// A list that is open at a line.
+struct Level {
+    /// Where its items begin, and where their text does.
+    indent: usize,
+    content: usize,
+    /// The number of its next item, and what stands behind numbers; `None`: a list of dots.
+    next: Option<(u64, u8)>,
+}
+
+/// The mark of an item: its column, where its number stands, and what is behind the number.
+struct Mark {
+    indent: usize,
+    content: usize,
+    number: Option<(std::ops::Range<usize>, u8)>,
+}
+
+fn mark(line: &str) -> Option<Mark> {
+    let spaces = line.len() - line.trim_start_matches([' ', '\t']).len();
+    let indent = line[..spaces].bytes().map(|byte| if byte == b'\t' { 4 } else { 1 }).sum();
+    let rest = line[spaces..].trim_end_matches(['\r', '\n']);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let sign = *rest.as_bytes().get(digits)?;
+    let ordered = (1..10).contains(&digits) && matches!(sign, b'.' | b')');
+    let bullet = digits == 0 && matches!(sign, b'-' | b'*' | b'+');
+    let behind = rest.as_bytes().get(digits + 1);
+    if !(ordered || bullet) || behind.is_some_and(|byte| !matches!(byte, b' ' | b'\t')) {
+        return None;
+    }
+    let number = ordered.then_some((spaces..spaces + digits, sign));
+    Some(Mark { indent, content: indent + digits + 2, number })
+}
+
+/// What must change so that every ordered list counts on from its first item. Lists inside others that begin at or
+/// behind `fresh` begin with 1.
+fn fixes(text: &str, fresh: usize) -> Vec<Splice> {
+    let (mut fixes, mut levels, mut at) = (Vec::new(), Vec::<Level>::new(), 0);
+    let mut fence: Option<String> = None;
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let trimmed = line.trim();
+        if let Some(open) = &fence {
+            if trimmed.starts_with(open.as_str()) {
+                fence = None;
+            }
+            continue;
+        }
+        if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
+            fence = Some(trimmed[..3].to_owned());
+            continue;
+        }
+        let Some(mark) = mark(line) else { continue };
+        let sibling = loop {
+            let Some(top) = levels.last() else { break false };
+            if mark.indent >= top.content {
+                break false;
+            }
+            let around = levels.len().checked_sub(2).map_or(0, |index| levels[index].content);
+            if mark.indent >= around && (mark.indent >= top.indent || levels.len() == 1 || mark.indent > around) {
+                break true;
+            }
+            levels.pop();
+        };
+        let is_nested = levels.len() > usize::from(sibling);
+        let expected = match (levels.last(), &mark.number) {
+            (Some(level), Some((_, sign))) if sibling => {
+                level.next.filter(|(_, own)| own == sign).map(|(next, _)| next)
+            }
+            _ => None,
+        };
+        let next = mark.number.as_ref().map(|(range, sign)| {
+            let number = line[range.clone()].parse::<u64>().unwrap_or(1);
+            let first = if is_nested && start >= fresh { 1 } else { number };
+            let wanted = expected.unwrap_or(first);
+            if wanted != number {
+                let insert = wanted.to_string();
+                fixes.push(Splice { at: start + range.start, delete: range.len(), insert });
+            }
+            (wanted + 1, *sign)
+        });
+        let level = Level { indent: mark.indent, content: mark.content, next };
+        if sibling {
+            levels.pop();
+        }
+        levels.push(level);
+    }
+    fixes
+}
+
+/// Puts numbers right after an edit made `new` of `old`; `from` is where in `new` it began. Lists that did not count on
+/// before are left as somebody wanted them.
+pub(super) fn renumbered(old: &str, new: &str, from: usize) -> Vec<Splice> {
+    if fixes(old, usize::MAX).is_empty() { fixes(new, from) } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::splice::perform;
+
+    #[test]
+    fn numbers_count_on() {
+        let fixed = |text: &str| perform(text, &fixes(text, usize::MAX));
+        assert_eq!(fixed("1. a\n1. b\n7. c\n"), "1. a\n2. b\n3. c\n");
+        assert_eq!(fixed("3. a\n\n   more\n3. b\n"), "3. a\n\n   more\n4. b\n");
+        assert_eq!(fixed("1. a\n   1. x\n   5. y\n9. b\n"), "1. a\n   1. x\n   2. y\n2. b\n");
+        assert_eq!(fixed("- a\n- b\n"), "- a\n- b\n");
+        assert_eq!(fixed("1. a\n   ```\n   9. x\n   ```\n3. b\n"), "1. a\n   ```\n   9. x\n   ```\n2. b\n");
+        assert_eq!(fixed("1. a\n5) b\n9) c\n"), "1. a\n5) b\n6) c\n");
+    }
+
+    #[test]
+    fn what_did_not_count_stays() {
+        assert!(renumbered("1. a\n1. b\n", "1. a\n1. x\n1. b\n", 5).is_empty());
+        assert_eq!(renumbered("1. a\n2. b\n", "1. a\n   2. b\n", 5).len(), 1, "the first of a new list inside");
+    }
+}

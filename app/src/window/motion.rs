@@ -1,0 +1,151 @@
+//! Steps inside a text: by clusters, words and lines. Pure text; places are bytes, and none of these functions ever gives
+//! one inside a cluster (what a reader takes for one letter).
+
+use std::ops::Range;
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
+
+/// The end of the cluster that begins at a place.
+pub(super) fn after(text: &str, at: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(at.min(text.len()), text.len(), true);
+    cursor.next_boundary(text, 0).ok().flatten().unwrap_or(text.len())
+}
+
+/// The beginning of the cluster that ends at a place.
+pub(super) fn before(text: &str, at: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(at.min(text.len()), text.len(), true);
+    cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0)
+}
+
+/// The place itself, or the beginning of the cluster around it.
+pub(super) fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    if cursor.is_boundary(text, 0).unwrap_or(true) { at } else { before(text, at) }
+}
+
+/// The place itself, or the end of the cluster around it.
+pub(super) fn ceil(text: &str, at: usize) -> usize {
+    let low = floor(text, at);
+    if low < at { after(text, low) } else { low }
+}
+
+/// What letters a word is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Space,
+    Word,
+    Ideograph,
+    Hiragana,
+    Katakana,
+    Mark,
+}
+
+fn class(cluster: &str) -> Class {
+    let Some(first) = cluster.chars().next() else { return Class::Space };
+    match first {
+        c if c.is_whitespace() => Class::Space,
+        '\u{3040}'..='\u{309f}' => Class::Hiragana,
+        '\u{30a0}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' => Class::Katakana,
+        '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}' => {
+            Class::Ideograph
+        }
+        c if c.is_alphanumeric() || c == '_' => Class::Word,
+        _ => Class::Mark,
+    }
+}
+
+/// Runs of one class, with the apostrophe of "don't" inside its word.
+fn runs(text: &str) -> Vec<(Range<usize>, Class)> {
+    let mut runs: Vec<(Range<usize>, Class)> = Vec::new();
+    let mut clusters = text.grapheme_indices(true).peekable();
+    while let Some((at, cluster)) = clusters.next() {
+        let mut here = class(cluster);
+        let inside = matches!(runs.last(), Some((run, Class::Word)) if run.end == at);
+        let goes_on = clusters.peek().is_some_and(|(_, next)| class(next) == Class::Word);
+        if matches!(cluster, "'" | "’") && inside && goes_on {
+            here = Class::Word;
+        }
+        match runs.last_mut() {
+            Some((run, class)) if *class == here => run.end = at + cluster.len(),
+            _ => runs.push((at..at + cluster.len(), here)),
+        }
+    }
+    runs
+}
+
+/// The end of the word behind a place.
+pub(super) fn word_after(text: &str, at: usize) -> usize {
+    let runs = runs(text);
+    let ends = runs.iter().filter(|(run, class)| *class != Class::Space && run.end > at);
+    ends.map(|(run, _)| run.end).next().unwrap_or(text.len())
+}
+
+/// The beginning of the word in front of a place.
+pub(super) fn word_before(text: &str, at: usize) -> usize {
+    let runs = runs(text);
+    let starts = runs.iter().rev().filter(|(run, class)| *class != Class::Space && run.start < at);
+    starts.map(|(run, _)| run.start).next().unwrap_or(0)
+}
+
+/// The word at a place; the one in front of it where there is none behind it.
+pub(super) fn word_around(text: &str, at: usize) -> Range<usize> {
+    let runs = runs(text);
+    let here = runs.iter().position(|(run, _)| run.contains(&at)).or_else(|| runs.len().checked_sub(1));
+    let Some(mut index) = here else { return at..at };
+    let is_word = |class: Class| !matches!(class, Class::Space | Class::Mark);
+    if !is_word(runs[index].1) && index > 0 && runs[index].0.start == at && is_word(runs[index - 1].1) {
+        index -= 1;
+    }
+    let (run, class) = &runs[index];
+    if *class != Class::Space {
+        return run.clone();
+    }
+    // White space is selected within its line.
+    let line = line_around(text, at);
+    run.start.max(line.start)..run.end.min(line.end)
+}
+
+/// The line around a place, without its end.
+pub(super) fn line_around(text: &str, at: usize) -> Range<usize> {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+    start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_whole() {
+        for cluster in ["a", "e\u{301}", "👩\u{200d}👩\u{200d}👧", "🇩🇪", "각", "न\u{93f}"] {
+            let text = format!("x{cluster}y");
+            assert_eq!(after(&text, 1), 1 + cluster.len(), "{cluster}");
+            assert_eq!(before(&text, 1 + cluster.len()), 1, "{cluster}");
+            for at in 1..1 + cluster.len() {
+                assert_eq!(floor(&text, at), 1, "{cluster}");
+            }
+        }
+        assert_eq!((after("", 0), before("", 0), floor("é", 1), ceil("é", 1)), (0, 0, 0, 2));
+    }
+
+    #[test]
+    fn words() {
+        let text = "don't stop,  日本語のテスト ==> x_1";
+        let ends: Vec<usize> =
+            std::iter::successors(Some(0), |at| Some(word_after(text, *at)).filter(|next| next > at)).collect();
+        let words: Vec<&str> = ends.windows(2).map(|pair| text[pair[0]..pair[1]].trim()).collect();
+        assert_eq!(words, ["don't", "stop", ",", "日本語", "の", "テスト", "==>", "x_1"]);
+        let back: Vec<usize> =
+            std::iter::successors(Some(text.len()), |at| Some(word_before(text, *at)).filter(|next| next < at))
+                .collect();
+        assert_eq!(back.len(), ends.len());
+        assert_eq!(word_around(text, 2), 0..5);
+        assert_eq!(word_around(text, 5), 0..5, "at its end");
+        assert_eq!(word_around("a  b", 2), 1..3);
+        assert_eq!(word_around("", 0), 0..0);
+    }
+}
