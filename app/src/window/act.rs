@@ -73,10 +73,10 @@ impl Window {
             }
             _ => Command::EditAll { note, edits: splices },
         };
-        if self.send(command) {
-            if let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note)) {
-                self.here.editor.edited(&edits, note);
-            }
+        if self.send(command)
+            && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
+        {
+            self.here.editor.edited(&edits, note);
         }
         // What is refused is not in the note, and the caret stays where it was.
         self.here.editor.focus = true;

@@ -99,7 +99,7 @@ impl Grid {
     pub(super) fn place(&self, text: &str, at: usize) -> Place {
         let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[..at].matches('\n').count();
-        let row = if line <= 1 { 0 } else { line - 1 };
+        let row = line.saturating_sub(1);
         let source = text[start..].lines().next().unwrap_or("");
         let cells = cells(source);
         let here = at - start;
