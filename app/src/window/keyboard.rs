@@ -1,6 +1,6 @@
-//! Keys on their way: to what floats, to the command table, to the note, to a text field, in this order. In the note each
-//! has done its work before the next is looked at. A key that comes in the same frame behind text for a text field waits
-//! for the next one, so that it sees what was typed.
+//! Keys on their way: to what floats, to the command table, to the note, to a text field, in this order. In the note
+//! each has done its work before the next is looked at. A key that comes in the same frame behind text for a text field
+//! waits for the next one, so that it sees what was typed.
 
 use super::commands::What;
 use super::dialogs::{Decision, Dialog};

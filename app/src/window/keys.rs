@@ -1,5 +1,5 @@
-//! Keys in a note: steps of the caret, and what writes. Each key becomes at most one edit or one step of the caret; what
-//! Enter, Tab and Backspace do to the marks of Markdown is in `marks.rs`.
+//! Keys in a note: steps of the caret, and what writes. Each key becomes at most one edit or one step of the caret;
+//! what Enter, Tab and Backspace do to the marks of Markdown is in `marks.rs`.
 
 use super::editor::{Caret, Edit, Editor, Target, World, byte_of, char_of, job_of, place_of, plain_ends, target_of};
 use super::rows::Kind;

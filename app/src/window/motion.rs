@@ -1,5 +1,5 @@
-//! Steps inside a text: by clusters, words and lines. Pure text; places are bytes, and none of these functions ever gives
-//! one inside a cluster (what a reader takes for one letter).
+//! Steps inside a text: by clusters, words and lines. Pure text; places are bytes, and none of these functions ever
+//! gives one inside a cluster (what a reader takes for one letter).
 
 use std::ops::Range;
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
