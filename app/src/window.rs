@@ -8,6 +8,7 @@ mod commands;
 mod controls;
 mod dialogs;
 mod drawn;
+mod dropped;
 mod editor;
 mod field;
 mod fuzzy;
@@ -90,6 +91,7 @@ pub struct Window {
     outline: Outline,
     status: Status,
     toasts: Toasts,
+    dropped: dropped::Dropped,
     overlay: Overlay,
     /// Commands by when they were used, newest first.
     recent: Vec<&'static str>,
@@ -129,6 +131,7 @@ impl Window {
             outline: Outline::default(),
             status: Status::default(),
             toasts: Toasts::default(),
+            dropped: dropped::Dropped::default(),
             overlay: Overlay::None,
             recent: Vec::new(),
             dismissed: HashSet::new(),
@@ -235,6 +238,7 @@ impl eframe::App for Window {
         let actions = self.layout(ui);
         self.perform(&ctx, actions);
         self.overlays(&ctx);
+        self.dropped(&ctx);
         self.keep_prefs(&ctx);
         self.entitle(&ctx);
         if let Some(told) = self.first_frame.take() {

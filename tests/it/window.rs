@@ -1,5 +1,6 @@
 //! The window, driven by the names of its controls over a real workspace in a temporary folder.
 
+mod dropped;
 mod panes;
 
 use egui::accesskit::Role;

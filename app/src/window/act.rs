@@ -407,11 +407,6 @@ impl Window {
                 }
             }
         }
-        let dropped: Vec<PathBuf> =
-            ctx.input(|input| input.raw.dropped_files.iter().map(|file| file.path().to_path_buf()).collect());
-        for folder in dropped {
-            self.send(Command::OpenFolder { folder, name: None });
-        }
         self.toasts.show(ctx, colours, dark);
     }
 }

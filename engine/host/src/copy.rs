@@ -136,6 +136,45 @@ pub fn copy_to(source: &Path, target: &Path) -> Result<(), String> {
     copy_file(source, target)
 }
 
+/// Copies files into a folder in the background, each under its own name or, where that is taken by other bytes, under
+/// one with a number behind. `done` gets the name of each, or a sentence.
+pub fn bring(sources: Vec<PathBuf>, folder: PathBuf, done: impl FnOnce(Vec<Result<String, String>>) + Send + 'static) {
+    std::thread::spawn(move || done(sources.iter().map(|source| bring_one(source, &folder)).collect()));
+}
+
+fn bring_one(source: &Path, folder: &Path) -> Result<String, String> {
+    let name = source.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['\n', '\r', '<', '>']));
+    let Some(name) = name else {
+        return Err(format!("it has a name that cannot be linked; rename it first: {}", source.display()));
+    };
+    let (stem, ending) = match name.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
+        _ => (name, String::new()),
+    };
+    for number in 1..1_000 {
+        let name = if number == 1 { name.to_owned() } else { format!("{stem} {number}{ending}") };
+        let target = folder.join(&name);
+        match same(source, &target) {
+            Some(true) => return Ok(name),
+            Some(false) => {}
+            None => return copy_file(source, &target).map(|()| name),
+        }
+    }
+    Err(format!("there are too many files of that name already: {}", folder.join(name).display()))
+}
+
+/// Whether two files hold the same bytes; `None` where there is no second.
+fn same(source: &Path, target: &Path) -> Option<bool> {
+    let there = std::fs::symlink_metadata(target).ok()?;
+    let size = std::fs::metadata(source).map_or(0, |meta| meta.len());
+    let bytes = |path: &Path| {
+        let file = std::fs::File::open(path).ok()?;
+        Some(io::Read::bytes(io::BufReader::new(file)).map(Result::ok))
+    };
+    let equal = || bytes(source).zip(bytes(target)).is_some_and(|(one, other)| one.eq(other));
+    Some(there.is_file() && there.len() == size && equal())
+}
+
 fn copy_file(source: &Path, target: &Path) -> Result<(), String> {
     let say = |error: io::Error| format!("it cannot be copied ({error}): {}", source.display());
     let mut from = std::fs::File::open(source).map_err(say)?;

@@ -1,0 +1,136 @@
+//! Files dragged into the window: they are copied beside the open note, and a link to each comes where the caret is. A
+//! folder becomes a volume. The copying is done by the host, in a thread of its own.
+
+use super::Window;
+use super::editor::Edit;
+use super::page::Action;
+use crate::tokens::{self, Colours, size, space};
+use eframe::egui;
+use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
+use engine::Command;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use store::DocId;
+
+/// Pictures by their ending: these are shown, all else is linked.
+const PICTURES: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "avif"];
+
+/// What has been copied and is not linked yet.
+pub(super) struct Dropped {
+    brought: Receiver<(DocId, Vec<Result<String, String>>)>,
+    bring: Sender<(DocId, Vec<Result<String, String>>)>,
+}
+
+impl Default for Dropped {
+    fn default() -> Self {
+        let (bring, brought) = channel();
+        Dropped { brought, bring }
+    }
+}
+
+/// The link to a file beside the note.
+fn link(name: &str) -> String {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let picture = PICTURES.iter().any(|known| known.eq_ignore_ascii_case(ending));
+    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '~');
+    let target = if name.chars().all(plain) { name.to_owned() } else { format!("<{name}>") };
+    // What would end the label early is escaped; a name cannot hold a line end here.
+    let label = name.replace('[', "\\[").replace(']', "\\]");
+    if picture { format!("![]({target})") } else { format!("[{label}]({target})") }
+}
+
+impl Window {
+    /// Takes what was let go over the window, and links what has been copied since.
+    pub(super) fn dropped(&mut self, ctx: &egui::Context) {
+        let files = ctx.input_mut(|input| std::mem::take(&mut input.raw.dropped_files));
+        let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
+        if !paths.is_empty() {
+            self.take(ctx, paths);
+        }
+        while let Ok((note, results)) = self.dropped.brought.try_recv() {
+            let mut links = Vec::new();
+            for result in results {
+                match result {
+                    Ok(name) => links.push(link(&name)),
+                    Err(why) => self.toasts.say(why),
+                }
+            }
+            if !links.is_empty() {
+                self.link(ctx, note, &links.join("\n"));
+            }
+        }
+        let hovered = ctx.input(|input| !input.raw.hovered_files.is_empty());
+        if hovered {
+            self.invite(ctx);
+        }
+    }
+
+    fn take(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
+        let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| host::copy::is_folder(path));
+        for folder in folders {
+            self.send(Command::OpenFolder { folder, name: None });
+        }
+        if files.is_empty() {
+            return;
+        }
+        let place = self.here.note.and_then(|note| {
+            let session = self.driver.as_ref()?.session();
+            let (volume, path) = session.place(note)?;
+            let root = session.volume(volume)?.root.clone()?;
+            Some((note, root.join(path).parent()?.to_owned()))
+        });
+        let Some((note, folder)) = place else {
+            self.toasts.say("Files are kept beside a note: open one first.");
+            return;
+        };
+        let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
+        host::copy::bring(files, folder, move |results| {
+            let _ = bring.send((note, results));
+            wake.request_repaint();
+        });
+    }
+
+    /// Puts links where the caret is, or at the end of a note that has none.
+    fn link(&mut self, ctx: &egui::Context, note: DocId, links: &str) {
+        let Some(length) = self.session().and_then(|session| Some(session.note(note)?.length())) else { return };
+        let caret = self.here.editor.caret.filter(|_| self.here.note == Some(note));
+        let ends = self.session().and_then(|session| session.note(note)).is_none_or(|note| {
+            note.blocks().last().is_none_or(|block| block.text.is_empty() || block.text.ends_with('\n'))
+        });
+        let insert = match caret {
+            Some(_) => links.to_owned(),
+            None => format!("{}\n{links}\n", if ends { "" } else { "\n" }),
+        };
+        let at = caret.map_or(length, |caret| caret.at);
+        let after = at + insert.len();
+        if self.here.note == Some(note) {
+            self.perform(ctx, vec![Action::Edit(Edit { at, delete: 0, insert, caret: after, anchor: after })]);
+        } else {
+            self.send(Command::Edit { note, at, delete: 0, insert });
+        }
+    }
+
+    /// Says, while files are held over the window, what letting go does.
+    fn invite(&self, ctx: &egui::Context) {
+        let colours = Colours::dark(ctx.global_style().visuals.dark_mode);
+        let all = ctx.content_rect().shrink(space::S);
+        let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("drop")));
+        let corner = CornerRadius::same(10);
+        painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
+        painter.rect_stroke(all, corner, Stroke::new(size::RING, colours.accent), StrokeKind::Inside);
+        let text = "Let go to keep the files beside this note and link them; a folder becomes a volume";
+        painter.text(all.center(), Align2::CENTER_CENTER, text, tokens::body().font, colours.ink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link;
+
+    #[test]
+    fn links_say_what_they_lead_to() {
+        assert_eq!(link("a.PNG"), "![](a.PNG)");
+        assert_eq!(link("two words.png"), "![](<two words.png>)");
+        assert_eq!(link("data[1].csv"), "[data\\[1\\].csv](<data[1].csv>)");
+    }
+}

@@ -1,0 +1,54 @@
+//! Files dragged into the window.
+
+use super::*;
+
+/// A file as a file manager hands it over.
+#[derive(Debug)]
+struct Held(PathBuf);
+
+impl egui::DroppedFile for Held {
+    fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        std::fs::read(&self.0).map_err(|error| error.to_string())
+    }
+}
+
+fn drop_on(window: &mut Driven, paths: &[PathBuf]) {
+    for path in paths {
+        window.input_mut().dropped_files.push(std::sync::Arc::new(Held(path.clone())));
+    }
+    window.run();
+}
+
+#[test]
+fn dropped_files_lie_beside_the_note_and_are_linked_where_the_caret_is() {
+    let bench = Bench::new(&[("A.md", "one\n\ntwo\n"), ("data.csv", "old")]);
+    let outside = bench.folder.path().join("outside");
+    std::fs::create_dir_all(&outside).expect("a folder");
+    let place = |name: &str, bytes: &[u8]| {
+        let path = outside.join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        path
+    };
+    let files = [place("my picture.png", b"png"), place("data.csv", b"new")];
+    let mut window = bench.opened();
+    window.state_mut().place_caret(3);
+    drop_on(&mut window, &files);
+    until(&mut window, "they are linked", |window| text(window).is_some_and(|text| text.contains("csv")));
+    assert_eq!(with_caret(&window), "one![](<my picture.png>)\n[data 2.csv](<data 2.csv>)|\n\ntwo\n");
+    assert_eq!(bench.file("data.csv"), "old", "nothing is overwritten");
+    assert_eq!((bench.file("data 2.csv"), bench.file("my picture.png")), ("new".to_owned(), "png".to_owned()));
+    press(&mut window, CTRL, Key::Z);
+    assert_eq!(text(&window).as_deref(), Some("one\n\ntwo\n"), "one undo");
+    // The same bytes again need no second copy.
+    drop_on(&mut window, &files[1..]);
+    until(&mut window, "it is linked", |window| text(window).is_some_and(|text| text.contains("[data 2.csv]")));
+    assert!(!bench.notes().join("data 3.csv").exists());
+    drop_on(&mut window, &[outside.join("gone.png")]);
+    until(&mut window, "it is said", |window| window.query_all_by_label_contains("cannot be").count() > 0);
+    drop_on(&mut window, &[outside]);
+    until(&mut window, "the folder is a volume", |window| session(window).volumes().count() == 2);
+}
