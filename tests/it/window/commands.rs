@@ -1,0 +1,172 @@
+//! Every command of the table that the window offers is chosen in the palette and does what it says. A command without
+//! a step here fails the test.
+
+use super::*;
+use engine::commands::{COMMANDS, command};
+use engine::{KernelPhase, Theme};
+use std::collections::BTreeSet;
+
+/// A window in which commands are chosen, and which were.
+struct Drive {
+    bench: Bench,
+    window: Driven,
+    driven: BTreeSet<&'static str>,
+}
+
+impl Drive {
+    fn on(files: &[(&str, &str)]) -> Drive {
+        let bench = Bench::new(files);
+        let window = bench.opened();
+        Drive { bench, window, driven: BTreeSet::new() }
+    }
+
+    /// Chooses a command in the palette by its whole title.
+    fn choose(&mut self, id: &'static str) {
+        let info = command(id).unwrap_or_else(|| panic!("the table has no {id}"));
+        press(&mut self.window, CTRL_SHIFT, Key::P);
+        type_text(&mut self.window, info.title);
+        press(&mut self.window, NONE, Key::Enter);
+        assert!(self.window.query_by_label("Command palette").is_none(), "{id}: the palette is closed");
+        self.driven.insert(id);
+    }
+
+    fn has(&self, label: &str) -> bool {
+        self.window.query_all_by_label(label).next().is_some()
+    }
+
+    fn until(&mut self, what: &str, done: impl Fn(&mut Driven) -> bool) {
+        until(&mut self.window, what, done);
+    }
+}
+
+fn overlays() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n")]);
+    press(&mut drive.window, CTRL_SHIFT, Key::P);
+    assert!(drive.has("Command palette"));
+    press(&mut drive.window, NONE, Key::Escape);
+    // The palette does not list itself.
+    drive.driven.insert("palette.open");
+    for (id, label) in [
+        ("switcher.open", "Go to note"),
+        ("note.new", "New note"),
+        ("folder.open", "Path of the folder"),
+        ("app.keys", "Keys and commands"),
+    ] {
+        drive.choose(id);
+        assert!(drive.window.query_all_by_label(label).next().is_some(), "{id}: {label}");
+        press(&mut drive.window, NONE, Key::Escape);
+    }
+    drive
+}
+
+fn the_view() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "# Head\n")]);
+    let settings = |drive: &Drive| session(&drive.window).settings().clone();
+    drive.choose("view.left");
+    assert!(!settings(&drive).left_open);
+    drive.choose("view.left");
+    assert!(settings(&drive).left_open);
+    drive.choose("view.right");
+    assert!(settings(&drive).right_open);
+    drive.choose("view.theme");
+    assert_eq!(settings(&drive).theme, Theme::Light);
+    drive.choose("view.larger");
+    assert_eq!(settings(&drive).scale, 1.1);
+    drive.choose("view.reset");
+    assert_eq!(settings(&drive).scale, 1.0);
+    drive.choose("view.smaller");
+    assert_eq!(settings(&drive).scale, 0.9);
+    drive
+}
+
+fn editing() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n")]);
+    drive.window.get_by_label("1").click();
+    drive.window.run();
+    press(&mut drive.window, NONE, Key::End);
+    type_text(&mut drive.window, "2");
+    drive.choose("note.undo");
+    assert_eq!(text(&drive.window).as_deref(), Some("1\n"));
+    drive.choose("note.redo");
+    assert_eq!(text(&drive.window).as_deref(), Some("12\n"));
+    drive.choose("note.save");
+    drive.until("it is saved", |window| session(window).is_saved());
+    assert_eq!(drive.bench.file("One.md"), "12\n");
+    drive
+}
+
+fn tabs() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n"), ("Two.md", "2\n")]);
+    let count = |drive: &Drive| drive.window.query_all_by_role(Role::Tab).count();
+    drive.choose("tab.new");
+    assert!(drive.has("Go to note"), "it asks which");
+    type_text(&mut drive.window, "two");
+    press(&mut drive.window, NONE, Key::Enter);
+    drive.until("the note is shown", |window| text(window).as_deref() == Some("2\n"));
+    assert_eq!(count(&drive), 2);
+    drive.choose("tab.previous");
+    assert_eq!(path(&drive.window), "One.md");
+    drive.choose("tab.next");
+    assert_eq!(path(&drive.window), "Two.md");
+    drive.choose("note.close");
+    assert_eq!((count(&drive), path(&drive.window)), (0, "One.md".to_owned()));
+    drive.choose("tab.reopen");
+    assert_eq!((count(&drive), path(&drive.window)), (2, "Two.md".to_owned()));
+    for id in ["pane.split_right", "pane.split_down"] {
+        let before = count(&drive);
+        drive.choose(id);
+        assert_eq!(count(&drive), before + 1, "{id}");
+    }
+    drive
+}
+
+fn cells() -> Drive {
+    let mut drive = Drive::on(&[("Cells.md", "```python\n1+1\n```\n\n```python\nwhile True: pass\n```\n")]);
+    drive.window.get_by_label_contains("1+1").click();
+    drive.window.run();
+    drive.choose("cell.run");
+    drive.until("the answer is shown", |window| window.query_by_label("2").is_some());
+    drive.choose("note.run_all");
+    drive.until("it goes on for ever", |window| window.query_by_label("Stop cell 2").is_some());
+    drive.until("the kernel is there", |window| window.query_by_label("Python running").is_some());
+    drive.choose("cell.stop");
+    drive.until("it has stopped", |window| window.query_by_label("Run cell 2").is_some());
+    drive.choose("kernel.restart");
+    drive.until("the kernel is gone", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Off));
+    drive
+}
+
+fn folders() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n")]);
+    let before = session(&drive.window).volumes().next().expect("a volume").scans;
+    drive.choose("folder.rescan");
+    drive.until("it was looked at again", |window| session(window).volumes().any(|volume| volume.scans > before));
+    drive.choose("volume.close");
+    drive.until("it is gone", |window| session(window).volumes().next().is_none());
+    drive
+}
+
+fn quitting() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n")]);
+    press(&mut drive.window, CTRL_SHIFT, Key::P);
+    type_text(&mut drive.window, "Quit");
+    // Only the press: with what follows it, another frame would hide what this one asks for.
+    let (key, modifiers) = (Key::Enter, NONE);
+    drive.window.event(egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers });
+    drive.window.step();
+    let mut outputs = drive.window.output().viewport_output.values();
+    let asked =
+        outputs.any(|output| output.commands.iter().any(|command| matches!(command, egui::ViewportCommand::Close)));
+    assert!(asked, "the window was asked to close");
+    drive.driven.insert("app.quit");
+    drive
+}
+
+#[test]
+fn every_command_does_what_it_says() {
+    let steps = [overlays, the_view, editing, tabs, cells, folders, quitting];
+    let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
+    let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
+    let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();
+    assert!(missing.is_empty(), "nothing here chooses {missing:?}: add a step that does and looks what came of it");
+}
