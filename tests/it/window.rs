@@ -1,7 +1,7 @@
 //! The window, driven by the names of its controls over a real workspace in a temporary folder.
 
-mod dropped;
 mod commands;
+mod dropped;
 mod panes;
 
 use egui::accesskit::Role;

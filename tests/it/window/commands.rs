@@ -95,6 +95,40 @@ fn editing() -> Drive {
     drive
 }
 
+fn writing() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "word\n")]);
+    for (id, after) in [
+        ("text.bold", "**word**\n"),
+        ("text.italic", "*word*\n"),
+        ("text.code", "`word`\n"),
+        ("text.strike", "~~word~~\n"),
+        ("text.task", "- [ ] word\n"),
+        ("row.duplicate", "word\n\nword\n"),
+    ] {
+        drive.window.state_mut().place_caret(2);
+        drive.window.run();
+        drive.choose(id);
+        assert_eq!(text(&drive.window).as_deref(), Some(after), "{id}");
+        while text(&drive.window).as_deref() != Some("word\n") {
+            press(&mut drive.window, CTRL, Key::Z);
+        }
+    }
+    drive.window.state_mut().place_caret(0);
+    drive.window.run();
+    press(&mut drive.window, Modifiers::SHIFT, Key::End);
+    drive.choose("text.link");
+    assert!(text(&drive.window).is_some_and(|text| text.starts_with("[word](")), "{:?}", text(&drive.window));
+    let mut list = Drive::on(&[("List.md", "- a\n- b\n")]);
+    list.window.state_mut().place_caret(2);
+    list.window.run();
+    list.choose("row.down");
+    assert_eq!(text(&list.window).as_deref(), Some("- b\n- a\n"));
+    list.choose("row.up");
+    assert_eq!(text(&list.window).as_deref(), Some("- a\n- b\n"));
+    drive.driven.extend(list.driven);
+    drive
+}
+
 fn tabs() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n"), ("Two.md", "2\n")]);
     let count = |drive: &Drive| drive.window.query_all_by_role(Role::Tab).count();
@@ -164,7 +198,7 @@ fn quitting() -> Drive {
 
 #[test]
 fn every_command_does_what_it_says() {
-    let steps = [overlays, the_view, editing, tabs, cells, folders, quitting];
+    let steps = [overlays, the_view, editing, writing, tabs, cells, folders, quitting];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
     let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
     let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();
