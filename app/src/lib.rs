@@ -1,5 +1,6 @@
 //! The program `tracebook`: its window and its command line, two callers of the same commands.
 
+mod clock;
 pub mod line;
 pub mod tokens;
 pub mod window;

@@ -6,6 +6,8 @@
 mod bench;
 mod bundled;
 mod choose;
+mod links;
+mod moves;
 mod notes;
 mod pages;
 mod parse;
@@ -258,6 +260,12 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "edit" => notes::edit(scene, args),
         "history" => notes::history(scene, args),
         "outputs" => notes::outputs(scene, args),
+        "links" => links::links(scene, args),
+        "todos" => links::todos(scene, args),
+        "mv" => moves::mv(scene, args),
+        "rm" => moves::rm(scene, args),
+        "trash" => moves::trash(scene),
+        "restore-note" => moves::restore(scene, args),
         "run" => running::run(scene, args),
         "fsck" => upkeep::fsck_beside(scene),
         "backup" => upkeep::backup(scene, args),

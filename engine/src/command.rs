@@ -101,6 +101,36 @@ pub enum Command {
         /// Which note.
         note: DocId,
     },
+    /// Give files of one volume other paths. Links to them, and relative ones in them, are written anew.
+    MoveFiles {
+        /// The files, and where each goes inside its volume; a note without an ending gets `.md`.
+        moves: Vec<(DocId, String)>,
+    },
+    /// Put files into the workspace's trash.
+    DeleteFiles {
+        /// Which.
+        files: Vec<DocId>,
+    },
+    /// Take a file out of the trash.
+    RestoreFile {
+        /// Which.
+        file: DocId,
+        /// Where to; where it lay when `None`. A name that is taken gets a number.
+        path: Option<String>,
+    },
+    /// Replace a piece of a note that need not be open: the one of this text that is nearest to a place.
+    Amend {
+        /// Which note.
+        note: DocId,
+        /// About where the piece stands, in bytes of the note.
+        at: usize,
+        /// What stands there.
+        old: String,
+        /// What comes.
+        new: String,
+    },
+    /// Take back the last move or deletion, in files and links.
+    UndoMove,
     /// Look at all files of all volumes again.
     Rescan,
     /// Save everything now: end bursts, write files.

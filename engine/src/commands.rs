@@ -221,6 +221,45 @@ pub const COMMANDS: &[CommandInfo] = &[
         &[arg("volume", Form::Value, "only this volume")],
         "List notes and attachments.",
     ),
+    line(
+        "note.links",
+        "Show links",
+        "links",
+        &[
+            arg("NOTE", Form::Optional, "the note; all that lead nowhere when left out"),
+            arg("broken", Form::Flag, "only links that lead nowhere"),
+        ],
+        "List where a note's links lead and which notes link to it.",
+    ),
+    line(
+        "workspace.todos",
+        "List todos",
+        "todos",
+        &[arg("words", Form::Value, "only those with these words"), arg("all", Form::Flag, "also those that are done")],
+        "List the tasks of all notes by their day.",
+    ),
+    line(
+        "note.move",
+        "Move or rename",
+        "mv",
+        &[
+            arg("NOTE", Form::Needed, "the note, or a folder"),
+            arg("PATH", Form::Needed, "its new path inside the volume, or a folder with `/` at its end"),
+        ],
+        "Give a note or a folder another path; every link to it is written anew.",
+    ),
+    line("note.remove", "Delete a note", "rm", &[NOTE], "Put a note into the workspace's trash."),
+    line("workspace.trash", "List the trash", "trash", &[], "List what lies in the workspace's trash."),
+    line(
+        "note.restore",
+        "Restore a note",
+        "restore-note",
+        &[
+            arg("NOTE", Form::Needed, "its old path, its name or its id"),
+            arg("PATH", Form::Optional, "where to; where it lay when left out"),
+        ],
+        "Take a note out of the trash, with its history.",
+    ),
     line("note.history", "Show history", "history", &[NOTE], "List the changes of a note."),
     line(
         "files.import",

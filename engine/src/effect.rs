@@ -1,6 +1,7 @@
 //! Work for the host: what the session decided must be done in the world. Plain data; the host decides nothing.
 
 use crate::time::Time;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::Write;
@@ -30,6 +31,24 @@ pub enum Effect {
         volume: DocId,
         /// Its folder.
         root: PathBuf,
+        /// Notes to be read although they have not changed, and told of (`Indexed`).
+        unindexed: BTreeSet<DocId>,
+    },
+    /// Look at what a note holds that others refer to (`Indexed`).
+    Index {
+        /// Its volume.
+        volume: DocId,
+        /// Which note.
+        note: DocId,
+        /// The text of its file.
+        text: Arc<str>,
+    },
+    /// Move files, all or none, never over another; what was done before a crash is not done again (`FilesMoved`).
+    MoveFiles {
+        /// From where to where.
+        moves: Vec<(PathBuf, PathBuf)>,
+        /// Folders that go if nothing is left in them.
+        emptied: Vec<PathBuf>,
     },
     /// Tell of outside changes below this folder (`FileTouched`) from now on.
     Watch {

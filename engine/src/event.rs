@@ -1,9 +1,12 @@
 //! Facts from the world: the other half of [`crate::Input`]. They enter by the same door as the user's wishes.
 
 use crate::effect::BatchNumber;
+use crate::links::Links;
+use crate::outline::{Outline, Outlined};
 use crate::settings::Settings;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 use store::WorkspaceDoc;
 use store::disk::FileRow;
 use store::{BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Record, Status, VolumeDoc};
@@ -55,6 +58,18 @@ pub enum Event {
         volume: DocId,
         /// Path inside; `None`: names changed, look at everything.
         path: Option<String>,
+    },
+    /// What notes hold that others refer to, as their files have it.
+    Indexed {
+        /// The volume.
+        volume: DocId,
+        /// The notes.
+        notes: Vec<(DocId, Survey)>,
+    },
+    /// The end of [`crate::Effect::MoveFiles`].
+    FilesMoved {
+        /// Done; or nothing was done, and why: a sentence for the user.
+        result: Result<(), String>,
     },
     /// A note's blocks, ready to be shown.
     NoteRead {
@@ -184,6 +199,26 @@ pub struct Started {
     pub actor: [u8; 16],
     /// What was found wrong while opening.
     pub problems: Vec<String>,
+    /// What lies in the trash.
+    pub trash: BTreeMap<DocId, crate::Trashed>,
+    /// A move of files that was under way.
+    pub moving: Option<crate::Moving>,
+}
+
+/// An outline made of a note's file, and how the disk keeps it: both made where the file is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    pub(crate) outline: Arc<Outline>,
+    pub(crate) stored: Vec<u8>,
+}
+
+impl Survey {
+    /// Of a file's text and the hash of its bytes.
+    pub fn of(hash: BlobHash, text: &str) -> Survey {
+        let outlined = Outlined::of(hash, text);
+        let stored = serde_json::to_vec(&outlined).unwrap_or_default();
+        Survey { outline: Arc::new(outlined.outline), stored }
+    }
 }
 
 /// A volume's files as they were last, in the form in which the session keeps them: made where they are read, since
@@ -192,14 +227,26 @@ pub struct Started {
 pub struct KnownFiles {
     pub(crate) files: BTreeMap<String, FileRow>,
     pub(crate) places: HashMap<DocId, (DocId, String)>,
+    pub(crate) links: Links,
+    pub(crate) unindexed: BTreeSet<DocId>,
 }
 
 impl KnownFiles {
     /// The rows of a volume.
-    pub fn new(volume: DocId, rows: Vec<FileRow>) -> KnownFiles {
+    pub fn new(volume: DocId, rows: Vec<FileRow>, outlines: impl IntoIterator<Item = (DocId, Outlined)>) -> KnownFiles {
+        let mut links = Links::default();
+        rows.iter().for_each(|row| links.enter(row.id, &row.path));
+        let mut unindexed: BTreeSet<DocId> =
+            rows.iter().filter(|row| row.kind == FileKind::Note).map(|row| row.id).collect();
+        let hashes: HashMap<DocId, BlobHash> = rows.iter().map(|row| (row.id, row.hash)).collect();
+        for (note, outlined) in outlines {
+            if hashes.get(&note).is_some_and(|hash| outlined.is_of(*hash)) && unindexed.remove(&note) {
+                links.set(note, Arc::new(outlined.outline));
+            }
+        }
         let places = rows.iter().map(|row| (row.id, (volume, row.path.clone()))).collect();
         let files = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
-        KnownFiles { files, places }
+        KnownFiles { files, places, links, unindexed }
     }
 }
 
@@ -216,6 +263,8 @@ pub struct ScannedFile {
     pub blocks: u32,
     /// Cells among them.
     pub cells: u32,
+    /// What it holds that others refer to, if it is a note.
+    pub survey: Option<Survey>,
     /// The path that this file had before, if the scan recognised it by its bytes.
     pub was: Option<String>,
     /// Why a file that looks like a note is kept as an attachment.

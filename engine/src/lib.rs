@@ -5,16 +5,20 @@
 //! the host) or a [`Reject`] come out. Time and randomness are arguments, so every run can be replayed.
 
 mod arrangement;
+pub mod agenda;
 pub mod command;
 pub mod commands;
 pub mod effect;
 pub mod event;
+pub mod links;
 pub mod markdown;
 mod note;
+pub mod outline;
 mod plan;
 mod session;
 pub mod settings;
 pub mod splice;
+pub mod task;
 mod time;
 mod undo;
 
@@ -23,6 +27,9 @@ pub use command::Command;
 pub use effect::{BatchNumber, Effect};
 pub use event::Event;
 pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
-pub use session::{Input, Reject, Saving, Scanning, Session, Volume};
+pub use session::{
+    FileMove, Input, LINKS, MOVING, Moving, RELINK, Reject, Saving, Scanning, Session, Spot, TRASH, Trashed, Volume,
+    links_key,
+};
 pub use settings::{Settings, Theme};
 pub use time::Time;

@@ -1,18 +1,24 @@
 //! The one door: all state, and [`Session::apply`], the only way it changes.
 
 mod cells;
+mod errands;
 mod files;
+mod moves;
 mod notes;
 mod volumes;
+
+pub use moves::{FileMove, MOVING, Moving, RELINK, Spot, TRASH, Trashed};
+pub use volumes::{LINKS, links_key};
 
 use crate::command::Command;
 use crate::effect::{BatchNumber, Effect};
 use crate::event::{Event, Skipped, Started};
+use crate::links::Links;
 use crate::note::Note;
 use crate::settings::Settings;
 use crate::time::Time;
 use rand_core::RngCore;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use store::disk::{FileRow, Write};
 use store::{ActorId, DocId, FileEntry, VolumeDoc, WorkspaceDoc};
@@ -70,6 +76,10 @@ pub struct Volume {
     pub trouble: Option<String>,
     /// Counts changes of `files`.
     pub revision: u64,
+    /// What its notes hold, and which links where.
+    pub links: Links,
+    /// Notes of which that is not known yet.
+    pub(crate) unindexed: BTreeSet<DocId>,
     doc: Option<Box<VolumeDoc>>,
     doc_new: bool,
     doc_pending: VecDeque<(DocId, Option<FileEntry>)>,
@@ -110,6 +120,10 @@ pub struct Session {
     notes: BTreeMap<DocId, Note>,
     unfinished: Vec<DocId>,
     problems: Vec<String>,
+    trash: BTreeMap<DocId, Trashed>,
+    moving: Option<Moving>,
+    moved: Vec<moves::Moved>,
+    errands: Vec<errands::Errand>,
     saving: Saving,
     in_flight: VecDeque<InFlight>,
     next_batch: BatchNumber,
@@ -145,6 +159,10 @@ impl Session {
             notes: BTreeMap::new(),
             unfinished: Vec::new(),
             problems: Vec::new(),
+            trash: BTreeMap::new(),
+            moving: None,
+            moved: Vec::new(),
+            errands: Vec::new(),
             saving: Saving::default(),
             in_flight: VecDeque::new(),
             next_batch: 1,
@@ -162,6 +180,8 @@ impl Session {
             Input::Command(command) => self.command(&mut turn, command)?,
             Input::Event(event) => self.event(&mut turn, event),
         }
+        self.move_step(&mut turn);
+        self.errand_step(&mut turn);
         Ok(turn.effects)
     }
 
@@ -185,6 +205,11 @@ impl Session {
             Command::RunAll { note } => self.run_all(turn, note),
             Command::Interrupt { note } => self.interrupt(turn, note),
             Command::RestartKernel { note } => self.restart_kernel(turn, note),
+            Command::MoveFiles { moves } => self.move_files(turn, &moves),
+            Command::DeleteFiles { files } => self.delete_files(turn, &files),
+            Command::RestoreFile { file, path } => self.restore_file(turn, file, path.as_deref()),
+            Command::Amend { note, at, old, new } => self.amend(turn, note, at, old, new),
+            Command::UndoMove => self.undo_move(turn),
             Command::Rescan => {
                 let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
                 volumes.into_iter().for_each(|volume| self.scan(turn, volume));
@@ -217,6 +242,8 @@ impl Session {
             Event::FileRaced { note, theirs } => self.file_raced(turn, note, theirs),
             Event::FileGone { note } => self.file_gone(turn, note),
             Event::FileFailed { note, why } => self.file_failed(turn, note, why),
+            Event::Indexed { volume, notes } => self.indexed(turn, volume, notes),
+            Event::FilesMoved { result } => self.files_moved(turn, result),
             Event::Durable { batch } => self.durable(turn, batch),
             Event::DiskTrouble { why } => self.saving.trouble = Some(why),
             Event::Remote { note, bytes } => self.remote(turn, note, bytes),
@@ -239,6 +266,8 @@ impl Session {
         self.saving = Saving { last: started.last_seq, durable: started.last_seq, trouble: None };
         self.unfinished = started.unfinished;
         self.problems = started.problems;
+        self.trash = started.trash;
+        self.moving = started.moving;
         let actor = Write::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
         self.append(turn, vec![actor], None);
         for (id, entry) in started.doc.volumes() {

@@ -271,6 +271,8 @@ pub trait Reader: Send {
     /// # Errors
     /// Any [`DiskError`], here and below.
     fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError>;
+    /// All small values whose names begin so, by name; without those that are damaged.
+    fn metas(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError>;
     /// A document's chunks: the newest intact snapshot first, then what follows it (and what it does not cover).
     fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError>;
     /// All documents that have chunks.

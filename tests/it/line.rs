@@ -2,6 +2,7 @@
 //! same whether it owns the workspace or another process does.
 
 mod forms;
+mod moves;
 mod owned;
 mod pages;
 mod refusals;

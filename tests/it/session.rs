@@ -3,6 +3,7 @@
 mod cells;
 mod crashes;
 mod files;
+mod moves;
 
 use crate::twin::{Step, Twin};
 use cells::{began, finished, printed, shown};

@@ -1,12 +1,12 @@
 //! The host's twin for tests: performs effects on a disk and a folder in memory, and tells what came of it. Each piece
 //! of work is a step of its own, so a test chooses in which order the world answers. No threads, no clock, no sleep.
 
-use engine::event::{FileStamp, FileText, ScannedFile};
+use engine::event::{FileStamp, FileText, ScannedFile, Survey};
 use engine::{Command, Effect, Event, Input, Note, Reject, Session, Time, markdown};
 use host::load;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use store::disk::{Disk, FileRow, MemoryDisk, Reader, Write};
 use store::{ActorId, BlobHash, BlockId, DocId, ExecutionId, FileKind};
@@ -210,6 +210,8 @@ impl Twin {
                 Effect::ReadNote { .. } | Effect::LoadNote { .. } => self.writer.push_back(Writing::Then(effect)),
                 Effect::LoadVolume { .. }
                 | Effect::Scan { .. }
+                | Effect::Index { .. }
+                | Effect::MoveFiles { .. }
                 | Effect::ReadFile { .. }
                 | Effect::WriteFile { .. } => {
                     self.jobs.push_back(effect);
@@ -408,37 +410,67 @@ impl Twin {
                     }
                 }
             }
-            Effect::Scan { volume, .. } => self.scan(volume),
+            Effect::Scan { volume, unindexed, .. } => self.scan(volume, &unindexed),
+            Effect::Index { volume, note, text } => {
+                let survey = Survey::of(BlobHash::of(text.as_bytes()), &text);
+                vec![Event::Indexed { volume, notes: vec![(note, survey)] }]
+            }
+            Effect::MoveFiles { moves, .. } => vec![Event::FilesMoved { result: self.move_files(&moves) }],
             other => panic!("not a worker's job: {other:?}"),
         }
     }
 
-    fn scan(&self, volume: DocId) -> Vec<Event> {
+    fn move_files(&mut self, moves: &[(PathBuf, PathBuf)]) -> Result<(), String> {
+        let files = &mut self.world.files;
+        for (from, to) in moves {
+            match (files.contains_key(from), files.contains_key(to)) {
+                (true, false) | (false, true) => {}
+                (true, true) => return Err(format!("something has that name already: {}", to.display())),
+                (false, false) => return Err(format!("it is gone: {}", from.display())),
+            }
+        }
+        for (from, to) in moves {
+            let Some(file) = self.world.files.remove(from) else { continue };
+            self.world.files.insert(to.clone(), file);
+            self.written += 1;
+            for path in [from, to].into_iter().filter_map(|path| path.strip_prefix(ROOT).ok()) {
+                self.touched(&path.to_string_lossy());
+            }
+        }
+        Ok(())
+    }
+
+    fn scan(&self, volume: DocId, unindexed: &BTreeSet<DocId>) -> Vec<Event> {
         let rows = self.world.disk.files(volume).expect("read");
         let known: BTreeMap<String, FileRow> = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
         let inside = |file: &Path| file.strip_prefix(ROOT).expect("inside").to_string_lossy().into_owned();
         let mut gone: Vec<&FileRow> =
             known.values().filter(|row| !self.world.files.contains_key(&Path::new(ROOT).join(&row.path))).collect();
-        let mut files = Vec::new();
-        for (file, (bytes, mtime)) in &self.world.files {
+        let (mut files, mut indexed) = (Vec::new(), Vec::new());
+        for (file, (bytes, mtime)) in self.world.files.iter().filter(|(file, _)| file.starts_with(ROOT)) {
             let path = inside(file);
             let row = known.get(&path);
-            if row.is_some_and(|row| row.size == bytes.len() as u64 && row.mtime == *mtime) {
+            if let Some(row) = row.filter(|row| row.size == bytes.len() as u64 && row.mtime == *mtime) {
+                if unindexed.contains(&row.id) {
+                    indexed.push((row.id, Survey::of(row.hash, std::str::from_utf8(bytes).expect("a note"))));
+                }
                 continue;
             }
             let stamp = FileStamp { size: bytes.len() as u64, mtime: *mtime, hash: BlobHash::of(bytes) };
-            let (kind, survey, why) = match std::str::from_utf8(bytes) {
+            let (kind, counts, why) = match std::str::from_utf8(bytes) {
                 Ok(text) => (FileKind::Note, markdown::survey(text), None),
                 Err(_) => (FileKind::Attachment, markdown::Survey::default(), Some("it is not UTF-8 text".to_owned())),
             };
+            let survey = std::str::from_utf8(bytes).ok().map(|text| Survey::of(stamp.hash, text));
             let was = gone.iter().position(|gone| row.is_none() && gone.hash == stamp.hash && gone.size == stamp.size);
             let was = was.map(|at| gone.remove(at).path.clone());
-            files.push(ScannedFile { path, kind, stamp, blocks: survey.blocks, cells: survey.cells, was, why });
+            files.push(ScannedFile { path, kind, stamp, blocks: counts.blocks, cells: counts.cells, survey, was, why });
         }
         let seen = self.world.files.len() as u64;
         let gone = gone.into_iter().map(|row| row.path.clone()).collect();
         vec![
             Event::Scanned { volume, files, seen },
+            Event::Indexed { volume, notes: indexed },
             Event::ScanDone { volume, gone, skipped: Vec::new(), failed: None },
         ]
     }

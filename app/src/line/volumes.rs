@@ -95,7 +95,7 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 }
 
 /// Waits until everything is in the database and in its file.
-fn saved(scene: &mut Scene<'_>) -> Result<(), Refusal> {
+pub(super) fn saved(scene: &mut Scene<'_>) -> Result<(), Refusal> {
     scene.handle.command(Command::Save)?;
     let look = |session: &Session| {
         let trouble = session.saving().trouble.clone();

@@ -303,7 +303,11 @@ impl Driver {
             match effect {
                 Effect::Append { batch, writes } => self.writer.send(Work::Append { batch, writes }),
                 Effect::LoadVolume { volume } => self.workers.send(Job::Volume { volume }),
-                Effect::Scan { volume, root } => scan::start(volume, root, &self.workers, self.inbox.clone()),
+                Effect::Scan { volume, root, unindexed } => {
+                    scan::start(volume, root, unindexed, &self.workers, self.inbox.clone());
+                }
+                Effect::Index { volume, note, text } => self.workers.send(Job::Index { volume, note, text }),
+                Effect::MoveFiles { moves, emptied } => self.workers.send(Job::MoveFiles { moves, emptied }),
                 Effect::Watch { volume, root } => self.watcher.watch(volume, root),
                 Effect::Unwatch { volume } => self.watcher.unwatch(volume),
                 Effect::ReadNote { note, volume, path, file } => {

@@ -13,6 +13,7 @@ mod kernel;
 pub mod load;
 mod machine;
 pub mod measure;
+mod relocate;
 pub mod replace;
 mod scan;
 pub mod socket;

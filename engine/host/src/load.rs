@@ -3,8 +3,10 @@
 
 use crate::workspace::OpenError;
 use engine::event::{FileText, KnownFiles, NoteContent, NoteDocs, Started, marks_key};
-use engine::{Event, Settings, markdown};
+use engine::outline::Outlined;
+use engine::{Event, LINKS, MOVING, Moving, RELINK, Settings, TRASH, markdown};
 use rand::RngCore;
+use std::collections::BTreeMap;
 use std::path::Path;
 use store::disk::{Chunk, Disk, MOUNTS, Reader};
 use store::{ActorId, DocId, NoteDoc, OutputsDoc, Record, VolumeDoc, WorkspaceDoc, apply_op, import_blocks};
@@ -42,6 +44,8 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
     if !loaded.bad.is_empty() {
         problems.push("a part of the workspace's document cannot be read; run `tracebook fsck`".to_owned());
     }
+    let relinks = entries(reader.as_ref(), RELINK)?;
+    let moving = Moving::unfinished(json(reader.as_ref(), MOVING)?.unwrap_or_default(), relinks);
     Ok(Started {
         workspace,
         folder: folder.to_owned(),
@@ -52,7 +56,20 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         unfinished: reader.unfinished()?,
         actor,
         problems,
+        trash: entries(reader.as_ref(), TRASH)?,
+        moving,
     })
+}
+
+/// What the disk keeps under this beginning, a note each.
+fn entries<T: serde::de::DeserializeOwned>(
+    reader: &dyn Reader,
+    beginning: &str,
+) -> Result<BTreeMap<DocId, T>, OpenError> {
+    let entry = |(key, value): &(String, Vec<u8>)| {
+        Some((key.strip_prefix(beginning)?.parse().ok()?, serde_json::from_slice(value).ok()?))
+    };
+    Ok(reader.metas(beginning)?.iter().filter_map(entry).collect())
 }
 
 fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Result<Option<T>, OpenError> {
@@ -63,7 +80,14 @@ fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Resul
 /// Reads a volume's known files.
 pub fn volume_files(reader: &dyn Reader, volume: DocId) -> Event {
     match reader.files(volume) {
-        Ok(rows) => Event::VolumeRead { volume, files: KnownFiles::new(volume, rows) },
+        Ok(rows) => {
+            // What cannot be read of the outlines is made again.
+            let outlines = reader.metas(LINKS).unwrap_or_default();
+            let outlines = outlines.iter().filter_map(|(key, value)| {
+                Some((key.strip_prefix(LINKS)?.parse().ok()?, serde_json::from_slice::<Outlined>(value).ok()?))
+            });
+            Event::VolumeRead { volume, files: KnownFiles::new(volume, rows, outlines) }
+        }
         Err(error) => Event::VolumeLoaded { volume, doc: Err(error.to_string()) },
     }
 }

@@ -163,27 +163,34 @@ impl Temporary {
 
     /// Gives it the name `path` unless something has it.
     fn appear(&self, path: &Path) -> io::Result<()> {
-        #[cfg(any(target_os = "linux", target_os = "macos"))]
-        {
-            use rustix::fs::{CWD, RenameFlags, renameat_with};
-            match renameat_with(CWD, &self.path, CWD, path, RenameFlags::NOREPLACE) {
-                Err(error) if unsupported(error) => {}
-                done => return Ok(done?),
-            }
-        }
-        match std::fs::hard_link(&self.path, path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                // Neither way exists on this file system (FAT): the name is taken first, and then replaced.
-                OpenOptions::new().write(true).create_new(true).open(path)?;
-                std::fs::rename(&self.path, path)
-            }
-            done => done,
-        }
+        rename_new(&self.path, path)
     }
 
     fn remove(mut self) -> io::Result<()> {
         self.keep = true;
         std::fs::remove_file(&self.path)
+    }
+}
+
+/// Gives a file another name, unless something has it.
+pub(crate) fn rename_new(from: &Path, path: &Path) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, from, CWD, path, RenameFlags::NOREPLACE) {
+            Err(error) if unsupported(error) => {}
+            done => return Ok(done?),
+        }
+    }
+    match std::fs::hard_link(from, path) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            // Neither way exists on this file system (FAT): the name is taken first, and then replaced.
+            OpenOptions::new().write(true).create_new(true).open(path)?;
+            std::fs::rename(from, path)
+        }
+        Ok(()) => std::fs::remove_file(from),
+        done => done,
     }
 }
 

@@ -4,9 +4,9 @@ use crate::driver::Inbox;
 use crate::files::{self, Found, TEMPORARY};
 use crate::worker::{Job, Workers};
 use engine::Event;
-use engine::event::{FileStamp, ScannedFile, Skipped};
+use engine::event::{FileStamp, ScannedFile, Skipped, Survey};
 use engine::markdown;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use store::disk::FileRow;
@@ -16,7 +16,7 @@ use store::{BlobHash, DocId, FileKind};
 const BATCH: usize = 32;
 
 /// Scans in a thread of its own.
-pub(crate) fn start(volume: DocId, root: PathBuf, workers: &Workers, inbox: Inbox) {
+pub(crate) fn start(volume: DocId, root: PathBuf, unindexed: BTreeSet<DocId>, workers: &Workers, inbox: Inbox) {
     let (answer, known) = channel();
     workers.send(Job::Files { volume, answer });
     std::thread::spawn(move || {
@@ -28,7 +28,7 @@ pub(crate) fn start(volume: DocId, root: PathBuf, workers: &Workers, inbox: Inbo
             }
             Err(_) => return,
         };
-        scan(volume, &root, &known, &inbox);
+        scan(volume, &root, &known, &unindexed, &inbox);
     });
 }
 
@@ -36,7 +36,7 @@ fn done(volume: DocId, gone: Vec<String>, skipped: Vec<Skipped>, failed: Option<
     Event::ScanDone { volume, gone, skipped, failed }
 }
 
-fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &Inbox) {
+fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed: &BTreeSet<DocId>, inbox: &Inbox) {
     if let Err(error) = std::fs::read_dir(root) {
         let why = format!("the volume's folder cannot be read ({error}): {}", root.display());
         inbox.event(done(volume, Vec::new(), Vec::new(), Some(why)));
@@ -102,6 +102,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &In
         renamed.entry(key).or_default().push(&row.path);
     }
     let mut batch = Vec::new();
+    let mut indexed = Vec::new();
     let mut seen = 0;
     let mut moved: HashSet<String> = HashSet::new();
     for (path, file, stamp) in found {
@@ -125,12 +126,23 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, inbox: &In
                 Ok(None) => {}
                 Err(why) => skipped.push(Skipped { path, why }),
             }
+        } else if let Some(row) = row
+            && unindexed.contains(&row.id)
+            && let Ok(Found::Text(text)) = files::read(&file)
+        {
+            indexed.push((row.id, Survey::of(text.stamp.hash, &text.text)));
+            if indexed.len() >= BATCH {
+                inbox.event(Event::Indexed { volume, notes: std::mem::take(&mut indexed) });
+            }
         }
         if batch.len() >= BATCH {
             inbox.event(Event::Scanned { volume, files: std::mem::take(&mut batch), seen });
         }
     }
     inbox.event(Event::Scanned { volume, files: batch, seen });
+    if !indexed.is_empty() {
+        inbox.event(Event::Indexed { volume, notes: indexed });
+    }
     let gone = gone.into_iter().map(|row| row.path.clone()).filter(|path| !moved.contains(path)).collect();
     inbox.event(done(volume, gone, skipped, None));
 }
@@ -142,6 +154,7 @@ fn look(path: &str, file: &Path, stamp: FileStamp) -> Result<Option<ScannedFile>
         stamp,
         blocks: 0,
         cells: 0,
+        survey: None,
         was: None,
         why,
     };
@@ -162,6 +175,7 @@ fn look(path: &str, file: &Path, stamp: FileStamp) -> Result<Option<ScannedFile>
                 stamp: text.stamp,
                 blocks: survey.blocks,
                 cells: survey.cells,
+                survey: Some(Survey::of(text.stamp.hash, &text.text)),
                 was: None,
                 why: None,
             }))

@@ -3,9 +3,10 @@
 use crate::driver::{Inbox, Post};
 use crate::files::{self, Found};
 use crate::load;
+use crate::relocate;
 use crate::replace::{self, Replaced};
 use engine::Event;
-use engine::event::{FileStamp, FileText};
+use engine::event::{FileStamp, FileText, Survey};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -20,6 +21,8 @@ pub(crate) enum Job {
     LoadNote { note: DocId },
     ReadFile { note: DocId, file: PathBuf },
     WriteFile { note: DocId, file: PathBuf, expected: Option<BlobHash>, text: Arc<str> },
+    Index { volume: DocId, note: DocId, text: Arc<str> },
+    MoveFiles { moves: Vec<(PathBuf, PathBuf)>, emptied: Vec<PathBuf> },
     Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
     Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
 }
@@ -84,6 +87,13 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
             }
             Job::WriteFile { note, file, expected, text } => {
                 inbox.event(write_file(note, &file, expected, &text));
+            }
+            Job::Index { volume, note, text } => {
+                let survey = Survey::of(BlobHash::of(text.as_bytes()), &text);
+                inbox.event(Event::Indexed { volume, notes: vec![(note, survey)] });
+            }
+            Job::MoveFiles { moves, emptied } => {
+                inbox.event(Event::FilesMoved { result: relocate::move_files(&moves, &emptied) });
             }
             Job::Marker { folder, volumes, done } => {
                 let mount = |(id, name, path)| store::disk::Mount { id, name, path };

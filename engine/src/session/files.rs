@@ -22,9 +22,10 @@ impl Session {
 
     /// Has the note's file read. One read at a time: what is on its way when something happens is old, and read again.
     pub(super) fn read_file(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let moving = self.is_moving(id);
         let Some(file) = self.file(id) else { return };
         let Some(note) = self.notes.get_mut(&id) else { return };
-        if note.file.reading {
+        if note.file.reading || moving {
             note.file.reread = true;
         } else {
             note.file.reading = true;
@@ -130,6 +131,7 @@ impl Session {
             }
         } else {
             note.file.known = Some(file.stamp.hash);
+            self.index(turn, id);
             if let Some(row) = self.file_row(id, file.stamp) {
                 self.append(turn, vec![Write::File(row)], None);
             }
@@ -160,6 +162,9 @@ impl Session {
     /// Has the note's text written into its file, if it is ahead, all of it is part of a durable change, and no other
     /// write is under way.
     pub(super) fn write_file(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        if self.is_moving(id) {
+            return;
+        }
         let Some(file) = self.file(id) else { return };
         let Some(note) = self.notes.get_mut(&id) else { return };
         if note.file.due.is_none_or(|due| due > turn.now) || note.file.writing.is_some() {
@@ -198,6 +203,8 @@ impl Session {
     fn agree(&mut self, turn: &mut Turn<'_>, id: DocId, stamp: FileStamp) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let still = note.pending.is_empty() && note.file.due.is_none();
+        self.index(turn, id);
+        let Some(note) = self.notes.get_mut(&id) else { return };
         let mut writes = Vec::new();
         if let Some(at) = note.file.marks.iter().position(|mark| mark.hash == stamp.hash) {
             note.file.marks.drain(..=at);
@@ -211,6 +218,13 @@ impl Session {
         self.append(turn, writes, None);
         if !still {
             self.wake_at(turn, turn.now);
+        }
+    }
+
+    /// Has it looked at what the note's file holds.
+    fn index(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        if let Some((note, text)) = self.notes.get(&id).and_then(|note| Some((note, note.file.base.clone()?))) {
+            turn.effects.push(Effect::Index { volume: note.volume, note: id, text });
         }
     }
 

@@ -109,6 +109,9 @@ impl Session {
         let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else { return };
         let file = root.join(&path);
         self.notes.insert(id, Note::new(id, volume));
+        if self.is_moving(id) {
+            return; // read at its new place
+        }
         turn.effects.push(Effect::ReadNote { note: id, volume, path, file });
     }
 

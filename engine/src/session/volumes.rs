@@ -2,10 +2,12 @@
 
 use super::{Reject, Scanning, Session, Turn, Volume};
 use crate::effect::Effect;
-use crate::event::{KnownFiles, ScannedFile, Skipped};
+use crate::event::{KnownFiles, ScannedFile, Skipped, Survey};
+use crate::links::{self, Links};
 use crate::note::{KernelPhase, Phase};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use store::disk::{FileRow, Write};
 use store::{BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
 
@@ -26,10 +28,17 @@ impl Volume {
             demoted: Vec::new(),
             trouble: None,
             revision: 0,
+            links: Links::default(),
+            unindexed: BTreeSet::new(),
             doc: None,
             doc_new: false,
             doc_pending: Default::default(),
         }
+    }
+
+    /// Whether it is known of all its notes what they hold that others refer to.
+    pub fn is_indexed(&self) -> bool {
+        self.known && self.unindexed.is_empty()
     }
 
     /// How many notes and attachments it has.
@@ -97,6 +106,9 @@ impl Session {
         if !self.volumes.contains_key(&volume) {
             return Err(Reject(format!("there is no volume {volume}")));
         }
+        if self.moving.is_some() {
+            return Err(Reject("files are being moved; try again in a moment".to_owned()));
+        }
         if let Some(note) = self.notes.values().find(|note| note.volume == volume && note.is_ahead()) {
             let path = self.place(note.id).map_or("a note", |(_, path)| path);
             return Err(Reject(format!("wait until it is saved, then try again: {path}")));
@@ -161,14 +173,16 @@ impl Session {
             Scanning::Running { again, .. } => *again = true,
             Scanning::Idle => {
                 volume.scanning = Scanning::Running { seen: 0, again: false };
-                turn.effects.push(Effect::Scan { volume: id, root });
+                let unindexed = volume.unindexed.clone();
+                turn.effects.push(Effect::Scan { volume: id, root, unindexed });
             }
         }
     }
 
     pub(super) fn volume_read(&mut self, turn: &mut Turn<'_>, id: DocId, known: KnownFiles) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
-        let KnownFiles { mut files, mut places } = known;
+        let KnownFiles { mut files, mut places, links, unindexed } = known;
+        (volume.links, volume.unindexed) = (links, unindexed);
         // The smaller goes into the larger: the thread that draws calls, and must not be held up.
         if places.len() > self.places.len() {
             std::mem::swap(&mut places, &mut self.places);
@@ -222,6 +236,9 @@ impl Session {
     }
 
     fn scanned_file(&mut self, turn: &mut Turn<'_>, id: DocId, file: ScannedFile, writes: &mut Vec<Write>) {
+        if self.is_in_motion(id, &file.path) {
+            return; // looked at again once the move is over
+        }
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         let was = file.was.as_ref().filter(|_| !volume.files.contains_key(&file.path));
         let old = was.and_then(|was| volume.files.remove(was));
@@ -269,6 +286,12 @@ impl Session {
         }
         volume.files.insert(file.path.clone(), row.clone());
         volume.revision += 1;
+        volume.links.enter(note, &file.path);
+        if let Some(survey) = file.survey {
+            volume.links.set(note, survey.outline);
+            volume.unindexed.remove(&note);
+            writes.push(Write::Meta { key: links_key(note), value: Some(survey.stored) });
+        }
         self.places.insert(note, (id, file.path));
         writes.push(Write::File(row));
         if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) {
@@ -288,6 +311,9 @@ impl Session {
         for path in gone {
             let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(path)) else { continue };
             let note = row.id;
+            if self.is_in_motion(id, path) {
+                continue;
+            }
             if let Some(open) = self.notes.get_mut(&note) {
                 // A note that is open keeps its text, whatever happened to the file.
                 if open.phase == Phase::Ready && open.file.stamp.is_some() && open.file.writing.is_none() {
@@ -321,8 +347,29 @@ impl Session {
             volume.demoted.retain(|other| other.path != path);
             volume.doc_pending.push_back((row.id, None));
             volume.revision += 1;
+            volume.links.forget(row.id);
             self.places.remove(&row.id);
             writes.push(Write::FileGone { volume: id, path: path.to_owned() });
+            writes.push(Write::Meta { key: links_key(row.id), value: None });
+        }
+    }
+
+    /// What notes hold that others refer to is known.
+    pub(super) fn indexed(&mut self, turn: &mut Turn<'_>, id: DocId, notes: Vec<(DocId, Survey)>) {
+        let mut writes = Vec::with_capacity(notes.len());
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        for (note, Survey { outline, stored }) in notes {
+            if volume.links.path(note).is_none() {
+                continue; // deleted meanwhile
+            }
+            let relinks = self.moving.as_ref().and_then(|moving| moving.relinks_of(note));
+            let outline = relinks.map_or(outline.clone(), |relinks| Arc::new(links::relinked(&outline, relinks)));
+            volume.links.set(note, outline);
+            volume.unindexed.remove(&note);
+            writes.push(Write::Meta { key: links_key(note), value: Some(stored) });
+        }
+        if !writes.is_empty() {
+            self.append(turn, writes, None);
         }
     }
 
@@ -392,6 +439,7 @@ impl Session {
         };
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;
+        volume.links.enter(note, &path);
         let entry = FileEntry { path: path.clone(), kind: FileKind::Note };
         volume.doc_pending.push_back((note, Some(entry)));
         self.places.insert(note, (id, path));
@@ -401,8 +449,16 @@ impl Session {
     }
 }
 
+/// The beginning of the names under which the disk keeps what notes hold that others refer to.
+pub const LINKS: &str = "links/";
+
+/// Under which name it keeps that of one note.
+pub fn links_key(note: DocId) -> String {
+    format!("{LINKS}{note}")
+}
+
 /// A path that stays inside its volume, with `/` between its parts.
-fn inside(path: &str) -> Result<String, Reject> {
+pub(super) fn inside(path: &str) -> Result<String, Reject> {
     let refuse = |why: &str| Err(Reject(format!("{why}: {path}")));
     if path.trim().is_empty() {
         return refuse("a note needs a name");

@@ -354,6 +354,12 @@ impl Reader for MemoryDisk {
         }
     }
 
+    fn metas(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError> {
+        let shared = self.shared();
+        let all = shared.state.meta.iter().filter(|(key, (_, whole))| *whole && key.starts_with(beginning));
+        Ok(all.map(|(key, (value, _))| (key.clone(), value.clone())).collect())
+    }
+
     fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError> {
         let shared = self.shared();
         let all = shared.state.chunks.iter().filter(|(_, (chunk, _))| chunk.doc == doc);

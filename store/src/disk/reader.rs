@@ -190,6 +190,16 @@ impl Reader for SqliteReader {
         }
     }
 
+    fn metas(&self, beginning: &str) -> Result<Vec<(String, Vec<u8>)>, DiskError> {
+        let mut found = Vec::new();
+        let end = format!("{beginning}\u{10ffff}");
+        self.each(&rows::META, "WHERE key >= ?1 AND key < ?2 ORDER BY key", [beginning, end.as_str()], |row| {
+            let whole = row[0].text().zip(row[1].blob()).filter(|_| rows::intact(&rows::META, row));
+            found.extend(whole.map(|(key, value)| (key.to_owned(), value.to_vec())));
+        })?;
+        Ok(found)
+    }
+
     fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError> {
         let mut all = Vec::new();
         self.each(&rows::CHUNKS, "WHERE doc = ?1 ORDER BY seq", [doc.0], |row| {

@@ -254,6 +254,9 @@ fn small_rows<T: Bench>() {
     let meta = |disk: &mut dyn Disk, key: &str| disk.reader().expect("reader").meta(key);
     assert_eq!(meta(bench.disk(), "k").expect("read"), Some(b"2".to_vec()));
     assert_eq!(meta(bench.disk(), "gone").expect("read"), None);
+    bench.disk().commit(&[set("a/2", Some(b"y")), set("a/1", Some(b"x")), set("b", Some(b"z"))]).expect("committed");
+    let metas = bench.disk().reader().expect("reader").metas("a/").expect("read");
+    assert_eq!(metas, [("a/1".to_owned(), b"x".to_vec()), ("a/2".to_owned(), b"y".to_vec())]);
     bench.corrupt(&Row::Meta("k".into()));
     assert!(matches!(meta(bench.disk(), "k"), Err(DiskError::Damaged { .. })));
 

@@ -43,6 +43,8 @@ impl Bare {
             actor: OURS,
             folder: folder("workspace"),
             problems: Vec::new(),
+            trash: BTreeMap::new(),
+            moving: None,
         };
         let mut bare = Bare { session: Session::new(), rng: StdRng::seed_from_u64(7), now: Time(1_000) };
         bare.answer(Input::Event(Event::Started(Box::new(started))))?;
@@ -71,6 +73,8 @@ impl Bare {
                 }
                 Effect::LoadVolume { .. }
                 | Effect::Scan { .. }
+                | Effect::Index { .. }
+                | Effect::MoveFiles { .. }
                 | Effect::Watch { .. }
                 | Effect::Unwatch { .. }
                 | Effect::ReadNote { .. }

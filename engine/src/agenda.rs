@@ -1,0 +1,84 @@
+//! The tasks of all notes in the order of an agenda: what is late, what is for today, what comes, what has no day.
+
+use crate::session::Session;
+use crate::task::{Day, Task};
+use store::DocId;
+
+/// A task and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its note.
+    pub note: DocId,
+    /// The note's path.
+    pub path: String,
+    /// The task.
+    pub task: Task,
+}
+
+/// Where a task belongs in an agenda.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// Its day is over.
+    Overdue,
+    /// Its day is today.
+    Today,
+    /// Its day comes.
+    Upcoming,
+    /// It has no day.
+    Someday,
+    /// Nothing more is to be done.
+    Done,
+}
+
+impl When {
+    /// Of a task.
+    pub fn of(task: &Task, today: Day) -> When {
+        match task.day() {
+            _ if task.is_done() => When::Done,
+            None => When::Someday,
+            Some(day) if day < today => When::Overdue,
+            Some(day) if day == today => When::Today,
+            Some(_) => When::Upcoming,
+        }
+    }
+
+    /// As a heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            When::Overdue => "Overdue",
+            When::Today => "Today",
+            When::Upcoming => "Upcoming",
+            When::Someday => "No date",
+            When::Done => "Done",
+        }
+    }
+}
+
+/// The tasks of all volumes that have all of these words (in their text, path or tags), by day, then by priority, then
+/// by place; `all`: also what is done.
+pub fn tasks(session: &Session, words: &str, all: bool) -> Vec<Entry> {
+    let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+    let mut found = Vec::new();
+    for volume in session.volumes() {
+        for (note, outline) in volume.links.outlines() {
+            let Some(path) = volume.links.path(note).filter(|_| !outline.tasks.is_empty()) else { continue };
+            for task in outline.tasks.iter().filter(|task| all || !task.is_done()) {
+                let fits = words.is_empty() || {
+                    let text = format!("{} {path}", task.text).to_lowercase();
+                    words.iter().all(|word| text.contains(word))
+                };
+                if fits {
+                    found.push(Entry { note, path: path.to_owned(), task: task.clone() });
+                }
+            }
+        }
+    }
+    found.sort_by(|one, other| {
+        let key = |entry: &Entry| {
+            let day = entry.task.day().map_or(i64::MAX, |day| day.0);
+            (entry.task.is_done(), day, u8::MAX - entry.task.priority)
+        };
+        key(one).cmp(&key(other)).then_with(|| (&one.path, one.task.at).cmp(&(&other.path, other.task.at)))
+    });
+    found
+}

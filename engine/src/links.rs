@@ -1,0 +1,459 @@
+//! Which note links where, for one volume: links are resolved as Obsidian does it, looked up backwards, and carried
+//! through renames. It holds no truth: it is made of outlines and paths, and can be made again.
+
+use crate::outline::{Link, LinkKind, Outline, path as link_path};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use store::DocId;
+
+/// A change of a link's target in a note's text.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Relink {
+    /// How the link is written.
+    pub kind: LinkKind,
+    /// What stands there.
+    pub old: String,
+    /// What comes.
+    pub new: String,
+}
+
+/// The links of a volume.
+#[derive(Debug, Default)]
+pub struct Links {
+    outlines: HashMap<DocId, Arc<Outline>>,
+    paths: HashMap<DocId, String>,
+    /// Files by their name in small letters: notes without `.md`.
+    names: HashMap<String, Vec<DocId>>,
+    /// Notes by their other names in small letters.
+    aliases: HashMap<String, Vec<DocId>>,
+    /// Notes that have a link whose target ends in this name.
+    sources: HashMap<String, Vec<DocId>>,
+    revision: u64,
+}
+
+impl Links {
+    /// Enters a file, or gives it another path.
+    pub fn enter(&mut self, file: DocId, path: &str) {
+        if let Some(old) = self.paths.get(&file) {
+            if old == path {
+                return;
+            }
+            let key = name_of(old);
+            drop_from(&mut self.names, &key, file);
+        }
+        self.names.entry(name_of(path)).or_default().push(file);
+        self.paths.insert(file, path.to_owned());
+        self.revision += 1;
+    }
+
+    /// Takes a file out.
+    pub fn forget(&mut self, file: DocId) {
+        self.set(file, Arc::default());
+        self.outlines.remove(&file);
+        if let Some(path) = self.paths.remove(&file) {
+            drop_from(&mut self.names, &name_of(&path), file);
+        }
+        self.revision += 1;
+    }
+
+    /// Says what a note holds now.
+    pub fn set(&mut self, note: DocId, outline: Arc<Outline>) {
+        if let Some(old) = self.outlines.get(&note).cloned() {
+            if old == outline {
+                return;
+            }
+            old.aliases.iter().for_each(|alias| drop_from(&mut self.aliases, &alias.to_lowercase(), note));
+            keys(&old).into_iter().for_each(|key| drop_from(&mut self.sources, &key, note));
+        }
+        for alias in &outline.aliases {
+            self.aliases.entry(alias.to_lowercase()).or_default().push(note);
+        }
+        for key in keys(&outline) {
+            self.sources.entry(key).or_default().push(note);
+        }
+        self.outlines.insert(note, outline);
+        self.revision += 1;
+    }
+
+    /// Counts changes.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// What a note holds.
+    pub fn outline(&self, note: DocId) -> Option<&Arc<Outline>> {
+        self.outlines.get(&note)
+    }
+
+    /// All notes with what they hold, in no order.
+    pub fn outlines(&self) -> impl Iterator<Item = (DocId, &Arc<Outline>)> {
+        self.outlines.iter().map(|(note, outline)| (*note, outline))
+    }
+
+    /// A file's path.
+    pub fn path(&self, file: DocId) -> Option<&str> {
+        self.paths.get(&file).map(String::as_str)
+    }
+
+    /// Where a link of this note leads.
+    pub fn target(&self, from: DocId, link: &Link) -> Option<DocId> {
+        self.resolve(from, link.kind, &link.target)
+    }
+
+    /// Where a target written in this note leads: to a relative path, to the whole path, to the file of that name that
+    /// lies nearest, to a note that has that other name.
+    pub fn resolve(&self, from: DocId, kind: LinkKind, target: &str) -> Option<DocId> {
+        let target = link_path(kind, target);
+        if target.is_empty() {
+            return Some(from);
+        }
+        let own = self.paths.get(&from).map_or("", String::as_str);
+        let exact = without_ending(&target);
+        let wanted = exact.to_lowercase();
+        let found = self.names.get(last(&wanted)).map_or(&[][..], Vec::as_slice);
+        let at = |wanted: &str, exact: &str| {
+            let fits = found.iter().filter(|file| self.stem(**file).to_lowercase() == wanted);
+            fits.min_by_key(|file| self.rank(**file, exact)).copied()
+        };
+        let relative = |target: &str| join(own, target);
+        if exact.starts_with("./") || exact.starts_with("../") || exact == ".." {
+            let exact = relative(exact)?;
+            return at(&exact.to_lowercase(), &exact);
+        }
+        if let Some(exact) = exact.strip_prefix('/') {
+            return at(&exact.to_lowercase(), exact);
+        }
+        if matches!(kind, LinkKind::Markdown | LinkKind::Angled)
+            && let Some(exact) = relative(exact)
+            && let Some(file) = at(&exact.to_lowercase(), &exact)
+        {
+            return Some(file);
+        }
+        if let Some(file) = at(&wanted, exact) {
+            return Some(file);
+        }
+        let folder = own.rsplit_once('/').map_or("", |(folder, _)| folder).to_lowercase();
+        let ends = format!("/{wanted}");
+        let near = found.iter().filter(|file| self.stem(**file).to_lowercase().ends_with(&ends)).min_by_key(|file| {
+            let stem = self.stem(**file).to_lowercase();
+            let below = stem.strip_prefix(&folder).is_some_and(|rest| folder.is_empty() || rest.starts_with('/'));
+            (!below, stem.len(), self.rank(**file, exact))
+        });
+        let named = || {
+            let named = self.aliases.get(&target.to_lowercase())?;
+            named.iter().min_by_key(|note| self.paths.get(note)).copied()
+        };
+        near.copied().or_else(named)
+    }
+
+    /// Of files that differ in small and large letters only, the one that is written so comes first, a note before others.
+    fn rank(&self, file: DocId, exact: &str) -> (bool, bool, &str) {
+        let path = self.paths.get(&file).map_or("", String::as_str);
+        (!without_ending(path).ends_with(exact), !path.to_lowercase().ends_with(".md"), path)
+    }
+
+    fn stem(&self, file: DocId) -> &str {
+        self.paths.get(&file).map_or("", |path| without_ending(path))
+    }
+
+    /// The links that lead to a file, by notes in the order of their paths; links of the note to itself are left out.
+    pub fn backlinks(&self, file: DocId) -> Vec<(DocId, &Link)> {
+        let mut found = Vec::new();
+        for source in self.sources_of(&[file]) {
+            let Some(outline) = self.outlines.get(&source).filter(|_| source != file) else { continue };
+            found.extend(
+                outline.links.iter().filter(|link| self.target(source, link) == Some(file)).map(|link| (source, link)),
+            );
+        }
+        found.sort_by_key(|(source, link)| (self.paths.get(source), link.at));
+        found
+    }
+
+    /// The notes that may have links to one of these files.
+    fn sources_of(&self, files: &[DocId]) -> BTreeSet<DocId> {
+        let mut sources = BTreeSet::new();
+        for file in files {
+            let name = self.paths.get(file).map(|path| name_of(path));
+            let aliases = self.outlines.get(file).into_iter().flat_map(|outline| &outline.aliases);
+            let keys = name.into_iter().chain(aliases.map(|alias| key_of(alias)));
+            sources.extend(keys.filter_map(|key| self.sources.get(&key)).flatten());
+        }
+        sources
+    }
+
+    /// The links of a note and where they lead.
+    pub fn outgoing(&self, note: DocId) -> impl Iterator<Item = (&Link, Option<DocId>)> {
+        let links = self.outlines.get(&note).map_or(&[][..], |outline| &outline.links);
+        links.iter().map(move |link| (link, self.target(note, link)))
+    }
+
+    /// The links that lead nowhere, by notes in the order of their paths.
+    pub fn broken(&self) -> Vec<(DocId, &Link)> {
+        let mut broken: Vec<(DocId, &Link)> = self
+            .outlines
+            .iter()
+            .flat_map(|(note, outline)| outline.links.iter().map(|link| (*note, link)))
+            .filter(|(note, link)| self.target(*note, link).is_none())
+            .collect();
+        broken.sort_by_key(|(note, link)| (self.paths.get(note), link.at));
+        broken
+    }
+
+    /// Gives files new paths, and finds what must be written in which notes so that every link leads where it led. The
+    /// outlines say so already afterwards.
+    pub fn rename(&mut self, moves: &[(DocId, String)]) -> BTreeMap<DocId, Vec<Relink>> {
+        let files: Vec<DocId> = moves.iter().map(|(file, _)| *file).collect();
+        let mut sources = self.sources_of(&files);
+        sources.extend(&files);
+        for (_, path) in moves {
+            sources.extend(self.sources.get(&name_of(path)).into_iter().flatten());
+        }
+        let mut before: Vec<(DocId, LinkKind, String, DocId, bool)> = Vec::new();
+        for source in sources {
+            let Some(outline) = self.outlines.get(&source) else { continue };
+            let mut seen = BTreeSet::new();
+            for link in outline.links.iter().filter(|link| !link.path().is_empty()) {
+                if seen.insert((link.kind, &link.target))
+                    && let Some(target) = self.target(source, link)
+                {
+                    let exact = self.leads_straight(source, link.kind, &link.target, target);
+                    before.push((source, link.kind, link.target.clone(), target, exact));
+                }
+            }
+        }
+        for (file, path) in moves {
+            self.enter(*file, path);
+        }
+        let mut plan: BTreeMap<DocId, Vec<Relink>> = BTreeMap::new();
+        for (source, kind, old, target, exact) in before {
+            let right = self.resolve(source, kind, &old) == Some(target)
+                && (!exact || self.leads_straight(source, kind, &old, target));
+            if !right && let Some(new) = self.write(source, kind, &old, target) {
+                plan.entry(source).or_default().push(Relink { kind, old, new });
+            }
+        }
+        for (source, relinks) in &plan {
+            if let Some(outline) = self.outlines.get(source) {
+                let outline = relinked(outline, relinks);
+                self.set(*source, Arc::new(outline));
+            }
+        }
+        plan
+    }
+
+    /// Whether a Markdown link is the very path of the file, as other programs follow it.
+    fn leads_straight(&self, from: DocId, kind: LinkKind, target: &str, to: DocId) -> bool {
+        let (Some(own), Some(path)) = (self.paths.get(&from), self.paths.get(&to)) else { return false };
+        let target = link_path(kind, target);
+        matches!(kind, LinkKind::Markdown | LinkKind::Angled)
+            && join(own, &target).is_some_and(|joined| joined == *path || joined == without_ending(path))
+    }
+
+    /// A link's target as it must be written to lead to this file, in the manner of the old one.
+    fn write(&self, from: DocId, kind: LinkKind, old: &str, to: DocId) -> Option<String> {
+        let (own, path) = (self.paths.get(&from)?, self.paths.get(&to)?);
+        let old_path = link_path(kind, old);
+        let ending = old_path.to_lowercase().ends_with(".md");
+        let whole = if ending { path.as_str() } else { without_ending(path) };
+        let relative = relative(own, whole);
+        let dotted = if relative.starts_with("../") { relative.clone() } else { format!("./{relative}") };
+        let absolute = format!("/{whole}");
+        let name = whole.rsplit('/').next().unwrap_or(whole).to_owned();
+        let forms: Vec<String> = match kind {
+            _ if old_path.starts_with("./") || old_path.starts_with("../") => {
+                let shape = if old_path.starts_with("./") { dotted } else { relative };
+                vec![shape.clone(), format!("./{shape}"), absolute]
+            }
+            _ if old_path.starts_with('/') => vec![absolute],
+            LinkKind::Markdown | LinkKind::Angled => vec![relative, dotted, absolute],
+            LinkKind::Wiki | LinkKind::Embed if old_path.contains('/') => vec![whole.to_owned(), absolute],
+            LinkKind::Wiki | LinkKind::Embed => vec![name, whole.to_owned(), absolute],
+        };
+        let written = |form: &String| match kind {
+            LinkKind::Wiki | LinkKind::Embed => form.clone(),
+            LinkKind::Markdown => escape(form, " ()<>\"%#?\\"),
+            LinkKind::Angled => escape(form, "<>%#\\"),
+        };
+        forms.iter().map(written).find(|form| self.resolve(from, kind, form) == Some(to))
+    }
+}
+
+/// An outline with other targets.
+pub(crate) fn relinked(outline: &Outline, relinks: &[Relink]) -> Outline {
+    let mut outline = outline.clone();
+    for link in &mut outline.links {
+        if let Some(relink) = relinks.iter().find(|relink| relink.kind == link.kind && relink.old == link.target) {
+            link.target.clone_from(&relink.new);
+        }
+    }
+    outline
+}
+
+/// Where what the outline of a text calls by an old target is to be written anew: byte, bytes that go, what comes.
+pub(crate) fn places(text: &str, relinks: &[Relink]) -> Vec<(usize, usize, String)> {
+    let outline = Outline::of(text);
+    let place = |link: &Link| {
+        let relink = relinks.iter().find(|relink| relink.kind == link.kind && relink.old == link.target)?;
+        Some((link.at, relink.old.len(), relink.new.clone()))
+    };
+    outline.links.iter().filter_map(place).collect()
+}
+
+fn drop_from(map: &mut HashMap<String, Vec<DocId>>, key: &str, file: DocId) {
+    if let Some(list) = map.get_mut(key) {
+        list.retain(|other| *other != file);
+        if list.is_empty() {
+            map.remove(key);
+        }
+    }
+}
+
+/// The names by which an outline's links are found, each once.
+fn keys(outline: &Outline) -> BTreeSet<String> {
+    outline.links.iter().map(|link| key_of(&link.path())).filter(|key| !key.is_empty()).collect()
+}
+
+fn key_of(target: &str) -> String {
+    last(without_ending(target)).to_lowercase()
+}
+
+fn name_of(path: &str) -> String {
+    key_of(path)
+}
+
+/// A path without `.md`.
+pub fn without_ending(path: &str) -> &str {
+    match path.len().checked_sub(3).and_then(|at| path.split_at_checked(at)) {
+        Some((stem, ending)) if ending.eq_ignore_ascii_case(".md") => stem,
+        Some(_) | None => path,
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Where a relative path leads from a file; nothing where it leaves the volume.
+pub fn join(own: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = own.split('/').collect();
+    parts.pop();
+    if target.starts_with('/') {
+        parts.clear();
+    }
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop()?,
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// The way from a file to another path.
+fn relative(own: &str, to: &str) -> String {
+    let own: Vec<&str> = own.split('/').collect();
+    let to: Vec<&str> = to.split('/').collect();
+    let most = own.len().min(to.len()) - 1;
+    let same = own.iter().zip(&to).take(most).take_while(|(one, other)| one == other).count();
+    let up = std::iter::repeat_n("..", own.len() - 1 - same);
+    up.chain(to[same..].iter().copied()).collect::<Vec<_>>().join("/")
+}
+
+fn escape(path: &str, letters: &str) -> String {
+    let mut escaped = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if letters.contains(letter) || letter.is_control() {
+            escaped.push_str(&format!("%{:02X}", u32::from(letter)));
+        } else {
+            escaped.push(letter);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: usize) -> DocId {
+        DocId([u8::try_from(number).expect("few"); 16])
+    }
+
+    fn links(files: &[(&str, &str)]) -> Links {
+        let mut links = Links::default();
+        for (number, (path, text)) in files.iter().enumerate() {
+            links.enter(id(number), path);
+            links.set(id(number), Arc::new(Outline::of(text)));
+        }
+        links
+    }
+
+    #[test]
+    fn links_are_resolved_as_obsidian_does_it() {
+        let paths = ["A.md", "x/A.md", "x/y/B.md", "z/B.md", "z/pic.png", "x/From.md", "z/Case.md", "z/case.md"];
+        let mut files: Vec<(&str, &str)> = paths.iter().map(|path| (*path, "")).collect();
+        files[3].1 = "---\naliases: [Other Name]\n---\n";
+        let links = links(&files);
+        let leads = |kind, target: &str| {
+            links.resolve(id(5), kind, target).and_then(|file| links.path(file)).unwrap_or("nowhere").to_owned()
+        };
+        let wiki = |target: &str| leads(LinkKind::Wiki, target);
+        assert_eq!(wiki("A"), "A.md", "the whole path comes first");
+        assert_eq!(wiki("a.MD"), "A.md");
+        assert_eq!(wiki("B"), "x/y/B.md", "what lies below the note's folder comes first");
+        assert_eq!(wiki("z/B"), "z/B.md");
+        assert_eq!(wiki("y/B"), "x/y/B.md");
+        assert_eq!(wiki("../z/B"), "z/B.md");
+        assert_eq!(wiki("./A"), "x/A.md");
+        assert_eq!(wiki("/A"), "A.md");
+        assert_eq!(wiki("pic.png"), "z/pic.png");
+        assert_eq!(wiki("other name"), "z/B.md");
+        assert_eq!(wiki("Case"), "z/Case.md");
+        assert_eq!(wiki("case"), "z/case.md");
+        assert_eq!(wiki("../../A"), "nowhere");
+        assert_eq!(wiki(""), "x/From.md");
+        assert_eq!(leads(LinkKind::Markdown, "A.md"), "x/A.md", "Markdown's links are relative");
+        assert_eq!(leads(LinkKind::Markdown, "../z/pic%2Epng"), "z/pic.png");
+        assert_eq!(leads(LinkKind::Markdown, "z/B.md"), "z/B.md");
+    }
+
+    #[test]
+    fn links_are_found_backwards_and_broken_ones_too() {
+        let links = links(&[("A.md", "[[b]] and [x](B.md) and [[gone#h]]"), ("B.md", "[[A|a]] [[B]]")]);
+        let back: Vec<&str> = links.backlinks(id(1)).into_iter().map(|(_, link)| link.target.as_str()).collect();
+        assert_eq!(back, ["b", "B.md"]);
+        assert_eq!(links.backlinks(id(0)).len(), 1);
+        assert_eq!(links.broken().len(), 1);
+        assert_eq!(links.outgoing(id(0)).filter(|(_, to)| to.is_some()).count(), 2);
+    }
+
+    #[test]
+    fn a_rename_keeps_the_manner_of_each_link() {
+        let from = "[[A]] [[x/A|n]] ![[A#h]] [t](x/A.md) [t](<x/A.md>) [[x/A.md]]";
+        let mut links = links(&[("From.md", from), ("x/A.md", "[up](../From.md) [[From]]")]);
+        let plan = links.rename(&[(id(1), "y/z/New name.md".to_owned())]);
+        let new: Vec<(&str, &str)> = plan[&id(0)].iter().map(|one| (one.old.as_str(), one.new.as_str())).collect();
+        assert_eq!(
+            new,
+            [
+                ("A", "New name"),
+                ("x/A", "y/z/New name"),
+                ("A", "New name"),
+                ("x/A.md", "y/z/New%20name.md"),
+                ("x/A.md", "y/z/New name.md"),
+                ("x/A.md", "y/z/New name.md"),
+            ]
+        );
+        let own: Vec<&str> = plan[&id(1)].iter().map(|one| one.new.as_str()).collect();
+        assert_eq!(own, ["../../From.md"]);
+    }
+
+    #[test]
+    fn a_rename_takes_no_links_away_from_others() {
+        let mut links = links(&[("x/From.md", "[[A]]"), ("y/A.md", ""), ("B.md", "")]);
+        let plan = links.rename(&[(id(2), "A.md".to_owned())]);
+        assert_eq!(plan[&id(0)], [Relink { kind: LinkKind::Wiki, old: "A".into(), new: "y/A".into() }]);
+        assert!(links.rename(&[(id(2), "z/A.md".to_owned())]).is_empty());
+    }
+}

@@ -1,0 +1,498 @@
+//! What a note holds that other notes refer to or ask for: links, headings, tags, block ids, aliases, properties, tasks.
+//! Read off its text alone; it knows no other note, so it can be made on any thread and kept beside the file's hash.
+
+use crate::markdown;
+use crate::task::Task;
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+use saphyr::{LoadableYamlNode, Scalar, Yaml};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::ops::Range;
+use store::BlobHash;
+
+/// How a link is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum LinkKind {
+    /// `[[note]]`
+    #[serde(rename = "w")]
+    Wiki,
+    /// `![[note]]`
+    #[serde(rename = "e")]
+    Embed,
+    /// `[text](note.md)`
+    #[serde(rename = "m")]
+    Markdown,
+    /// `[text](<my note.md>)`
+    #[serde(rename = "a")]
+    Angled,
+}
+
+/// A link to another file of the volume, or to a part of this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// How it is written.
+    #[serde(rename = "k")]
+    pub kind: LinkKind,
+    /// What it leads to, as it stands in the text, without the part behind `#`.
+    #[serde(rename = "t")]
+    pub target: String,
+    /// The heading, or with a leading `^` the block, that it leads to.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// Where the target stands, in bytes of the note.
+    #[serde(rename = "o")]
+    pub at: usize,
+    /// The line around it, shortened.
+    #[serde(rename = "l")]
+    pub line: String,
+}
+
+impl Link {
+    /// The target as a path.
+    pub fn path(&self) -> Cow<'_, str> {
+        path(self.kind, &self.target)
+    }
+}
+
+/// A link's target as a path.
+pub fn path(kind: LinkKind, target: &str) -> Cow<'_, str> {
+    match kind {
+        LinkKind::Wiki | LinkKind::Embed => Cow::Borrowed(target.trim()),
+        LinkKind::Markdown | LinkKind::Angled => unescape(target),
+    }
+}
+
+/// A heading.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heading {
+    /// 1 to 6.
+    #[serde(rename = "n")]
+    pub level: u8,
+    /// Its words.
+    #[serde(rename = "t")]
+    pub text: String,
+    /// Where it stands, in bytes of the note.
+    #[serde(rename = "o")]
+    pub at: usize,
+}
+
+/// What a note holds that others refer to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Outline {
+    /// Links, in the order of the text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+    /// Headings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headings: Vec<Heading>,
+    /// Tags without `#`, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Block ids without `^`, and where they stand.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<(String, usize)>,
+    /// Other names of the note.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Tasks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<Task>,
+    /// The front matter.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub properties: Map<String, Value>,
+}
+
+/// An outline, and the bytes of the file that it was made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outlined {
+    /// The first bytes of the file's hash.
+    pub hash: u64,
+    /// The outline.
+    pub outline: Outline,
+}
+
+impl Outlined {
+    /// Of a file's text.
+    pub fn of(hash: BlobHash, text: &str) -> Outlined {
+        Outlined { hash: stamp(hash), outline: Outline::of(text) }
+    }
+
+    /// Whether it was made of a file of this hash.
+    pub fn is_of(&self, hash: BlobHash) -> bool {
+        self.hash == stamp(hash)
+    }
+}
+
+fn stamp(hash: BlobHash) -> u64 {
+    hash.0.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// A line of context has at most about this many characters.
+const LINE: usize = 160;
+
+impl Outline {
+    /// Of a note's text.
+    pub fn of(text: &str) -> Outline {
+        let mut outline = Outline::default();
+        let front = front_matter(text);
+        if let Some(front) = &front {
+            outline.properties = properties(&text[front.clone()]);
+            outline.aliases = words(&outline.properties, &["aliases", "alias"], ',');
+            outline.tags = words(&outline.properties, &["tags", "tag"], ' ');
+            outline.tags.iter_mut().for_each(|tag| *tag = tag.trim_start_matches('#').to_owned());
+        }
+        let code = outline.read_markdown(text);
+        outline.read_lines(text, front.map_or(0, |front| front.end), &code);
+        outline.links.sort_by_key(|link| link.at);
+        outline.tags.sort();
+        outline.tags.dedup();
+        outline
+    }
+
+    /// Headings and Markdown's own links. Gives where code stands.
+    fn read_markdown(&mut self, text: &str) -> Vec<Range<usize>> {
+        let mut code: Vec<Range<usize>> = Vec::new();
+        let mut heading: Option<Heading> = None;
+        let parser = Parser::new_ext(text, markdown::options() & !Options::ENABLE_WIKILINKS);
+        let mut definitions: Vec<Range<usize>> =
+            parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
+        definitions.sort_by_key(|span| span.start);
+        for span in definitions {
+            if let Some(colon) = text[span.clone()].find("]:") {
+                let from = span.start + colon + 2;
+                let space = text[from..span.end].len() - text[from..span.end].trim_start().len();
+                self.markdown_link(text, from + space);
+            }
+        }
+        // Inline links that are open, and up to where their text was read: the destination stands behind it.
+        let mut open: Vec<usize> = Vec::new();
+        for (event, range) in parser.into_offset_iter() {
+            let ends = matches!(event, Event::End(TagEnd::Link | TagEnd::Image));
+            if let Some(read) = open.last_mut().filter(|_| !ends) {
+                *read = (*read).max(if matches!(event, Event::Start(_)) { range.start } else { range.end });
+            }
+            match event {
+                Event::Start(Tag::CodeBlock(_)) => code.push(range),
+                Event::Code(part) => {
+                    if let Some(heading) = &mut heading {
+                        heading.text.push_str(&part);
+                    }
+                    code.push(range);
+                }
+                Event::Text(part) => {
+                    if let Some(heading) = &mut heading {
+                        heading.text.push_str(&part);
+                    }
+                }
+                Event::Start(Tag::Heading { level, .. }) => {
+                    heading = Some(Heading { level: level as u8, text: String::new(), at: range.start });
+                }
+                Event::End(TagEnd::Heading(_)) => self.headings.extend(heading.take()),
+                Event::Start(Tag::Link { link_type: LinkType::Inline, .. }) => open.push(range.start + 1),
+                Event::Start(Tag::Image { link_type: LinkType::Inline, .. }) => open.push(range.start + 2),
+                Event::Start(Tag::Link { .. } | Tag::Image { .. }) => open.push(usize::MAX),
+                Event::End(TagEnd::Link | TagEnd::Image) => {
+                    // The end's range is that of the whole link: where its text ends was noted by what came before.
+                    if let Some(read) = open.pop().filter(|read| *read < range.end)
+                        && let Some(from) = destination(&text[read..range.end])
+                    {
+                        self.markdown_link(text, read + from);
+                    }
+                    if let Some(outer) = open.last_mut() {
+                        *outer = (*outer).max(range.end);
+                    }
+                }
+                _ => {}
+            }
+        }
+        code
+    }
+
+    /// Markdown's link whose destination begins at `from`.
+    fn markdown_link(&mut self, text: &str, from: usize) {
+        let rest = &text[from..];
+        let (kind, at, target) = match rest.strip_prefix('<') {
+            Some(inner) => (LinkKind::Angled, from + 1, inner.split(['>', '\n']).next().unwrap_or("")),
+            None => {
+                let mut depth = 0;
+                let end = rest.find(|letter: char| {
+                    depth += i32::from(letter == '(') - i32::from(letter == ')');
+                    depth < 0 || letter.is_whitespace()
+                });
+                (LinkKind::Markdown, from, &rest[..end.unwrap_or(rest.len())])
+            }
+        };
+        let elsewhere = target.split_once(':').is_some_and(|(scheme, _)| {
+            scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        });
+        // Logseq writes `[text]([[note]])`: that is found as a wikilink.
+        if !elsewhere && !target.is_empty() && !target.starts_with("//") && !target.starts_with("[[") {
+            self.link(text, kind, at, target);
+        }
+    }
+
+    fn link(&mut self, text: &str, kind: LinkKind, at: usize, target: &str) {
+        let (path, part) = match target.split_once('#') {
+            Some((path, part)) => (path, Some(part)),
+            None => (target, None),
+        };
+        let part = part.map(|part| match kind {
+            LinkKind::Wiki | LinkKind::Embed => part.trim().to_owned(),
+            LinkKind::Markdown | LinkKind::Angled => unescape(part).into_owned(),
+        });
+        let (target, line) = (path.to_owned(), line_around(text, at));
+        self.links.push(Link { kind, target, part, at, line });
+    }
+
+    /// What stands in lines: wikilinks, tags, block ids, tasks.
+    fn read_lines(&mut self, text: &str, front: usize, code: &[Range<usize>]) {
+        let mut code = code.iter().peekable();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let (start, end) = (at, at + line.len());
+            at = end;
+            while code.peek().is_some_and(|range| range.end <= start) {
+                code.next();
+            }
+            if code.peek().is_some_and(|range| range.start <= start && range.end >= end) {
+                continue;
+            }
+            let near: Vec<&Range<usize>> = code.clone().take_while(|range| range.start < end).collect();
+            let in_code = |at: usize| near.iter().any(|range| range.contains(&at));
+            let body = line.trim_end_matches(['\n', '\r']);
+            self.wiki_links(text, start, body, &in_code);
+            if start < front {
+                continue;
+            }
+            self.line_tags(start, body, &in_code);
+            if let Some(task) = Task::of(body, start) {
+                self.tasks.push(task);
+            }
+            let id = body
+                .trim_end()
+                .rsplit_once('^')
+                .filter(|(before, _)| before.is_empty() || before.ends_with(|letter: char| letter.is_whitespace()));
+            if let Some((before, id)) = id
+                && !id.is_empty()
+                && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                && !in_code(start + before.len())
+            {
+                self.blocks.push((id.to_owned(), start));
+            }
+        }
+    }
+
+    fn wiki_links(&mut self, text: &str, start: usize, line: &str, in_code: &dyn Fn(usize) -> bool) {
+        let mut from = 0;
+        while let Some(open) = line[from..].find("[[").map(|open| from + open) {
+            let inner = open + 2;
+            let Some(close) = line[inner..].find("]]").map(|close| inner + close) else { return };
+            // Of `[[a [[b]]` the inner one is the link.
+            let inner = line[inner..close].rfind("[[").map_or(inner, |again| inner + again + 2);
+            from = close + 2;
+            let whole = &line[inner..close];
+            let target = whole.split('|').next().unwrap_or(whole);
+            let target = if target.len() < whole.len() { target.strip_suffix('\\').unwrap_or(target) } else { target };
+            if target.trim().is_empty() || in_code(start + inner) {
+                continue;
+            }
+            let kind = if line[..inner - 2].ends_with('!') { LinkKind::Embed } else { LinkKind::Wiki };
+            self.link(text, kind, start + inner, target);
+        }
+    }
+
+    fn line_tags(&mut self, start: usize, line: &str, in_code: &dyn Fn(usize) -> bool) {
+        for (at, _) in line.match_indices('#') {
+            let before = line[..at].chars().next_back();
+            if before.is_some_and(|before| !before.is_whitespace()) {
+                continue;
+            }
+            let rest = &line[at + 1..];
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/'))).unwrap_or(rest.len());
+            let tag = rest[..end].trim_end_matches('/');
+            if !tag.is_empty() && tag.chars().any(|letter| !letter.is_ascii_digit()) && !in_code(start + at) {
+                self.tags.push(tag.to_owned());
+            }
+        }
+    }
+}
+
+/// Where the destination of an inline link begins, in what follows its text.
+fn destination(rest: &str) -> Option<usize> {
+    let from = rest.find("](")? + 2;
+    Some(rest.len() - rest[from..].trim_start().len())
+}
+
+/// The line around a byte, without the blanks at its ends, shortened on both sides.
+fn line_around(text: &str, at: usize) -> String {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+    let before = text[start..at].trim_start();
+    let cut = before.char_indices().rev().nth(LINE / 2).map_or(0, |(cut, _)| cut);
+    let mut line = String::new();
+    if cut > 0 {
+        line.push('…');
+    }
+    line.push_str(&before[cut..]);
+    let after = text[at..end].trim_end();
+    match after.char_indices().nth(LINE / 2) {
+        Some((cut, _)) => {
+            line.push_str(&after[..cut]);
+            line.push('…');
+        }
+        None => line.push_str(after),
+    }
+    line
+}
+
+/// Where the YAML of a note's front matter stands, if it has one.
+pub fn front_matter(text: &str) -> Option<Range<usize>> {
+    let first = text.split_inclusive('\n').next()?;
+    if first.trim_end() != "---" {
+        return None;
+    }
+    let mut at = first.len();
+    for line in text[first.len()..].split_inclusive('\n') {
+        if matches!(line.trim_end(), "---" | "...") {
+            return Some(first.len()..at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// YAML as JSON; what cannot be read is nothing.
+pub fn yaml(text: &str) -> Option<Value> {
+    Some(json(Yaml::load_from_str(text).ok()?.first()?))
+}
+
+fn properties(text: &str) -> Map<String, Value> {
+    match yaml(text) {
+        Some(Value::Object(properties)) => properties,
+        Some(_) | None => Map::new(),
+    }
+}
+
+fn json(yaml: &Yaml<'_>) -> Value {
+    match yaml {
+        Yaml::Value(Scalar::Null) | Yaml::BadValue | Yaml::Alias(_) => Value::Null,
+        Yaml::Value(Scalar::Boolean(value)) => Value::from(*value),
+        Yaml::Value(Scalar::Integer(value)) => Value::from(*value),
+        Yaml::Value(Scalar::FloatingPoint(value)) => Value::from(value.into_inner()),
+        Yaml::Value(Scalar::String(value)) => Value::from(value.as_ref()),
+        Yaml::Representation(value, _, _) => Value::from(value.as_ref()),
+        Yaml::Tagged(_, inner) => json(inner),
+        Yaml::Sequence(items) => items.iter().map(json).collect(),
+        Yaml::Mapping(entries) => {
+            let entry = |(key, value): (&Yaml<'_>, &Yaml<'_>)| (plain(&json(key)), json(value));
+            Value::Object(entries.iter().map(entry).collect())
+        }
+    }
+}
+
+/// A value as one would write it.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// The words of the first of these properties that is there: a list, or a text cut at `between`.
+fn words(properties: &Map<String, Value>, names: &[&str], between: char) -> Vec<String> {
+    let found = properties.iter().filter(|(key, _)| names.iter().any(|name| key.eq_ignore_ascii_case(name)));
+    let mut words = Vec::new();
+    for (_, value) in found {
+        match value {
+            Value::Array(items) => words.extend(items.iter().map(plain)),
+            Value::String(text) => words.extend(text.split([between, ',']).map(|word| word.trim().to_owned())),
+            Value::Null | Value::Bool(_) | Value::Object(_) => {}
+            Value::Number(number) => words.push(number.to_string()),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// `%20` and its like.
+pub fn unescape(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = (*first == b'%').then(|| tail.get(..2).and_then(|code| std::str::from_utf8(code).ok())).flatten();
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(text: &str) -> Vec<(LinkKind, String, Option<String>)> {
+        let outline = Outline::of(text);
+        for link in &outline.links {
+            assert!(text[link.at..].starts_with(&link.target), "{link:?}");
+        }
+        outline.links.into_iter().map(|link| (link.kind, link.target, link.part)).collect()
+    }
+
+    #[test]
+    fn links_of_all_kinds() {
+        use LinkKind::{Angled, Embed, Markdown, Wiki};
+        let one = |kind, target: &str| vec![(kind, target.to_owned(), None)];
+        let part = |kind, target: &str, part: &str| vec![(kind, target.to_owned(), Some(part.to_owned()))];
+        assert_eq!(links("see [[A b|c]] now"), one(Wiki, "A b"));
+        assert_eq!(links("![[x/A#H i|c]]"), part(Embed, "x/A", "H i"));
+        assert_eq!(links("[[#^id]]"), part(Wiki, "", "^id"));
+        assert_eq!(links("| [[A\\|b]] |\n|---|\n| [[C\\|d]] |\n").len(), 2);
+        assert_eq!(links("[[a [[b]]"), one(Wiki, "b"));
+        assert_eq!(links("[t [x] `]`](a%20b.md#c%20d)"), part(Markdown, "a%20b.md", "c d"));
+        assert_eq!(links("![t](<a b.png> \"title\")"), one(Angled, "a b.png"));
+        assert_eq!(links("[t](a(1).md \"title\")"), one(Markdown, "a(1).md"));
+        assert_eq!(links("[t][r]\n\n[r]: sub/x.md \"t\"\n"), one(Markdown, "sub/x.md"));
+        assert_eq!(links("---\nup: \"[[A]]\"\n---\n"), one(Wiki, "A"));
+        let none = "[a](https://x.y) <mailto:a@b> `[[a]]` [[]]\n\n```\n[[b]]\n```\n\n    [[c]]\n[d]() \\";
+        assert_eq!(links(none), []);
+    }
+
+    #[test]
+    fn everything_else() {
+        let text = "---\naliases: [B, C]\ntags: one two\nrating: 7\n---\n# Head `x`\n\ntext #tag/sub #1 a#b `#no` ^id-1\n\
+                    ```\n# no\n#no\n```\n- [ ] do it\n";
+        let outline = Outline::of(text);
+        assert_eq!(outline.aliases, ["B", "C"]);
+        assert_eq!(outline.tags, ["one", "tag/sub", "two"]);
+        assert_eq!(outline.headings.len(), 1);
+        assert_eq!(outline.headings[0].text, "Head x");
+        assert_eq!(outline.blocks, [("id-1".to_owned(), text.find("text").expect("there"))]);
+        assert_eq!(outline.properties["rating"], 7);
+        assert_eq!(outline.tasks.len(), 1);
+        let stored = serde_json::to_string(&outline).expect("written");
+        assert_eq!(serde_json::from_str::<Outline>(&stored).expect("read"), outline);
+        assert_eq!(unescape("a%20b%C3%A4%zz%"), "a bä%zz%");
+    }
+
+    #[test]
+    fn context_is_short() {
+        let long = format!("{} [[x]] {}", "ä ".repeat(500), "b ".repeat(500));
+        let line = &Outline::of(&long).links[0].line;
+        assert!(line.chars().count() < 200 && line.contains("[[x]]"), "{line}");
+    }
+}

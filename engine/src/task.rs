@@ -1,0 +1,381 @@
+//! A task: a list item with a box, `- [ ] text`, with what the Tasks plugin writes as emoji and Dataview as `[due:: …]`.
+//! It reads and rewrites one line of text; it knows neither notes nor what day it is.
+
+use serde::{Deserialize, Serialize};
+
+/// A task of a note.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Task {
+    /// Where its line stands, in bytes of the note.
+    #[serde(rename = "o")]
+    pub at: usize,
+    /// What stands in the box.
+    #[serde(rename = "m")]
+    pub mark: char,
+    /// Its words, without the fields.
+    #[serde(rename = "t")]
+    pub text: String,
+    /// The day on which it is due.
+    #[serde(rename = "d", skip_serializing_if = "Option::is_none")]
+    pub due: Option<Day>,
+    /// The day on which one means to do it.
+    #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
+    pub scheduled: Option<Day>,
+    /// The day before which it cannot be done.
+    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
+    pub start: Option<Day>,
+    /// The day on which it was done.
+    #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
+    pub done: Option<Day>,
+    /// How it comes again, such as `every week`.
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<String>,
+    /// From 0, lowest, to 5, highest; 2 where nothing is said.
+    #[serde(rename = "p")]
+    pub priority: u8,
+}
+
+/// The priority of a task that says nothing of it.
+pub const NORMAL: u8 = 2;
+
+const PRIORITIES: [(&str, &str, u8); 5] =
+    [("🔺", "highest", 5), ("⏫", "high", 4), ("🔼", "medium", 3), ("🔽", "low", 1), ("⏬", "lowest", 0)];
+
+/// A field: its emoji and Dataview's name.
+const DUE: (&str, &str) = ("📅", "due");
+const SCHEDULED: (&str, &str) = ("⏳", "scheduled");
+const START: (&str, &str) = ("🛫", "start");
+const DONE: (&str, &str) = ("✅", "completion");
+const CREATED: (&str, &str) = ("➕", "created");
+const CANCELLED: (&str, &str) = ("❌", "cancelled");
+const REPEAT: (&str, &str) = ("🔁", "repeat");
+
+impl Task {
+    /// The task in a line that begins at byte `at`, if it holds one.
+    pub fn of(line: &str, at: usize) -> Option<Task> {
+        let (mark, from) = head(line)?;
+        let mut rest = line[from..].to_owned();
+        let mut day = |field: (&str, &str)| take(&mut rest, field).and_then(|value| Day::parse(&value));
+        let (due, scheduled, start, done) = (day(DUE), day(SCHEDULED), day(START), day(DONE));
+        day(CREATED);
+        day(CANCELLED);
+        let repeat = take(&mut rest, REPEAT).map(|rule| rule.trim().to_owned());
+        let mut priority = NORMAL;
+        for (emoji, name, number) in PRIORITIES {
+            if rest.contains(emoji) {
+                rest = rest.replace(emoji, " ");
+                priority = number;
+            }
+            if named(&rest, "priority").is_some_and(|(_, value)| value.eq_ignore_ascii_case(name)) {
+                priority = number;
+            }
+        }
+        if let Some((range, _)) = named(&rest, "priority") {
+            rest.replace_range(range, " ");
+        }
+        let text = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(Task { at, mark, text, due, scheduled, start, done, repeat, priority })
+    }
+
+    /// Whether nothing more is to be done.
+    pub fn is_done(&self) -> bool {
+        matches!(self.mark, 'x' | 'X' | '-')
+    }
+
+    /// The day that an agenda goes by.
+    pub fn day(&self) -> Option<Day> {
+        self.due.or(self.scheduled).or(self.start)
+    }
+}
+
+/// What stands in the box of a task's line, and where its words begin.
+fn head(line: &str) -> Option<(char, usize)> {
+    let body = line.trim_start_matches([' ', '\t', '>']);
+    let bullet = if body.starts_with(['-', '*', '+']) {
+        1
+    } else {
+        let digits = body.bytes().take_while(u8::is_ascii_digit).count();
+        (digits > 0 && digits < 10 && body[digits..].starts_with(['.', ')'])).then_some(digits + 1)?
+    };
+    let rest = body[bullet..].strip_prefix(' ')?.trim_start();
+    let mut letters = rest.strip_prefix('[')?.chars();
+    let mark = letters.next()?;
+    let rest = letters.as_str().strip_prefix(']')?;
+    (rest.is_empty() || rest.starts_with([' ', '\t'])).then_some((mark, line.len() - rest.len()))
+}
+
+/// Takes a field out of a line: `📅 2024-05-06`, `[due:: 2024-05-06]` or `(due:: 2024-05-06)`.
+fn take(line: &mut String, field: (&str, &str)) -> Option<String> {
+    let (range, value) = find(line, field)?;
+    line.replace_range(range, " ");
+    Some(value)
+}
+
+fn find(line: &str, (emoji, name): (&str, &str)) -> Option<(std::ops::Range<usize>, String)> {
+    if let Some(at) = line.find(emoji) {
+        let value = at + emoji.len();
+        let rest = line[value..].trim_start_matches('\u{fe0f}');
+        let blank = rest.len() - rest.trim_start().len();
+        let from = line.len() - rest.len() + blank;
+        let length = if name == REPEAT.1 {
+            // Words, up to the next emoji or field.
+            let end = |letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, ' ' | ','));
+            line[from..].find(end).unwrap_or(line.len() - from)
+        } else {
+            line[from..].find(char::is_whitespace).unwrap_or(line.len() - from).min(10)
+        };
+        let length = (from..=from + length).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(from) - from;
+        return Some((at..from + length, line[from..from + length].to_owned()));
+    }
+    named(line, name)
+}
+
+/// Dataview's field of this name.
+fn named(line: &str, name: &str) -> Option<(std::ops::Range<usize>, String)> {
+    for (open, close) in [('[', ']'), ('(', ')')] {
+        let mark = format!("{open}{name}::");
+        if let Some(at) = line.find(&mark) {
+            let from = at + mark.len();
+            let end = from + line[from..].find(close)?;
+            return Some((at..end + 1, line[from..end].trim().to_owned()));
+        }
+    }
+    None
+}
+
+/// A task's line after its box was clicked on `today`, and the line of the task that comes next, to stand above it.
+pub fn toggled(line: &str, today: Day) -> Option<(String, Option<String>)> {
+    let (mark, _) = head(line)?;
+    let task = Task::of(line, 0)?;
+    let open = line.find('[')? + 1;
+    let mut changed = line.to_owned();
+    if task.is_done() {
+        changed.replace_range(open..open + mark.len_utf8(), " ");
+        if let Some((range, _)) = find(&changed, DONE) {
+            let blank = changed[..range.start].trim_end().len();
+            changed.replace_range(blank..range.end, "");
+        }
+        return Some((changed, None));
+    }
+    changed.replace_range(open..open + mark.len_utf8(), "x");
+    // The day is written the way in which the line writes its other days, and not at all where there are none.
+    let fields = [DUE, SCHEDULED, START, CREATED, REPEAT];
+    let emoji = fields.iter().any(|(emoji, _)| line.contains(emoji));
+    let named = fields.iter().any(|(_, name)| named(line, name).is_some());
+    let field = match (emoji, named) {
+        (true, _) => format!(" {} {today}", DONE.0),
+        (false, true) => format!(" [{}:: {today}]", DONE.1),
+        (false, false) => String::new(),
+    };
+    let id = changed.trim_end().rfind(" ^").filter(|at| !changed[at + 2..].trim_end().contains(' '));
+    let end = id.unwrap_or(changed.trim_end().len());
+    changed.insert_str(end, &field);
+    let next = task.repeat.as_deref().and_then(|rule| {
+        let rule = Rule::parse(rule)?;
+        let base = if rule.when_done { today } else { task.day().unwrap_or(today) };
+        let step = |day: Day| {
+            let shift = day.0 - task.day().unwrap_or(day).0;
+            Day(rule.after(base).0 + shift)
+        };
+        let mut next = line.to_owned();
+        next.replace_range(open..open + mark.len_utf8(), " ");
+        if let Some(at) = next.trim_end().rfind(" ^").filter(|at| !next[at + 2..].trim_end().contains(' ')) {
+            next.truncate(at); // a block's name belongs to one block
+        }
+        let days = [(DUE, task.due), (SCHEDULED, task.scheduled), (START, task.start)];
+        for (field, day) in days.into_iter().filter_map(|(field, day)| Some((field, day?))) {
+            let (range, _) = find(&next, field)?;
+            let old = day.to_string();
+            let at = range.start + next[range.clone()].find(&old)?;
+            next.replace_range(at..at + old.len(), &step(day).to_string());
+        }
+        Some(next)
+    });
+    Some((changed, next))
+}
+
+/// How a task comes again.
+struct Rule {
+    count: i64,
+    unit: Unit,
+    when_done: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Days,
+    Workdays,
+    Months,
+    /// Until this day of the week, Monday being 0.
+    Weekday(i64),
+}
+
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+impl Rule {
+    /// Reads `every 2 weeks`, `every month when done`, `every friday`.
+    fn parse(text: &str) -> Option<Rule> {
+        let lower = text.trim().to_lowercase();
+        let when_done = lower.ends_with("when done");
+        let mut words = lower.trim_end_matches("when done").split_whitespace();
+        (words.next()? == "every").then_some(())?;
+        let mut word = words.next()?;
+        let count = match word.parse::<i64>() {
+            Ok(count) if (1..=1_000).contains(&count) => {
+                word = words.next()?;
+                count
+            }
+            Ok(_) => return None,
+            Err(_) if word == "other" => {
+                word = words.next()?;
+                2
+            }
+            Err(_) => 1,
+        };
+        let (count, unit) = match word.trim_end_matches('s') {
+            "day" => (count, Unit::Days),
+            "weekday" => (count, Unit::Workdays),
+            "week" => (count * 7, Unit::Days),
+            "month" => (count, Unit::Months),
+            "quarter" => (count * 3, Unit::Months),
+            "year" => (count * 12, Unit::Months),
+            name => (count, Unit::Weekday(WEEKDAYS.iter().zip(0..).find(|(day, _)| **day == name)?.1)),
+        };
+        Some(Rule { count, unit, when_done })
+    }
+
+    fn after(&self, day: Day) -> Day {
+        match self.unit {
+            Unit::Days => Day(day.0 + self.count),
+            Unit::Months => day.months(self.count),
+            Unit::Workdays => {
+                let next = Day(day.0 + 1);
+                if next.weekday() > 4 { Day(next.0 + 7 - next.weekday()) } else { next }
+            }
+            Unit::Weekday(wanted) => {
+                let ahead = (wanted - day.weekday()).rem_euclid(7);
+                Day(day.0 + if ahead == 0 { 7 } else { ahead } + 7 * (self.count - 1))
+            }
+        }
+    }
+}
+
+/// A day of the calendar, counted from 1970-01-01.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Day(pub i64);
+
+impl Day {
+    /// Reads `2024-05-06` (what follows, such as a time, is left out).
+    pub fn parse(text: &str) -> Option<Day> {
+        let text = text.trim().get(..10)?;
+        let mut parts = text.split('-').map(|part| part.parse::<i64>().ok());
+        let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+        let of = Day::of(year, month, day);
+        ((1..=12).contains(&month) && of.date() == (year, month, day)).then_some(of)
+    }
+
+    /// Of a date (proleptic Gregorian; H. Hinnant's `days_from_civil`).
+    pub fn of(year: i64, month: i64, day: i64) -> Day {
+        let year = if month <= 2 { year - 1 } else { year };
+        let era = year.div_euclid(400);
+        let of_era = year - era * 400;
+        let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        Day(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+    }
+
+    /// Year, month and day.
+    pub fn date(self) -> (i64, i64, i64) {
+        let days = self.0 + 719_468;
+        let era = days.div_euclid(146_097);
+        let of_era = days - era * 146_097;
+        let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        let shifted = (5 * of_year + 2) / 153;
+        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+        (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
+    }
+
+    /// Monday is 0.
+    pub fn weekday(self) -> i64 {
+        (self.0 + 3).rem_euclid(7)
+    }
+
+    /// This many months later; the last day of the month where there is no such day.
+    fn months(self, count: i64) -> Day {
+        let (year, month, day) = self.date();
+        let months = year * 12 + month - 1 + count;
+        let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
+        let next = if month == 12 { Day::of(year + 1, 1, 1) } else { Day::of(year, month + 1, 1) };
+        Day(Day::of(year, month, day).0.min(next.0 - 1))
+    }
+}
+
+impl std::fmt::Display for Day {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (year, month, day) = self.date();
+        write!(f, "{year:04}-{month:02}-{day:02}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(text: &str) -> Day {
+        Day::parse(text).expect("a day")
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        assert_eq!(day("1970-01-01"), Day(0));
+        assert_eq!(day("2024-02-29").0 + 1, day("2024-03-01").0);
+        assert_eq!(day("2024-05-06").weekday(), 0);
+        assert_eq!(Day::parse("2023-02-29"), None);
+        assert_eq!(Day::parse("2023-13-01"), None);
+        assert_eq!(day("2024-01-31").months(1), day("2024-02-29"));
+        for number in (-800_000..800_000).step_by(97) {
+            let (year, month, of) = Day(number).date();
+            assert_eq!(Day::of(year, month, of), Day(number));
+        }
+    }
+
+    #[test]
+    fn tasks_with_their_fields() {
+        let task = Task::of("  - [ ] Pay ⏫ the rent 📅 2024-05-06 🔁 every month ⏳ 2024-05-01", 7).expect("a task");
+        let (due, scheduled) = (Some(day("2024-05-06")), Some(day("2024-05-01")));
+        let repeat = Some("every month".to_owned());
+        let text = "Pay the rent".to_owned();
+        assert_eq!(task, Task { at: 7, mark: ' ', text, due, scheduled, repeat, priority: 4, ..Task::default() });
+        let task = Task::of("1. [x] A [due:: 2024-05-06] (priority:: low) b [completion::2024-05-07]", 0).expect("one");
+        assert_eq!((task.due, task.done, task.priority), (Some(day("2024-05-06")), Some(day("2024-05-07")), 1));
+        assert_eq!((task.text.as_str(), task.is_done()), ("A b", true));
+        for line in ["- [] a", "-[ ] a", "- [ab] a", "- [ ]a", "[ ] a", "- a", "", "- [ä", "- "] {
+            assert_eq!(Task::of(line, 0), None, "{line}");
+        }
+        assert_eq!(Task::of("> * [ä] q", 0).map(|task| task.mark), Some('ä'));
+    }
+
+    #[test]
+    fn a_box_is_clicked() {
+        let today = day("2024-05-10");
+        let click = |line: &str| toggled(line, today).expect("a task");
+        assert_eq!(click("- [ ] a"), ("- [x] a".to_owned(), None));
+        assert_eq!(click("- [x] a"), ("- [ ] a".to_owned(), None));
+        assert_eq!(click("- [ ] a 📅 2024-05-06 ^id").0, "- [x] a 📅 2024-05-06 ✅ 2024-05-10 ^id");
+        assert_eq!(click("- [x] a 📅 2024-05-06 ✅ 2024-05-10").0, "- [ ] a 📅 2024-05-06");
+        assert_eq!(click("- [ ] a [due:: 2024-05-06]").0, "- [x] a [due:: 2024-05-06] [completion:: 2024-05-10]");
+        let next = |line: &str| click(line).1.expect("it comes again");
+        assert_eq!(next("* [ ] a 🔁 every week 📅 2024-05-06 ^id"), "* [ ] a 🔁 every week 📅 2024-05-13");
+        let done = "- [ ] a 🔁 every 3 days when done 📅 2024-05-06";
+        assert_eq!(next(done), "- [ ] a 🔁 every 3 days when done 📅 2024-05-13");
+        assert_eq!(next("- [ ] a [repeat:: every month] [due:: 2024-01-31]"), {
+            "- [ ] a [repeat:: every month] [due:: 2024-02-29]"
+        });
+        assert_eq!(next("- [ ] a 🔁 every friday 📅 2024-05-10"), "- [ ] a 🔁 every friday 📅 2024-05-17");
+        assert_eq!(next("- [ ] a 🔁 every weekday 📅 2024-05-10"), "- [ ] a 🔁 every weekday 📅 2024-05-13");
+        let two = "- [ ] a 🔁 every week ⏳ 2024-05-04 📅 2024-05-06";
+        assert_eq!(next(two), "- [ ] a 🔁 every week ⏳ 2024-05-11 📅 2024-05-13");
+        assert_eq!(click("- [ ] a 🔁 whenever").1, None);
+    }
+}

@@ -1,0 +1,62 @@
+//! `mv`, `rm`, `trash`, `restore-note`, `links`, `todos`.
+
+use crate::program::House;
+use serde_json::{Value, json};
+
+fn rows(house: &House, words: &[&str]) -> Vec<Value> {
+    let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+    let out = house.run(&words).good().text();
+    out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+#[test]
+fn a_note_is_moved_deleted_and_restored() {
+    let house = House::with(&[("a.md", "[[b]] [x](sub/b.md)\n"), ("sub/b.md", "[up](../a.md)\n"), ("sub/c.md", "")]);
+    house.edit("sub/b.md", 0, 0, "B: ");
+    let moved = rows(&house, &["mv", "b", "other/new b"]);
+    assert_eq!(moved, [json!({"from": "sub/b.md", "to": "other/new b.md"})]);
+    assert_eq!(house.read("notes/a.md"), b"[[new b]] [x](other/new%20b.md)\n");
+    assert!(!house.path("notes/sub/b.md").exists());
+    assert!(house.json(&["history", "new b"]).as_array().is_some_and(|changes| !changes.is_empty()));
+    house.run(&["mv", "other", "third/place"]).good();
+    assert_eq!(house.read("notes/a.md"), b"[[new b]] [x](third/place/new%20b.md)\n");
+    assert_eq!(house.read("notes/third/place/new b.md"), b"B: [up](../../a.md)\n");
+    assert!(!house.path("notes/other").exists(), "an empty folder is left");
+    assert_eq!(house.run(&["mv", "new b", "sub/"]).good().text(), "third/place/new b.md -> sub/new b.md\n");
+    house.run(&["mv", "new b", "sub/c.md"]).refused(2, "that name already");
+    house.run(&["mv", "nowhere", "b"]).refused(2, "there is no note");
+
+    house.run(&["rm", "new b"]).good();
+    assert!(!house.path("notes/sub/new b.md").exists());
+    assert_eq!(rows(&house, &["links", "--broken"]).len(), 2);
+    let trash = rows(&house, &["trash"]);
+    assert_eq!((trash.len(), &trash[0]["path"]), (1, &json!("sub/new b.md")));
+    house.run(&["restore-note", "gone"]).refused(2, "in the trash");
+    assert_eq!(house.run(&["restore-note", "new b", "back.md"]).good().text(), "back.md\n");
+    assert_eq!(house.read("notes/back.md"), b"B: [up](../a.md)\n");
+    assert!(house.json(&["history", "back"]).as_array().is_some_and(|changes| !changes.is_empty()));
+    assert!(house.run(&["trash"]).good().text().is_empty());
+}
+
+#[test]
+fn links_and_todos_are_listed() {
+    let tasks = "# Plan\n- [ ] late 📅 2001-01-01\n- [x] over\n- [ ] some day #tag\n- [ ] far ⏫ [due:: 2999-01-01]\n";
+    let house = House::with(&[("a.md", "see [[Plan#x|it]] and [[gone]]\n"), ("Plan.md", tasks)]);
+    let links = house.json(&["links", "plan"]);
+    assert_eq!(links["backlinks"][0]["path"], "a.md");
+    assert_eq!(links["backlinks"][0]["line"], "see [[Plan#x|it]] and [[gone]]");
+    assert_eq!(links["headings"], json!(["Plan"]));
+    assert!(house.run(&["links", "a"]).good().text().starts_with("-> Plan.md  (Plan#x)\n-> nowhere  (gone)\n"));
+    let broken = rows(&house, &["links", "--broken"]);
+    assert_eq!((broken.len(), &broken[0]["target"]), (1, &json!("gone")));
+    let todos = rows(&house, &["todos"]);
+    let seen: Vec<_> = todos.iter().map(|row| (row["when"].as_str(), row["text"].as_str())).collect();
+    let expected = [("Overdue", "late"), ("Upcoming", "far"), ("No date", "some day #tag")];
+    assert_eq!(seen, expected.map(|(when, text)| (Some(when), Some(text))));
+    assert_eq!((&todos[1]["priority"], &todos[1]["due"]), (&json!(4), &json!("2999-01-01")));
+    assert_eq!(rows(&house, &["todos", "--all"]).len(), 4);
+    assert_eq!(house.run(&["todos", "--words", "SOME tag"]).good().text().lines().count(), 2);
+    // What is edited counts at once.
+    house.edit("a.md", 0, 0, "- [ ] new\n\n");
+    assert_eq!(rows(&house, &["todos"]).len(), 4);
+}
