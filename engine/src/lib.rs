@@ -4,8 +4,8 @@
 //! state changes: a [`Command`] (a user's wish) or an [`Event`] (a fact from the world) goes in, [`Effect`]s (work for
 //! the host) or a [`Reject`] come out. Time and randomness are arguments, so every run can be replayed.
 
-mod arrangement;
 pub mod agenda;
+mod arrangement;
 pub mod command;
 pub mod commands;
 pub mod effect;
