@@ -23,7 +23,7 @@ pub enum Event {
         /// Which.
         volume: DocId,
         /// Its files as they were last.
-        files: KnownFiles,
+        files: Box<KnownFiles>,
     },
     /// A volume's document is loaded.
     VolumeLoaded {

@@ -230,7 +230,7 @@ impl Session {
         match event {
             Event::Started(started) => self.started(turn, *started),
             Event::Tick => self.tick(turn),
-            Event::VolumeRead { volume, files } => self.volume_read(turn, volume, files),
+            Event::VolumeRead { volume, files } => self.volume_read(turn, volume, *files),
             Event::VolumeLoaded { volume, doc } => self.volume_loaded(turn, volume, doc),
             Event::Scanned { volume, files, seen } => self.scanned(turn, volume, files, seen),
             Event::ScanDone { volume, gone, skipped, failed } => self.scan_done(turn, volume, &gone, skipped, failed),

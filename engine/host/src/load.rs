@@ -86,7 +86,7 @@ pub fn volume_files(reader: &dyn Reader, volume: DocId) -> Event {
             let outlines = outlines.iter().filter_map(|(key, value)| {
                 Some((key.strip_prefix(LINKS)?.parse().ok()?, serde_json::from_slice::<Outlined>(value).ok()?))
             });
-            Event::VolumeRead { volume, files: KnownFiles::new(volume, rows, outlines) }
+            Event::VolumeRead { volume, files: Box::new(KnownFiles::new(volume, rows, outlines)) }
         }
         Err(error) => Event::VolumeLoaded { volume, doc: Err(error.to_string()) },
     }
