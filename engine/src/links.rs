@@ -146,7 +146,8 @@ impl Links {
         near.copied().or_else(named)
     }
 
-    /// Of files that differ in small and large letters only, the one that is written so comes first, a note before others.
+    /// Of files that differ in small and large letters only, the one that is written so comes first, and a note before
+    /// others.
     fn rank(&self, file: DocId, exact: &str) -> (bool, bool, &str) {
         let path = self.paths.get(&file).map_or("", String::as_str);
         (!without_ending(path).ends_with(exact), !path.to_lowercase().ends_with(".md"), path)

@@ -1,4 +1,4 @@
-//! What a note holds that other notes refer to or ask for: links, headings, tags, block ids, aliases, properties, tasks.
+//! What a note holds that others refer to: links, headings, tags, block ids, aliases, properties, tasks.
 //! Read off its text alone; it knows no other note, so it can be made on any thread and kept beside the file's hash.
 
 use crate::markdown;
@@ -474,7 +474,8 @@ mod tests {
 
     #[test]
     fn everything_else() {
-        let text = "---\naliases: [B, C]\ntags: one two\nrating: 7\n---\n# Head `x`\n\ntext #tag/sub #1 a#b `#no` ^id-1\n\
+        let text = "---\naliases: [B, C]\ntags: one two\nrating: 7\n---\n\
+                    # Head `x`\n\ntext #tag/sub #1 a#b `#no` ^id-1\n\
                     ```\n# no\n#no\n```\n- [ ] do it\n";
         let outline = Outline::of(text);
         assert_eq!(outline.aliases, ["B", "C"]);

@@ -1,4 +1,4 @@
-//! A task: a list item with a box, `- [ ] text`, with what the Tasks plugin writes as emoji and Dataview as `[due:: …]`.
+//! A task: a list item with a box, `- [ ] text`, with fields as the Tasks plugin (emoji) or Dataview (brackets) write it.
 //! It reads and rewrites one line of text; it knows neither notes nor what day it is.
 
 use serde::{Deserialize, Serialize};
