@@ -1,4 +1,4 @@
-//! A task: a list item with a box, `- [ ] text`, with fields as the Tasks plugin (emoji) or Dataview (brackets) write it.
+//! A task: a list item with a box, `- [ ] text`, and fields as the Tasks plugin or Dataview write them.
 //! It reads and rewrites one line of text; it knows neither notes nor what day it is.
 
 use serde::{Deserialize, Serialize};
