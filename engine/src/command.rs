@@ -86,6 +86,15 @@ pub enum Command {
         /// Its cell.
         cell: BlockId,
     },
+    /// Run one cell with a time limit other than its own.
+    RunWithin {
+        /// Which note.
+        note: DocId,
+        /// Its cell.
+        cell: BlockId,
+        /// Seconds; 0: as long as it takes.
+        seconds: u64,
+    },
     /// Run all cells of a note in order; the first error stops the rest.
     RunAll {
         /// Which note.

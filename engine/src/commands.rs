@@ -158,7 +158,11 @@ pub const COMMANDS: &[CommandInfo] = &[
             args: &[
                 NOTE,
                 arg("cell", Form::Value, "only this cell, counted from 1; all in order when left out"),
-                arg("timeout", Form::Value, "stop a cell after this many seconds; 0: never"),
+                arg(
+                    "timeout",
+                    Form::Value,
+                    "stop a cell after this many seconds (30, or what the cell's first line says); 0: never",
+                ),
             ],
         }),
     },

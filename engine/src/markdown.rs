@@ -195,6 +195,13 @@ pub fn cell(block: &str) -> Option<Cell> {
     None
 }
 
+/// The time limit that a cell's first line states (```` ```python timeout=120 ````), in seconds; 0: none.
+pub(crate) fn time_limit(block: &str) -> Option<u64> {
+    let info = block.lines().next().unwrap_or_default();
+    let words = info.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ','));
+    words.filter_map(|word| word.strip_prefix("timeout=")).find_map(|seconds| seconds.trim_matches('"').parse().ok())
+}
+
 /// A code fence as CommonMark 0.31.2, section 4.5, has it.
 struct Fence {
     mark: u8,

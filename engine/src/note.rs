@@ -142,6 +142,12 @@ pub struct Note {
     pub(crate) kill: Option<(Time, ExecutionId)>,
     /// Whether the kernel's end was asked for.
     pub(crate) stopping: bool,
+    /// Time limits that the runs of these cells were asked for with, in seconds.
+    pub(crate) limits: HashMap<BlockId, u64>,
+    /// When the running execution must be over, and after how many seconds that is.
+    pub(crate) limit: Option<(Time, ExecutionId, u64)>,
+    /// The execution that was stopped since it took longer than this many seconds.
+    pub(crate) overran: Option<(ExecutionId, u64)>,
 }
 
 /// Shifts kept for carets; who has been away longer looks at the text anew.
@@ -179,6 +185,9 @@ impl Note {
             outputs_saved: (Time::default(), 0),
             kill: None,
             stopping: false,
+            limits: HashMap::new(),
+            limit: None,
+            overran: None,
         }
     }
 

@@ -202,6 +202,7 @@ impl Session {
             Command::Undo { note } => self.undo(turn, note, false),
             Command::Redo { note } => self.undo(turn, note, true),
             Command::Run { note, cell } => self.run(turn, note, cell),
+            Command::RunWithin { note, cell, seconds } => self.run_within(turn, note, cell, seconds),
             Command::RunAll { note } => self.run_all(turn, note),
             Command::Interrupt { note } => self.interrupt(turn, note),
             Command::RestartKernel { note } => self.restart_kernel(turn, note),

@@ -490,17 +490,6 @@ fn leaving_a_cell_is_not_leaving_the_kernel() {
     check(kernel, "'alive'", "[3] 'alive'\nok");
 }
 
-#[cfg(unix)]
-#[test]
-fn a_fork_of_the_kernel_says_nothing() {
-    let kernel = &mut Kernel::start();
-    let code = "import os, warnings\nwarnings.simplefilter('ignore')\nchild = os.fork()\nif not child:\n    \
-                print('child')\nelse:\n    \
-                print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))";
-    check(kernel, code, "stdout 0\n\nok");
-    check(kernel, "'alive'", "[2] 'alive'\nok");
-}
-
 #[test]
 fn what_is_no_request_is_answered_and_forgotten() {
     let mut kernel = Kernel::start();

@@ -17,4 +17,5 @@ mod program;
 mod session;
 mod tidy;
 mod twin;
+mod walls;
 mod window;

@@ -5,7 +5,7 @@ use super::{DONE, FAILED, Refusal, Scene, choose, notes};
 use clap::ArgMatches;
 use engine::{Command, Note, Session};
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::{BlockId, DocId, Output, OutputBody, Status};
 
 /// What is new of an execution since the last look.
@@ -18,7 +18,7 @@ enum News {
 pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let only = number(args, "cell")?;
-    let timeout = number(args, "timeout")?.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    let timeout = number(args, "timeout")?;
     let _held = notes::hold(scene.handle, note)?;
     let cells: Vec<BlockId> =
         scene.handle.read(move |session| session.note(note).map(|note| note.cells().collect()))?.unwrap_or_default();
@@ -32,8 +32,11 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     }
     let mut code = DONE;
     for (number, cell) in chosen {
-        scene.handle.command(Command::Run { note, cell })?;
-        let status = follow(scene, note, cell, number, timeout)?;
+        scene.handle.command(match timeout {
+            Some(seconds) => Command::RunWithin { note, cell, seconds },
+            None => Command::Run { note, cell },
+        })?;
+        let status = follow(scene, note, cell, number)?;
         scene.out.flush()?;
         if status != Status::Ok {
             code = FAILED;
@@ -47,26 +50,13 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
 }
 
 /// Prints a cell's outputs as they come, until it ends.
-fn follow(
-    scene: &mut Scene<'_>,
-    note: DocId,
-    cell: BlockId,
-    number: usize,
-    timeout: Option<Duration>,
-) -> Result<Status, Refusal> {
-    let until = timeout.map(|timeout| Instant::now() + timeout);
+fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> Result<Status, Refusal> {
     let mut seen = (0, 0);
-    let mut stopped = false;
     let live = !scene.json;
     loop {
-        let limit = until.filter(|_| !stopped).map(|until| until.saturating_duration_since(Instant::now()));
         let look = move |session: &Session| news(session.note(note)?, cell, seen, live);
-        match scene.handle.wait(limit, look)? {
-            None => {
-                stopped = true;
-                writeln!(scene.errors, "tracebook: cell {number} is stopped: it ran longer than --timeout allows")?;
-                let _ = scene.handle.command(Command::Interrupt { note });
-            }
+        match scene.handle.wait(None, look)? {
+            None => {} // only a wait with an end comes back with nothing
             Some((now, News::Text { name, text })) => {
                 seen = now;
                 let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
@@ -87,7 +77,7 @@ fn follow(
                 } else {
                     rest(scene, &outputs)?;
                 }
-                return Ok(if stopped { Status::Interrupted } else { status });
+                return Ok(status);
             }
         }
     }

@@ -19,6 +19,10 @@ const LARGE: usize = 262_144;
 /// A message from a kernel longer than this is not read.
 const LONGEST: u64 = 64 << 20;
 
+/// What a kernel sees of the environment that the program was started in.
+const SURROUNDINGS: [&str; 9] =
+    ["HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SystemRoot", "TEMP", "TZ", "USER"];
+
 struct Kernel {
     /// Tells this process from the one that the note had before.
     number: u64,
@@ -121,8 +125,12 @@ impl Kernels {
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        // Keys and tokens in the surroundings are not a cell's business.
+        let surroundings = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
         let mut child = command
             .arg("kernel")
+            .env_clear()
+            .envs(surroundings)
             .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,6 +1,7 @@
 //! What this machine offers: looked at for `tracebook doctor`, changed never.
 
 use serde::Serialize;
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,8 +26,7 @@ fn offer(area: &'static str, name: impl Into<String>, there: bool, note: impl In
 /// Looks at the machine. `program` starts the embedded kernel.
 pub fn offers(program: &Path) -> Vec<Offer> {
     let mut offers = vec![display()];
-    offers.extend(sandbox());
-    offers.push(embedded(program));
+    offers.extend(embedded(program));
     offers.extend(kernelspecs());
     offers.extend(model_servers());
     offers
@@ -48,47 +48,46 @@ fn display() -> Offer {
     }
 }
 
-fn sandbox() -> Vec<Offer> {
-    let landlock = has_landlock();
-    let seccomp = std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Seccomp:"));
-    let later = "cells do not use it yet: they run with your own rights";
-    vec![
-        offer("sandbox", "Landlock", landlock, if landlock { later } else { "not seen on this system" }),
-        offer("sandbox", "seccomp", seccomp, if seccomp { later } else { "not seen on this system" }),
-    ]
-}
-
-/// Asks the kernel for a rule set that is never enforced.
-#[cfg(target_os = "linux")]
-fn has_landlock() -> bool {
-    use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
-    let asked = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    asked.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn has_landlock() -> bool {
-    false
-}
-
-fn embedded(program: &Path) -> Offer {
-    let asked = std::process::Command::new(program)
-        .arg("kernel")
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null())
-        .output();
-    let version = asked.ok().and_then(|output| {
-        let line = output.stdout.split(|byte| *byte == b'\n').next()?.to_vec();
-        let reply: serde_json::Value = serde_json::from_slice(&line).ok()?;
-        let language = &reply["content"]["language_info"];
-        Some(format!("{} {}", language["name"].as_str()?, language["version"].as_str()?))
-    });
-    match version {
-        Some(version) => offer("kernel", format!("embedded {version}"), true, "runs the cells; nothing to install"),
-        None => offer("kernel", "embedded", false, "it does not start; run `tracebook kernel` to see why"),
+fn embedded(program: &Path) -> Vec<Offer> {
+    let asked = || -> std::io::Result<serde_json::Value> {
+        let mut kernel = std::process::Command::new(program)
+            .arg("kernel")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()?;
+        // Its input stays open until it has spoken: it ends with its input, on a slow machine before it is ready.
+        let input = kernel.stdin.take();
+        let mut line = String::new();
+        let read = kernel.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
+        drop(input);
+        kernel.wait()?;
+        read.transpose()?;
+        Ok(serde_json::from_str(&line)?)
+    };
+    let reply = asked().ok();
+    let Some(content) = reply.as_ref().map(|reply| &reply["content"]) else {
+        return vec![offer("kernel", "embedded", false, "it does not start; run `tracebook kernel` to see why")];
+    };
+    let language = &content["language_info"];
+    let word = |name: &str| language[name].as_str().unwrap_or("?");
+    let name = format!("embedded {} {}", word("name"), word("version"));
+    let mut offers = vec![offer("kernel", name, true, "runs the cells; nothing to install")];
+    for (name, holds, open) in WALLS {
+        let there = content["sandbox"][name] == true;
+        offers.push(offer("sandbox", name, there, if there { holds } else { open }));
     }
+    offers.push(offer("sandbox", "time", true, "a cell is stopped after 30 s, or after what its first line says"));
+    offers
 }
+
+/// What the kernel says it enforces: its name, what that means, what its absence means.
+const WALLS: [(&str, &str, &str); 4] = [
+    ("files", "cells reach only the folder of their note", "not enforced here: cells reach all your files"),
+    ("network", "cells reach no network", "not enforced here: cells reach the network"),
+    ("processes", "cells start no processes", "not enforced here: cells may start processes"),
+    ("memory", "cells get at most 4 GiB", "not enforced here: cells may take all memory"),
+];
 
 fn kernelspecs() -> Vec<Offer> {
     let mut places: Vec<PathBuf> = vec!["/usr/share/jupyter/kernels".into(), "/usr/local/share/jupyter/kernels".into()];

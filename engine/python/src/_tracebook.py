@@ -228,6 +228,8 @@ def explain(error):
                 part.text = linecache.getline(part.filename, int(part.lineno))
             part.filename = _shown(part.filename)
         parts += filter(None, (part.__cause__, part.__context__, *(part.exceptions or ())))
+    if isinstance(error, PermissionError) and kernel.walls():
+        report._str = f"{report._str} ({kernel.walls()})"
     lines = "".join(report.format()).splitlines()
     if len(lines) > _TRACEBACK_LIMIT:
         head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2

@@ -15,6 +15,7 @@ use vm::{AsObject, Interpreter, InterpreterBuilder, PyObjectRef, PyResult, Setti
 use crate::cell::Cell;
 use crate::gate::{self, Gate, Ticket};
 use crate::outbox::Outbox;
+use crate::sandbox::Sandbox;
 use crate::{Work, reply_to_shutdown, waits};
 
 /// Python's usual limit.
@@ -58,6 +59,11 @@ mod kernel {
         if let Some(outbox) = Outbox::get() {
             vm.allow_threads(|| outbox.flush());
         }
+    }
+
+    #[pyfunction]
+    fn walls() -> &'static str {
+        crate::sandbox::Sandbox::get().words()
     }
 
     #[pyfunction]
@@ -154,6 +160,7 @@ fn info() -> Value {
             "file_extension": ".py",
         },
         "banner": "RustPython, embedded in Tracebook",
+        "sandbox": Sandbox::get().info(),
     })
 }
 

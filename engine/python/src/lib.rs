@@ -13,6 +13,7 @@ mod gate;
 mod interpreter;
 mod outbox;
 mod requests;
+mod sandbox;
 mod stdio;
 mod waits;
 
@@ -60,6 +61,8 @@ pub fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // Before any thread: a Landlock domain is a thread's, and goes on to those that it starts.
+    sandbox::Sandbox::enter();
     let outbox = Outbox::install(output);
     let gate: &'static Gate = Box::leak(Box::new(Gate::new()));
     let (work, queue) = mpsc::channel();

@@ -2,12 +2,15 @@
 
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
+use crate::markdown;
 use crate::note::{KernelPhase, Note, Phase, code_hash};
 use store::disk::Write;
 use store::{BlobRef, BlockId, DocId, Execution, ExecutionId, Output, OutputBody, Status};
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
 const GRACE: i64 = 700;
+/// A cell that says nothing else is stopped after so many seconds.
+const SECONDS: u64 = 30;
 /// Outputs of a running cell are kept at most this often, in milliseconds.
 const KEEP_EVERY: i64 = 1_000;
 /// Of a stream the note keeps this many bytes; the whole becomes a blob.
@@ -17,6 +20,19 @@ const OUTPUTS: usize = 1_000;
 
 impl Session {
     pub(super) fn run(&mut self, turn: &mut Turn<'_>, id: DocId, cell: BlockId) -> Result<(), Reject> {
+        self.queue(turn, id, vec![cell])
+    }
+
+    pub(super) fn run_within(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        cell: BlockId,
+        seconds: u64,
+    ) -> Result<(), Reject> {
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.limits.insert(cell, seconds);
+        }
         self.queue(turn, id, vec![cell])
     }
 
@@ -115,6 +131,7 @@ impl Session {
     }
 
     pub(super) fn tick_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        self.tick_limit(turn, id);
         let Some(note) = self.notes.get_mut(&id) else { return };
         let Some((at, execution)) = note.kill else { return };
         if note.kernel != KernelPhase::Busy(execution) {
@@ -123,6 +140,22 @@ impl Session {
             note.kill = None;
             note.stopping = true;
             turn.effects.push(Effect::KillKernel { note: id });
+        } else {
+            self.wake_at(turn, at);
+        }
+    }
+
+    /// Stops a cell that has had its time, as a user would.
+    fn tick_limit(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some((at, execution, seconds)) = note.limit else { return };
+        if note.kernel != KernelPhase::Busy(execution) {
+            note.limit = None;
+        } else if turn.now >= at {
+            note.limit = None;
+            note.overran = Some((execution, seconds));
+            // It refuses only where nothing runs.
+            let _ = self.interrupt(turn, id);
         } else {
             self.wake_at(turn, at);
         }
@@ -153,13 +186,29 @@ impl Session {
         let cell = current.cell;
         if let Some(note) = self.notes.get_mut(&id) {
             note.unsaved_outputs.insert(cell);
+            let stated = note.block(cell).and_then(|block| markdown::time_limit(&block.text));
+            let seconds = note.limits.remove(&cell).or(stated).unwrap_or(SECONDS);
+            let at = turn.now.plus(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
+            note.limit = (seconds > 0).then_some((at, execution, seconds));
+            if seconds > 0 {
+                self.wake_at(turn, at);
+            }
         }
         self.save_outputs(turn, id);
     }
 
     pub(super) fn output(&mut self, turn: &mut Turn<'_>, id: DocId, execution: ExecutionId, mut output: Output) {
+        let overran = self.notes.get(&id).and_then(|note| note.overran).filter(|(over, _)| *over == execution);
         let Some(current) = self.current(id, execution) else { return };
         let cell = current.cell;
+        if let (Some((_, seconds)), OutputBody::Error { ename, evalue, traceback }) = (overran, &mut output.body)
+            && ename == "KeyboardInterrupt"
+        {
+            *ename = TIME_LIMIT.to_owned();
+            *evalue = over_time(seconds);
+            traceback.pop();
+            traceback.push(format!("{TIME_LIMIT}: {evalue}"));
+        }
         if let (
             Some(Output { body: OutputBody::Stream { name, text }, .. }),
             OutputBody::Stream { name: new, text: more },
@@ -218,7 +267,10 @@ impl Session {
             if let Some(current) = note.executions.values_mut().find(|known| known.id == execution) {
                 current.status = if asked { Status::Interrupted } else { Status::Died };
                 current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
-                let (ename, evalue) = if asked {
+                let overran = note.overran.filter(|(over, _)| *over == execution);
+                let (ename, evalue) = if let Some((_, seconds)) = overran.filter(|_| asked) {
+                    (TIME_LIMIT.to_owned(), format!("{}; variables are gone", over_time(seconds)))
+                } else if asked {
                     (
                         "KernelStopped".to_owned(),
                         "stopped by force; variables are gone, text and outputs stay".to_owned(),
@@ -274,6 +326,13 @@ impl Session {
             Err(error) => note.problems.push(error.to_string()),
         }
     }
+}
+
+/// The class that the error of a cell has that was stopped since it took too long.
+const TIME_LIMIT: &str = "TimeLimit";
+
+fn over_time(seconds: u64) -> String {
+    format!("stopped after {seconds} s; write `timeout=0` behind `python` in the cell's first line to let it run")
 }
 
 fn unsaved_bytes(note: &Note) -> usize {

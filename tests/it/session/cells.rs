@@ -116,6 +116,52 @@ fn a_cell_is_asked_to_stop_and_then_made_to() {
 }
 
 #[test]
+fn a_cell_has_its_time() {
+    let text = "```python\n1\n```\n\n```python timeout=90\n2\n```\n\n```python timeout=0\n3\n```\n";
+    let (mut twin, note) = Twin::on(text);
+    let cells = cells_of(&twin, note);
+    // Its own limit, the usual one, none; and what the run was asked for with is stronger than all.
+    for (cell, asked, seconds) in [(0, None, 30), (1, None, 90), (0, Some(5), 5), (2, Some(7), 7)] {
+        let cell = cells[cell];
+        twin.command(match asked {
+            Some(seconds) => Command::RunWithin { note, cell, seconds },
+            None => Command::Run { note, cell },
+        })
+        .expect("run");
+        let execution = began(&mut twin, note);
+        twin.pass(seconds * 1_000 - 10);
+        assert_ne!(twin.asked.last(), Some(&Asked::Interrupt), "{seconds}");
+        twin.pass(20);
+        assert_eq!(twin.asked.last(), Some(&Asked::Interrupt), "{seconds}");
+        let body = OutputBody::Error {
+            ename: "KeyboardInterrupt".to_owned(),
+            evalue: String::new(),
+            traceback: vec!["  line 1".to_owned(), "KeyboardInterrupt".to_owned()],
+        };
+        twin.event(Event::Output { note, execution, output: Output { body, whole: None } });
+        finished(&mut twin, note, execution, Status::Interrupted);
+        let outputs = &twin.note(note).execution(cell).expect("it ran").outputs;
+        let [Output { body: OutputBody::Error { ename, evalue, traceback }, .. }] = &outputs[..] else {
+            panic!("{outputs:?}")
+        };
+        assert_eq!((ename.as_str(), traceback.len()), ("TimeLimit", 2));
+        assert!(evalue.starts_with(&format!("stopped after {seconds} s")), "{evalue}");
+    }
+    for (cell, asked) in [(2, None), (0, Some(0))] {
+        let cell = cells[cell];
+        twin.command(match asked {
+            Some(seconds) => Command::RunWithin { note, cell, seconds },
+            None => Command::Run { note, cell },
+        })
+        .expect("run");
+        let execution = began(&mut twin, note);
+        twin.pass(3_600_000);
+        assert_ne!(twin.asked.last(), Some(&Asked::Interrupt));
+        finished(&mut twin, note, execution, Status::Ok);
+    }
+}
+
+#[test]
 fn a_cell_that_stops_in_time_keeps_its_kernel() {
     let (mut twin, note) = Twin::on(THREE);
     twin.command(Command::RunAll { note }).expect("run");

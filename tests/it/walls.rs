@@ -1,0 +1,151 @@
+//! What a cell may not do, tried for real: every fault in a note of its own, run by the program as its users run it.
+//! Whatever the cell does, the program lives, the next cell runs, and the note's text and outputs stay.
+
+use crate::program::{House, finish};
+use std::net::TcpListener;
+use std::path::Path;
+
+/// Runs `code` as a note's only cell and then a harmless note beside it. Gives the exit code and what was printed.
+#[track_caller]
+fn tried(house: &House, code: &str, words: &[&str]) -> (i32, String) {
+    let text = format!("# Try\n\n```python\n{code}\n```\n");
+    house.write("notes/try.md", text.as_bytes());
+    let mut all = vec!["run", "try.md"];
+    all.extend(words);
+    let done = house.run(&all);
+    let printed = format!("{}{}", String::from_utf8_lossy(&done.out), done.err);
+    assert_eq!(house.read("notes/try.md"), text.as_bytes(), "the note is as it was");
+    assert_eq!(house.run(&["run", "well.md"]).good().out, b"2\n", "the program lives on");
+    house.run(&["fsck", "--check"]).good();
+    (done.code, printed)
+}
+
+fn house() -> House {
+    House::with(&[("try.md", "```python\n0\n```\n"), ("well.md", "```python\n1 + 1\n```\n")])
+}
+
+#[track_caller]
+fn fails(house: &House, code: &str, says: &str) {
+    let (status, printed) = tried(house, code, &[]);
+    assert!(status == 1 && printed.contains(says), "{code}\n{status}: {printed:.2000}");
+}
+
+#[test]
+fn memory_has_an_end() {
+    let house = house();
+    fails(&house, "x = bytearray(10 * 1024 ** 3)", "MemoryError");
+    fails(&house, "def deep(n): return deep(n + 1)\ndeep(0)", "RecursionError");
+    fails(&house, "import sys\nsys.setrecursionlimit(10**9)\ndef deep(n): return deep(n + 1)\ndeep(0)", "Error");
+}
+
+#[test]
+fn a_process_that_ends_itself_ends_only_itself() {
+    let house = house();
+    fails(&house, "print('before', flush=True)\nimport os\nos._exit(0)", "the kernel's process ended");
+    let kept = house.run(&["outputs", "try.md"]).good().text();
+    assert!(kept.contains("before"), "{kept}");
+    let kill = "import os, signal\nprint('x' * 100_000, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)";
+    fails(&house, kill, "the kernel's process ended");
+    fails(&house, "import os\nfor number in range(3, 256):\n    try: os.close(number)\n    except OSError: pass", "");
+    let (status, printed) = tried(&house, "import sys, os\nsys.stdout.close()\nos.close(1)\nprint('still')", &[]);
+    assert_eq!((status, printed.as_str()), (0, "still\n"));
+}
+
+#[test]
+fn output_has_an_end() {
+    let house = house();
+    let (status, printed) = tried(&house, "for i in range(10_000_000): print(i)", &["--timeout", "20"]);
+    assert!(printed.starts_with("0\n1\n2\n") && printed.contains("\n100000\n"), "{printed:.100}");
+    assert!(printed.len() < 9 << 20, "{}", printed.len());
+    let ended = printed.contains("output limit of 8 MiB") || printed.contains("TimeLimit");
+    assert!(ended && matches!(status, 0 | 1), "{status}");
+    let binary = "import sys\nprint(''.join(map(chr, range(256))))\nsys.stdout.buffer";
+    fails(&house, binary, "AttributeError");
+    let (status, printed) = tried(&house, "print(bytes(range(256)).decode('latin-1'))", &[]);
+    assert!(status == 0 && printed.starts_with("\0\u{1}"), "{printed:?}");
+}
+
+#[test]
+fn time_has_an_end() {
+    let house = house();
+    let (status, printed) = tried(&house, "kept = 1\nwhile True: pass", &["--timeout", "1"]);
+    assert!(status == 1 && printed.contains("TimeLimit: stopped after 1 s"), "{printed}");
+    let (status, printed) = tried(&house, "sum(range(10 ** 12))", &["--timeout", "1"]);
+    assert!(status == 1 && printed.contains("TimeLimit: stopped after 1 s"), "{printed}");
+    assert!(printed.contains("variables are gone"), "{printed}");
+    let own = "# T\n\n```python timeout=1\nimport time\ntime.sleep(60)\n```\n";
+    house.write("notes/own.md", own.as_bytes());
+    let done = house.run(&["run", "own.md"]).code(1);
+    assert!(done.text().contains("TimeLimit: stopped after 1 s"), "{done:?}");
+}
+
+/// Where the machine has no Landlock or seccomp, `doctor` says so, and these cannot hold.
+fn has(house: &House, wall: &str) -> bool {
+    let offers = house.json(&["doctor"]);
+    let found = offers.as_array().into_iter().flatten();
+    let wall = found.into_iter().find(|offer| offer["area"] == "sandbox" && offer["name"] == wall);
+    let there = wall.unwrap_or_else(|| panic!("doctor says nothing of it: {offers}"))["there"] == true;
+    assert!(there || !crate::program::strict(), "no sandbox on this machine, and it is asked for");
+    there
+}
+
+#[test]
+fn no_file_outside_the_folder_is_reached() {
+    let house = house();
+    if !has(&house, "files") {
+        return;
+    }
+    house.write(".ssh/id_ed25519", b"secret");
+    house.write("beside.txt", b"mine");
+    house.write("notes/data.csv", b"1,2\n");
+    let secret = house.path(".ssh/id_ed25519");
+    fails(&house, &format!("open({secret:?}).read()"), "PermissionError");
+    fails(&house, "import os\nopen(os.path.expanduser('~/.ssh/id_ed25519')).read()", "only the folder of their note");
+    fails(&house, "import os\nos.listdir('..')", "PermissionError");
+    fails(&house, "open('../beside.txt', 'w')", "PermissionError");
+    fails(&house, "import os\nos.symlink('../beside.txt', 'link')\nopen('link').read()", "PermissionError");
+    fails(&house, "import os\nos.remove('../beside.txt')", "PermissionError");
+    fails(&house, "open('/etc/passwd').read()", "PermissionError");
+    fails(&house, "open('/tmp/tracebook-was-here', 'w')", "PermissionError");
+    assert!(!Path::new("/tmp/tracebook-was-here").exists());
+    assert_eq!(house.read("beside.txt"), b"mine");
+    let well = "open('new.txt', 'w').write(open('data.csv').read())\nimport tempfile\n\
+                with tempfile.TemporaryFile() as file: file.write(b'x')\nimport time\ntime.localtime().tm_year > 2000";
+    assert_eq!(tried(&house, well, &[]), (0, "True\n".to_owned()));
+    assert_eq!(house.read("notes/new.txt"), b"1,2\n");
+}
+
+#[test]
+fn a_note_in_the_home_folder_does_not_open_what_is_hidden_there() {
+    let house = house();
+    if !has(&house, "files") {
+        return;
+    }
+    house.write("notes/.ssh/id_ed25519", b"secret");
+    house.write("notes/seen.txt", b"seen");
+    house.write("notes/try.md", b"```python\nprint(open('seen.txt').read())\nopen('.ssh/id_ed25519').read()\n```\n");
+    let mut run = house.command(&["run", "try.md"]);
+    run.env("HOME", house.path("notes"));
+    let done = finish(run, b"").code(1);
+    assert!(done.text().starts_with("seen\n") && done.text().contains("PermissionError"), "{done:?}");
+}
+
+#[test]
+fn no_network_and_no_process_is_reached() {
+    let house = house();
+    if !has(&house, "network") || !has(&house, "processes") {
+        return;
+    }
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    fails(&house, &format!("import socket\nsocket.create_connection(('127.0.0.1', {port}))"), "PermissionError");
+    fails(&house, "import socket\nsocket.socket(socket.AF_UNIX)", "no network");
+    fails(&house, "import os\nwhile True: os.fork()", "PermissionError");
+    fails(&house, "import subprocess\nsubprocess.run(['/bin/true'])", "PermissionError");
+    fails(&house, "import os\nos.execv('/bin/true', ['true'])", "PermissionError");
+    fails(&house, "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", "PermissionError");
+    // What needs neither works: threads, and asyncio, which talks to itself through a pair of sockets.
+    let well = "import threading, asyncio\nt = threading.Thread(target=print, args=('thread',)); t.start(); t.join()\n\
+                async def f():\n    await asyncio.sleep(0.01)\n    return 'done'\nasyncio.run(f())";
+    assert_eq!(tried(&house, well, &[]), (0, "thread\n'done'\n".to_owned()));
+}
