@@ -177,6 +177,23 @@ impl Window {
         self.here.editor.caret.map(|caret| caret.at)
     }
 
+    /// All carets, from the top of the note: where each is, and where its selection begins; for tests.
+    pub fn carets(&self) -> Vec<(usize, usize)> {
+        let mut carets: Vec<(usize, usize)> = self.here.editor.carets().map(|caret| (caret.at, caret.anchor)).collect();
+        carets.sort_unstable();
+        carets
+    }
+
+    /// Puts carets there, with their selections; for tests.
+    pub fn place_carets(&mut self, carets: &[(usize, usize)]) {
+        self.here.editor.leave();
+        if let [(at, anchor), rest @ ..] = carets {
+            self.here.editor.select(*anchor, *at);
+            self.here.editor.more =
+                rest.iter().map(|(at, anchor)| editor::Caret { at: *at, anchor: *anchor }).collect();
+        }
+    }
+
     /// Puts the caret there, as a click would; for tests.
     pub fn place_caret(&mut self, at: usize) {
         self.here.editor.place(at);

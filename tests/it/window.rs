@@ -2,7 +2,9 @@
 
 mod commands;
 mod dropped;
+mod keystrokes;
 mod panes;
+mod selecting;
 
 use egui::accesskit::Role;
 use egui::{Key, Modifiers};

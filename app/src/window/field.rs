@@ -3,7 +3,7 @@
 
 use super::drawn::rects;
 use super::editor::{self, Editor, Target, World, char_of};
-use super::page::Page;
+use super::page::{Page, pressed};
 use super::rows::Kind;
 use crate::tokens::{Colours, size, space};
 use eframe::egui;
@@ -82,16 +82,17 @@ impl Page {
             ui.painter().hline(rect.x_range(), rect.bottom() - 2.0, stroke);
         }
         self.tell(ui, &response, origin, &galley, editor, target);
-        if response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed()) {
-            if let Some(point) = response.interact_pointer_pos() {
-                let cursor = galley.cursor_from_pos(point - origin);
-                let at = super::motion::floor(&target.shown, editor::byte_of(&target.shown, cursor.index.0));
-                self.press(ui, target.note_byte(at), point, world, editor);
-                let line_end = target.shown[at..].starts_with('\n') || at == target.shown.len();
-                editor.upstream = !cursor.prefer_next_row && !line_end;
+        if pressed(ui, &response, editor) {
+            match response.interact_pointer_pos() {
+                Some(point) => {
+                    let cursor = galley.cursor_from_pos(point - origin);
+                    let at = super::motion::floor(&target.shown, editor::byte_of(&target.shown, cursor.index.0));
+                    self.press(ui, target.note_byte(at), point, world, editor);
+                    let line_end = target.shown[at..].starts_with('\n') || at == target.shown.len();
+                    editor.upstream = !cursor.prefer_next_row && !line_end;
+                }
+                None => editor.focus = true,
             }
-        } else if response.clicked() && !focused {
-            editor.focus = true;
         }
         Some(galley)
     }

@@ -35,12 +35,13 @@ fn mark(line: &str) -> Option<Mark> {
 }
 
 /// What must change so that every ordered list counts on from its first item. Lists inside others that begin at or
-/// behind `fresh` begin with 1.
-fn fixes(text: &str, fresh: usize) -> Vec<Splice> {
+/// behind `fresh` begin with 1, and the outermost with `start`.
+fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<Splice> {
     let (mut fixes, mut levels, mut at) = (Vec::new(), Vec::<Level>::new(), 0);
     let mut fence: Option<String> = None;
+    let mut begins = start;
     for line in text.split_inclusive('\n') {
-        let start = at;
+        let line_at = at;
         at += line.len();
         let trimmed = line.trim();
         if let Some(open) = &fence {
@@ -72,13 +73,14 @@ fn fixes(text: &str, fresh: usize) -> Vec<Splice> {
             }
             _ => None,
         };
+        let begins = begins.take();
         let next = mark.number.as_ref().map(|(range, sign)| {
             let number = line[range.clone()].parse::<u64>().unwrap_or(1);
-            let first = if is_nested && start >= fresh { 1 } else { number };
+            let first = if is_nested && line_at >= fresh { 1 } else { begins.unwrap_or(number) };
             let wanted = expected.unwrap_or(first);
             if wanted != number {
                 let insert = wanted.to_string();
-                fixes.push(Splice { at: start + range.start, delete: range.len(), insert });
+                fixes.push(Splice { at: line_at + range.start, delete: range.len(), insert });
             }
             (wanted + 1, *sign)
         });
@@ -94,7 +96,9 @@ fn fixes(text: &str, fresh: usize) -> Vec<Splice> {
 /// Puts numbers right after an edit made `new` of `old`; `from` is where in `new` it began. Lists that did not count on
 /// before are left as somebody wanted them.
 pub(super) fn renumbered(old: &str, new: &str, from: usize) -> Vec<Splice> {
-    if fixes(old, usize::MAX).is_empty() { fixes(new, from) } else { Vec::new() }
+    let first = old.lines().next().and_then(mark).and_then(|mark| mark.number);
+    let start = first.and_then(|(range, _)| old[range].parse::<u64>().ok());
+    if fixes(old, usize::MAX, None).is_empty() { fixes(new, from, start) } else { Vec::new() }
 }
 
 #[cfg(test)]
@@ -104,7 +108,7 @@ mod tests {
 
     #[test]
     fn numbers_count_on() {
-        let fixed = |text: &str| perform(text, &fixes(text, usize::MAX));
+        let fixed = |text: &str| perform(text, &fixes(text, usize::MAX, None));
         assert_eq!(fixed("1. a\n1. b\n7. c\n"), "1. a\n2. b\n3. c\n");
         assert_eq!(fixed("3. a\n\n   more\n3. b\n"), "3. a\n\n   more\n4. b\n");
         assert_eq!(fixed("1. a\n   1. x\n   5. y\n9. b\n"), "1. a\n   1. x\n   2. y\n2. b\n");

@@ -23,11 +23,20 @@ pub(super) fn enter(target: &Target, here: &At, world: &mut World<'_>) -> Done {
             && edit.at == range.start
             && edit.caret == edit.at + edit.insert.len()
         {
-            let delete = range.end.max(edit.at + edit.delete) - edit.at;
+            let rest = target_of_end(range.end, target.crlf, world);
+            let spaces = rest.len() - rest.trim_start_matches(' ').len();
+            let spaces = if spaces < rest.len() { spaces } else { 0 };
+            let delete = range.end + spaces - edit.at;
             return Done::edit(Edit { delete, ..edit.clone() });
         }
     }
     Done::edit(replace_across(range, "\n", target.crlf))
+}
+
+/// The text of a row from a byte of the note on.
+fn target_of_end(at: usize, crlf: bool, world: &mut World<'_>) -> String {
+    let target = world.find(at).and_then(|spot| super::editor::target_of(spot, false, crlf, world));
+    target.map_or(String::new(), |target| target.shown[target.shown_byte(at)..].to_owned())
 }
 
 fn enter_in(target: &Target, here: &At, world: &mut World<'_>) -> Done {

@@ -27,7 +27,7 @@ const BOTTOM: f32 = 160.0;
 /// The margin beside the column, at least.
 const MARGIN: f32 = space::XXXL;
 /// A press so soon after another, in seconds, at the same place, means more: a word, a row.
-const AGAIN: f64 = 0.4;
+const AGAIN: f64 = 0.5;
 /// Laid-out rows that are kept.
 const KEPT: usize = 400;
 
@@ -441,9 +441,17 @@ impl Page {
 
     /// What was pressed at a byte of the note: a caret, a word, a row, more of a selection, one more caret.
     pub(super) fn press(&mut self, ui: &Ui, at: usize, point: Pos2, world: &mut World<'_>, editor: &mut Editor) {
-        let (modifiers, now, down) = ui.input(|input| (input.modifiers, input.time, input.pointer.primary_down()));
+        // The keys that were down when it was pressed, which need not be down any more.
+        let held = |event: &egui::Event| match event {
+            egui::Event::PointerButton { pressed: true, modifiers, .. } => Some(*modifiers),
+            _ => None,
+        };
+        let (modifiers, now, down) = ui.input(|input| {
+            let modifiers = input.events.iter().rev().find_map(held).unwrap_or(input.modifiers);
+            (modifiers, input.time, input.pointer.primary_down())
+        });
         let (last, place, presses) = self.presses;
-        let again = now - last < AGAIN && place.distance(point) < 6.0;
+        let again = now - last <= AGAIN + 0.001 && place.distance(point) < 6.0;
         let count = if again { presses % 3 + 1 } else { 1 };
         self.presses = (now, point, count);
         let old = editor.caret;
@@ -579,7 +587,7 @@ impl Page {
         let response = ui.interact(area, ui.scope_id().with("below"), Sense::click() - Sense::FOCUSABLE);
         named(&response, Role::Label, "End of the note");
         let response = response.on_hover_cursor(CursorIcon::Text);
-        if pressed(ui, &response) {
+        if pressed(ui, &response, editor) {
             go_behind(world, editor);
         }
     }
@@ -717,7 +725,7 @@ impl Page {
             }
             return;
         }
-        if pressed(ui, &response) {
+        if pressed(ui, &response, editor) {
             let point = response.interact_pointer_pos().or(over);
             let at = start + point.map_or(content.start, |point| place(point).0);
             self.press(ui, at, point.unwrap_or(origin), world, editor);
@@ -761,9 +769,10 @@ impl Page {
     }
 }
 
-/// Whether something was pressed just now, or clicked by those who do not press.
-fn pressed(ui: &Ui, response: &egui::Response) -> bool {
-    (response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed())) || response.clicked()
+/// Whether something was pressed just now, or clicked by those who do not press: in one frame, or without a pointer.
+pub(super) fn pressed(ui: &Ui, response: &egui::Response, editor: &Editor) -> bool {
+    (response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed()))
+        || (response.clicked() && editor.drag.is_none())
 }
 
 /// Whether a row's source stands in a box.

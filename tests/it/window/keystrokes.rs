@@ -1,0 +1,156 @@
+//! Keys in, text out: the lines of tests/data/keystrokes.txt, each a note with its carets, keys, and the note afterwards.
+
+use super::*;
+
+const CASES: &str = include_str!("../../data/keystrokes.txt");
+/// The caret, and the other end of what it selects.
+const CARET: char = '┃';
+const ANCHOR: char = '¦';
+
+/// A text with marks becomes a text and its carets: where each is, and where its selection begins.
+fn read(marked: &str) -> (String, Vec<(usize, usize)>) {
+    let marked = marked.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t");
+    let (mut text, mut carets, mut anchor, mut open) = (String::new(), Vec::new(), None, None);
+    for letter in marked.chars() {
+        match letter {
+            CARET if anchor.is_some() => carets.push((text.len(), anchor.take().unwrap_or_default())),
+            CARET => open = Some((carets.len(), carets.push((text.len(), text.len())))),
+            ANCHOR => match open.take() {
+                // The caret stood in front of what it selects.
+                Some((index, ())) if marked.matches(ANCHOR).count() == 1 => carets[index].1 = text.len(),
+                _ => anchor = Some(text.len()),
+            },
+            letter => text.push(letter),
+        }
+    }
+    (text, carets)
+}
+
+/// The other way.
+fn write(text: &str, carets: &[(usize, usize)]) -> String {
+    let mut marks: Vec<(usize, char)> = carets.iter().map(|(at, _)| (*at, CARET)).collect();
+    marks.extend(carets.iter().filter(|(at, anchor)| at != anchor).map(|(_, anchor)| (*anchor, ANCHOR)));
+    marks.sort_by_key(|(at, _)| *at);
+    let mut marked = text.to_owned();
+    for (at, mark) in marks.into_iter().rev() {
+        marked.insert(at, mark);
+    }
+    marked.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
+}
+
+/// What one word of the keys is.
+enum Stroke {
+    Event(egui::Event),
+    Paste,
+}
+
+fn strokes(keys: &str) -> Vec<Stroke> {
+    let mut strokes = Vec::new();
+    let mut rest = keys.trim();
+    while !rest.is_empty() {
+        let (word, next) = if let Some(quoted) = rest.strip_prefix('"') {
+            let (text, next) = quoted.split_once('"').expect("a closing quote");
+            let text = text.replace("\\n", "\n").replace("\\r", "\r");
+            if text.contains('\n') {
+                strokes.push(Stroke::Event(egui::Event::Paste(text)));
+            } else {
+                strokes.extend(text.chars().map(|letter| Stroke::Event(egui::Event::Text(letter.to_string()))));
+            }
+            rest = next.trim_start();
+            continue;
+        } else {
+            rest.split_once(' ').unwrap_or((rest, ""))
+        };
+        rest = next.trim_start();
+        let (word, times) =
+            word.split_once('*').map_or((word, 1), |(word, times)| (word, times.parse().expect("a count")));
+        for _ in 0..times {
+            strokes.push(match word {
+                "Copy" => Stroke::Event(egui::Event::Copy),
+                "Cut" => Stroke::Event(egui::Event::Cut),
+                "Paste" => Stroke::Paste,
+                word => Stroke::Event(key(word)),
+            });
+        }
+    }
+    strokes
+}
+
+fn key(word: &str) -> egui::Event {
+    let mut modifiers = NONE;
+    let mut name = word;
+    while let Some((modifier, rest)) = name.split_once('+') {
+        modifiers |= match modifier {
+            "Ctrl" => CTRL | Modifiers::CTRL,
+            "Shift" => Modifiers::SHIFT,
+            "Alt" => Modifiers::ALT,
+            other => panic!("not a modifier: {other} in {word}"),
+        };
+        name = rest;
+    }
+    let name = match name {
+        "BS" => "Backspace",
+        "Del" => "Delete",
+        "Esc" => "Escape",
+        name => name,
+    };
+    let key = Key::from_name(name).unwrap_or_else(|| panic!("not a key: {word}"));
+    egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers }
+}
+
+fn copied(window: &Driven) -> Option<String> {
+    window.output().platform_output.commands.iter().find_map(|command| match command {
+        egui::OutputCommand::CopyText(text) => Some(text.clone()),
+        _ => None,
+    })
+}
+
+/// Types what is wanted, and gives the note and its carets afterwards.
+fn play(window: &mut Driven, before: &str, keys: &str) -> String {
+    let (plain, carets) = read(before);
+    let note = window.state().note().expect("a note is shown");
+    let delete = text(window).expect("a note is shown").len();
+    window.state_mut().wish(Command::Edit { note, at: 0, delete, insert: plain });
+    window.step();
+    window.state_mut().place_carets(&carets);
+    window.step();
+    let mut clip = String::new();
+    let mut frame = Vec::new();
+    for stroke in strokes(keys) {
+        match stroke {
+            Stroke::Event(event) => frame.push(event),
+            Stroke::Paste => {
+                window.input_mut().events.append(&mut frame);
+                window.step();
+                clip = copied(window).unwrap_or(clip);
+                frame.push(egui::Event::Paste(clip.clone()));
+            }
+        }
+    }
+    window.input_mut().events.append(&mut frame);
+    window.step();
+    write(&text(window).expect("a note is shown"), &window.state().carets())
+}
+
+#[test]
+fn keys_in_and_text_out() {
+    let bench = Bench::new(&[("A.md", "\n")]);
+    let mut window = bench.opened();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for (number, line) in CASES.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let parts: Vec<&str> = line.split(" => ").collect();
+        let [before, keys, after] = parts.as_slice() else {
+            panic!("line {}: three parts with => between", number + 1)
+        };
+        count += 1;
+        let got = play(&mut window, before, keys);
+        if got != *after {
+            wrong.push(format!("line {}: {before} => {keys} =>\n  wanted {after}\n  got    {got}", number + 1));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} cases:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count >= 300, "only {count} cases");
+}
