@@ -1,4 +1,5 @@
-//! Keys in, text out: the lines of tests/data/keystrokes.txt, each a note with its carets, keys, and the note afterwards.
+//! Keys in, text out: the lines of tests/data/keystrokes.txt, each a note with its carets, keys, and the note
+//! afterwards.
 
 use super::*;
 
