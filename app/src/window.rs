@@ -11,6 +11,7 @@ mod drawn;
 mod dropped;
 mod editor;
 mod field;
+mod find;
 mod fuzzy;
 mod grid;
 #[path = "../../assets/icons.rs"]
@@ -93,6 +94,8 @@ pub struct Window {
     toasts: Toasts,
     dropped: dropped::Dropped,
     overlay: Overlay,
+    /// What is looked for in the open note.
+    find: Option<find::Find>,
     /// Commands by when they were used, newest first.
     recent: Vec<&'static str>,
     /// Problems that were read and put away.
@@ -133,6 +136,7 @@ impl Window {
             toasts: Toasts::default(),
             dropped: dropped::Dropped::default(),
             overlay: Overlay::None,
+            find: None,
             recent: Vec::new(),
             dismissed: HashSet::new(),
             closing: Closing::No,

@@ -128,6 +128,27 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("tab.previous", "Previous tab", &["Ctrl+Shift+Tab"], "Go to the tab before, over all panes."),
     window("pane.split_right", "Split right", &["Ctrl+Backslash"], "Show the open note once more, at the right."),
     window("pane.split_down", "Split down", &["Ctrl+Shift+Backslash"], "Show the open note once more, below."),
+    window("find.open", "Find in note", &["Ctrl+F"], "Find words or a pattern in the open note."),
+    window(
+        "find.replace",
+        "Find and replace",
+        &["Ctrl+H"],
+        "Find words in the open note and put others in their place.",
+    ),
+    window("find.next", "Next match", &["F3"], "Go to the next place that was found."),
+    window("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
+    window(
+        "select.next",
+        "Select next occurrence",
+        &["Ctrl+D"],
+        "Select the word, then each time its next occurrence, too.",
+    ),
+    window(
+        "select.all",
+        "Select all occurrences",
+        &["Ctrl+Alt+D"],
+        "Select all occurrences of the selection or the word.",
+    ),
     window("row.up", "Move up", &["Alt+ArrowUp"], "Swap the paragraph or item at the caret with the one above."),
     window("row.down", "Move down", &["Alt+ArrowDown"], "Swap the paragraph or item at the caret with the one below."),
     window(

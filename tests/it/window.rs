@@ -2,6 +2,7 @@
 
 mod commands;
 mod dropped;
+mod finding;
 mod keystrokes;
 mod panes;
 mod selecting;

@@ -132,6 +132,21 @@ impl Drawn {
         }
     }
 
+    /// Where a caret at a byte of `source` stands.
+    pub(super) fn place(&self, source: &str, byte: usize) -> Option<Rect> {
+        let mut last = None;
+        for part in &self.parts {
+            let Part::Text { at, galley, map, .. } = part else { continue };
+            for run in map.runs.iter().filter(|run| run.source.start <= byte) {
+                let inside = run.source.start..byte.min(run.source.end);
+                let chars = if run.exact { source.get(inside).map_or(0, |part| part.chars().count()) } else { 0 };
+                let cursor = egui::text::CCursor::new(run.chars + chars);
+                last = Some(galley.pos_from_cursor(cursor).translate(*at));
+            }
+        }
+        last
+    }
+
     /// Where its last line of text ends: a rectangle without width there.
     pub(super) fn end(&self) -> Option<Rect> {
         let last = self.parts.iter().rev().find_map(|part| match part {

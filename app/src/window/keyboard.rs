@@ -76,6 +76,9 @@ impl Window {
             self.run(ctx, what);
             return true;
         }
+        if self.find_key(ctx, key, modifiers) {
+            return true;
+        }
         if !self.writes(ctx) {
             return self.unfocused_key(ctx, key, modifiers);
         }
@@ -90,6 +93,8 @@ impl Window {
         let Some(caret) = self.here.editor.caret else { return false };
         if !self.here.editor.more.is_empty() {
             self.here.editor.more.clear();
+        } else if self.find.is_some() {
+            self.close_find();
         } else if !caret.is_empty() {
             self.here.editor.place(caret.at);
         } else {
@@ -136,7 +141,9 @@ impl Window {
         match what {
             What::RunCell { .. } => self.writes(ctx) && self.cell_of_caret(ctx).is_some(),
             // A text field elsewhere has keys of its own.
-            What::Write(_) => self.writes(ctx) || ctx.memory(|memory| memory.focused()).is_none(),
+            What::Write(_) | What::SelectNext | What::SelectAll => {
+                self.writes(ctx) || ctx.memory(|memory| memory.focused()).is_none()
+            }
             _ => true,
         }
     }

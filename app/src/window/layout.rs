@@ -98,15 +98,17 @@ impl Window {
     }
 
     fn middle(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
-        let hold = !matches!(self.overlay, Overlay::None);
+        let hold = !matches!(self.overlay, Overlay::None) || self.find.is_some();
         let waits = self.wanted.is_some() && !self.chose;
-        let Window { driver, here, panes, dismissed, prefs, .. } = self;
+        let Window { driver, here, panes, dismissed, prefs, find, .. } = self;
         let Some(session) = driver.as_ref().map(host::Driver::session) else { return };
         let mut stage = Stage {
             session,
             here,
             others: &mut panes.others,
             dismissed,
+            find,
+            closes_find: false,
             actions,
             area: ui.max_rect(),
             hold,
@@ -115,6 +117,9 @@ impl Window {
             right_open: prefs.right_open,
         };
         panes.tree.ui(&mut stage, ui);
+        if stage.closes_find {
+            self.close_find();
+        }
     }
 }
 

@@ -693,6 +693,12 @@ impl Page {
             *range = range.start.max(own.start) - own.start..range.end.clamp(own.start, own.end) - own.start;
         }
         drawn.paint(ui.painter(), origin, Colours::of(ui), source, &grounds);
+        for caret in editor.more.iter().filter(|caret| own.contains(&caret.at) || caret.at == own.end) {
+            let place = drawn.place(source, caret.at - own.start).unwrap_or(Rect::ZERO).translate(origin.to_vec2());
+            let since = ui.input(|input| input.time) - editor.touched;
+            let line = Rect::from_min_max(place.min, pos2(place.min.x + 2.0, place.max.y.max(place.min.y + 20.0)));
+            egui::text_selection::visuals::paint_text_cursor(ui, ui.painter(), line, since);
+        }
         if response.has_focus() {
             super::field::ring(ui, origin, world.width, area.bottom());
         }

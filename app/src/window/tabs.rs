@@ -24,6 +24,8 @@ pub(super) struct Stage<'a> {
     pub(super) session: &'a Session,
     pub(super) here: &'a mut Pane,
     pub(super) others: &'a mut HashMap<PaneId, Pane>,
+    pub(super) find: &'a mut Option<super::find::Find>,
+    pub(super) closes_find: bool,
     pub(super) dismissed: &'a mut HashSet<String>,
     pub(super) actions: &'a mut Vec<Action>,
     /// Where all panes stand.
@@ -209,6 +211,12 @@ impl egui_tiles::Behavior<PaneId> for Stage<'_> {
         ui.spacing_mut().item_spacing.y = 0.0;
         if *pane == self.here.id {
             self.bars(ui);
+            if let Some(find) = self.find {
+                self.closes_find |= find.bar(ui, self.session, self.here, self.actions);
+            }
+        } else if let Some(other) = self.others.get_mut(pane) {
+            // What is looked for is looked for where the caret is.
+            other.page.found = Default::default();
         }
         let rest = ui.available_rect_before_wrap();
         let mut ui = super::layout::part(ui, "note", rest, rest);

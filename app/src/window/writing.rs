@@ -1,9 +1,9 @@
 //! Commands that write at the caret: marks around words, rows that move. They are in the one table, with their keys.
 
 use super::Window;
-use super::editor::{Editor, World};
+use super::editor::{Caret, Editor, World};
 use super::keys::{At, Done};
-use super::marks;
+use super::{marks, motion};
 use eframe::egui;
 
 /// What a command of the table does at every caret.
@@ -28,6 +28,39 @@ impl Window {
             return;
         }
         self.write(ctx, |editor, world| act(editor, world, writing), false);
+    }
+}
+
+impl Window {
+    /// Selects the word at the caret, or the occurrences of what is selected: the next one, or all of them.
+    pub(super) fn select_same(&mut self, ctx: &egui::Context, all: bool) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, _| {
+            let Some(mut caret) = editor.caret else { return };
+            if caret.is_empty() {
+                let Some(target) = editor.target(world) else { return };
+                let word = motion::word_around(&target.shown, target.shown_byte(caret.at));
+                editor.select(target.note_byte(word.start), target.note_byte(word.end));
+                if !all {
+                    return;
+                }
+                caret = editor.caret.unwrap_or(caret);
+            }
+            let (own, text) = (caret.range(), world.note.text());
+            let Some(words) = text.get(own.clone()).filter(|words| !words.is_empty()) else { return };
+            let taken: Vec<_> = editor.selected();
+            let found = text.match_indices(words).map(|(at, words)| at..at + words.len());
+            let free = |range: &std::ops::Range<usize>| !taken.contains(range);
+            if all {
+                editor.more = found.filter(free).map(|range| Caret { at: range.end, anchor: range.start }).collect();
+                return;
+            }
+            let (before, behind): (Vec<_>, Vec<_>) = found.filter(free).partition(|range| range.start < own.end);
+            if let Some(next) = behind.first().or(before.first()) {
+                editor.more.push(caret);
+                editor.select(next.start, next.end);
+            }
+        });
     }
 }
 
