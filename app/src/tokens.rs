@@ -248,6 +248,15 @@ pub fn code() -> Type {
     Type { font: FontId::new(13.5, FontFamily::Monospace), line: 21.0 }
 }
 
+/// Whether a font is the one of code.
+pub(crate) fn is_mono(font: &FontId) -> bool {
+    match &font.family {
+        FontFamily::Monospace => true,
+        FontFamily::Proportional => false,
+        FontFamily::Name(name) => name.starts_with("mono"),
+    }
+}
+
 /// Code set slanted, for comments.
 pub fn code_italic() -> FontId {
     FontId::new(13.5, named("mono italic"))

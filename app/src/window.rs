@@ -34,6 +34,7 @@ mod render;
 mod rows;
 mod sheet;
 mod source;
+mod spelling;
 mod states;
 mod status;
 mod table;
@@ -112,6 +113,7 @@ impl Window {
     pub fn new(ctx: &egui::Context, mut driver: Driver) -> Window {
         tokens::install(ctx);
         ctx.add_plugin(turns::Turns::default());
+        ctx.add_plugin(spelling::SpellingPlugin::default());
         let wake = ctx.clone();
         driver.on_wake(move || wake.request_repaint());
         let prefs = Prefs::of(driver.session().settings());
@@ -254,6 +256,7 @@ impl eframe::App for Window {
         let ctx = ui.ctx().clone();
         self.prefs.blink(&ctx);
         self.choose_first(&ctx);
+        self.spelling(&ctx);
         self.keyboard(&ctx);
         self.keep_panes();
         let actions = self.layout(ui);

@@ -218,6 +218,18 @@ pub const COMMANDS: &[CommandInfo] = &[
         &["Ctrl+Shift+L"],
         "Go from the system's colours to light, to dark, and back.",
     ),
+    window(
+        "view.spelling",
+        "Check spelling, or not",
+        &[],
+        "Mark words that the system's dictionary does not have (Hunspell; the system's language).",
+    ),
+    window(
+        "text.spelling",
+        "Correct spelling",
+        &["F7"],
+        "Show words that may have been meant by the one at the caret.",
+    ),
     window("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
     window("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
     window("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),

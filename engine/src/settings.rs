@@ -39,6 +39,10 @@ pub struct Settings {
     pub last_note: Option<DocId>,
     /// Notes by when they were opened, newest first; at most 50.
     pub recent: Vec<DocId>,
+    /// Whether spelling is checked, where the system has a dictionary.
+    pub spelling: bool,
+    /// Words that are right although no dictionary has them.
+    pub words: Vec<String>,
     /// Tabs and splits; `None`: one note alone, the one that was open last.
     pub panes: Option<Arrangement>,
     /// Which of their tabs has the caret, counted in the order of reading.
@@ -57,6 +61,8 @@ impl Default for Settings {
             window: (1280.0, 800.0),
             last_note: None,
             recent: Vec::new(),
+            spelling: true,
+            words: Vec::new(),
             panes: None,
             pane: 0,
         }

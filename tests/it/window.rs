@@ -6,6 +6,7 @@ mod finding;
 mod keystrokes;
 mod panes;
 mod selecting;
+mod spelling;
 
 use egui::accesskit::Role;
 use egui::{Key, Modifiers};

@@ -217,6 +217,8 @@ impl Window {
                 self.prefs.next_theme();
                 self.prefs.apply(ctx);
             }
+            What::Spelling => self.toggle_spelling(),
+            What::Correct => self.correct(ctx),
             What::Larger => self.scale(ctx, |prefs| prefs.step(0.1)),
             What::Smaller => self.scale(ctx, |prefs| prefs.step(-0.1)),
             What::NormalSize => self.scale(ctx, |prefs| prefs.scale = 1.0),
@@ -354,6 +356,8 @@ impl Window {
                 }
             }
             Choice::New(name) => self.ask_name(name),
+            Choice::Word { range, word } => self.put_word(ctx, range, word),
+            Choice::Learn(word) => self.learn_word(word),
         }
         ctx.request_repaint();
     }

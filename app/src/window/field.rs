@@ -74,6 +74,11 @@ impl Page {
             self.field_grounds(ui, origin, &galley, editor, target);
         }
         ui.painter().galley(origin, galley.clone(), colours.ink);
+        if editor.preedit.is_none()
+            && !matches!(target.kind, Kind::Cell | Kind::Fence { .. } | Kind::Indented | Kind::Html | Kind::Meta)
+        {
+            super::spelling::paint(ui.painter(), origin, &galley, Some(char_of(&text, here)));
+        }
         self.carets(ui, origin, &galley, editor, target, &text, focused, composed.end);
         for rect in rects(&galley, char_of(&text, composed.start)..char_of(&text, composed.end)) {
             let rect = rect.translate(origin.to_vec2());

@@ -699,6 +699,13 @@ impl Page {
             let line = Rect::from_min_max(place.min, pos2(place.min.x + 2.0, place.max.y.max(place.min.y + 20.0)));
             egui::text_selection::visuals::paint_text_cursor(ui, ui.painter(), line, since);
         }
+        if !matches!(row.kind, Kind::Cell | Kind::Fence { .. } | Kind::Indented | Kind::Html | Kind::Meta) {
+            for part in &drawn.parts {
+                if let Part::Text { at, galley, .. } = part {
+                    super::spelling::paint(ui.painter(), origin + *at, galley, None);
+                }
+            }
+        }
         if response.has_focus() {
             super::field::ring(ui, origin, world.width, area.bottom());
         }

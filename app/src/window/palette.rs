@@ -26,6 +26,13 @@ pub(super) enum Choice {
     Note(DocId),
     /// A new note of this name.
     New(String),
+    /// This word in the place of those bytes of the open note.
+    Word {
+        range: std::ops::Range<usize>,
+        word: String,
+    },
+    /// A word that is right.
+    Learn(String),
 }
 
 struct Entry {
@@ -69,7 +76,7 @@ impl Palette {
             .collect();
         let rank = |entry: &Entry| match &entry.choice {
             Choice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
-            Choice::Note(_) | Choice::New(_) => usize::MAX,
+            Choice::Note(_) | Choice::New(_) | Choice::Word { .. } | Choice::Learn(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
         Palette::new("Command palette", "Type a part of a command", entries, false)
@@ -102,6 +109,21 @@ impl Palette {
         entries.sort_by_key(|(a, _)| *a);
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
         Palette::new("Go to note", "Type a part of a note's name", entries, !volumes.is_empty())
+    }
+
+    /// What may have been meant by a misspelt word, which stands at `range` of the open note.
+    pub(super) fn words(wrong: &str, range: &std::ops::Range<usize>, found: &[String]) -> Palette {
+        let entry = |choice: Choice, title: String, about: &str| {
+            let (hay, about_hay) = (Hay::new(&title), Hay::new(""));
+            Entry { choice, title, about: about.to_owned(), key: None, hay, about_hay }
+        };
+        let mut entries: Vec<Entry> = found
+            .iter()
+            .map(|word| entry(Choice::Word { range: range.clone(), word: word.clone() }, word.clone(), ""))
+            .collect();
+        let title = format!("Keep “{wrong}”");
+        entries.push(entry(Choice::Learn(wrong.to_owned()), title, "take it for right from now on, everywhere"));
+        Palette::new("Correct spelling", "Choose a word", entries, false)
     }
 
     fn new(name: &'static str, hint: &'static str, entries: Vec<Entry>, makes: bool) -> Palette {

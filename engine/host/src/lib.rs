@@ -17,6 +17,7 @@ mod relocate;
 pub mod replace;
 mod scan;
 pub mod socket;
+pub mod spelling;
 mod watch;
 mod worker;
 mod workspace;

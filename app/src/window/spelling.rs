@@ -1,0 +1,265 @@
+//! Misspelt words: marked where they are read or written, corrected by a palette of suggestions. Lives as a plugin of
+//! egui, since every row asks it. Code, links and what is no plain word are left alone.
+
+use super::Overlay;
+use super::Window;
+use super::drawn::rects;
+use super::editor::Edit;
+use super::motion;
+use super::page::Action;
+use super::palette::Palette;
+use crate::tokens::{self, Colours};
+use eframe::egui;
+use egui::{Galley, Painter, Pos2, Rect, Shape, Stroke, pos2};
+use host::spelling::{Speller, language};
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use store::DocId;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Texts whose words are remembered.
+const KEPT: usize = 2_000;
+/// Texts longer than this many bytes are not looked through: what is that long is data.
+const LONGEST: usize = 50_000;
+
+/// A word and where it stands in a note.
+struct Asked {
+    note: DocId,
+    range: Range<usize>,
+    word: String,
+    found: Vec<String>,
+}
+
+/// What is known of words.
+pub(super) struct Spelling {
+    speller: Option<Speller>,
+    own: HashSet<String>,
+    /// Texts by their hash, with the characters of the misspelt words in them.
+    known: HashMap<u64, Arc<[Range<usize>]>>,
+    tell: Sender<Asked>,
+    told: Receiver<Asked>,
+}
+
+impl egui::Plugin for SpellingPlugin {
+    fn debug_name(&self) -> &'static str {
+        "spelling"
+    }
+}
+
+/// The plugin: nothing of egui's own is needed of it.
+#[derive(Default)]
+pub(super) struct SpellingPlugin(std::sync::Mutex<Option<Spelling>>);
+
+impl Spelling {
+    fn new() -> Spelling {
+        let (tell, told) = channel();
+        Spelling { speller: None, own: HashSet::new(), known: HashMap::new(), tell, told }
+    }
+
+    /// Whether a word is written as a dictionary, or its user, has it.
+    fn accepts(&self, word: &str) -> bool {
+        let word = word.replace('\u{2019}', "'");
+        self.own.contains(&word)
+            || self.own.contains(&word.to_lowercase())
+            || self.speller.as_ref().and_then(|speller| speller.knows(&word)).unwrap_or(true)
+    }
+
+    fn misspelt(&mut self, galley: &Galley) -> Arc<[Range<usize>]> {
+        let text = galley.text();
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        if let Some(known) = self.known.get(&hasher.finish()) {
+            return known.clone();
+        }
+        let code = |at: usize| {
+            galley.job.sections.iter().any(|section| {
+                let range = section.byte_range.start.0..section.byte_range.end.0;
+                range.contains(&at) && tokens::is_mono(&section.format.font_id)
+            })
+        };
+        let words = words(text).filter(|range| !code(range.start) && !self.accepts(&text[range.clone()]));
+        let mut found: Vec<Range<usize>> = words.collect();
+        let (mut byte, mut chars) = (0, 0);
+        for range in &mut found {
+            chars += text[byte..range.start].chars().count();
+            byte = range.start;
+            *range = chars..chars + text[range.clone()].chars().count();
+        }
+        if self.known.len() >= KEPT {
+            self.known.clear();
+        }
+        let found: Arc<[Range<usize>]> = found.into();
+        self.known.insert(hasher.finish(), found.clone());
+        found
+    }
+}
+
+/// The plain words of a text, in bytes: no names of things in code, no addresses, no numbers, no tags.
+fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let text = if text.len() > LONGEST { "" } else { text };
+    text.unicode_word_indices().filter_map(move |(start, word)| {
+        let end = start + word.len();
+        let before = text[..start].rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let after = text[end..].find(char::is_whitespace).map_or(text.len(), |at| end + at);
+        let around = &text[before..after];
+        let odd = around.contains(['/', '\\', '@', '#', '_', '=', '<', '>', '{', '}', '$']) || around.contains("](");
+        let plain = word.chars().all(|letter| letter.is_alphabetic() || matches!(letter, '\'' | '\u{2019}'));
+        let inner_capitals = word.chars().skip(1).any(char::is_uppercase);
+        (plain && !odd && !inner_capitals && word.chars().count() > 1).then_some(start..end)
+    })
+}
+
+/// Marks what is misspelt in laid-out text. `caret`: the character at which somebody is writing; the word there is let
+/// be until it is left.
+pub(super) fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Option<usize>) {
+    let found = with(painter.ctx(), |spelling| spelling.speller.is_some().then(|| spelling.misspelt(galley)));
+    let Some(Some(found)) = found else { return };
+    let colour = Colours::dark(painter.ctx().global_style().visuals.dark_mode).bad;
+    for range in found.iter() {
+        if caret.is_some_and(|caret| range.start < caret && caret <= range.end) {
+            continue;
+        }
+        for rect in rects(galley, range.clone()) {
+            wave(painter, rect.translate(origin.to_vec2()), Stroke::new(1.0, colour));
+        }
+    }
+}
+
+/// A small wave under a word: a shape of its own, so that the colour does not speak alone.
+fn wave(painter: &Painter, rect: Rect, stroke: Stroke) {
+    if !painter.clip_rect().intersects(rect) {
+        return;
+    }
+    let low = rect.bottom() - 2.0;
+    let points = (0..)
+        .map(|step| step as f32 * 2.0)
+        .take_while(|x| *x <= rect.width())
+        .enumerate()
+        .map(|(step, x)| pos2(rect.left() + x, if step % 2 == 0 { low } else { low - 1.5 }));
+    painter.add(Shape::line(points.collect(), stroke));
+}
+
+fn with<R>(ctx: &egui::Context, look: impl FnOnce(&mut Spelling) -> R) -> Option<R> {
+    ctx.with_plugin(|plugin: &mut SpellingPlugin| {
+        let mut spelling = plugin.0.lock().ok()?;
+        Some(look(spelling.get_or_insert_with(Spelling::new)))
+    })?
+}
+
+impl Window {
+    /// Puts the settings into force, and shows the suggestions that have been found since.
+    pub(super) fn spelling(&mut self, ctx: &egui::Context) {
+        let Some(settings) = self.session().map(engine::Session::settings) else { return };
+        let (on, own) = (settings.spelling, &settings.words);
+        let asked = with(ctx, |spelling| {
+            if on != spelling.speller.is_some() {
+                let wake = ctx.clone();
+                spelling.speller = on.then(|| {
+                    Speller::start(language(), move || {
+                        with(&wake, |spelling| spelling.known.clear());
+                        wake.request_repaint();
+                    })
+                });
+                spelling.known.clear();
+            }
+            if own.len() != spelling.own.len() || own.iter().any(|word| !spelling.own.contains(word)) {
+                spelling.own = own.iter().cloned().collect();
+                spelling.known.clear();
+            }
+            spelling.told.try_recv().ok()
+        });
+        if let Some(Some(Asked { note, range, word, found })) = asked
+            && self.here.note == Some(note)
+            && matches!(self.overlay, Overlay::None)
+        {
+            self.overlay = Overlay::Palette(Palette::words(&word, &range, &found));
+        }
+    }
+
+    /// Asks for words that may have been meant by the one at the caret.
+    pub(super) fn correct(&mut self, ctx: &egui::Context) {
+        let Some(note) = self.here.note else { return };
+        let dark = ctx.global_style().visuals.dark_mode;
+        let word = self.with_note(ctx, dark, |world, editor, _| {
+            let target = editor.target(world)?;
+            let caret = target.shown_byte(editor.caret?.at);
+            let range = motion::word_around(&target.shown, caret);
+            let word = target.shown.get(range.clone())?.to_owned();
+            Some((target.note_byte(range.start)..target.note_byte(range.end), word))
+        });
+        let Some(Some((range, word))) = word.filter(|word| word.as_ref().is_some_and(|(_, word)| !word.is_empty()))
+        else {
+            self.toasts.say("Put the caret into a word first.");
+            return;
+        };
+        let said = with(ctx, |spelling| {
+            let Some(speller) = &spelling.speller else {
+                return Some("Spelling is not checked; turn it on first, from the palette.".to_owned());
+            };
+            match speller.state() {
+                None => Some("The dictionary is still being read; try again in a moment.".to_owned()),
+                Some(Err(why)) => Some(why.to_owned()),
+                Some(Ok(_)) if spelling.accepts(&word) => Some(format!("“{word}” is spelt as the dictionary has it.")),
+                Some(Ok(_)) => {
+                    let (tell, wake) = (spelling.tell.clone(), ctx.clone());
+                    speller.suggest(word.clone(), move |found| {
+                        let _ = tell.send(Asked { note, range, word, found });
+                        wake.request_repaint();
+                    });
+                    None
+                }
+            }
+        });
+        if let Some(Some(said)) = said {
+            self.toasts.say(said);
+        }
+    }
+
+    /// Puts another word in the place of one.
+    pub(super) fn put_word(&mut self, ctx: &egui::Context, range: Range<usize>, word: String) {
+        let caret = range.start + word.len();
+        let edit = Edit { at: range.start, delete: range.len(), insert: word, caret, anchor: caret };
+        self.perform(ctx, vec![Action::Edit(edit)]);
+    }
+
+    /// Takes a word for right from now on.
+    pub(super) fn learn_word(&mut self, word: String) {
+        let Some(session) = self.session() else { return };
+        let mut settings = session.settings().clone();
+        if !settings.words.contains(&word) {
+            settings.words.push(word);
+            self.send(engine::Command::Set { settings });
+        }
+    }
+
+    /// Turns the marks on or off.
+    pub(super) fn toggle_spelling(&mut self) {
+        let Some(session) = self.session() else { return };
+        let mut settings = session.settings().clone();
+        settings.spelling = !settings.spelling;
+        let said = if settings.spelling { "Spelling is checked." } else { "Spelling is not checked any more." };
+        if self.send(engine::Command::Set { settings }) {
+            self.toasts.say(said);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    fn found(text: &str) -> Vec<&str> {
+        words(text).map(|range| &text[range]).collect()
+    }
+
+    #[test]
+    fn only_plain_words_are_looked_up() {
+        assert_eq!(found("It's a quiet day."), ["It's", "quiet", "day"]);
+        assert_eq!(found("see https://exampel.org/pth and a@b.cd or snake_case"), ["see", "and", "or"]);
+        assert_eq!(found("camelCase NASA v2 3rd #tagg"), Vec::<&str>::new());
+        assert_eq!(found("**bold** (paren) naïve"), ["bold", "paren", "naïve"]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Spelling, by the Hunspell dictionaries that the system has (crate `spellbook`). Loading and suggesting take longer
+//! than a frame and have threads of their own; to look a word up takes microseconds.
+
+use spellbook::Dictionary;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// A dictionary is no larger than this; the largest in use have some megabytes.
+const LARGEST: u64 = 64 << 20;
+/// Suggestions for a word.
+const SUGGESTED: usize = 8;
+
+/// A dictionary, once it is loaded.
+#[derive(Clone)]
+pub struct Speller {
+    loaded: Arc<OnceLock<Result<(String, Dictionary), String>>>,
+}
+
+impl Speller {
+    /// Looks for the dictionary of a language such as `en_US` and loads it in the background; `done` is called when
+    /// that is over, however it went.
+    pub fn start(language: String, done: impl FnOnce() + Send + 'static) -> Speller {
+        Speller::from(folders(), language, done)
+    }
+
+    fn from(folders: Vec<PathBuf>, language: String, done: impl FnOnce() + Send + 'static) -> Speller {
+        let speller = Speller { loaded: Arc::default() };
+        let loaded = speller.loaded.clone();
+        std::thread::spawn(move || {
+            let _ = loaded.set(load(&folders, &language));
+            done();
+        });
+        speller
+    }
+
+    /// Whether a word is spelt as the dictionary has it; `None` while it loads, and where there is none.
+    pub fn knows(&self, word: &str) -> Option<bool> {
+        let (_, dictionary) = self.loaded.get()?.as_ref().ok()?;
+        Some(dictionary.check(word))
+    }
+
+    /// The loaded dictionary's name, or why there is none; `None` while it loads.
+    pub fn state(&self) -> Option<Result<&str, &str>> {
+        Some(self.loaded.get()?.as_ref().map(|(name, _)| name.as_str()).map_err(String::as_str))
+    }
+
+    /// Finds words that may have been meant, in the background; the likeliest come first.
+    pub fn suggest(&self, word: String, done: impl FnOnce(Vec<String>) + Send + 'static) {
+        let loaded = self.loaded.clone();
+        std::thread::spawn(move || {
+            let mut found = Vec::new();
+            if let Some(Ok((_, dictionary))) = loaded.get() {
+                dictionary.suggest(&word, &mut found);
+            }
+            found.truncate(SUGGESTED);
+            done(found);
+        });
+    }
+}
+
+/// The language that the system is set to, as dictionaries are named; `en_US` where it does not say.
+pub fn language() -> String {
+    let set =
+        ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+    let set = set.unwrap_or_default();
+    let name = set.split(['.', '@']).next().unwrap_or("");
+    if matches!(name, "" | "C" | "POSIX") { "en_US".to_owned() } else { name.to_owned() }
+}
+
+/// Where dictionaries lie; the user's own come first.
+fn folders() -> Vec<PathBuf> {
+    let own = std::env::var_os("TRACEBOOK_DICTIONARIES").map(PathBuf::from);
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    let user = data.or(home).map(|folder| folder.join("hunspell"));
+    let system = ["/usr/share/hunspell", "/usr/share/myspell/dicts", "/usr/share/myspell"].map(PathBuf::from);
+    own.into_iter().chain(user).chain(system).collect()
+}
+
+fn load(folders: &[PathBuf], language: &str) -> Result<(String, Dictionary), String> {
+    let (name, aff, dic) = find(folders, language).ok_or_else(|| {
+        format!("there is no dictionary for {language}; on Debian they are the packages hunspell-… (hunspell-en-us)")
+    })?;
+    let (aff, dic) = (read(&aff)?, read(&dic)?);
+    let encoding = encoding(&aff);
+    let text = |bytes: &[u8]| encoding.decode(bytes).0.into_owned();
+    // The library reads UTF-8 alone; what was decoded is that now.
+    let aff: String =
+        text(&aff).lines().filter(|line| !line.starts_with("SET ")).map(|line| format!("{line}\n")).collect();
+    let dictionary = Dictionary::new(&format!("SET UTF-8\n{aff}"), &text(&dic))
+        .map_err(|error| format!("the dictionary {name} cannot be read ({error}); choose another"))?;
+    Ok((name, dictionary))
+}
+
+/// The dictionary of a language, or of another country's form of it.
+fn find(folders: &[PathBuf], language: &str) -> Option<(String, PathBuf, PathBuf)> {
+    let short = language.split('_').next().unwrap_or(language);
+    let mut other = None;
+    for folder in folders {
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.strip_suffix(".aff")?.to_owned()))
+            .collect();
+        names.sort();
+        for name in names {
+            let (aff, dic) = (folder.join(format!("{name}.aff")), folder.join(format!("{name}.dic")));
+            if !dic.is_file() {
+                continue;
+            }
+            if name == language {
+                return Some((name, aff, dic));
+            }
+            if other.is_none() && name.split('_').next() == Some(short) {
+                other = Some((name, aff, dic));
+            }
+        }
+    }
+    other
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    crate::copy::read(path, LARGEST)
+        .ok_or_else(|| format!("the dictionary cannot be read, or is too large: {}", path.display()))
+}
+
+/// What the `SET` line of an .aff file says; Latin 1 where it says nothing (hunspell(5)).
+fn encoding(aff: &[u8]) -> &'static encoding_rs::Encoding {
+    let set = aff.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"SET "));
+    let label = set.map(|label| label.trim_ascii()).unwrap_or(b"ISO8859-1");
+    // microsoft-cp1251 and the like: the names of Hunspell that are none of the web's.
+    let label = label.strip_prefix(b"microsoft-").unwrap_or(label);
+    encoding_rs::Encoding::for_label(label).unwrap_or(encoding_rs::WINDOWS_1252)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    fn loaded(folder: &Path, language: &str) -> Speller {
+        let (tell, told) = channel();
+        let done = move || _ = tell.send(());
+        let speller = Speller::from(vec![folder.to_owned()], language.to_owned(), done);
+        told.recv().expect("told");
+        speller
+    }
+
+    #[test]
+    fn words_are_known_missed_and_suggested() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
+        write("en_GB.aff", b"SET UTF-8\nTRY esianrtolcdugmphbyfvkwz\nSFX S Y 1\nSFX S 0 s .\n");
+        write("en_GB.dic", b"2\nhouse/S\ngarden\n");
+        write("de_DE.aff", b"SET ISO8859-1\nTRY en\n");
+        write("de_DE.dic", b"1\nsch\xf6n\n");
+        write("xx.aff", b"SET UTF-8\nSFX broken\n");
+        write("xx.dic", b"1\nx\n");
+        let speller = loaded(folder.path(), "en_US");
+        assert_eq!(speller.state(), Some(Ok("en_GB")), "another country's form");
+        assert_eq!([speller.knows("houses"), speller.knows("huose")], [Some(true), Some(false)]);
+        let (tell, told) = channel();
+        speller.suggest("huose".to_owned(), move |found| _ = tell.send(found));
+        assert_eq!(told.recv().expect("told"), ["house"]);
+        assert_eq!(loaded(folder.path(), "de_DE").knows("schön"), Some(true));
+        let none = loaded(folder.path(), "fr_FR");
+        assert_eq!(none.knows("mot"), None);
+        assert!(none.state().expect("over").expect_err("none").contains("hunspell"));
+        assert!(loaded(folder.path(), "xx").state().expect("over").is_err());
+    }
+}
