@@ -154,6 +154,16 @@ fn tabs() -> Drive {
     drive
 }
 
+fn words() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "huose\n")]);
+    drive.choose("view.spelling");
+    drive.until("spelling is off", |window| !session(window).settings().spelling);
+    drive.window.state_mut().place_caret(3);
+    drive.choose("text.spelling");
+    assert!(drive.window.query_all_by_label_contains("turn it on first").next().is_some());
+    drive
+}
+
 fn cells() -> Drive {
     let mut drive = Drive::on(&[("Cells.md", "```python\n1+1\n```\n\n```python\nwhile True: pass\n```\n")]);
     drive.window.get_by_label_contains("1+1").click();
@@ -198,7 +208,7 @@ fn quitting() -> Drive {
 
 #[test]
 fn every_command_does_what_it_says() {
-    let steps = [overlays, the_view, editing, writing, tabs, cells, folders, quitting];
+    let steps = [overlays, the_view, editing, writing, tabs, words, cells, folders, quitting];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
     let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
     let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();
