@@ -273,6 +273,8 @@ impl Window {
         find.replacing |= replacing;
         find.focus = Some(field());
         find.go = Some(from).filter(|_| !find.query.text.is_empty());
+        // Chosen in the palette, whose end gives the keyboard back to the note.
+        self.here.editor.focus = false;
     }
 
     /// Closes the bar; what was found last stays selected.

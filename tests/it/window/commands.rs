@@ -154,6 +154,34 @@ fn tabs() -> Drive {
     drive
 }
 
+fn finding() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "rain and rain\n")]);
+    drive.window.state_mut().place_caret(2);
+    drive.window.run();
+    let carets = |drive: &Drive| drive.window.state().carets();
+    drive.choose("select.next");
+    drive.choose("select.next");
+    assert_eq!(carets(&drive).len(), 2, "select.next");
+    press(&mut drive.window, NONE, Key::Escape);
+    drive.window.state_mut().place_caret(2);
+    drive.window.run();
+    drive.choose("select.all");
+    assert_eq!(carets(&drive).len(), 2, "select.all");
+    press(&mut drive.window, NONE, Key::Escape);
+    drive.window.state_mut().place_caret(0);
+    drive.window.run();
+    drive.choose("find.open");
+    type_text(&mut drive.window, "rain");
+    assert!(drive.has("1 of 2"));
+    drive.choose("find.next");
+    assert!(drive.has("2 of 2"));
+    drive.choose("find.previous");
+    assert!(drive.has("1 of 2"));
+    drive.choose("find.replace");
+    assert!(drive.has("Replace with"));
+    drive
+}
+
 fn words() -> Drive {
     let mut drive = Drive::on(&[("One.md", "huose\n")]);
     drive.choose("view.spelling");
@@ -208,7 +236,7 @@ fn quitting() -> Drive {
 
 #[test]
 fn every_command_does_what_it_says() {
-    let steps = [overlays, the_view, editing, writing, tabs, words, cells, folders, quitting];
+    let steps = [overlays, the_view, editing, writing, tabs, finding, words, cells, folders, quitting];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
     let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
     let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();
