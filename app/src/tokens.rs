@@ -5,7 +5,9 @@
 use eframe::egui;
 use egui::{Color32, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Margin, Shadow, Stroke, TextStyle};
 use engine::Theme;
+use engine::markdown::dialect::CalloutKind;
 use std::sync::Arc;
+use typeset::colour::Hue;
 
 /// The colours of one theme.
 #[derive(Debug)]
@@ -93,6 +95,30 @@ impl Colours {
     /// The colours of the dark theme, or of the light one.
     pub fn dark(dark: bool) -> &'static Colours {
         if dark { &DARK } else { &LIGHT }
+    }
+
+    /// The colour of a kind of callout.
+    pub fn callout(&self, kind: CalloutKind) -> Color32 {
+        match kind {
+            CalloutKind::Note => self.accent,
+            CalloutKind::Abstract | CalloutKind::Info | CalloutKind::Todo | CalloutKind::Tip => self.tool,
+            CalloutKind::Success => self.ok,
+            CalloutKind::Question | CalloutKind::Warning => self.warn,
+            CalloutKind::Failure | CalloutKind::Danger | CalloutKind::Bug => self.bad,
+            CalloutKind::Example => self.thought,
+            CalloutKind::Quote => self.muted,
+        }
+    }
+
+    /// The colour of what stands out in code.
+    pub fn code(&self, hue: Hue) -> Color32 {
+        match hue {
+            Hue::Keyword => self.thought,
+            Hue::Text => self.ok,
+            Hue::Comment => self.muted,
+            Hue::Number => self.tool,
+            Hue::Name => self.accent,
+        }
     }
 
     /// The colours as variables of a style sheet, for pages that are exported.

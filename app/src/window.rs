@@ -33,6 +33,7 @@ mod python;
 mod render;
 mod rows;
 mod sheet;
+mod sights;
 mod source;
 mod spelling;
 mod states;
@@ -114,6 +115,7 @@ impl Window {
         tokens::install(ctx);
         ctx.add_plugin(turns::Turns::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
+        ctx.add_plugin(sights::Sights::default());
         let wake = ctx.clone();
         driver.on_wake(move || wake.request_repaint());
         let prefs = Prefs::of(driver.session().settings());
@@ -260,6 +262,9 @@ impl eframe::App for Window {
         self.keyboard(&ctx);
         self.keep_panes();
         let actions = self.layout(ui);
+        if let Some(driver) = &self.driver {
+            sights::fetch(&ctx, driver.session());
+        }
         self.perform(&ctx, actions);
         self.overlays(&ctx);
         self.dropped(&ctx);

@@ -14,7 +14,7 @@ fn html(text: &str) -> String {
     let plain = |text: String| Event::Text(CowStr::from(text));
     let events = dialect::tokens(text, dialect::options()).into_iter().map(|(token, range)| match token {
         Token::Mark(event) => event,
-        Token::Label(_) | Token::Anchor(_) | Token::Highlight(_) => plain(text[range].to_owned()),
+        Token::Label(_) | Token::Anchor(_) | Token::Highlight(_) | Token::State(_) => plain(text[range].to_owned()),
         Token::Callout(_) => Event::Start(pulldown_cmark::Tag::BlockQuote(None)),
     });
     let mut out = String::new();

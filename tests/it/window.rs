@@ -8,6 +8,8 @@ mod panes;
 mod selecting;
 mod spelling;
 
+mod reading;
+
 use egui::accesskit::Role;
 use egui::{Key, Modifiers};
 use egui_kittest::Harness;

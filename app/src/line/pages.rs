@@ -5,6 +5,7 @@ use crate::tokens::{DARK, LIGHT};
 use clap::ArgMatches;
 use engine::Session;
 use engine::event::Skipped;
+use engine::markdown::target;
 use host::copy;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,34 +47,9 @@ impl Files {
         scene.handle.read(read)?.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))
     }
 
-    /// The file that a note at `own` means by `target`: beside it, in the volume, or anywhere by its name.
     fn find(&self, own: &str, target: &str) -> Option<&str> {
-        let target = html::decoded(target);
-        let folder = own.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let beside = normal(&format!("{folder}/{target}"));
-        let whole = normal(&target);
-        let named = format!("/{}", whole.to_lowercase());
-        let same = |path: &str, wanted: &str| path == wanted || path.strip_suffix(".md") == Some(wanted);
-        let by_name = |path: &&String| {
-            let path = format!("/{}", path.to_lowercase());
-            path.ends_with(&named) || path.strip_suffix(".md").is_some_and(|path| path.ends_with(&named))
-        };
-        let exact = [beside, whole].into_iter().find_map(|wanted| self.kinds.keys().find(|path| same(path, &wanted)));
-        exact.or_else(|| self.kinds.keys().filter(by_name).min_by_key(|path| path.len())).map(String::as_str)
+        target::find(&self.kinds, own, target).map(|(path, _)| path)
     }
-}
-
-/// A path without `.` and `..`.
-fn normal(path: &str) -> String {
-    let mut parts = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => _ = parts.pop(),
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 /// What stands around one note.
@@ -102,7 +78,7 @@ impl Around for Near<'_> {
             }
         };
         let up = "../".repeat(self.own.matches('/').count());
-        Some(format!("{up}{}", html::encoded(&to)))
+        Some(format!("{up}{}", target::encoded(&to)))
     }
 
     fn note(&self, target: &str) -> Option<String> {

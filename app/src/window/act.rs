@@ -11,6 +11,7 @@ use super::{Closing, Overlay, Window};
 use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;
+use engine::markdown::{dialect, target};
 use engine::splice::Splice;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
@@ -144,16 +145,11 @@ impl Window {
             ctx.open_url(egui::OpenUrl::new_tab(link));
             return;
         }
-        let (path, _) = link.split_once('#').unwrap_or((link, ""));
+        let (path, _) = dialect::wiki_target(link);
         let target = self.driver.as_ref().and_then(|driver| {
             let session = driver.session();
             let (volume, own) = session.place(self.here.note?)?;
-            if path.is_empty() {
-                return None;
-            }
-            let path = resolve(own, &unescape(path));
-            let files = &session.volume(volume)?.files;
-            let row = files.get(&path).or_else(|| files.get(&format!("{path}.md")))?;
+            let (_, row) = target::find(&session.volume(volume)?.files, own, path)?;
             (row.kind == FileKind::Note).then_some(row.id)
         });
         match target {
@@ -439,51 +435,9 @@ fn absolute(path: &str) -> Option<PathBuf> {
     path.is_absolute().then(|| path.components().collect())
 }
 
-/// Where a link in a note leads, as a path inside the volume.
-fn resolve(own: &str, link: &str) -> String {
-    let mut parts: Vec<&str> = if link.starts_with('/') { Vec::new() } else { own.split('/').collect() };
-    parts.pop();
-    for part in link.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => _ = parts.pop(),
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
-}
-
-/// `%20` and its like.
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let code = (*first == b'%').then(|| text.get(text.len() - tail.len()..text.len() - tail.len() + 2)).flatten();
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn links_lead_inside_the_volume() {
-        assert_eq!(resolve("Guide/A.md", "B.md"), "Guide/B.md");
-        assert_eq!(resolve("Guide/A.md", "../C/./D.md"), "C/D.md");
-        assert_eq!(resolve("A.md", "/E.md"), "E.md");
-        assert_eq!(unescape("a%20b%C3%A4%zz%"), "a bä%zz%");
-    }
 
     #[test]
     fn paths_are_whole() {

@@ -1,9 +1,9 @@
 //! A row as it was laid out: what to paint where, and the way back from a point to the source.
 
-use crate::tokens::Colours;
+use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::epaint::text::CharIndex;
-use egui::{Color32, CornerRadius, Galley, Pos2, Rect, Stroke, Vec2, pos2, vec2};
+use egui::{Align2, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, TextureHandle, Vec2, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -81,15 +81,40 @@ pub(super) fn rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
 }
 
 /// Something to paint, at an offset from the row's left top.
-#[derive(Debug)]
 pub(super) enum Part {
-    Text { at: Vec2, galley: Arc<Galley>, map: Map, links: Vec<(Range<usize>, String)> },
-    Fill { rect: Rect, colour: Color32, corner: CornerRadius },
-    Task { rect: Rect, mark: usize, done: bool, label: String },
+    Text {
+        at: Vec2,
+        galley: Arc<Galley>,
+        map: Map,
+        links: Vec<(Range<usize>, String)>,
+    },
+    Fill {
+        rect: Rect,
+        colour: Color32,
+        corner: CornerRadius,
+    },
+    Task {
+        rect: Rect,
+        mark: usize,
+        done: bool,
+        state: Option<char>,
+        label: String,
+    },
+    /// What folds a callout; nothing is painted for it.
+    Fold {
+        rect: Rect,
+        callout: u64,
+        open: bool,
+        label: String,
+    },
+    Picture {
+        rect: Rect,
+        texture: TextureHandle,
+    },
 }
 
 /// A laid-out row.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Drawn {
     pub(super) height: f32,
     pub(super) parts: Vec<Part>,
@@ -127,7 +152,19 @@ impl Drawn {
             match part {
                 Part::Text { at, galley, .. } => painter.galley(origin + *at, galley.clone(), colours.ink),
                 Part::Fill { .. } => {}
-                Part::Task { rect, done, .. } => paint_task(painter, rect.translate(origin.to_vec2()), *done, colours),
+                Part::Task { rect, done, state, .. } => {
+                    paint_task(painter, rect.translate(origin.to_vec2()), *done, *state, colours);
+                }
+                Part::Fold { .. } => {}
+                Part::Picture { rect, texture } => {
+                    let whole = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));
+                    let image = egui::epaint::RectShape::filled(
+                        rect.translate(origin.to_vec2()),
+                        CornerRadius::same(6),
+                        Color32::WHITE,
+                    );
+                    painter.add(image.with_texture(texture.id(), whole));
+                }
             }
         }
     }
@@ -151,7 +188,7 @@ impl Drawn {
     pub(super) fn end(&self) -> Option<Rect> {
         let last = self.parts.iter().rev().find_map(|part| match part {
             Part::Text { at, galley, .. } => Some(galley.rows.last()?.rect().translate(*at)),
-            Part::Fill { .. } | Part::Task { .. } => None,
+            Part::Fill { .. } | Part::Task { .. } | Part::Fold { .. } | Part::Picture { .. } => None,
         })?;
         Some(last.with_min_x(last.right()))
     }
@@ -177,7 +214,7 @@ impl Drawn {
     }
 }
 
-fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, colours: &Colours) {
+fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, state: Option<char>, colours: &Colours) {
     let square = Rect::from_center_size(rect.center(), Vec2::splat(16.0));
     if done {
         painter.rect_filled(square, CornerRadius::same(4), colours.accent);
@@ -191,6 +228,19 @@ fn paint_task(painter: &egui::Painter, rect: Rect, done: bool, colours: &Colours
             Stroke::new(1.5, colours.muted),
             egui::StrokeKind::Inside,
         );
+        match state {
+            // Half done.
+            Some('/') => _ = painter.rect_filled(square.shrink(4.0).with_max_x(square.center().x), 1, colours.accent),
+            Some('-') => {
+                let bar = Rect::from_center_size(square.center(), vec2(8.0, 2.0));
+                painter.rect_filled(bar, 1, colours.muted);
+            }
+            Some(state) => {
+                let font = tokens::inter(tokens::Cut::SemiBold, 11.0);
+                painter.text(square.center(), Align2::CENTER_CENTER, state, font, colours.accent);
+            }
+            None => {}
+        }
     }
 }
 

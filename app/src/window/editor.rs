@@ -450,7 +450,7 @@ pub(super) fn place_of(target: &Target, width: f32, margin: f32, pen: Pen<'_>) -
 /// The layout of a target's text.
 pub(super) fn job_of(target: &Target, text: &str, width: f32, pen: Pen<'_>) -> LayoutJob {
     if target.code_only {
-        let mut job = source::code(text, target.kind == Kind::Cell, false, pen);
+        let mut job = source::code(text, if target.kind == Kind::Cell { "python" } else { "" }, false, pen);
         job.wrap.max_width = width;
         job.keep_trailing_whitespace = true;
         return job;

@@ -31,6 +31,7 @@ struct Key {
     width: f32,
     paper: Color32,
     scale: f32,
+    letters: u64,
 }
 
 impl Outputs {
@@ -45,6 +46,7 @@ impl Outputs {
             width,
             paper: pen.colours.paper,
             scale: pen.ctx.pixels_per_point(),
+            letters: super::sights::version(pen.ctx),
         };
         match old {
             Some(old) if old.key == key => old,

@@ -9,7 +9,7 @@ use super::editor::{self, Caret, Drag, Edit, Editor, Target, World, byte_of, tar
 use super::pane::PaneId;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
-use super::{keys, motion, render, source};
+use super::{keys, motion, render, sights, source};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -82,8 +82,8 @@ pub(super) struct Page {
     pub(super) cells: Cells,
     drawn: HashMap<u64, (Rc<Drawn>, u64)>,
     frame: u64,
-    /// Width of column, room for tables, theme and scale of the last layout.
-    look: Option<(f32, f32, bool, f32)>,
+    /// Width of column, room for tables, theme, scale and what else was to be seen at the last layout.
+    look: Option<(f32, f32, bool, f32, u64)>,
     seat: Seat,
     seats: HashMap<DocId, Seat>,
     revision: u64,
@@ -114,6 +114,8 @@ impl Page {
             self.seats.insert(old, self.seat);
         }
         self.note = note;
+        // Links and pictures of equal rows may mean other things in another note.
+        self.drawn.clear();
         self.cells.clear();
         self.seat = note.and_then(|note| self.seats.get(&note).copied()).unwrap_or_default();
         (self.ended, self.shown, self.revision) = (0.0, 0.0, 0);
@@ -191,7 +193,7 @@ impl Page {
         let available = ui.available_size();
         self.view = available.y;
         let wide = size::WIDE.min(available.x - space::XXXL).max(world.width);
-        let look = (world.width, wide, ui.visuals().dark_mode, ui.ctx().pixels_per_point());
+        let look = (world.width, wide, ui.visuals().dark_mode, ui.ctx().pixels_per_point(), sights::version(ui.ctx()));
         if self.look != Some(look) {
             self.look = Some(look);
             self.drawn.clear();
@@ -344,7 +346,9 @@ impl Page {
         let drawn = match (row.kind, &row.code) {
             (Kind::Cell | Kind::Fence { .. }, Some(code)) => {
                 let code = text.get(code.clone()).unwrap_or("").replace("\r\n", "\n");
-                let mut job = source::code(code.trim_end_matches('\n'), row.kind == Kind::Cell, false, world.pen);
+                let content = text.get(row.content.clone()).unwrap_or("");
+                let language = if row.kind == Kind::Cell { "python" } else { source::language(content) };
+                let mut job = source::code(code.trim_end_matches('\n'), language, false, world.pen);
                 job.wrap.max_width = cells::code_width(width);
                 let galley = world.pen.galley(job);
                 let height = galley.size().y.max(tokens::code().line) + 2.0 * cells::PAD;
@@ -710,7 +714,16 @@ impl Page {
             super::field::ring(ui, origin, world.width, area.bottom());
         }
         for (index, part) in drawn.parts.iter().enumerate() {
-            if let Part::Task { rect, mark, done, label } = part {
+            if let Part::Fold { rect, callout, open, label } = part {
+                let fold = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
+                let does = if *open { "Fold" } else { "Unfold" };
+                named(&fold, Role::Button, &format!("{does}: {label}"));
+                super::controls::ring(ui, &fold, tokens::CORNER);
+                if fold.on_hover_cursor(CursorIcon::PointingHand).clicked() {
+                    sights::turn(ui.ctx(), *callout);
+                }
+            }
+            if let Part::Task { rect, mark, done, label, .. } = part {
                 let rect = Rect::from_center_size(rect.center() + origin.to_vec2(), Vec2::splat(size::HIT));
                 let task = ui.interact(rect, id.with(index), Sense::click());
                 task.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, *done, label));

@@ -77,7 +77,7 @@ impl Pane {
         }
         let texts: Vec<&Block> = note.blocks().collect();
         self.page.sync(note, &mut self.sheet, &texts, &mut self.editor);
-        let pen = Pen { ctx, colours: tokens::Colours::dark(dark) };
+        let pen = Pen { ctx, colours: tokens::Colours::dark(dark), note: note.id };
         let (width, margin) = self.measures;
         let mut world = World { note, texts: &texts, sheet: &mut self.sheet, pen, width, margin };
         Some(look(&mut world, &mut self.editor, &mut self.page))

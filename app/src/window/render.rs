@@ -8,9 +8,13 @@ use crate::tokens::{self, Colours, Cut, space};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Align, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, Vec2, pos2, vec2};
-use pulldown_cmark::{Event as Mark, Options, Parser, Tag, TagEnd};
+use engine::markdown::dialect::{self, CalloutKind, Token};
+use pulldown_cmark::{CodeBlockKind, Event as Mark, LinkType, Options, Tag, TagEnd};
 use std::ops::Range;
 use std::sync::Arc;
+use store::DocId;
+
+mod inset;
 
 /// How far an item of a list stands in from the one around it.
 pub(super) const INDENT: f32 = space::XL;
@@ -22,6 +26,8 @@ pub(super) const QUOTE: f32 = space::L;
 pub(super) struct Pen<'a> {
     pub(super) ctx: &'a egui::Context,
     pub(super) colours: &'static Colours,
+    /// The note that is laid out: what its links and pictures are named by means what it means there.
+    pub(super) note: DocId,
 }
 
 impl Pen<'_> {
@@ -55,14 +61,14 @@ pub(super) fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>
         _ => Dedented { text: source.to_owned(), cuts: Vec::new() },
     };
     let mut draw = Draw::new(&dedented, kind, width, wide, pen);
-    let options = engine::markdown::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    let options = dialect::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     // The notes that a row refers to stand in other rows; Markdown wants to have seen them.
     let length = dedented.text.len();
     let with_notes = dedented.text.contains("[^").then(|| format!("{}\n\n{}", dedented.text, notes(&dedented.text)));
     let text = with_notes.as_deref().unwrap_or(&dedented.text);
-    for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+    for (token, range) in dialect::tokens(text, options) {
         if range.start < length || length == 0 {
-            draw.event(event, range.start..range.end.min(length));
+            draw.token(token, range.start..range.end.min(length));
         }
     }
     draw.finish(source)
@@ -129,6 +135,31 @@ struct Look {
     emphasis: u32,
     strike: u32,
     link: Option<String>,
+    highlight: bool,
+}
+
+/// A quote or callout that is open.
+struct Quote {
+    top: f32,
+    /// Of a callout: its colour, and where among the parts its grounds stand.
+    callout: Option<(Color32, usize)>,
+}
+
+/// A callout whose title comes next.
+struct Title {
+    kind: CalloutKind,
+    words: String,
+    /// Whether it is open, where it can be folded, and what names it.
+    fold: Option<(bool, u64)>,
+}
+
+/// A picture, or another note, that stands among the words.
+struct Image {
+    target: String,
+    wiki: bool,
+    /// Its words.
+    alt: String,
+    range: Range<usize>,
 }
 
 /// A line of text under way.
@@ -137,8 +168,8 @@ pub(super) struct Inline {
     pub(super) job: LayoutJob,
     pub(super) map: Map,
     pub(super) links: Vec<(Range<usize>, String)>,
-    /// Which characters are code, to be set on a ground.
-    codes: Vec<Range<usize>>,
+    /// Which characters are set on a ground: code, tags, highlights.
+    lit: Vec<(Range<usize>, Color32)>,
     chars: usize,
 }
 
@@ -148,13 +179,13 @@ impl Inline {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-−.,:%\u{2009}\u{a0} ".contains(c))
     }
 
-    /// The grounds behind code, for the text laid out at a place.
-    pub(super) fn grounds(&self, galley: &Galley, at: Vec2, colours: &Colours) -> Vec<Part> {
+    /// The grounds behind code and other words, for the text laid out at a place.
+    pub(super) fn grounds(&self, galley: &Galley, at: Vec2) -> Vec<Part> {
         let mut parts = Vec::new();
         let mut first = 0;
-        for row in galley.rows.iter().filter(|_| !self.codes.is_empty()) {
-            for code in &self.codes {
-                let glyphs = row.glyphs.iter().enumerate().filter(|(index, _)| code.contains(&(first + index)));
+        for row in galley.rows.iter().filter(|_| !self.lit.is_empty()) {
+            for (chars, colour) in &self.lit {
+                let glyphs = row.glyphs.iter().enumerate().filter(|(index, _)| chars.contains(&(first + index)));
                 let reach = glyphs.map(|(_, glyph)| (glyph.pos.x, glyph.max_x()));
                 let Some((from, to)) = reach.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
                 let line = row.rect().translate(at);
@@ -163,7 +194,7 @@ impl Inline {
                     at.x + row.pos.x + from - 3.0..=at.x + row.pos.x + to + 3.0,
                     line.center().y - half..=line.center().y + half,
                 );
-                parts.push(Part::Fill { rect, colour: colours.sunken, corner: CornerRadius::same(4) });
+                parts.push(Part::Fill { rect, colour: *colour, corner: CornerRadius::same(4) });
             }
             first += row.char_count_including_newline().0;
         }
@@ -185,7 +216,18 @@ struct Draw<'a> {
     inline: Option<Inline>,
     look: Look,
     heading: Option<u8>,
-    quotes: Vec<f32>,
+    quotes: Vec<Quote>,
+    title: Option<Title>,
+    /// How many callouts there were so far.
+    callouts: usize,
+    /// Inside a folded callout: how many quotes are open around its body.
+    folded: Option<usize>,
+    /// How many quotes and callouts are open, drawn or not.
+    depth: usize,
+    image: Option<Image>,
+    /// How many notes are around this text.
+    embedded: u8,
+    meta: bool,
     /// The next number of each open list.
     lists: Vec<Option<u64>>,
     /// The row's own item has this number instead.
@@ -194,7 +236,8 @@ struct Draw<'a> {
     own: bool,
     /// Where the mark of the last item was put, so that a task box can take its place.
     mark: Option<usize>,
-    code: Option<String>,
+    /// Code under way, and its language.
+    code: Option<(String, String)>,
     table: Option<Table>,
     small: bool,
 }
@@ -219,6 +262,13 @@ impl<'a> Draw<'a> {
             look: Look::default(),
             heading: None,
             quotes: Vec::new(),
+            title: None,
+            callouts: 0,
+            folded: None,
+            depth: 0,
+            image: None,
+            embedded: 0,
+            meta: false,
             lists: Vec::new(),
             number,
             own: matches!(kind, Kind::Item { tail: false, .. }),
@@ -237,12 +287,45 @@ impl<'a> Draw<'a> {
         }
     }
 
+    fn token(&mut self, token: Token<'_>, range: Range<usize>) {
+        if let Some(outer) = self.folded {
+            match token {
+                Token::Mark(Mark::Start(Tag::BlockQuote(_))) | Token::Callout(_) => self.depth += 1,
+                Token::Mark(Mark::End(TagEnd::BlockQuote(_))) => {
+                    self.depth -= 1;
+                    if self.depth < outer {
+                        self.folded = None;
+                        self.end_quote();
+                    }
+                }
+                _ => {}
+            }
+            return;
+        }
+        match token {
+            Token::Mark(event) => self.event(event, range),
+            Token::Highlight(on) => self.look.highlight = on,
+            Token::Label(_) => {
+                let name = self.source.text.get(range.clone()).unwrap_or("").to_owned();
+                self.chip(&name, &range);
+            }
+            Token::Anchor(_) => {}
+            Token::State(state) => self.task(false, Some(state), &range),
+            Token::Callout(callout) => self.callout(callout, &range),
+        }
+    }
+
     fn event(&mut self, event: Mark<'_>, range: Range<usize>) {
+        if let (Some(image), Mark::Text(text) | Mark::Code(text)) = (&mut self.image, &event) {
+            image.alt.push_str(text);
+            return;
+        }
         match event {
+            Mark::Text(_) if self.meta => {}
             Mark::Start(tag) => self.start(tag, range),
             Mark::End(tag) => self.end(tag),
             Mark::Text(text) => match &mut self.code {
-                Some(code) => code.push_str(&text),
+                Some((code, _)) => code.push_str(&text),
                 None => self.push(&text, range, false),
             },
             Mark::Code(code) => self.push(&code, range, true),
@@ -257,7 +340,7 @@ impl<'a> Draw<'a> {
                 self.parts.push(Part::Fill { rect, colour: self.pen.colours.line, corner: CornerRadius::ZERO });
                 self.y += 24.0;
             }
-            Mark::TaskListMarker(done) => self.task(done, &range),
+            Mark::TaskListMarker(done) => self.task(done, None, &range),
             Mark::FootnoteReference(name) => self.reference(&name, &range),
             Mark::InlineMath(math) | Mark::DisplayMath(math) => self.push(&math, range, true),
         }
@@ -267,6 +350,7 @@ impl<'a> Draw<'a> {
         match tag {
             // The number of a footnote stands in front of its first paragraph.
             Tag::Paragraph if self.small && self.parts.is_empty() => {}
+            Tag::Paragraph if self.title.is_some() => self.title_icon(&range),
             Tag::Paragraph | Tag::HtmlBlock => self.flush(),
             Tag::Heading { level, .. } => {
                 self.flush();
@@ -276,11 +360,16 @@ impl<'a> Draw<'a> {
                 self.flush();
                 self.space();
                 self.x += QUOTE;
-                self.quotes.push(self.y);
+                self.depth += 1;
+                self.quotes.push(Quote { top: self.y, callout: None });
             }
-            Tag::CodeBlock(_) => {
+            Tag::CodeBlock(kind) => {
                 self.flush();
-                self.code = Some(String::new());
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => super::source::word(&info).to_owned(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((String::new(), language));
             }
             Tag::List(number) => {
                 self.flush();
@@ -307,12 +396,12 @@ impl<'a> Draw<'a> {
             Tag::Strong => self.look.strong += 1,
             Tag::Strikethrough => self.look.strike += 1,
             Tag::Link { dest_url, .. } => self.look.link = Some(dest_url.into_string()),
-            Tag::Image { dest_url, .. } => {
-                self.icon(range.start);
-                self.look.link = Some(dest_url.into_string());
+            Tag::Image { dest_url, link_type, .. } => {
+                let wiki = matches!(link_type, LinkType::WikiLink { .. });
+                self.image = Some(Image { target: dest_url.into_string(), wiki, alt: String::new(), range });
             }
-            Tag::MetadataBlock(_)
-            | Tag::DefinitionList
+            Tag::MetadataBlock(_) => self.meta = true,
+            Tag::DefinitionList
             | Tag::DefinitionListTitle
             | Tag::DefinitionListDefinition
             | Tag::Superscript
@@ -322,19 +411,15 @@ impl<'a> Draw<'a> {
 
     fn end(&mut self, tag: TagEnd) {
         match tag {
+            TagEnd::Paragraph if self.title.is_some() => self.end_title(),
             TagEnd::Paragraph | TagEnd::HtmlBlock => self.flush(),
             TagEnd::Heading(_) => {
                 self.flush();
                 self.heading = None;
             }
             TagEnd::BlockQuote(_) => {
-                self.flush();
-                self.x -= QUOTE;
-                if let Some(top) = self.quotes.pop() {
-                    let rect = Rect::from_min_max(pos2(self.x, top), pos2(self.x + 3.0, self.y));
-                    let corner = CornerRadius::same(1);
-                    self.parts.push(Part::Fill { rect, colour: self.pen.colours.line, corner });
-                }
+                self.depth -= 1;
+                self.end_quote();
             }
             TagEnd::CodeBlock => self.code_block(),
             TagEnd::List(_) => {
@@ -364,11 +449,12 @@ impl<'a> Draw<'a> {
             TagEnd::Emphasis => self.look.emphasis = self.look.emphasis.saturating_sub(1),
             TagEnd::Strong => self.look.strong = self.look.strong.saturating_sub(1),
             TagEnd::Strikethrough => self.look.strike = self.look.strike.saturating_sub(1),
-            TagEnd::Link | TagEnd::Image => self.look.link = None,
+            TagEnd::Link => self.look.link = None,
+            TagEnd::Image => self.end_image(),
+            TagEnd::MetadataBlock(_) => self.meta = false,
             TagEnd::FootnoteDefinition => self.flush(),
             TagEnd::TableHead
             | TagEnd::TableRow
-            | TagEnd::MetadataBlock(_)
             | TagEnd::DefinitionList
             | TagEnd::DefinitionListTitle
             | TagEnd::DefinitionListDefinition
@@ -409,10 +495,13 @@ impl<'a> Draw<'a> {
         self.x += INDENT;
     }
 
-    fn task(&mut self, done: bool, range: &Range<usize>) {
+    fn task(&mut self, done: bool, state: Option<char>, range: &Range<usize>) {
         let rect = Rect::from_min_size(pos2(self.x - INDENT - 2.0, self.y), vec2(INDENT, 24.0));
         let mark = self.source.source(range.start + 1);
-        let part = Part::Task { rect, mark, done, label: String::new() };
+        let part = Part::Task { rect, mark, done, state, label: String::new() };
+        if state == Some('-') {
+            self.look.strike += 1;
+        }
         match self.mark.take() {
             Some(index) if index < self.parts.len() => self.parts[index] = part,
             _ => self.parts.push(part),
@@ -446,7 +535,7 @@ impl<'a> Draw<'a> {
             self.source.source(range.start)..self.source.source(range.end)
         };
         let head = self.table.as_ref().is_some_and(|table| table.rows.len() == 1);
-        let base_bold = self.heading.is_some() || head;
+        let base_bold = self.heading.is_some() || head || self.title.is_some();
         let cut = match (self.look.strong > 0, self.look.emphasis > 0) {
             (true, true) => Cut::BoldItalic,
             (true, false) => Cut::Bold,
@@ -455,11 +544,12 @@ impl<'a> Draw<'a> {
             (false, false) if base_bold => Cut::SemiBold,
             (false, false) => Cut::Regular,
         };
-        let colour = match (&self.look.link, self.heading, self.quotes.is_empty()) {
+        let colour = match (&self.look.link, self.heading, self.quotes.last()) {
             (Some(_), _, _) => colours.accent,
             (None, Some(4..), _) => colours.muted,
-            (None, _, false) => colours.muted,
-            (None, _, true) => colours.ink,
+            (None, _, Some(Quote { callout: None, .. })) => colours.muted,
+            (None, _, Some(Quote { callout: Some((colour, _)), .. })) if self.title.is_some() => *colour,
+            (None, _, _) => colours.ink,
         };
         let size = if self.table.is_some() { 14.0 } else { kind.font.size };
         let line = if self.table.is_some() { 20.0 } else { kind.line };
@@ -480,7 +570,13 @@ impl<'a> Draw<'a> {
             inline.links.push((inline.chars..inline.chars + count, link.clone()));
         }
         if code {
-            inline.codes.push(inline.chars..inline.chars + count);
+            inline.lit.push((inline.chars..inline.chars + count, colours.sunken));
+        }
+        if self.look.highlight {
+            match inline.lit.last_mut() {
+                Some((last, colour)) if last.end == inline.chars && *colour == colours.lit => last.end += count,
+                _ => inline.lit.push((inline.chars..inline.chars + count, colours.lit)),
+            }
         }
         inline.map.runs.push(Run { chars: inline.chars, source: span, exact });
         inline.job.append(text, 0.0, style);
@@ -501,12 +597,14 @@ impl<'a> Draw<'a> {
     }
 
     fn code_block(&mut self) {
-        let Some(code) = self.code.take() else { return };
+        let Some((code, language)) = self.code.take() else { return };
         self.space();
         let width = (self.width - self.x).max(48.0);
-        let kind = tokens::code();
-        let galley = self.pen.text(code.trim_end_matches('\n'), &kind, self.pen.colours.ink, width - 2.0 * space::M);
-        let height = galley.size().y.max(kind.line) + 2.0 * space::S;
+        let line = tokens::code().line;
+        let mut job = super::source::code(code.trim_end_matches('\n'), &language, false, self.pen);
+        job.wrap.max_width = width - 2.0 * space::M;
+        let galley = self.pen.galley(job);
+        let height = galley.size().y.max(line) + 2.0 * space::S;
         let rect = Rect::from_min_size(pos2(self.x, self.y), vec2(width, height));
         self.parts.push(Part::Fill { rect, colour: self.pen.colours.sunken, corner: tokens::CORNER });
         let at = vec2(self.x + space::M, self.y + space::S);
@@ -533,7 +631,7 @@ impl<'a> Draw<'a> {
         let galley = self.pen.galley(std::mem::take(&mut inline.job));
         let height = galley.size().y.max(self.kind().line);
         let at = vec2(self.x, self.y);
-        self.parts.extend(inline.grounds(&galley, at, self.pen.colours));
+        self.parts.extend(inline.grounds(&galley, at));
         self.parts.push(Part::Text { at, galley, map: inline.map, links: inline.links });
         self.y += height;
         self.gap = space::S;

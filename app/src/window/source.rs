@@ -4,11 +4,14 @@
 use super::python::{self, Token};
 use super::render::{INDENT, Pen, QUOTE, format};
 use super::rows::Kind;
+use super::sights;
 use crate::tokens::{self, Cut};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
-use pulldown_cmark::{Event as Mark, Options, Parser, Tag, TagEnd};
+use engine::markdown::dialect::{self, Token as Spoken};
+use pulldown_cmark::{Event as Mark, Options, Tag, TagEnd};
 use std::ops::Range;
+use typeset::colour::Hue;
 
 /// The font and line height in which a row's source is set.
 pub(super) fn type_of(kind: Kind) -> tokens::Type {
@@ -23,7 +26,8 @@ pub(super) fn type_of(kind: Kind) -> tokens::Type {
 /// Lays the source of a row out for the editor.
 pub(super) fn job(text: &str, kind: Kind, width: f32, pen: Pen<'_>) -> LayoutJob {
     let mut job = match kind {
-        Kind::Cell | Kind::Fence { .. } => code(text, matches!(kind, Kind::Cell), true, pen),
+        Kind::Cell => code(text, "python", true, pen),
+        Kind::Fence { .. } => code(text, language(text), true, pen),
         kind if kind.is_mono() => {
             let style = type_of(kind);
             let colour = if kind == Kind::Table { pen.colours.ink } else { pen.colours.muted };
@@ -42,8 +46,19 @@ fn single(text: &str, format: TextFormat) -> LayoutJob {
     job
 }
 
-/// Code. `python` colours it; `fenced` says that the first line, and a closing one, are fences.
-pub(super) fn code(text: &str, python: bool, fenced: bool, pen: Pen<'_>) -> LayoutJob {
+/// The language of code whose opening fence begins a text.
+pub(super) fn language(text: &str) -> &str {
+    let opening = text.lines().next().unwrap_or("").trim_start();
+    word(opening.trim_start_matches(['`', '~']))
+}
+
+/// The language that an opening fence names.
+pub(super) fn word(info: &str) -> &str {
+    info.trim().trim_start_matches("{.").split([' ', '{', ',', '}']).next().unwrap_or("")
+}
+
+/// Code in a language, coloured as far as that is known by now; `fenced` says that the first line, and a closing one, are fences.
+pub(super) fn code(text: &str, language: &str, fenced: bool, pen: Pen<'_>) -> LayoutJob {
     let colours = pen.colours;
     let style = tokens::code();
     let plain = format(style.font, style.line, colours.ink);
@@ -60,17 +75,14 @@ pub(super) fn code(text: &str, python: bool, fenced: bool, pen: Pen<'_>) -> Layo
     append(&mut job, &text[..from.min(to)], &muted);
     let body = &text[from.min(to)..to];
     let mut at = 0;
-    for (range, token) in if python { python::tokens(body) } else { Vec::new() } {
+    for (range, hue) in hues(body, language, pen) {
+        if range.start < at || body.get(range.clone()).is_none() {
+            continue;
+        }
         append(&mut job, &body[at..range.start], &plain);
         let mut format = plain.clone();
-        format.color = match token {
-            Token::Keyword => colours.thought,
-            Token::Text => colours.ok,
-            Token::Comment => colours.muted,
-            Token::Number => colours.tool,
-            Token::Name => colours.accent,
-        };
-        if token == Token::Comment {
+        format.color = colours.code(hue);
+        if hue == Hue::Comment {
             format.font_id = tokens::code_italic();
         }
         append(&mut job, &body[range.clone()], &format);
@@ -84,6 +96,23 @@ pub(super) fn code(text: &str, python: bool, fenced: bool, pen: Pen<'_>) -> Layo
     job
 }
 
+/// What stands out in code. Python is coloured at once, since cells are what is written most; other languages are
+/// coloured elsewhere and shown as soon as that is done.
+fn hues(code: &str, language: &str, pen: Pen<'_>) -> Vec<(Range<usize>, Hue)> {
+    let is_python = matches!(language.to_ascii_lowercase().as_str(), "python" | "python3" | "py");
+    if !is_python {
+        return sights::hues(pen.ctx, code, language).map(|hues| hues.to_vec()).unwrap_or_default();
+    }
+    let hue = |token| match token {
+        Token::Keyword => Hue::Keyword,
+        Token::Text => Hue::Text,
+        Token::Comment => Hue::Comment,
+        Token::Number => Hue::Number,
+        Token::Name => Hue::Name,
+    };
+    python::tokens(code).into_iter().map(|(range, token)| (range, hue(token))).collect()
+}
+
 fn append(job: &mut LayoutJob, text: &str, format: &TextFormat) {
     if !text.is_empty() {
         job.append(text, 0.0, format.clone());
@@ -95,17 +124,30 @@ fn prose(text: &str, kind: Kind, pen: Pen<'_>) -> LayoutJob {
     let style = type_of(kind);
     let colours = pen.colours;
     let mut shown: Vec<(Range<usize>, TextFormat)> = Vec::new();
-    let (mut strong, mut emphasis, mut strike, mut link) = (0_u32, 0_u32, 0_u32, 0_u32);
+    let (mut strong, mut emphasis, mut strike, mut link, mut lit) = (0_u32, 0_u32, 0_u32, 0_u32, false);
     let heading = matches!(kind, Kind::Heading(_));
-    let options = engine::markdown::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    let options = dialect::options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     // An item stands in from its list; without that, Markdown would take four spaces for code.
     let skip = match kind {
         Kind::Item { .. } => text.len() - text.trim_start_matches([' ', '\t']).len(),
         _ => 0,
     };
-    for (event, range) in Parser::new_ext(&text[skip..], options).into_offset_iter() {
+    for (token, range) in dialect::tokens(&text[skip..], options) {
         let range = range.start + skip..range.end + skip;
-        let code = matches!(event, Mark::Code(_));
+        let event = match token {
+            Spoken::Mark(event) => event,
+            Spoken::Highlight(on) => {
+                lit = on;
+                continue;
+            }
+            Spoken::Label(_) => {
+                let format = format(tokens::inter(Cut::Regular, style.font.size), style.line, colours.accent);
+                shown.push((range, format));
+                continue;
+            }
+            Spoken::Anchor(_) | Spoken::State(_) | Spoken::Callout(_) => continue,
+        };
+        let code = matches!(event, Mark::Code(_) | Mark::InlineMath(_) | Mark::DisplayMath(_));
         match event {
             Mark::Start(Tag::Strong) => strong += 1,
             Mark::End(TagEnd::Strong) => strong = strong.saturating_sub(1),
@@ -115,7 +157,12 @@ fn prose(text: &str, kind: Kind, pen: Pen<'_>) -> LayoutJob {
             Mark::End(TagEnd::Strikethrough) => strike = strike.saturating_sub(1),
             Mark::Start(Tag::Link { .. } | Tag::Image { .. }) => link += 1,
             Mark::End(TagEnd::Link | TagEnd::Image) => link = link.saturating_sub(1),
-            Mark::Text(_) | Mark::Code(_) | Mark::InlineHtml(_) | Mark::Html(_) => {
+            Mark::Text(_)
+            | Mark::Code(_)
+            | Mark::InlineMath(_)
+            | Mark::DisplayMath(_)
+            | Mark::InlineHtml(_)
+            | Mark::Html(_) => {
                 let cut = match (strong > 0, emphasis > 0) {
                     (true, true) => Cut::BoldItalic,
                     (true, false) => Cut::Bold,
@@ -132,6 +179,9 @@ fn prose(text: &str, kind: Kind, pen: Pen<'_>) -> LayoutJob {
                 if code {
                     format.font_id = tokens::code().font;
                     format.font_id.size = style.font.size * 0.9;
+                }
+                if lit {
+                    format.background = colours.lit;
                 }
                 if strike > 0 {
                     format.strikethrough = egui::Stroke::new(1.0, colours.muted);

@@ -80,7 +80,7 @@ impl Table {
             let height = laid.iter().map(|(galley, ..)| galley.size().y).fold(20.0, f32::max) + space::M;
             for (galley, cell, at, _) in laid {
                 let at = vec2(at, top + space::M / 2.0);
-                parts.extend(cell.grounds(&galley, at, pen.colours));
+                parts.extend(cell.grounds(&galley, at));
                 parts.push(Part::Text { at, galley, map: cell.map, links: cell.links });
             }
             top += height;

@@ -16,6 +16,8 @@ pub enum Token<'a> {
     Label(&'a str),
     /// The name of the block that ends here, without its `^`.
     Anchor(&'a str),
+    /// The box of a task in a state of its own: neither open nor done.
+    State(char),
     /// A quote that is a callout: stands for its start. The paragraph that follows is its title, which may be empty.
     Callout(Callout<'a>),
 }
@@ -305,6 +307,18 @@ impl<'a> Reading<'a> {
             Event::End(TagEnd::Link | TagEnd::Image) => self.links = self.links.saturating_sub(1),
             Event::Text(words) if self.text.get(range.clone()) == Some(&**words) => {
                 let next = marks.get(index + 1).map(|(event, _)| event);
+                let first = marks[..index].last().is_some_and(|(before, _)| match before {
+                    Event::Start(Tag::Item) => true,
+                    Event::Start(Tag::Paragraph) => {
+                        index > 1 && matches!(marks[index - 2], (Event::Start(Tag::Item), _))
+                    }
+                    _ => false,
+                });
+                if first && let Some((state, length)) = state(words) {
+                    self.out.push((Token::State(state), range.start..range.start + 3));
+                    self.words(range.start + length..range.end, next, lit);
+                    return;
+                }
                 let from = self.titles.back().map_or(range.start, |title| title.from.clamp(range.start, range.end));
                 self.words(from..range.end, next, lit);
                 return;
@@ -389,6 +403,13 @@ impl<'a> Reading<'a> {
             self.out.push((Token::Anchor(&self.text[name.clone()]), name));
         }
     }
+}
+
+/// The state of a task, `[/] `, with which an item begins, and how many bytes it takes.
+fn state(words: &str) -> Option<(char, usize)> {
+    let rest = words.strip_prefix('[')?;
+    let state = rest.chars().next().filter(|state| matches!(state, '/' | '-' | '>' | '<' | '!' | '?' | '*'))?;
+    rest[1..].starts_with("] ").then_some((state, 4))
 }
 
 /// A link that stands there without brackets, as GitHub reads it: its length and where it leads.
@@ -534,6 +555,7 @@ mod tests {
                 Token::Highlight(on) => out.push(if on { '{' } else { '}' }),
                 Token::Label(name) => out.push_str(&format!("#[{name}]")),
                 Token::Anchor(name) => out.push_str(&format!("^[{name}]")),
+                Token::State(state) => out.push_str(&format!("[{state}]")),
                 Token::Callout(Callout { kind, folded, .. }) => out.push_str(&format!("!{} {folded:?}", kind.name())),
             }
         }
@@ -572,6 +594,7 @@ mod tests {
     fn blocks_have_names() {
         assert_eq!(show("a b ^c-1"), "(a b^[c-1])");
         assert_eq!(show("- a ^x\n- b^2"), "a^[x]b^2");
+        assert_eq!(show("- [/] a\n- [x] b\n- [-]c"), "[/]ab[-]c");
         assert_eq!(show("2 ^ 3 ^y z"), "(2 ^ 3 ^y z)");
     }
 

@@ -157,41 +157,6 @@ fn outputs(run: &Execution) -> String {
     if out.is_empty() { out } else { format!("<div class=\"outputs\">\n{out}</div>\n") }
 }
 
-/// A path as it stands in a link.
-pub fn encoded(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            byte => _ = write!(out, "%{byte:02X}"),
-        }
-    }
-    out
-}
-
-/// A link as the path that it means.
-pub fn decoded(link: &str) -> String {
-    let mut out = Vec::with_capacity(link.len());
-    let mut bytes = link.as_bytes();
-    while let [first, rest @ ..] = bytes {
-        let coded = match rest {
-            [a, b, ..] if *first == b'%' => char::from(*a).to_digit(16).zip(char::from(*b).to_digit(16)),
-            _ => None,
-        };
-        match coded {
-            Some((a, b)) => {
-                out.extend(u8::try_from(a * 16 + b));
-                bytes = &rest[2..];
-            }
-            None => {
-                out.push(*first);
-                bytes = rest;
-            }
-        }
-    }
-    String::from_utf8(out).unwrap_or_else(|_| link.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,8 +221,6 @@ mod tests {
         assert!(embed.starts_with("<p>x </p>\n<section class=\"embed\">\n<h1 id=\"b\">B</h1>\n<p>embedded"), "{embed}");
         assert!(embed.ends_with("<p> y</p>\n"), "{embed}");
         assert_eq!(html("![p](https://a.b/c.png)"), "<p><a class=\"image\" href=\"https://a.b/c.png\">p</a></p>\n");
-        assert_eq!(decoded(&encoded("a b/é%.md")), "a b/é%.md");
-        assert_eq!(decoded("100%"), "100%");
     }
 
     #[test]

@@ -116,6 +116,10 @@ impl<'a> Walk<'a> {
             Token::Anchor(name) => {
                 let _ = write!(self.out(), "<span id=\"^{}\"></span>", escaped(name));
             }
+            Token::State(state) => {
+                let _ =
+                    write!(self.out(), "<input type=\"checkbox\" disabled title=\"{}\"> ", escaped(&state.to_string()));
+            }
             Token::Callout(callout) => {
                 let (element, open) = match callout.folded {
                     Some(true) => ("details", ""),

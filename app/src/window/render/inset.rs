@@ -1,0 +1,248 @@
+//! What stands among the words of a row and is more than words: callouts, tags, pictures, embedded notes.
+
+use super::super::drawn::{Drawn, Map, Part, Run};
+use super::super::icons;
+use super::super::rows::Kind;
+use super::super::sights::{self, Sight};
+use super::{Dedented, Draw, Image, Quote, Title, format};
+use crate::tokens::{self, Cut, space};
+use eframe::egui;
+use egui::{CornerRadius, Rect, Vec2, pos2, vec2};
+use engine::markdown::dialect::{self, Callout, CalloutKind};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+
+/// Embeds inside embeds are followed this far.
+const DEEPEST: u8 = 2;
+/// No picture takes more height than this.
+const HIGHEST: f32 = 640.0;
+/// The bar at the left of quotes and callouts.
+const BAR: f32 = 3.0;
+
+fn icon(kind: CalloutKind) -> &'static str {
+    match kind {
+        CalloutKind::Note => icons::PENCIL,
+        CalloutKind::Abstract => icons::LIST,
+        CalloutKind::Info => icons::INFO,
+        CalloutKind::Todo => icons::CHECK_CIRCLE,
+        CalloutKind::Tip => icons::LIGHTNING,
+        CalloutKind::Success => icons::CHECK,
+        CalloutKind::Question => icons::QUESTION,
+        CalloutKind::Warning => icons::WARNING,
+        CalloutKind::Failure => icons::X,
+        CalloutKind::Danger => icons::WARNING_CIRCLE,
+        CalloutKind::Bug => icons::WRENCH,
+        CalloutKind::Example => icons::LIST_BULLETS,
+        CalloutKind::Quote => icons::CHAT,
+    }
+}
+
+impl Draw<'_> {
+    /// A callout begins.
+    pub(super) fn callout(&mut self, callout: Callout<'_>, range: &Range<usize>) {
+        self.flush();
+        self.space();
+        let colour = self.pen.colours.callout(callout.kind);
+        let mut hasher = DefaultHasher::new();
+        (self.pen.note, self.callouts, self.source.text.get(range.clone())).hash(&mut hasher);
+        let name = hasher.finish();
+        self.callouts += 1;
+        let fold = callout.folded.map(|folded| (folded == sights::is_turned(self.pen.ctx, name), name));
+        self.title = Some(Title { kind: callout.kind, words: callout.default_title(), fold });
+        self.depth += 1;
+        self.quotes.push(Quote { top: self.y, callout: Some((colour, self.parts.len())) });
+        // Their size is known at the end; they are behind all else.
+        for _ in 0..2 {
+            self.parts.push(Part::Fill { rect: Rect::ZERO, colour, corner: tokens::CORNER });
+        }
+        self.x += space::L;
+        self.width -= space::M;
+        self.y += space::M;
+    }
+
+    /// The icon in front of a callout's title.
+    pub(super) fn title_icon(&mut self, range: &Range<usize>) {
+        let Some(title) = &self.title else { return };
+        let colour = self.pen.colours.callout(title.kind);
+        let kind = self.kind();
+        let galley =
+            self.pen.text(icon(title.kind), &tokens::Type { font: tokens::icon(18.0), line: kind.line }, colour, 48.0);
+        let at = self.source.source(range.start);
+        let map = Map { runs: vec![Run { chars: 0, source: at..at, exact: false }] };
+        self.parts.push(Part::Text { at: vec2(self.x, self.y), galley, map, links: Vec::new() });
+        self.x += space::XL + space::XS;
+    }
+
+    pub(super) fn end_title(&mut self) {
+        let Some(title) = &self.title else { return };
+        let words = title.words.clone();
+        if self.inline.as_ref().is_none_or(|inline| inline.job.text.trim().is_empty()) {
+            self.push(&words, 0..0, false);
+        }
+        let label = self.inline.as_ref().map_or(words, |inline| inline.job.text.clone());
+        let top = self.y;
+        let width = self.inline.as_ref().map_or(0.0, |inline| self.pen.galley(inline.job.clone()).size().x);
+        self.flush();
+        self.x -= space::XL + space::XS;
+        let Some(Title { kind, fold, .. }) = self.title.take() else { return };
+        let Some((open, callout)) = fold else { return };
+        let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
+        let style = tokens::Type { font: tokens::icon(14.0), line: self.kind().line };
+        let galley = self.pen.text(caret, &style, self.pen.colours.callout(kind), 48.0);
+        let x = (self.x + space::XL + space::S + width).min(self.width - 20.0);
+        self.parts.push(Part::Text { at: vec2(x, top), galley, map: Map::default(), links: Vec::new() });
+        let rect = Rect::from_min_max(pos2(self.x - space::S, top - 2.0), pos2(x + 24.0, top + self.kind().line + 2.0));
+        self.parts.push(Part::Fold { rect, callout, open, label });
+        if !open {
+            self.folded = Some(self.depth);
+        }
+    }
+
+    /// A quote or callout ends: what is behind it or beside it is as high as it became.
+    pub(super) fn end_quote(&mut self) {
+        if self.title.is_some() {
+            self.title_icon(&(0..0));
+            self.end_title();
+            self.folded = None;
+        }
+        self.flush();
+        let Some(quote) = self.quotes.pop() else { return };
+        let colours = self.pen.colours;
+        let Some((colour, at)) = quote.callout else {
+            self.x -= super::QUOTE;
+            let rect = Rect::from_min_max(pos2(self.x, quote.top), pos2(self.x + BAR, self.y));
+            self.parts.push(Part::Fill { rect, colour: colours.line, corner: CornerRadius::same(1) });
+            return;
+        };
+        self.x -= space::L;
+        self.width += space::M;
+        self.y += space::M;
+        let whole = Rect::from_min_max(pos2(self.x, quote.top), pos2(self.width, self.y));
+        let ground = colours.paper.lerp_to_gamma(colour, 0.07);
+        self.parts[at] = Part::Fill { rect: whole, colour: ground, corner: tokens::CORNER };
+        let bar = whole.with_max_x(self.x + BAR);
+        let corner = CornerRadius { nw: 6, sw: 6, ne: 0, se: 0 };
+        self.parts[at + 1] = Part::Fill { rect: bar, colour, corner };
+        self.gap = space::S;
+    }
+
+    /// A tag: quiet, on a ground of its own.
+    pub(super) fn chip(&mut self, name: &str, range: &Range<usize>) {
+        let kind = self.kind();
+        let colours = self.pen.colours;
+        let source = self.source.source(range.start)..self.source.source(range.end);
+        let inline = self.inline.get_or_insert_default();
+        inline.map.runs.push(Run { chars: inline.chars, source, exact: true });
+        let count = name.chars().count();
+        inline.lit.push((inline.chars..inline.chars + count, colours.accent_ground));
+        let size = (kind.font.size * 0.92).min(kind.font.size);
+        inline.job.append(name, 0.0, format(tokens::inter(Cut::Regular, size), kind.line, colours.accent));
+        inline.chars += count;
+    }
+
+    /// A picture or an embedded note, once its words are known.
+    pub(super) fn end_image(&mut self) {
+        let Some(image) = self.image.take() else { return };
+        let remote = image.target.contains("://");
+        let sight = match (remote || self.table.is_some(), self.embedded < DEEPEST) {
+            (false, true) => sights::sight(self.pen.ctx, self.pen.note, &image.target),
+            _ => Sight::None,
+        };
+        match sight {
+            Sight::Picture(texture, natural) => self.picture(&image, texture, natural),
+            Sight::Text(text) if image.wiki => self.embed(&image, &text),
+            Sight::Waiting | Sight::Text(_) | Sight::None => self.named(image),
+        }
+    }
+
+    /// What is not shown is named, and the name leads there.
+    fn named(&mut self, image: Image) {
+        self.icon(image.range.start);
+        let words = if image.alt.is_empty() { image.target.clone() } else { image.alt };
+        self.look.link = Some(image.target);
+        self.push(&words, image.range, false);
+        self.look.link = None;
+    }
+
+    /// Where a click on what stands for a mark leads the caret.
+    fn mark(&self, range: &Range<usize>) -> Map {
+        let source = self.source.source(range.start)..self.source.source(range.end);
+        Map { runs: vec![Run { chars: 0, source, exact: false }] }
+    }
+
+    fn picture(&mut self, image: &Image, texture: egui::TextureHandle, natural: Vec2) {
+        self.flush();
+        self.space();
+        let room = (self.width - self.x).max(48.0);
+        // `|300` or `|300x200` says how wide.
+        let asked =
+            image.alt.split('x').next().and_then(|width| width.trim().parse::<f32>().ok()).filter(|_| image.wiki);
+        let width = asked.unwrap_or(natural.x).clamp(8.0, room);
+        let scale = (width / natural.x.max(1.0)).min(HIGHEST / natural.y.max(1.0));
+        let size = natural * scale;
+        let rect = Rect::from_min_size(pos2(self.x, self.y), size);
+        self.parts.push(Part::Picture { rect, texture });
+        // An empty text, so that a click finds the mark.
+        let galley = self.pen.text("", &tokens::body(), self.pen.colours.ink, size.x);
+        let map = self.mark(&image.range);
+        self.parts.push(Part::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() });
+        if asked.is_none() {
+            self.text.push_str(&image.alt);
+        }
+        self.y += size.y;
+        self.gap = space::S;
+    }
+
+    /// Another note inside this one: its words on a card, below its name.
+    fn embed(&mut self, image: &Image, text: &str) {
+        self.flush();
+        self.space();
+        let colours = self.pen.colours;
+        let (left, top) = (self.x, self.y);
+        let width = (self.width - left).max(96.0);
+        let ground = self.parts.len();
+        self.parts.push(Part::Fill { rect: Rect::ZERO, colour: colours.sunken, corner: tokens::CARD });
+        let galley = self.pen.text(&image.target, &tokens::caption(), colours.accent, width - 2.0 * space::L);
+        let links = vec![(0..image.target.chars().count() + 1, image.target.clone())];
+        let (at, high) = (vec2(left + space::L, top + space::S), galley.size().y);
+        self.parts.push(Part::Text { at, galley, map: self.mark(&image.range), links });
+        let inner = inner(self, text, width - 2.0 * space::L);
+        let by = vec2(left + space::L, top + space::S + high + space::XS);
+        self.text.push_str(&inner.text);
+        let map = self.mark(&image.range);
+        for part in inner.parts {
+            self.parts.push(match part {
+                Part::Text { at, galley, links, .. } => {
+                    let runs = map.runs.iter().map(|run| Run { chars: 0, source: run.source.clone(), exact: false });
+                    Part::Text { at: at + by, galley, map: Map { runs: runs.collect() }, links }
+                }
+                Part::Fill { rect, colour, corner } => Part::Fill { rect: rect.translate(by), colour, corner },
+                Part::Picture { rect, texture } => Part::Picture { rect: rect.translate(by), texture },
+                Part::Fold { rect, callout, open, label } => {
+                    Part::Fold { rect: rect.translate(by), callout, open, label }
+                }
+                // Another note's boxes are ticked there.
+                Part::Task { rect, done, .. } => {
+                    let mark = Rect::from_center_size(rect.center() + by, vec2(12.0, 12.0));
+                    let colour = if done { colours.accent } else { colours.line };
+                    Part::Fill { rect: mark, colour, corner: CornerRadius::same(3) }
+                }
+            });
+        }
+        self.y = by.y + inner.height + space::M;
+        let card = Rect::from_min_max(pos2(left, top), pos2(left + width, self.y));
+        self.parts[ground] = Part::Fill { rect: card, colour: colours.sunken, corner: tokens::CARD };
+        self.gap = space::S;
+    }
+}
+
+/// The text of another note, laid out in a width.
+fn inner(around: &Draw<'_>, text: &str, width: f32) -> Drawn {
+    let source = Dedented { text: text.to_owned(), cuts: Vec::new() };
+    let mut draw = Draw::new(&source, Kind::Paragraph, width, width, around.pen);
+    draw.embedded = around.embedded + 1;
+    for (token, range) in dialect::tokens(text, dialect::options()) {
+        draw.token(token, range);
+    }
+    draw.finish(text)
+}

@@ -1,0 +1,132 @@
+//! Notes as they are read in the window: callouts, tags, pictures, embedded notes, links between notes, coloured code.
+
+use super::{Bench, Driven, NONE, path, press, text, until};
+use egui::Key;
+use egui_kittest::kittest::Queryable;
+use std::path::PathBuf;
+
+const NOTE: &str = "# Reading
+
+Rain falls on [[Other note|the other note]] and on ==what is lit== %%not this%% in #weather/rain. ^first
+
+> [!warning] Mind *the* step
+> It is **high**, and `code` stands here.
+
+> [!tip]- Folded
+> The secret.
+
+> [!bug]
+> > [!quote]+ Inside
+> > a quote
+
+> An ordinary quote.
+
+- [/] half done
+- [-] given up
+- [x] done
+
+![[pictures/dot.png|120]]
+
+![[Other note#Two]]
+
+```rust
+/// A doc.
+fn main() {
+    let words = \"text\"; // 42
+    println!(\"{words}\", 0x2a);
+}
+```
+
+A footnote[^1] and a bare link: https://example.org/a.
+
+[^1]: Below.
+";
+
+const OTHER: &str = "# One\n\nfirst\n\n## Two\n\nsecond **part**\n\n- a\n- b\n\n# Three\n\nthird\n";
+
+/// A picture of two colours, written by hand: PNG without compression.
+fn dot() -> Vec<u8> {
+    let mut image = image::RgbaImage::new(160, 90);
+    for (x, y, pixel) in image.enumerate_pixels_mut() {
+        let wave = (f64::from(x) / 14.0).sin() * 20.0 + 45.0;
+        *pixel = if f64::from(y) < wave { image::Rgba([142, 164, 255, 255]) } else { image::Rgba([59, 91, 219, 255]) };
+    }
+    let mut bytes = Vec::new();
+    image.write_to(&mut std::io::Cursor::new(&mut bytes), image::ImageFormat::Png).expect("a picture");
+    bytes
+}
+
+fn reading() -> (Bench, Driven) {
+    let bench = Bench::new(&[("Reading.md", NOTE), ("sub/Other note.md", OTHER)]);
+    std::fs::create_dir_all(bench.notes().join("pictures")).expect("a folder");
+    std::fs::write(bench.notes().join("pictures/dot.png"), dot()).expect("a file");
+    let mut window = bench.opened();
+    until(&mut window, "the embedded note is shown", |window| window.query_by_label_contains("second part").is_some());
+    (bench, window)
+}
+
+#[test]
+fn what_markdown_does_not_know_is_read_all_the_same() {
+    let (_bench, window) = reading();
+    window.get_by_label("Rain falls on the other note and on what is lit  in #weather/rain.");
+    window.get_by_label_contains("Mind the step\nIt is high, and code stands here.");
+    assert!(window.query_by_label_contains("third").is_none(), "only the part that was named is embedded");
+}
+
+#[test]
+fn a_callout_is_folded_and_unfolded_by_a_click() {
+    let (_bench, mut window) = reading();
+    assert!(window.query_by_label_contains("The secret.").is_none());
+    window.get_by_label("Unfold: Folded").click();
+    window.run();
+    window.get_by_label_contains("The secret.");
+    window.get_by_label("Fold: Folded").click();
+    window.run();
+    assert!(window.query_by_label_contains("The secret.").is_none());
+    window.get_by_label("Fold: Inside").click();
+    window.run();
+    assert!(window.query_by_label_contains("a quote").is_none());
+}
+
+#[test]
+fn a_click_on_a_link_between_notes_goes_there() {
+    let (_bench, mut window) = reading();
+    let place = window.get_by_label_contains("Rain falls on").rect();
+    // Behind "Rain falls on ", before the middle of the row.
+    let column = window.get_by_label_contains("Mind the step").rect().center().x - 360.0;
+    let at = egui::pos2(column + 130.0, place.top() + 14.0);
+    window.hover_at(at);
+    window.run();
+    for pressed in [true, false] {
+        let (button, modifiers) = (egui::PointerButton::Primary, NONE);
+        window.event(egui::Event::PointerButton { pos: at, button, pressed, modifiers });
+    }
+    window.run();
+    until(&mut window, "the other note is shown", |window| path(window) == "sub/Other note.md");
+}
+
+#[test]
+fn pictures() {
+    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (_bench, mut window) = reading();
+    for theme in ["light", "dark"] {
+        press(&mut window, super::CTRL_SHIFT, Key::L);
+        window.run_steps(20);
+        std::thread::sleep(std::time::Duration::from_millis(800));
+        for part in 0..2 {
+            window.run_steps(5);
+            let image = window.render().expect("a picture");
+            image.save(folder.join(format!("{theme}-reading-{part}.png"))).expect("a file");
+            window.hover_at(egui::pos2(640.0, 400.0));
+            window.event(egui::Event::MouseWheel {
+                unit: egui::MouseWheelUnit::Point,
+                delta: egui::vec2(0.0, if part == 0 { -640.0 } else { 9_000.0 }),
+                phase: egui::TouchPhase::Move,
+                source: egui::MouseWheelSource::Wheel,
+                modifiers: NONE,
+            });
+        }
+    }
+    assert!(text(&window).is_some());
+}
