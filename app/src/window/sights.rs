@@ -46,8 +46,11 @@ type Wish = (DocId, String);
 enum Done {
     Picture(Wish, Option<ColorImage>),
     Text(Wish, Option<Arc<str>>),
-    Code(u64, Option<Arc<[(Range<usize>, Hue)]>>),
+    Code(u64, Option<Hues>),
 }
+
+/// What stands out in a piece of code.
+type Hues = Arc<[(Range<usize>, Hue)]>;
 
 type Job = Box<dyn FnOnce() -> Done + Send>;
 
@@ -55,7 +58,7 @@ type Job = Box<dyn FnOnce() -> Done + Send>;
 #[derive(Default)]
 pub(super) struct Sights {
     known: HashMap<Wish, (Sight, u64)>,
-    codes: HashMap<u64, Option<Arc<[(Range<usize>, Hue)]>>>,
+    codes: HashMap<u64, Option<Hues>>,
     wishes: Vec<Wish>,
     /// Callouts that somebody folded or unfolded, by what names them.
     turned: HashSet<u64>,
@@ -193,7 +196,7 @@ pub(super) fn sight(ctx: &Context, note: DocId, name: &str) -> Sight {
 }
 
 /// What stands out in a piece of code; nothing until it is known.
-pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Arc<[(Range<usize>, Hue)]>> {
+pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
     let mut hasher = DefaultHasher::new();
     (code, language).hash(&mut hasher);
     let hash = hasher.finish();
