@@ -3,7 +3,7 @@
 //! The cut loses nothing: the pieces, one after another, are the text byte for byte.
 
 pub mod dialect;
-pub mod target;
+pub mod meant;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;

@@ -5,7 +5,7 @@ use crate::tokens::{DARK, LIGHT};
 use clap::ArgMatches;
 use engine::Session;
 use engine::event::Skipped;
-use engine::markdown::target;
+use engine::markdown::meant;
 use host::copy;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ impl Files {
     }
 
     fn find(&self, own: &str, target: &str) -> Option<&str> {
-        target::find(&self.kinds, own, target).map(|(path, _)| path)
+        meant::find(&self.kinds, own, target).map(|(path, _)| path)
     }
 }
 
@@ -78,7 +78,7 @@ impl Around for Near<'_> {
             }
         };
         let up = "../".repeat(self.own.matches('/').count());
-        Some(format!("{up}{}", target::encoded(&to)))
+        Some(format!("{up}{}", meant::encoded(&to)))
     }
 
     fn note(&self, target: &str) -> Option<String> {

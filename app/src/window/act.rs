@@ -11,7 +11,7 @@ use super::{Closing, Overlay, Window};
 use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;
-use engine::markdown::{dialect, target};
+use engine::markdown::{dialect, meant};
 use engine::splice::Splice;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
@@ -149,7 +149,7 @@ impl Window {
         let target = self.driver.as_ref().and_then(|driver| {
             let session = driver.session();
             let (volume, own) = session.place(self.here.note?)?;
-            let (_, row) = target::find(&session.volume(volume)?.files, own, path)?;
+            let (_, row) = meant::find(&session.volume(volume)?.files, own, path)?;
             (row.kind == FileKind::Note).then_some(row.id)
         });
         match target {

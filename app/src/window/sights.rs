@@ -6,7 +6,7 @@ use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{ColorImage, Context, Galley, TextureHandle, TextureOptions, Ui, Vec2, vec2};
 use engine::Session;
-use engine::markdown::{self, dialect, target};
+use engine::markdown::{self, dialect, meant};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -251,7 +251,7 @@ fn job(session: &Session, wish: Wish) -> Job {
     let (name, part) = dialect::wiki_target(&wish.1);
     let found = session.place(wish.0).and_then(|(volume, own)| {
         let volume = session.volume(volume)?;
-        let (path, row) = target::find(&volume.files, own, name)?;
+        let (path, row) = meant::find(&volume.files, own, name)?;
         Some((volume.root.as_ref()?.join(path), row.kind, row.id))
     });
     let part = part.map(str::to_owned);

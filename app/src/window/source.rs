@@ -57,7 +57,7 @@ pub(super) fn word(info: &str) -> &str {
     info.trim().trim_start_matches("{.").split([' ', '{', ',', '}']).next().unwrap_or("")
 }
 
-/// Code in a language, coloured as far as that is known by now; `fenced` says that the first line, and a closing one, are fences.
+/// Code in a language, coloured as far as is known; `fenced` says that the first line, and a closing one, are fences.
 pub(super) fn code(text: &str, language: &str, fenced: bool, pen: Pen<'_>) -> LayoutJob {
     let colours = pen.colours;
     let style = tokens::code();
