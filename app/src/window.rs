@@ -2,6 +2,7 @@
 //! no network, changes no state of its own accord, and never waits while it draws.
 
 mod act;
+mod agenda;
 mod cells;
 mod closing;
 mod commands;
@@ -12,6 +13,7 @@ mod dropped;
 mod editor;
 mod field;
 mod find;
+mod follow;
 mod fuzzy;
 mod grid;
 #[path = "../../assets/icons.rs"]
@@ -30,6 +32,7 @@ mod pane;
 mod panes;
 mod prefs;
 mod python;
+mod references;
 mod render;
 mod rows;
 mod sheet;
@@ -43,6 +46,7 @@ mod tabs;
 mod toasts;
 mod tree;
 mod turns;
+mod views;
 mod writing;
 
 use crate::tokens;
@@ -58,6 +62,7 @@ use palette::Palette;
 use pane::Pane;
 use panes::Panes;
 use prefs::Prefs;
+use references::References;
 use status::Status;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -65,6 +70,7 @@ use std::time::Duration;
 use store::DocId;
 use toasts::Toasts;
 use tree::Tree;
+use views::View;
 
 /// A frame spends at most this much on what came in.
 const PUMP: Duration = Duration::from_millis(4);
@@ -92,6 +98,9 @@ pub struct Window {
     kept: VecDeque<DocId>,
     tree: Tree,
     outline: Outline,
+    references: References,
+    /// The page that is shown instead of notes.
+    view: Option<View>,
     status: Status,
     toasts: Toasts,
     dropped: dropped::Dropped,
@@ -136,6 +145,8 @@ impl Window {
             kept: VecDeque::new(),
             tree: Tree::default(),
             outline: Outline::default(),
+            references: References::default(),
+            view: None,
             status: Status::default(),
             toasts: Toasts::default(),
             dropped: dropped::Dropped::default(),

@@ -127,6 +127,17 @@ pub enum Command {
         /// Where to; where it lay when `None`. A name that is taken gets a number.
         path: Option<String>,
     },
+    /// Click the box of a task in a note that need not be open. One that comes again gets its next above it.
+    Check {
+        /// Which note.
+        note: DocId,
+        /// About where the task's line stands, in bytes of the note.
+        at: usize,
+        /// The task's words, without its fields.
+        words: String,
+        /// What day it is where the user is.
+        today: crate::task::Day,
+    },
     /// Replace a piece of a note that need not be open: the one of this text that is nearest to a place.
     Amend {
         /// Which note.

@@ -210,6 +210,7 @@ impl Session {
             Command::DeleteFiles { files } => self.delete_files(turn, &files),
             Command::RestoreFile { file, path } => self.restore_file(turn, file, path.as_deref()),
             Command::Amend { note, at, old, new } => self.amend(turn, note, at, old, new),
+            Command::Check { note, at, words, today } => self.check(turn, note, at, words, today),
             Command::UndoMove => self.undo_move(turn),
             Command::Rescan => {
                 let volumes: Vec<DocId> = self.volumes.keys().copied().collect();

@@ -4,6 +4,7 @@ mod commands;
 mod dropped;
 mod finding;
 mod keystrokes;
+mod links;
 mod panes;
 mod selecting;
 mod spelling;

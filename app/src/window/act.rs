@@ -44,6 +44,12 @@ impl Window {
                 }
                 Action::Edit(edit) => self.edit(vec![edit]),
                 Action::Open(note) => self.open(note),
+                Action::OpenAt(note, at) => {
+                    self.open(note);
+                    self.here.page.jump(at);
+                }
+                Action::Rename(file) => self.ask_rename(file),
+                Action::Delete(file) => self.delete(file),
                 Action::OpenBeside(note) => {
                     if !self.go_to_note(note) {
                         self.new_tab(Some(note));
@@ -86,6 +92,7 @@ impl Window {
     /// Shows a note.
     pub(super) fn open(&mut self, note: DocId) {
         self.chose = true;
+        self.view = None;
         if self.here.note == Some(note) || self.go_to_note(note) || !self.send(Command::OpenNote { note }) {
             return;
         }
@@ -136,25 +143,6 @@ impl Window {
             ctx.request_repaint();
         } else if first.is_some() {
             self.chose = true;
-        }
-    }
-
-    /// Follows a link of the open note: to the web, to another note, to a heading.
-    fn follow(&mut self, ctx: &egui::Context, link: &str) {
-        if link.contains("://") || link.starts_with("mailto:") {
-            ctx.open_url(egui::OpenUrl::new_tab(link));
-            return;
-        }
-        let (path, _) = dialect::wiki_target(link);
-        let target = self.driver.as_ref().and_then(|driver| {
-            let session = driver.session();
-            let (volume, own) = session.place(self.here.note?)?;
-            let (_, row) = meant::find(&session.volume(volume)?.files, own, path)?;
-            (row.kind == FileKind::Note).then_some(row.id)
-        });
-        match target {
-            Some(note) => self.open(note),
-            None => self.toasts.say(format!("There is no note at the end of this link: {link}")),
         }
     }
 
@@ -224,6 +212,7 @@ impl Window {
             What::PreviousMatch => self.next_match(true),
             What::SelectNext => self.select_same(ctx, false),
             What::SelectAll => self.select_same(ctx, true),
+            What::Go(go) => self.run_go(go),
             What::Write(writing) => self.run_writing(ctx, writing),
             What::Keys => self.overlay = Overlay::Dialog(Dialog::Keys),
             What::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
@@ -301,7 +290,7 @@ impl Window {
         });
     }
 
-    fn ask_name(&mut self, name: String) {
+    pub(super) fn ask_name(&mut self, name: String) {
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
         let volumes: Vec<(DocId, String)> = session
             .volumes()
@@ -362,6 +351,7 @@ impl Window {
     pub(super) fn decided(&mut self, ctx: &egui::Context, decision: Decision) {
         let refused = match decision {
             Decision::NewNote { volume, path } => self.make_note(volume, &path).err(),
+            Decision::Rename { file, path } => self.rename(file, &path).err(),
             Decision::OpenFolder { path } => match absolute(&path) {
                 Some(folder) => {
                     let driver = self.driver.as_mut();
@@ -413,12 +403,14 @@ impl Window {
                 }
             }
         }
-        self.toasts.show(ctx, colours, dark);
+        if let Some(what) = self.toasts.show(ctx, colours, dark).and_then(commands::what) {
+            self.run(ctx, what);
+        }
     }
 }
 
 /// A rejection as a sentence of its own.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

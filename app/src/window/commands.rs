@@ -1,6 +1,7 @@
 //! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
 //! `window.rs`; what they are called is in `engine::commands`.
 
+use super::views::Go;
 use super::writing::Writing;
 use eframe::egui;
 use egui::{Key, Modifiers};
@@ -50,6 +51,8 @@ pub(super) enum What {
     SelectAll,
     /// It writes at the caret.
     Write(Writing),
+    /// It concerns links or files.
+    Go(Go),
 }
 
 /// What a command of the table is here.
@@ -100,7 +103,7 @@ pub(super) fn what(id: &str) -> Option<What> {
         "text.strike" => What::Write(Writing::Strike),
         "text.link" => What::Write(Writing::Link),
         "text.task" => What::Write(Writing::Task),
-        _ => return None,
+        _ => return super::views::go(id).map(What::Go),
     };
     Some(what)
 }

@@ -14,6 +14,8 @@ use store::DocId;
 pub(super) enum Dialog {
     /// The name of a new note: the volumes to choose from, and which.
     NewNote { volumes: Vec<(DocId, String)>, chosen: usize, name: String, trouble: Option<String> },
+    /// The new path of a file.
+    Rename { file: DocId, path: String, trouble: Option<String> },
     /// The path of a folder.
     OpenFolder { path: String, trouble: Option<String> },
     /// All keys.
@@ -27,6 +29,10 @@ pub(super) enum Dialog {
 pub(super) enum Decision {
     NewNote {
         volume: DocId,
+        path: String,
+    },
+    Rename {
+        file: DocId,
         path: String,
     },
     OpenFolder {
@@ -45,6 +51,7 @@ impl Dialog {
         let width = wide.min(screen.width() - 2.0 * space::L);
         let id = Id::unique(match self {
             Dialog::NewNote { .. } => "new note",
+            Dialog::Rename { .. } => "rename",
             Dialog::OpenFolder { .. } => "open folder",
             Dialog::Keys => "keys",
             Dialog::Closing { .. } => "closing",
@@ -66,6 +73,7 @@ impl Dialog {
                     Dialog::NewNote { volumes, chosen, name, trouble } => {
                         new_note(ui, volumes, chosen, name, trouble.as_deref())
                     }
+                    Dialog::Rename { file, path, trouble } => rename(ui, *file, path, trouble.as_deref()),
                     Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
                     Dialog::Keys => all_keys(ui, screen.height() - 200.0),
                     Dialog::Closing { why } => closing(ui, why),
@@ -81,6 +89,7 @@ impl Dialog {
     pub(super) fn enter(&self) -> Option<Decision> {
         match self {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
+            Dialog::Rename { file, path, .. } => renamed(*file, path),
             Dialog::OpenFolder { path, .. } => opened(path),
             Dialog::Keys => Some(Decision::Never),
             Dialog::Closing { .. } => None,
@@ -90,7 +99,9 @@ impl Dialog {
     /// Says why it could not be done.
     pub(super) fn refuse(&mut self, why: String) {
         match self {
-            Dialog::NewNote { trouble, .. } | Dialog::OpenFolder { trouble, .. } => *trouble = Some(why),
+            Dialog::NewNote { trouble, .. } | Dialog::Rename { trouble, .. } | Dialog::OpenFolder { trouble, .. } => {
+                *trouble = Some(why)
+            }
             Dialog::Keys | Dialog::Closing { .. } => {}
         }
     }
@@ -99,6 +110,23 @@ impl Dialog {
 fn made(volumes: &[(DocId, String)], chosen: usize, name: &str) -> Option<Decision> {
     let (volume, _) = volumes.get(chosen)?;
     (!name.trim().is_empty()).then(|| Decision::NewNote { volume: *volume, path: name.trim().to_owned() })
+}
+
+fn renamed(file: DocId, path: &str) -> Option<Decision> {
+    (!path.trim().is_empty()).then(|| Decision::Rename { file, path: path.trim().to_owned() })
+}
+
+fn rename(ui: &mut Ui, file: DocId, path: &mut String, trouble: Option<&str>) -> Option<Decision> {
+    head(ui, "Rename or move");
+    words(ui, "Links to it follow. A / in the path puts it into a folder.");
+    ui.add_space(space::M);
+    field(ui, path, "New path", "Name, or Folder/Name");
+    says(ui, trouble);
+    match buttons(ui, "Rename", "Cancel") {
+        Some(true) => renamed(file, path),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
 }
 
 fn opened(path: &str) -> Option<Decision> {

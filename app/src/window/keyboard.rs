@@ -56,7 +56,9 @@ impl Window {
     /// Whether the keyboard belongs to the note.
     fn writes(&self, ctx: &egui::Context) -> bool {
         let focused = ctx.memory(|memory| memory.focused());
-        self.here.editor.caret.is_some() && (focused == Some(editor::field()) || self.here.editor.focus)
+        self.view.is_none()
+            && self.here.editor.caret.is_some()
+            && (focused == Some(editor::field()) || self.here.editor.focus)
     }
 
     fn key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
@@ -75,6 +77,12 @@ impl Window {
         {
             self.run(ctx, what);
             return true;
+        }
+        if self.view.is_some() {
+            let closes = key == Key::Escape && modifiers.is_none();
+            self.view = self.view.take().filter(|_| !closes);
+            self.here.editor.focus = closes && self.here.editor.caret.is_some();
+            return closes;
         }
         if self.find_key(ctx, key, modifiers) {
             return true;

@@ -4,7 +4,7 @@
 use super::controls::named;
 use super::page::Action;
 use super::tabs::Stage;
-use super::{Overlay, Window, tree};
+use super::{Overlay, Window, references, tree};
 use crate::tokens::{self, Colours, size};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -43,10 +43,17 @@ impl Window {
             ui.painter().vline(tree.right() - 0.5, body.y_range(), line);
         }
         let mut centre = part(ui, "middle", middle, middle);
-        self.middle(&mut centre, &mut actions);
+        match (&mut self.view, &self.driver) {
+            (Some(view), Some(driver)) => {
+                if view.show(&mut centre, driver.session(), &mut actions) {
+                    self.view = None;
+                }
+            }
+            (Some(_) | None, _) => self.middle(&mut centre, &mut actions),
+        }
         if right > 0.0 {
             let mut ui = part(ui, "right", panel, panel);
-            self.right(&mut ui);
+            self.right(&mut ui, &mut actions);
             ui.painter().vline(panel.left() + 0.5, body.y_range(), line);
         }
         let bottom = Rect::from_min_max(pos2(all.left(), body.bottom()), all.max);
@@ -81,7 +88,14 @@ impl Window {
         }
     }
 
-    fn right(&mut self, ui: &mut Ui) {
+    fn right(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
+        self.references.shown = references::tabs(ui, self.references.shown);
+        if self.references.shown {
+            if let Some(driver) = &self.driver {
+                self.references.show(ui, driver, self.here.note, actions);
+            }
+            return;
+        }
         let dark = ui.visuals().dark_mode;
         let ctx = ui.ctx().clone();
         let Window { driver, here, outline, .. } = self;

@@ -42,6 +42,12 @@ pub(super) enum Action {
     Edit(Edit),
     /// Show this note.
     Open(DocId),
+    /// Show this note from a byte on.
+    OpenAt(DocId, usize),
+    /// Ask for a file's new path.
+    Rename(DocId),
+    /// Put a file into the trash.
+    Delete(DocId),
     /// Show it in a tab of its own.
     OpenBeside(DocId),
     /// The caret goes to this pane.

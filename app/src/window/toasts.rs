@@ -11,36 +11,52 @@ const STAYS: f64 = 4.0;
 /// How many are kept.
 const MOST: usize = 4;
 
+struct Toast {
+    text: String,
+    since: Option<f64>,
+    /// A word to click, and the command of the table that it means.
+    offer: Option<(&'static str, &'static str)>,
+}
+
 /// The toasts that are there.
 #[derive(Default)]
 pub(super) struct Toasts {
-    all: Vec<(String, Option<f64>)>,
+    all: Vec<Toast>,
 }
 
 impl Toasts {
     /// Adds one, unless it says what the last one says.
     pub(super) fn say(&mut self, text: impl Into<String>) {
-        let text = text.into();
-        match self.all.iter_mut().find(|(old, _)| *old == text) {
-            Some((_, since)) => *since = None,
-            None => self.all.push((text, None)),
+        self.add(text.into(), None);
+    }
+
+    /// Adds one with a word to click that means a command of the table.
+    pub(super) fn offer(&mut self, text: impl Into<String>, word: &'static str, command: &'static str) {
+        self.add(text.into(), Some((word, command)));
+    }
+
+    fn add(&mut self, text: String, offer: Option<(&'static str, &'static str)>) {
+        match self.all.iter_mut().find(|old| old.text == text) {
+            Some(old) => old.since = None,
+            None => self.all.push(Toast { text, since: None, offer }),
         }
         if self.all.len() > MOST {
             self.all.remove(0);
         }
     }
 
-    /// Draws them and lets go of the old ones.
-    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) {
+    /// Draws them and lets go of the old ones. Gives the command that was chosen.
+    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<&'static str> {
         if self.all.is_empty() {
-            return;
+            return None;
         }
+        let mut chosen = None;
         let now = ctx.input(|input| input.time);
         let mut closed = None;
-        self.all.retain_mut(|(_, since)| now - *since.get_or_insert(now) < STAYS);
+        self.all.retain_mut(|toast| now - *toast.since.get_or_insert(now) < STAYS);
         let bottom = vec2(-space::L, -(tokens::size::STATUS + space::L));
         Area::new(Id::unique("toasts")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, bottom).show(ctx, |ui| {
-            for (index, (text, _)) in self.all.iter().enumerate() {
+            for (index, Toast { text, offer, .. }) in self.all.iter().enumerate() {
                 let frame = floating(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));
                 let response = frame
                     .show(ui, |ui| {
@@ -48,9 +64,16 @@ impl Toasts {
                         let style = tokens::small();
                         let job = egui::text::LayoutJob::simple(text.clone(), style.font, colours.ink, 360.0);
                         ui.label(job);
+                        if let Some((word, command)) = offer {
+                            let (rect, _) = ui.allocate_exact_size(vec2(60.0, 24.0), Sense::hover());
+                            let id = ui.scope_id().with(("toast", index));
+                            if super::controls::word_button(ui, rect, id, word, word).clicked() {
+                                (chosen, closed) = (Some(*command), Some(index));
+                            }
+                        }
                     })
-                    .response
-                    .interact(Sense::click());
+                    .response;
+                let response = if offer.is_none() { response.interact(Sense::click()) } else { response };
                 named(&response, Role::Button, &format!("Dismiss: {text}"));
                 if response.clicked() {
                     closed = Some(index);
@@ -62,7 +85,8 @@ impl Toasts {
             self.all.remove(index);
         }
         let next =
-            self.all.iter().filter_map(|(_, since)| *since).map(|since| since + STAYS - now).fold(STAYS, f64::min);
+            self.all.iter().filter_map(|toast| toast.since).map(|since| since + STAYS - now).fold(STAYS, f64::min);
         ctx.request_repaint_after(std::time::Duration::from_secs_f64(next.max(0.0) + 0.01));
+        chosen
     }
 }

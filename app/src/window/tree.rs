@@ -250,6 +250,16 @@ impl Tree {
         let colour = if line.thing == Thing::Attachment { colours.muted } else { colours.ink };
         let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
         clipped(ui, pos2(x, middle - 10.0), right - x, &line.name, &style, colour);
+        if let Thing::Note(file) = &line.thing {
+            response.context_menu(|ui| {
+                if ui.button("Rename or move").clicked() {
+                    actions.push(Action::Rename(*file));
+                }
+                if ui.button("Delete").clicked() {
+                    actions.push(Action::Delete(*file));
+                }
+            });
+        }
         let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
         if !response.clicked() && !response.middle_clicked() {
             return false;

@@ -210,6 +210,11 @@ impl Driver {
         Some(Duration::from_millis(u64::try_from(at.0 - now().0).unwrap_or(0)))
     }
 
+    /// Looks for places where a note's name stands without being a link. What is found comes as it is found.
+    pub fn mentions(&self, note: store::DocId) -> Receiver<Vec<crate::Mention>> {
+        crate::mentions::start(&self.session, note, self.inbox.clone())
+    }
+
     /// Reads a blob; blocks, so not while drawing.
     ///
     /// # Errors

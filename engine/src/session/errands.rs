@@ -3,6 +3,7 @@
 use super::{Reject, Session, Turn};
 use crate::note::Phase;
 use crate::splice::{self, Splice};
+use crate::task::{self, Day, Task};
 use crate::undo::Change;
 use store::DocId;
 
@@ -11,9 +12,52 @@ use store::DocId;
 pub(crate) struct Errand {
     note: DocId,
     at: usize,
-    old: String,
-    new: String,
+    what: What,
     held: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    /// One piece of text becomes another.
+    Piece { old: String, new: String },
+    /// The box of a task of these words is clicked.
+    Check { words: String, today: Day },
+}
+
+impl What {
+    /// Where it is to be done in a text, what stands there and what comes.
+    fn place(&self, text: &str, at: usize) -> Option<Change> {
+        match self {
+            What::Piece { old, new } => {
+                let at = nearest(text, at, old)?;
+                Some(Change { at, removed: old.clone(), inserted: new.clone() })
+            }
+            What::Check { words, today } => {
+                let mut start = 0;
+                let mut found: Option<(usize, &str)> = None;
+                for line in text.split_inclusive('\n') {
+                    let body = line.trim_end_matches(['\n', '\r']);
+                    let meant = Task::of(body, start).is_some_and(|task| task.text == *words);
+                    if meant && found.is_none_or(|(other, _)| start.abs_diff(at) < other.abs_diff(at)) {
+                        found = Some((start, body));
+                    }
+                    start += line.len();
+                }
+                let (at, line) = found?;
+                let (changed, next) = task::toggled(line, *today)?;
+                let end = if text[at + line.len()..].starts_with("\r\n") { "\r\n" } else { "\n" };
+                let inserted = next.map_or(changed.clone(), |next| format!("{next}{end}{changed}"));
+                Some(Change { at, removed: line.to_owned(), inserted })
+            }
+        }
+    }
+
+    /// Why it cannot be done.
+    fn missed(&self) -> String {
+        let (What::Piece { old: words, .. } | What::Check { words, .. }) = self;
+        let first = words.lines().next().unwrap_or(words);
+        format!("the text has changed since, so it was left alone: {}", first.trim())
+    }
 }
 
 impl Session {
@@ -26,16 +70,32 @@ impl Session {
         old: String,
         new: String,
     ) -> Result<(), Reject> {
+        self.errand(turn, note, at, What::Piece { old, new })
+    }
+
+    /// Clicks the box of a task.
+    pub(super) fn check(
+        &mut self,
+        turn: &mut Turn<'_>,
+        note: DocId,
+        at: usize,
+        words: String,
+        today: Day,
+    ) -> Result<(), Reject> {
+        self.errand(turn, note, at, What::Check { words, today })
+    }
+
+    fn errand(&mut self, turn: &mut Turn<'_>, note: DocId, at: usize, what: What) -> Result<(), Reject> {
         let open = self.notes.get(&note).filter(|open| open.is_settled());
-        match open.map(|open| (open.read_only().map(ToOwned::to_owned), nearest(&open.text(), at, &old))) {
+        match open.map(|open| (open.read_only().map(ToOwned::to_owned), what.place(&open.text(), at).is_some())) {
             Some((Some(why), _)) => return Err(Reject(format!("the note can only be read: {why}"))),
-            Some((None, None)) => return Err(Reject(changed(&old))),
-            Some((None, Some(_))) => {
-                self.perform_errand(turn, &Errand { note, at, old, new, held: false });
+            Some((None, false)) => return Err(Reject(what.missed())),
+            Some((None, true)) => {
+                self.perform_errand(turn, &Errand { note, at, what, held: false });
             }
             None => {
                 self.hold_note(turn, note, true)?;
-                self.errands.push(Errand { note, at, old, new, held: true });
+                self.errands.push(Errand { note, at, what, held: true });
             }
         }
         Ok(())
@@ -61,18 +121,18 @@ impl Session {
     }
 
     fn perform_errand(&mut self, turn: &mut Turn<'_>, errand: &Errand) {
-        let Errand { note: id, at, old, new, .. } = errand;
+        let Errand { note: id, at, what, .. } = errand;
         let note = self.notes.get(id).filter(|note| note.phase == Phase::Ready && note.read_only().is_none());
-        let Some(at) = note.and_then(|note| nearest(&note.text(), *at, old)) else {
-            self.problems.push(changed(old));
+        let Some(change) = note.and_then(|note| what.place(&note.text(), *at)) else {
+            self.problems.push(what.missed());
             return;
         };
         self.adopt(turn, *id);
-        let mut splices: Vec<Splice> = splice::difference(old, new);
-        splices.iter_mut().for_each(|splice| splice.at += at);
+        let mut splices: Vec<Splice> = splice::difference(&change.removed, &change.inserted);
+        splices.iter_mut().for_each(|splice| splice.at += change.at);
         self.splice_note(turn, *id, &splices, true, Vec::new());
         if let Some(note) = self.notes.get_mut(id) {
-            note.undo.push(Change { at, removed: old.clone(), inserted: new.clone() });
+            note.undo.push(change);
         }
     }
 
@@ -80,11 +140,6 @@ impl Session {
     pub fn errands(&self) -> usize {
         self.errands.len()
     }
-}
-
-fn changed(old: &str) -> String {
-    let first = old.lines().next().unwrap_or(old);
-    format!("the text has changed since, so it was left alone: {}", first.trim())
 }
 
 /// Where this piece of text stands, nearest to a place.

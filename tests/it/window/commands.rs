@@ -208,6 +208,30 @@ fn cells() -> Drive {
     drive
 }
 
+fn links() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "[[Two]] [[Nowhere]]\n\n- [ ] a task\n"), ("Two.md", "2\n")]);
+    drive.until("the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
+    for (id, label) in [
+        ("view.links", "Links to 2 places"),
+        ("view.broken", "One.md: Nowhere"),
+        ("view.agenda", "No date: 1"),
+        ("note.rename", "Rename or move"),
+    ] {
+        drive.choose(id);
+        assert!(drive.has(label), "{id}: {label}");
+    }
+    type_text(&mut drive.window, "s");
+    press(&mut drive.window, NONE, Key::Enter);
+    drive.until("it has another name", |window| path(window) == "Ones.md");
+    drive.until("it is over", |window| session(window).can_undo_move());
+    drive.choose("files.undo");
+    drive.until("it has its old name", |window| path(window) == "One.md");
+    drive.until("it is over", |window| session(window).moving().is_none());
+    drive.choose("note.delete");
+    drive.until("it is in the trash", |window| session(window).trash().count() == 1);
+    drive
+}
+
 fn folders() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
     let before = session(&drive.window).volumes().next().expect("a volume").scans;
@@ -236,7 +260,7 @@ fn quitting() -> Drive {
 
 #[test]
 fn every_command_does_what_it_says() {
-    let steps = [overlays, the_view, editing, writing, tabs, finding, words, cells, folders, quitting];
+    let steps = [overlays, the_view, editing, writing, tabs, finding, words, cells, links, folders, quitting];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
     let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
     let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();

@@ -1,0 +1,207 @@
+//! The agenda: the tasks of all notes by their day. A box that is clicked edits the task's note.
+
+use super::controls::{self, clipped, named};
+use super::page::Action;
+use super::tree::shown_name;
+use crate::clock;
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
+use engine::agenda::{Entry, When, tasks};
+use engine::task::{Day, NORMAL};
+use engine::{Command, Session};
+use std::collections::BTreeSet;
+
+enum Line {
+    Title(When, usize),
+    Task(Entry),
+}
+
+/// The agenda as it was made last.
+#[derive(Default)]
+pub(super) struct Agenda {
+    query: String,
+    done: bool,
+    made: Option<(Vec<u64>, String, bool, Day)>,
+    lines: Vec<Line>,
+    folded: BTreeSet<&'static str>,
+}
+
+impl Agenda {
+    fn refresh(&mut self, session: &Session, today: Day) {
+        let state: Vec<u64> = session.volumes().map(|volume| volume.links.revision()).collect();
+        let key = (state, self.query.clone(), self.done, today);
+        if self.made.as_ref() == Some(&key) {
+            return;
+        }
+        self.made = Some(key);
+        let all = tasks(session, &self.query, self.done);
+        self.lines.clear();
+        let mut groups: std::collections::BTreeMap<When, Vec<Entry>> = std::collections::BTreeMap::new();
+        for entry in all {
+            groups.entry(When::of(&entry.task, today)).or_default().push(entry);
+        }
+        for (when, entries) in groups {
+            self.lines.push(Line::Title(when, entries.len()));
+            if !self.folded.contains(when.title()) {
+                self.lines.extend(entries.into_iter().map(Line::Task));
+            }
+        }
+    }
+
+    /// Draws it.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        let today = clock::today();
+        let colours = Colours::of(ui);
+        let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+        let margin = (ui.available_width() - width) / 2.0;
+        ui.add_space(space::XL);
+        ui.horizontal(|ui| {
+            ui.add_space(margin);
+            let style = tokens::small();
+            let hint =
+                egui::RichText::new("Filter by words, notes or tags").font(style.font.clone()).color(colours.muted);
+            let field = egui::TextEdit::singleline(&mut self.query)
+                .font(style.font)
+                .hint_text(hint)
+                .margin(egui::Margin::symmetric(8, 4))
+                .desired_width(width - 140.0);
+            ui.add(field).accessible_name("Filter the agenda");
+            ui.add_space(space::S);
+            let label = if self.done { "Hide what is done" } else { "Show what is done" };
+            if super::references::button(ui, label).clicked() {
+                self.done = !self.done;
+            }
+        });
+        ui.add_space(space::M);
+        self.refresh(session, today);
+        if self.lines.is_empty() {
+            let words = if self.query.is_empty() {
+                "Nothing is to be done. A line that begins with - [ ] is a task."
+            } else {
+                "No task has these words."
+            };
+            let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
+            ui.painter().text(at, Align2::LEFT_TOP, words, tokens::small().font, colours.muted);
+            return;
+        }
+        let mut folded = None;
+        egui::ScrollArea::vertical().id_salt("agenda").auto_shrink(false).show_rows(
+            ui,
+            size::HIT + space::XS,
+            self.lines.len(),
+            |ui, range| {
+                ui.spacing_mut().item_spacing.y = 0.0;
+                for line in self.lines.iter().skip(range.start).take(range.len()) {
+                    let wanted = vec2(ui.available_width(), size::HIT + space::XS);
+                    let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
+                    let rect =
+                        Rect::from_x_y_ranges(rect.left() + margin..=rect.left() + margin + width, rect.y_range());
+                    match line {
+                        Line::Title(when, count) => {
+                            title(ui, rect, &response, *when, *count);
+                            if response.clicked() {
+                                folded = Some(when.title());
+                            }
+                        }
+                        Line::Task(entry) => task(ui, rect, &response, entry, today, actions),
+                    }
+                }
+            },
+        );
+        if let Some(title) = folded {
+            if !self.folded.remove(title) {
+                self.folded.insert(title);
+            }
+            self.made = None;
+        }
+    }
+}
+
+fn title(ui: &Ui, rect: Rect, response: &egui::Response, when: When, count: usize) {
+    let colours = Colours::of(ui);
+    let colour = if when == When::Overdue { colours.bad } else { colours.ink };
+    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    let at = pos2(rect.left(), rect.bottom() - 24.0);
+    let width = clipped(ui, at, rect.width(), when.title(), &style, colour);
+    let count_at = pos2(at.x + width + space::S, at.y + 2.0);
+    clipped(ui, count_at, 80.0, &count.to_string(), &tokens::caption(), colours.muted);
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    controls::ring(ui, response, CORNER);
+    named(response, Role::Heading, &format!("{}: {count}", when.title()));
+}
+
+fn task(ui: &Ui, rect: Rect, response: &egui::Response, entry: &Entry, today: Day, actions: &mut Vec<Action>) {
+    let colours = Colours::of(ui);
+    let task = &entry.task;
+    if response.hovered() {
+        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
+    }
+    controls::ring(ui, response, CORNER);
+    named(response, Role::Link, &task.text);
+    let middle = rect.center().y;
+    let square = Rect::from_center_size(pos2(rect.left() + 8.0, middle), Vec2::splat(16.0));
+    let id = ui.scope_id().with(("task", entry.note, task.at));
+    let check = ui.interact(square.expand(6.0), id, Sense::click());
+    let done = task.is_done();
+    check.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, done, &task.text));
+    controls::ring(ui, &check, CORNER);
+    if done {
+        ui.painter().rect_filled(square, 4.0, colours.ok);
+        let tick = super::icons::CHECK;
+        ui.painter().text(square.center(), Align2::CENTER_CENTER, tick, tokens::icon(12.0), colours.paper);
+    } else {
+        let colour = if check.hovered() { colours.accent } else { colours.muted };
+        ui.painter().rect_stroke(square, 4.0, Stroke::new(1.5, colour), StrokeKind::Inside);
+    }
+    let mut left = square.right() + space::M;
+    if task.priority != NORMAL {
+        let (mark, colour) = match task.priority {
+            5 => ("!!!", colours.bad),
+            4 => ("!!", colours.warn),
+            3 => ("!", colours.warn),
+            _ => ("low", colours.muted),
+        };
+        let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
+        left += clipped(ui, pos2(left, middle - 8.0), 40.0, mark, &style, colour) + space::S;
+    }
+    let mut right = rect.right();
+    let name = shown_name(entry.path.rsplit('/').next().unwrap_or(&entry.path));
+    let room = (rect.width() * 0.25).min(180.0);
+    let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::caption().font, colours.muted);
+    let wide = galley.size().x.min(room);
+    clipped(ui, pos2(right - wide, middle - 8.0), room, name, &tokens::caption(), colours.muted);
+    right -= wide + space::M;
+    if task.repeat.is_some() {
+        let at = pos2(right - 14.0, middle);
+        ui.painter().text(at, Align2::LEFT_CENTER, super::icons::REDO, tokens::icon(13.0), colours.muted);
+        right -= 14.0 + space::S;
+    }
+    if let Some(day) = task.day() {
+        let late = day < today && !done;
+        let words = said(day, today);
+        let colour = if late { colours.bad } else { colours.muted };
+        let at = pos2(right, middle);
+        let drawn = ui.painter().text(at, Align2::RIGHT_CENTER, words, tokens::tabular(12.0), colour);
+        right -= drawn.width() + space::M;
+    }
+    let colour = if done { colours.muted } else { colours.ink };
+    clipped(ui, pos2(left, middle - 10.0), right - left, &task.text, &tokens::small(), colour);
+    if check.clicked() {
+        let (note, at, words) = (entry.note, task.at, task.text.clone());
+        actions.push(Action::Do(Command::Check { note, at, words, today }));
+    } else if response.clicked() {
+        actions.push(Action::OpenAt(entry.note, task.at));
+    }
+}
+
+/// A day as one says it.
+fn said(day: Day, today: Day) -> String {
+    match day.0 - today.0 {
+        0 => "today".to_owned(),
+        1 => "tomorrow".to_owned(),
+        -1 => "yesterday".to_owned(),
+        _ => day.to_string(),
+    }
+}

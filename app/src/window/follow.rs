@@ -1,0 +1,99 @@
+//! Where a link leads when it is clicked: the web, another note, a heading or block of it. A note that is not there yet
+//! can be made.
+
+use super::Window;
+use eframe::egui;
+use engine::outline::{Link, LinkKind, Outline};
+use engine::{Session, links};
+use store::{DocId, FileKind};
+
+impl Window {
+    /// Follows a link of the open note.
+    pub(super) fn follow(&mut self, ctx: &egui::Context, link: &str) {
+        if link.contains("://") || link.starts_with("mailto:") {
+            ctx.open_url(egui::OpenUrl::new_tab(link));
+            return;
+        }
+        let (path, part) = link.split_once('#').unwrap_or((link, ""));
+        let (target, file) = {
+            let Some((session, note)) = self.session().zip(self.here.note) else { return };
+            let target = target(session, note, link);
+            let row = target.and_then(|target| {
+                let (volume, path) = session.place(target)?;
+                session.volume(volume)?.files.get(path).map(|row| (row.kind, path.to_owned()))
+            });
+            (target, row)
+        };
+        match (target, file) {
+            (Some(target), Some((FileKind::Note, _))) => self.open_at(target, part),
+            (Some(_), Some((FileKind::Attachment, path))) => {
+                self.toasts.say(format!("An attachment stays as it is; open it with its own program: {path}"));
+            }
+            _ => {
+                let name = engine::outline::unescape(path).into_owned();
+                let own = self.session().zip(self.here.note).and_then(|(session, note)| session.place(note));
+                let from_here = own.and_then(|(_, own)| links::join(own, &name)).filter(|_| name.starts_with('.'));
+                self.ask_name(links::without_ending(&from_here.unwrap_or(name)).to_owned());
+            }
+        }
+    }
+
+    /// Shows a note, from a heading or block on.
+    pub(super) fn open_at(&mut self, note: DocId, part: &str) {
+        self.open(note);
+        let outline = self.session().and_then(|session| {
+            let (volume, _) = session.place(note)?;
+            session.volume(volume)?.links.outline(note).cloned()
+        });
+        match outline.and_then(|outline| place(&outline, part)) {
+            Some(at) => self.here.page.jump(at),
+            None if part.is_empty() => {}
+            None => self.toasts.say(format!("There is no such part in the note: {part}")),
+        }
+    }
+}
+
+/// Where a link of a note leads. What it was written as is known from the note's outline.
+pub(super) fn target(session: &Session, note: DocId, link: &str) -> Option<DocId> {
+    let (volume, _) = session.place(note)?;
+    let all = &session.volume(volume)?.links;
+    let (path, _) = link.split_once('#').unwrap_or((link, ""));
+    let path = engine::outline::unescape(path);
+    let known = all.outline(note).and_then(|outline| {
+        let same = |known: &&Link| known.path() == path || known.target == path;
+        outline.links.iter().find(same).map(|known| known.kind)
+    });
+    match known {
+        Some(LinkKind::Wiki | LinkKind::Embed) | None => all.resolve(note, LinkKind::Wiki, &path),
+        Some(LinkKind::Markdown | LinkKind::Angled) => all.resolve(note, LinkKind::Markdown, &path.replace('%', "%25")),
+    }
+}
+
+/// Where a heading, or with a leading `^` a block, stands.
+pub(super) fn place(outline: &Outline, part: &str) -> Option<usize> {
+    if let Some(block) = part.strip_prefix('^') {
+        return outline.blocks.iter().find(|(id, _)| id.eq_ignore_ascii_case(block)).map(|(_, at)| *at);
+    }
+    // `#a#b` names a heading below another: the last one counts. GitHub writes headings in small letters with `-`.
+    let plain = |text: &str| -> String {
+        text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let wanted = plain(part.rsplit('#').next().unwrap_or(part));
+    let found = outline.headings.iter().find(|heading| plain(&heading.text) == wanted);
+    found.filter(|_| !wanted.is_empty()).map(|heading| heading.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_note_are_found() {
+        let outline = Outline::of("# One\n\n## Two & `x` three\n\ntext ^id-1\n");
+        assert_eq!(place(&outline, "One"), Some(0));
+        assert_eq!(place(&outline, "One#Two & x three"), Some(7));
+        assert_eq!(place(&outline, "two--x-three"), Some(7));
+        assert_eq!(place(&outline, "^id-1"), Some(28));
+        assert_eq!((place(&outline, ""), place(&outline, "no")), (None, None));
+    }
+}

@@ -1,0 +1,376 @@
+//! The links of the open note: which notes link to it, where its own lead, where its name stands without being a link.
+//! And the page of all links that lead nowhere.
+
+use super::controls::{self, clipped, named, text_button, word_button};
+use super::icons;
+use super::page::Action;
+use super::tree::shown_name;
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
+use engine::outline::Link;
+use engine::{Command, Session};
+use host::{Driver, Mention};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use store::DocId;
+
+const LINE: f32 = 24.0;
+
+/// What a line of the list says.
+enum Line {
+    Title(String),
+    /// A note, to be opened at a byte.
+    Note(DocId, String, Option<usize>),
+    /// What stands around a link, and where.
+    Context(DocId, usize, String),
+    /// A link that leads nowhere: what it says.
+    Nowhere(String, usize),
+    Mention(usize),
+    Words(String),
+    Find,
+}
+
+/// The list as it was made last.
+#[derive(Default)]
+pub(super) struct References {
+    /// Whether this is seen, and not the outline.
+    pub(super) shown: bool,
+    made: Option<(DocId, u64)>,
+    lines: Vec<Line>,
+    mentions: Vec<Mention>,
+    search: Option<(DocId, Option<Receiver<Vec<Mention>>>)>,
+}
+
+impl References {
+    /// Takes in what a search has found.
+    fn receive(&mut self) {
+        let Some((_, Some(found))) = &self.search else { return };
+        match found.try_recv() {
+            Ok(mentions) => {
+                self.mentions.extend(mentions);
+                self.made = None;
+            }
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => {
+                if let Some((_, search)) = &mut self.search {
+                    *search = None;
+                }
+                self.made = None;
+            }
+        }
+    }
+
+    fn refresh(&mut self, session: &Session, note: DocId) {
+        self.receive();
+        let Some(volume) = session.place(note).and_then(|(volume, _)| session.volume(volume)) else { return };
+        let key = (note, volume.links.revision());
+        if self.search.as_ref().is_some_and(|(searched, _)| *searched != note) {
+            (self.search, self.mentions) = (None, Vec::new());
+        }
+        if self.made == Some(key) {
+            return;
+        }
+        self.made = Some(key);
+        self.lines.clear();
+        let path = |id: DocId| volume.links.path(id).unwrap_or_default().to_owned();
+        let back = volume.links.backlinks(note);
+        self.lines.push(Line::Title(format!("Linked from {}", count(back.len(), "place"))));
+        if back.is_empty() {
+            self.lines.push(Line::Words("No other note links here yet.".to_owned()));
+        }
+        let mut last = None;
+        for (from, link) in back {
+            if last.replace(from) != Some(from) {
+                self.lines.push(Line::Note(from, path(from), Some(link.at)));
+            }
+            self.lines.push(Line::Context(from, link.at, link.line.clone()));
+        }
+        let mut seen: Vec<(String, Option<DocId>, usize)> = Vec::new();
+        for (link, to) in volume.links.outgoing(note).filter(|(link, _)| !link.target.is_empty()) {
+            let name = shown(link);
+            if !seen.iter().any(|(known, known_to, _)| (known_to.is_some() && *known_to == to) || *known == name) {
+                seen.push((name, to, link.at));
+            }
+        }
+        self.lines.push(Line::Title(format!("Links to {}", count(seen.len(), "place"))));
+        if seen.is_empty() {
+            self.lines.push(Line::Words("It links nowhere yet: [[ begins a link.".to_owned()));
+        }
+        for (name, to, at) in seen {
+            self.lines.push(match to {
+                Some(to) => Line::Note(to, path(to), None),
+                None => Line::Nowhere(name, at),
+            });
+        }
+        self.lines.push(Line::Title("Mentions without a link".to_owned()));
+        match &self.search {
+            None => self.lines.push(Line::Find),
+            Some((_, searching)) => {
+                self.lines.extend((0..self.mentions.len()).map(Line::Mention));
+                let words = match (searching.is_some(), self.mentions.is_empty()) {
+                    (true, _) => "Looking through the notes…",
+                    (false, true) => "Its name stands nowhere else.",
+                    (false, false) => "",
+                };
+                self.lines.extend((!words.is_empty()).then(|| Line::Words(words.to_owned())));
+            }
+        }
+    }
+
+    /// Draws the list.
+    pub(super) fn show(&mut self, ui: &mut Ui, driver: &Driver, note: Option<DocId>, actions: &mut Vec<Action>) {
+        let session = driver.session();
+        let Some(note) = note else {
+            words(ui, "No note is open.");
+            return;
+        };
+        self.refresh(session, note);
+        let (mut find, mut linked) = (false, None);
+        egui::ScrollArea::vertical().id_salt("links").auto_shrink(false).show_rows(
+            ui,
+            LINE,
+            self.lines.len() + 1,
+            |ui, range| {
+                ui.spacing_mut().item_spacing.y = 0.0;
+                for line in self.lines.iter().skip(range.start).take(range.len()) {
+                    match line {
+                        Line::Title(text) => title(ui, text),
+                        Line::Words(text) => words(ui, text),
+                        Line::Note(note, path, at) => {
+                            if name(ui, path).clicked() {
+                                actions.push(at.map_or(Action::Open(*note), |at| Action::OpenAt(*note, at)));
+                            }
+                        }
+                        Line::Context(note, at, line) => {
+                            if context(ui, line, space::L).clicked() {
+                                actions.push(Action::OpenAt(*note, *at));
+                            }
+                        }
+                        Line::Nowhere(target, at) => {
+                            if nowhere(ui, target).clicked() {
+                                actions.push(Action::OpenAt(note, *at));
+                            }
+                        }
+                        Line::Mention(index) => {
+                            if let Some(mention) = self.mentions.get(*index) {
+                                if self::mention(ui, session, mention, actions) {
+                                    linked = Some(*index);
+                                }
+                            }
+                        }
+                        Line::Find => {
+                            ui.horizontal(|ui| {
+                                ui.add_space(space::L);
+                                find = word(ui, "Find them").clicked();
+                            });
+                        }
+                    }
+                }
+            },
+        );
+        if find {
+            self.search = Some((note, Some(driver.mentions(note))));
+            self.made = None;
+        }
+        if let Some(mention) = linked.map(|index| self.mentions.remove(index)) {
+            actions.push(link_it(session, note, &mention));
+            self.made = None;
+        }
+        if let Some((_, Some(_))) = &self.search {
+            ui.ctx().request_repaint_after(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
+/// Makes a link of a mention.
+fn link_it(session: &Session, note: DocId, mention: &Mention) -> Action {
+    let path = session.place(note).map(|(_, path)| path).unwrap_or_default();
+    let name = shown_name(path.rsplit('/').next().unwrap_or(path));
+    let new = if *name == mention.text { format!("[[{name}]]") } else { format!("[[{name}|{}]]", mention.text) };
+    let (note, at, old) = (mention.note, mention.at, mention.text.clone());
+    Action::Do(Command::Amend { note, at, old, new })
+}
+
+fn count(number: usize, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}
+
+fn shown(link: &Link) -> String {
+    link.part.as_ref().map_or_else(|| link.path().into_owned(), |part| format!("{}#{part}", link.path()))
+}
+
+fn title(ui: &mut Ui, text: &str) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+    let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
+    let at = rect.left_center() + vec2(space::L, 2.0);
+    ui.painter().text(at, Align2::LEFT_CENTER, text, font, Colours::of(ui).ink);
+    named(&response, Role::Heading, text);
+}
+
+fn words(ui: &mut Ui, text: &str) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+    let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+    clipped(ui, at, rect.width() - 2.0 * space::L, text, &tokens::small(), Colours::of(ui).muted);
+    named(&response, Role::Label, text);
+}
+
+fn word(ui: &mut Ui, text: &str) -> Response {
+    let (rect, _) = ui.allocate_exact_size(vec2(90.0, LINE), Sense::hover());
+    word_button(ui, rect, ui.scope_id().with(text), text, text)
+}
+
+/// A line that can be clicked: its area, and where its text begins.
+fn clickable(ui: &mut Ui, label: &str, inset: f32) -> (Rect, Response) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::click());
+    let rect = rect.shrink2(vec2(space::S, 0.0));
+    if response.hovered() {
+        ui.painter().rect_filled(rect, CORNER, Colours::of(ui).hover(Colours::of(ui).paper));
+    }
+    controls::ring(ui, &response, CORNER);
+    named(&response, Role::Link, label);
+    (rect.with_min_x(rect.left() + space::S + inset).with_max_x(rect.right() - space::S), response)
+}
+
+/// A note's name, its folder behind it.
+fn name(ui: &mut Ui, path: &str) -> Response {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let name = shown_name(file);
+    let (rect, response) = clickable(ui, &format!("Open {name}"), 0.0);
+    let colours = Colours::of(ui);
+    let at = pos2(rect.left(), rect.center().y - 10.0);
+    let width = clipped(ui, at, rect.width(), name, &tokens::small(), colours.accent);
+    let rest = rect.width() - width - space::S;
+    if rest > 40.0 && !folder.is_empty() {
+        let at = pos2(rect.left() + width + space::S, rect.center().y - 8.0);
+        clipped(ui, at, rest, &folder.replace('/', " / "), &tokens::caption(), colours.muted);
+    }
+    response
+}
+
+fn context(ui: &mut Ui, line: &str, inset: f32) -> Response {
+    let (rect, response) = clickable(ui, line, inset);
+    let at = pos2(rect.left(), rect.center().y - 8.0);
+    clipped(ui, at, rect.width(), line, &tokens::caption(), Colours::of(ui).muted);
+    response.on_hover_text(line)
+}
+
+fn nowhere(ui: &mut Ui, target: &str) -> Response {
+    let (rect, response) = clickable(ui, &format!("{target} leads nowhere"), 0.0);
+    let colours = Colours::of(ui);
+    let middle = rect.center().y;
+    ui.painter().text(pos2(rect.left(), middle), Align2::LEFT_CENTER, icons::WARNING, tokens::icon(13.0), colours.warn);
+    let at = pos2(rect.left() + 20.0, middle - 10.0);
+    let width = clipped(ui, at, rect.width() - 110.0, target, &tokens::small(), colours.ink);
+    let at = pos2(at.x + width + space::S, middle - 8.0);
+    clipped(ui, at, 90.0, "leads nowhere", &tokens::caption(), colours.warn);
+    response
+}
+
+/// A mention and the button that makes a link of it; whether that was clicked.
+fn mention(ui: &mut Ui, session: &Session, mention: &Mention, actions: &mut Vec<Action>) -> bool {
+    let path = session.place(mention.note).map(|(_, path)| path).unwrap_or_default();
+    let name = shown_name(path.rsplit('/').next().unwrap_or(path));
+    let (rect, response) = clickable(ui, &format!("{name}: {}", mention.line), 0.0);
+    let colours = Colours::of(ui);
+    let at = pos2(rect.left(), rect.center().y - 10.0);
+    let room = rect.width() - 60.0;
+    let width = clipped(ui, at, room * 0.4, name, &tokens::small(), colours.ink);
+    let at = pos2(at.x + width + space::S, rect.center().y - 8.0);
+    clipped(ui, at, room - width - space::S, &mention.line, &tokens::caption(), colours.muted);
+    let button = rect.with_min_x(rect.right() - 48.0);
+    let id = ui.scope_id().with(("link it", mention.note, mention.at));
+    let linked = word_button(ui, button, id, "Link it", &format!("Link it in {name}")).clicked();
+    if response.on_hover_text(&mention.line).clicked() && !linked {
+        actions.push(Action::OpenAt(mention.note, mention.at));
+    }
+    linked
+}
+
+/// The page of all links that lead nowhere.
+pub(super) fn broken(ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    // Made anew when the links have changed, and not in every frame.
+    type Kept = (Vec<u64>, std::sync::Arc<Vec<(DocId, String, String, usize, String)>>);
+    let id = ui.scope_id().with("broken");
+    let state: Vec<u64> = session.volumes().map(|volume| volume.links.revision()).collect();
+    let kept: Option<Kept> = ui.data(|data| data.get_temp(id));
+    let rows = match kept.filter(|(made, _)| *made == state) {
+        Some((_, rows)) => rows,
+        None => {
+            let mut rows = Vec::new();
+            for volume in session.volumes() {
+                rows.extend(volume.links.broken().into_iter().map(|(note, link)| {
+                    let path = volume.links.path(note).unwrap_or_default().to_owned();
+                    (note, path, shown(link), link.at, link.line.clone())
+                }));
+            }
+            let rows = std::sync::Arc::new(rows);
+            ui.data_mut(|data| data.insert_temp(id, (state, rows.clone())));
+            rows
+        }
+    };
+    ui.add_space(space::M);
+    if rows.is_empty() {
+        words(ui, "Every link leads somewhere.");
+        return;
+    }
+    words(ui, &format!("{} that no file answers to. A click goes there.", count(rows.len(), "link")));
+    ui.add_space(space::S);
+    egui::ScrollArea::vertical().id_salt("broken").auto_shrink(false).show_rows(ui, LINE, rows.len(), |ui, range| {
+        ui.spacing_mut().item_spacing.y = 0.0;
+        for (note, path, target, at, line) in rows.iter().skip(range.start).take(range.len()) {
+            let (rect, response) = clickable(ui, &format!("{path}: {target}"), 0.0);
+            let colours = Colours::of(ui);
+            let y = rect.center().y - 10.0;
+            let third = rect.width() / 3.0;
+            clipped(ui, pos2(rect.left(), y), third - space::L, target, &tokens::small(), colours.warn);
+            let file = shown_name(path);
+            clipped(ui, pos2(rect.left() + third, y), third - space::L, file, &tokens::small(), colours.ink);
+            clipped(ui, pos2(rect.left() + 2.0 * third, y + 2.0), third, line, &tokens::caption(), colours.muted);
+            if response.on_hover_text(line).clicked() {
+                actions.push(Action::OpenAt(*note, *at));
+            }
+        }
+    });
+}
+
+/// The two tabs of the panel at the right; whether the links are to be seen.
+pub(super) fn tabs(ui: &mut Ui, links: bool) -> bool {
+    let mut chosen = links;
+    ui.add_space(space::XS);
+    ui.horizontal(|ui| {
+        ui.add_space(space::S);
+        ui.spacing_mut().item_spacing.x = space::XS;
+        for (name, this) in [("Outline", false), ("Links", true)] {
+            let lead = links == this;
+            let response = tab(ui, name, lead);
+            if response.clicked() {
+                chosen = this;
+            }
+        }
+    });
+    chosen
+}
+
+fn tab(ui: &mut Ui, text: &str, on: bool) -> Response {
+    let colours = Colours::of(ui);
+    let font = tokens::inter(if on { tokens::Cut::SemiBold } else { tokens::Cut::Regular }, 13.0);
+    let colour = if on { colours.ink } else { colours.muted };
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), font, colour);
+    let wanted = vec2(galley.size().x + 2.0 * space::S, size::HIT);
+    let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
+    if on {
+        ui.painter().rect_filled(rect, CORNER, colours.sunken);
+    } else {
+        controls::ground(ui, &response);
+    }
+    ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
+    controls::ring(ui, &response, CORNER);
+    response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, on, format!("Panel: {text}")));
+    response
+}
+
+/// A button that asks for something of a page.
+pub(super) fn button(ui: &mut Ui, text: &str) -> Response {
+    text_button(ui, text, false)
+}

@@ -1,0 +1,160 @@
+//! Pages in the middle that are no notes: agenda, broken links. And the commands of the table that concern links and
+//! files: what is asked of the session is asked here, what a page shows is its own affair.
+
+use super::agenda::Agenda;
+use super::controls::{clipped, icon_button, named};
+use super::dialogs::Dialog;
+use super::page::Action;
+use super::references;
+use super::{Overlay, Window, icons};
+use crate::tokens::{self, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::{Command, Session};
+use store::DocId;
+
+/// A command of the table that concerns links and files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Go {
+    Rename,
+    Delete,
+    UndoMove,
+    Links,
+    Broken,
+    Agenda,
+}
+
+/// What a command of the table is here.
+pub(super) fn go(id: &str) -> Option<Go> {
+    let go = match id {
+        "note.rename" => Go::Rename,
+        "note.delete" => Go::Delete,
+        "files.undo" => Go::UndoMove,
+        "view.links" => Go::Links,
+        "view.broken" => Go::Broken,
+        "view.agenda" => Go::Agenda,
+        _ => return None,
+    };
+    Some(go)
+}
+
+/// A page that is no note.
+pub(super) enum View {
+    Agenda(Agenda),
+    Broken,
+}
+
+impl View {
+    fn title(&self) -> &'static str {
+        match self {
+            View::Agenda(_) => "Agenda",
+            View::Broken => "Broken links",
+        }
+    }
+
+    /// Draws it; whether it shall be closed.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) -> bool {
+        let closed = strip(ui, self.title());
+        let rest = ui.available_rect_before_wrap();
+        let mut ui = super::layout::part(ui, "view", rest, rest);
+        match self {
+            View::Agenda(agenda) => agenda.show(&mut ui, session, actions),
+            View::Broken => references::broken(&mut ui, session, actions),
+        }
+        closed
+    }
+}
+
+/// The strip above a page, with its name; whether it shall be closed.
+fn strip(ui: &mut Ui, title: &str) -> bool {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
+    let colours = Colours::of(ui);
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    clipped(ui, pos2(rect.left() + space::L, rect.center().y - 10.0), rect.width() - 80.0, title, &style, colours.ink);
+    named(&response, Role::Heading, title);
+    let at =
+        Rect::from_min_size(rect.right_top() + vec2(-size::HIT - space::S, space::XS), egui::Vec2::splat(size::HIT));
+    let mut child = ui.new_child(UiBuilder::new().max_rect(at));
+    icon_button(&mut child, icons::X, "Close this page", Some("Escape")).clicked()
+}
+
+impl Window {
+    /// Performs a command that concerns links or files.
+    pub(super) fn run_go(&mut self, go: Go) {
+        match go {
+            Go::Rename => match self.here.note {
+                Some(note) => self.ask_rename(note),
+                None => self.toasts.say("No note is open."),
+            },
+            Go::Delete => match self.here.note {
+                Some(note) => self.delete(note),
+                None => self.toasts.say("No note is open."),
+            },
+            Go::UndoMove => {
+                if self.send(Command::UndoMove) {
+                    self.toasts.say("Taken back.");
+                }
+            }
+            Go::Links => {
+                let shown = self.prefs.right_open && self.references.shown;
+                (self.prefs.right_open, self.references.shown) = (!shown, !shown);
+            }
+            Go::Broken => self.view = Some(View::Broken),
+            Go::Agenda => self.view = Some(View::Agenda(Agenda::default())),
+        }
+    }
+
+    /// Asks for a file's new path.
+    pub(super) fn ask_rename(&mut self, file: DocId) {
+        let path = self.session().and_then(|session| session.place(file)).map(|(_, path)| path.to_owned());
+        if let Some(path) = path {
+            let path = path.strip_suffix(".md").unwrap_or(&path).to_owned();
+            self.overlay = Overlay::Dialog(Dialog::Rename { file, path, trouble: None });
+        }
+    }
+
+    /// Gives a file another path. Gives why not.
+    pub(super) fn rename(&mut self, file: DocId, path: &str) -> Result<(), String> {
+        let Some(driver) = &mut self.driver else { return Ok(()) };
+        let moves = vec![(file, path.trim_matches('/').to_owned())];
+        driver.command(Command::MoveFiles { moves }).map_err(|reject| super::act::sentence(&reject.0))?;
+        let links = driver.session().moving().map_or(0, |moving| moving.relinks.len());
+        if driver.session().moving().is_some() {
+            let links = match links {
+                0 => "Renamed.".to_owned(),
+                1 => "Renamed; the links in 1 note follow.".to_owned(),
+                many => format!("Renamed; the links in {many} notes follow."),
+            };
+            self.toasts.offer(links, "Undo", "files.undo");
+        }
+        Ok(())
+    }
+
+    /// Puts a note into the trash.
+    pub(super) fn delete(&mut self, file: DocId) {
+        let name = self.session().and_then(|session| session.place(file)).map(|(_, path)| path.to_owned());
+        if let Some(name) = name
+            && self.send(Command::DeleteFiles { files: vec![file] })
+        {
+            let name = super::tree::shown_name(name.rsplit('/').next().unwrap_or(&name)).to_owned();
+            self.toasts.offer(format!("“{name}” is in the trash."), "Undo", "files.undo");
+            self.leave_note(file);
+        }
+    }
+
+    /// Closes every tab of a note.
+    fn leave_note(&mut self, note: DocId) {
+        while let Some(pane) = self.panes.with(note).filter(|pane| *pane != self.here.id) {
+            self.close_tab(pane);
+        }
+        if self.here.note == Some(note) {
+            self.close_tab(self.here.id);
+        }
+        if self.here.note == Some(note) {
+            self.here.turn(None);
+        }
+        self.kept.retain(|kept| *kept != note);
+    }
+}

@@ -1,0 +1,130 @@
+//! Where a note's name stands in other notes without being a link: looked for in all files of its volume, in a thread
+//! of its own, since no index holds every word yet.
+
+use crate::driver::{Inbox, Post};
+use crate::files::{self, Found};
+use engine::outline::Outline;
+use engine::{Session, links};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use store::{DocId, FileKind};
+
+/// More than this are not looked for.
+const MOST: usize = 200;
+/// A line of context has about this many characters around the mention.
+const AROUND: usize = 60;
+
+/// A mention of a note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// In which note.
+    pub note: DocId,
+    /// Where, in bytes.
+    pub at: usize,
+    /// As it is written there.
+    pub text: String,
+    /// What stands around it.
+    pub line: String,
+}
+
+/// Looks for a note's names; what is found comes a note at a time, and the channel ends with the search.
+pub(crate) fn start(session: &Session, note: DocId, inbox: Inbox) -> Receiver<Vec<Mention>> {
+    let (found, receiver) = channel();
+    let place = session.place(note).and_then(|(volume, path)| Some((session.volume(volume)?, path)));
+    if let Some((volume, path)) = place
+        && let Some(root) = volume.root.clone()
+    {
+        let own = links::without_ending(path.rsplit('/').next().unwrap_or(path)).to_owned();
+        let aliases = volume.links.outline(note).map(|outline| outline.aliases.clone()).unwrap_or_default();
+        let names: Vec<String> = std::iter::once(own).chain(aliases).filter(|name| !name.is_empty()).collect();
+        let notes = volume.files.values().filter(|row| row.kind == FileKind::Note && row.id != note);
+        let files: Vec<(DocId, PathBuf)> = notes.map(|row| (row.id, root.join(&row.path))).collect();
+        std::thread::spawn(move || search(&names, &files, &found, &inbox));
+    }
+    receiver
+}
+
+fn search(names: &[String], files: &[(DocId, PathBuf)], found: &Sender<Vec<Mention>>, inbox: &Inbox) {
+    let mut left = MOST;
+    for (note, file) in files {
+        let Ok(Found::Text(file)) = files::read(file) else { continue };
+        let mentions = mentions(*note, &file.text, names, left);
+        left -= mentions.len();
+        if !mentions.is_empty() {
+            if found.send(mentions).is_err() {
+                return; // nobody waits for it any more
+            }
+            inbox.post(Post::Read(Box::new(|_| ()))); // wakes who draws
+        }
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+fn mentions(note: DocId, text: &str, names: &[String], most: usize) -> Vec<Mention> {
+    let lower = text.to_lowercase();
+    // Letters that are longer in small than in large would shift every place: such a text is searched as it is.
+    let hay = if lower.len() == text.len() { lower.as_str() } else { text };
+    let mut mentions: Vec<Mention> = Vec::new();
+    let mut outline = None;
+    for name in names {
+        let name = name.to_lowercase();
+        for (at, _) in hay.match_indices(&name) {
+            let end = at + name.len();
+            let letter = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+            let inside = letter(text[..at].chars().next_back()) || letter(text[end..].chars().next());
+            if inside || mentions.len() >= most {
+                continue;
+            }
+            let outline = outline.get_or_insert_with(|| Outline::of(text));
+            if is_taken(text, outline, at, end) {
+                continue;
+            }
+            let line = around(text, at, end);
+            mentions.push(Mention { note, at, text: text[at..end].to_owned(), line });
+        }
+    }
+    mentions.sort_by_key(|mention| mention.at);
+    mentions
+}
+
+/// Whether a link, code or front matter stands there already.
+fn is_taken(text: &str, outline: &Outline, at: usize, end: usize) -> bool {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let stop = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
+    let line = &text[start..stop];
+    let before = &line[..at - start];
+    let open = |left: &str, right: &str| before.rfind(left).is_some_and(|from| !before[from..].contains(right));
+    let front = engine::outline::front_matter(text).is_some_and(|front| at < front.end);
+    let code = before.matches('`').count() % 2 == 1;
+    let url = line[..end - start].rsplit(char::is_whitespace).next().is_some_and(|word| word.contains("://"));
+    let heading = outline.headings.iter().any(|heading| heading.at >= start && heading.at < stop);
+    // A link made in a piece of code would be none.
+    let fenced = text[..start].lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1;
+    front || code || url || heading || fenced || open("[", "]") || open("](", ")")
+}
+
+fn around(text: &str, at: usize, end: usize) -> String {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let stop = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
+    let from = text[start..at].char_indices().rev().nth(AROUND).map_or(start, |(from, _)| start + from);
+    let to = text[end..stop].char_indices().nth(AROUND).map_or(stop, |(to, _)| end + to);
+    text[from..to].trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_link_is_found() {
+        let text = "---\nup: Sea\n---\n# Sea\nThe sea and [[Sea]] and [sea](x.md), `sea`, seaside, a SEA.\n\
+                    ```\nsea\n```\nhttps://sea.org ok\n";
+        let found = mentions(DocId([1; 16]), text, &["Sea".to_owned()], 10);
+        let seen: Vec<&str> = found.iter().map(|mention| mention.text.as_str()).collect();
+        assert_eq!(seen, ["sea", "SEA"]);
+        assert!(found.iter().all(|mention| text[mention.at..].starts_with(&mention.text)));
+        assert!(found[0].line.starts_with("The sea"));
+    }
+}

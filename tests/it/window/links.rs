@@ -1,0 +1,136 @@
+//! Links, renames, the agenda: what the window shows of how notes hang together.
+
+use super::*;
+
+const FILES: &[(&str, &str)] = &[
+    ("Home.md", "# Home\n\nsee [[Sea]] and [the shore](Places/Shore.md#Tides) and [[Nowhere]]\n"),
+    ("Places/Shore.md", "# Shore\n\nThe sea is near.\n\n## Tides\n\nTwice a day. [[Sea|It]] comes and goes.\n"),
+    ("Places/Sea.md", "# Sea\n\n- [ ] look at it 📅 2001-02-03 🔁 every week\n- [ ] swim ⏫\n- [x] name it\n"),
+];
+
+fn file(bench: &Bench, path: &str) -> Option<String> {
+    std::fs::read_to_string(bench.notes().join(path)).ok()
+}
+
+fn indexed(bench: &Bench) -> Driven {
+    let mut window = bench.opened();
+    until(&mut window, "the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
+    window
+}
+
+#[test]
+fn a_note_is_renamed_with_its_links_deleted_and_had_back() {
+    let bench = Bench::new(FILES);
+    let mut window = indexed(&bench);
+    press(&mut window, NONE, Key::F2);
+    assert!(window.query_by_label("Rename or move").is_some());
+    window.get_by_label("Cancel").click();
+    window.run();
+    let sea = session(&window).volumes().next().expect("one").files["Places/Sea.md"].id;
+    window.state_mut().show(sea);
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("# Sea")));
+    press(&mut window, NONE, Key::F2);
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "Water/Ocean");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the links follow", |_| file(&bench, "Home.md").is_some_and(|text| text.contains("[[Ocean]]")));
+    until(&mut window, "all of them", |_| {
+        file(&bench, "Places/Shore.md").is_some_and(|text| text.contains("[[Ocean|It]]"))
+    });
+    assert_eq!(path(&window), "Water/Ocean.md");
+    until(&mut window, "it is over", |window| session(window).can_undo_move());
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, "files.undo");
+    until(&mut window, "all is as it was", |_| {
+        FILES.iter().all(|(path, text)| file(&bench, path).as_deref() == Some(*text))
+    });
+    until(&mut window, "it is over", |window| session(window).moving().is_none());
+    window.state_mut().perform_command(&ctx, "note.delete");
+    until(&mut window, "it is gone", |_| file(&bench, "Places/Sea.md").is_none());
+    assert_ne!(window.state().note(), Some(sea));
+    until(&mut window, "it is over", |window| session(window).can_undo_move());
+    window.state_mut().perform_command(&ctx, "files.undo");
+    until(&mut window, "it is back", |_| file(&bench, "Places/Sea.md").as_deref() == Some(FILES[2].1));
+}
+
+#[test]
+fn the_panel_tells_who_links_where() {
+    let bench = Bench::new(FILES);
+    let mut window = indexed(&bench);
+    press(&mut window, CTRL_SHIFT, Key::K);
+    assert!(window.query_by_label("Linked from 0 places").is_some());
+    assert!(window.query_by_label("Links to 3 places").is_some());
+    assert!(window.query_by_label("Nowhere leads nowhere").is_some());
+    window.get_by_label("Open Sea").click();
+    window.run();
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("# Sea")));
+    assert!(window.query_by_label("Linked from 2 places").is_some());
+    assert!(window.query_by_label("Twice a day. [[Sea|It]] comes and goes.").is_some());
+    window.get_by_label("Find them").click();
+    window.run();
+    until(&mut window, "a mention is found", |window| window.query_by_label("Link it in Shore").is_some());
+    window.get_by_label("Link it in Shore").click();
+    window.run();
+    until(&mut window, "it is a link", |_| {
+        file(&bench, "Places/Shore.md").is_some_and(|text| text.contains("The [[Sea|sea]] is near."))
+    });
+    until(&mut window, "it is counted", |window| window.query_by_label("Linked from 3 places").is_some());
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, "view.broken");
+    window.run();
+    window.get_by_label("Home.md: Nowhere").click();
+    window.run();
+    until(&mut window, "its place is shown", |window| path(window) == "Home.md");
+}
+
+#[test]
+fn a_box_is_clicked_in_the_agenda() {
+    let bench = Bench::new(FILES);
+    let mut window = indexed(&bench);
+    press(&mut window, CTRL_SHIFT, Key::A);
+    assert!(window.query_by_label("Overdue: 1").is_some());
+    assert!(window.query_by_label("No date: 1").is_some());
+    window.get_by_role_and_label(Role::CheckBox, "swim").click();
+    window.run();
+    until(&mut window, "it is done", |_| file(&bench, "Places/Sea.md").is_some_and(|text| text.contains("- [x] swim")));
+    window.get_by_role_and_label(Role::CheckBox, "look at it").click();
+    window.run();
+    until(&mut window, "the next stands above it", |_| {
+        let text = file(&bench, "Places/Sea.md").unwrap_or_default();
+        let next = text.find("- [ ] look at it 📅 2001-02-10 🔁 every week\n- [x] look at it 📅 2001-02-03");
+        next.is_some() && text.contains('✅')
+    });
+    until(&mut window, "the agenda says so", |window| window.query_by_label("No date: 1").is_none());
+    press(&mut window, NONE, Key::Escape);
+    assert!(window.query_by_label("Overdue: 1").is_none(), "the page is closed");
+}
+
+#[test]
+fn links_pictures() {
+    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let bench = Bench::new(FILES);
+    let mut window = indexed(&bench);
+    let ctx = window.ctx.clone();
+    let picture = |window: &mut Driven, name: &str| {
+        window.run_steps(3);
+        let image = window.render().expect("a picture");
+        image.save(folder.join(name).with_extension("png")).expect("a file");
+    };
+    for theme in ["light", "dark"] {
+        press(&mut window, CTRL_SHIFT, Key::L);
+        window.state_mut().perform_command(&ctx, "view.agenda");
+        picture(&mut window, &format!("{theme}-agenda"));
+        window.state_mut().perform_command(&ctx, "view.broken");
+        picture(&mut window, &format!("{theme}-broken"));
+        let sea = session(&window).volumes().next().expect("one").files["Places/Sea.md"].id;
+        window.state_mut().show(sea);
+        press(&mut window, CTRL_SHIFT, Key::K);
+        until(&mut window, "the note is shown", |window| text(window).is_some());
+        picture(&mut window, &format!("{theme}-links"));
+        press(&mut window, NONE, Key::F2);
+        picture(&mut window, &format!("{theme}-rename"));
+        press(&mut window, NONE, Key::Escape);
+        press(&mut window, CTRL_SHIFT, Key::K);
+    }
+}
