@@ -153,10 +153,10 @@ impl References {
                             }
                         }
                         Line::Mention(index) => {
-                            if let Some(mention) = self.mentions.get(*index) {
-                                if self::mention(ui, session, mention, actions) {
-                                    linked = Some(*index);
-                                }
+                            if let Some(mention) = self.mentions.get(*index)
+                                && self::mention(ui, session, mention, actions)
+                            {
+                                linked = Some(*index);
                             }
                         }
                         Line::Find => {
