@@ -11,7 +11,6 @@ use super::{Closing, Overlay, Window};
 use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;
-use engine::markdown::{dialect, meant};
 use engine::splice::Splice;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
