@@ -37,6 +37,7 @@ mod render;
 mod rows;
 mod sheet;
 mod sights;
+mod slash;
 mod source;
 mod spelling;
 mod states;
@@ -107,6 +108,8 @@ pub struct Window {
     overlay: Overlay,
     /// What is looked for in the open note.
     find: Option<find::Find>,
+    /// The menu behind a slash.
+    slash: Option<slash::Slash>,
     /// Commands by when they were used, newest first.
     recent: Vec<&'static str>,
     /// Problems that were read and put away.
@@ -152,6 +155,7 @@ impl Window {
             dropped: dropped::Dropped::default(),
             overlay: Overlay::None,
             find: None,
+            slash: None,
             recent: Vec::new(),
             dismissed: HashSet::new(),
             closing: Closing::No,

@@ -583,6 +583,11 @@ const KEYS: &[Key] = &[
     Key::Escape,
     Key::A,
     Key::Z,
+    Key::B,
+    Key::D,
+    Key::E,
+    Key::I,
+    Key::K,
 ];
 const TEXTS: &[&str] =
     &["a", " ", "-", "`", "#", "|", ">", "*", "é", "😀", "1", ".", "[", "x\ny\n\nz", "```python\n1\n```\n", "\r\n"];
@@ -596,7 +601,8 @@ fn do_something(window: &mut Driven, rng: &mut StdRng) -> Option<&'static str> {
     let mut typed = None;
     match rng.random_range(0..10) {
         0..4 => {
-            let modifiers = any(rng, &[NONE, NONE, NONE, NONE, Modifiers::SHIFT, Modifiers::CTRL | CTRL]);
+            let (shift, ctrl) = (Modifiers::SHIFT, Modifiers::CTRL | CTRL);
+            let modifiers = any(rng, &[NONE, NONE, NONE, NONE, shift, ctrl, ctrl | shift, Modifiers::ALT]);
             window.key_press_modifiers(modifiers, any(rng, KEYS));
         }
         4..8 => match any(rng, TEXTS) {
@@ -648,9 +654,15 @@ fn whatever_is_done_the_caret_stands_behind_what_was_typed() {
             }
         }
         window.run();
-        let text = text(&window).expect("the note is shown");
+        let end = text(&window).expect("the note is shown");
         until(&mut window, "all is saved", |window| session(window).is_saved());
-        assert_eq!(bench.file("A.md"), text, "seed {seed}");
+        assert_eq!(bench.file("A.md"), end, "seed {seed}");
+        // Whatever was done is undone, down to the first byte.
+        let id = window.state().note().expect("a note is shown");
+        for _ in 0..300 {
+            window.state_mut().wish(Command::Undo { note: id });
+        }
+        assert_eq!(text(&window).as_deref(), Some(note.as_str()), "seed {seed}, all undone");
     }
 }
 

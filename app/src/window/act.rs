@@ -389,6 +389,7 @@ impl Window {
     pub(super) fn overlays(&mut self, ctx: &egui::Context) {
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = crate::tokens::Colours::dark(dark);
+        self.slash_menu(ctx);
         match &mut self.overlay {
             Overlay::None => {}
             Overlay::Palette(palette) => match palette.show(ctx, colours, dark) {

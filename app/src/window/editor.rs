@@ -203,6 +203,8 @@ pub(super) struct Editor {
     pub(super) preedit: Option<Preedit>,
     /// When the caret was moved last, by the window's clock: it does not blink out right then.
     pub(super) touched: f64,
+    /// Where on the screen it was drawn last.
+    pub(super) seen: Option<egui::Rect>,
 }
 
 impl Editor {

@@ -149,6 +149,7 @@ impl Page {
                 paint_text_cursor(ui, ui.painter(), place(other.at), since);
             }
         }
+        editor.seen = Some(rect);
         if focused && ui.memory(|memory| memory.owns_ime_events(editor::field())) {
             let to_global = ui.ctx().layer_transform_to_global(ui.layer_id()).unwrap_or_default();
             let area = Rect::from_min_size(origin, galley.size());

@@ -342,6 +342,7 @@ fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: 
         .hint_text(egui::RichText::new(name).font(style.font).color(colours.muted))
         .margin(egui::Margin::symmetric(8, 4))
         .desired_width(width);
+    ui.visuals_mut().selection.stroke.color = colours.accent;
     let response = ui.add(edit).accessible_name(name);
     if focus.take_if(|wanted| *wanted == id).is_some() {
         response.request_focus();

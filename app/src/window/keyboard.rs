@@ -90,6 +90,9 @@ impl Window {
         if !self.writes(ctx) {
             return self.unfocused_key(ctx, key, modifiers);
         }
+        if self.slash_key(ctx, key, modifiers) {
+            return true;
+        }
         if key == Key::Escape && modifiers.is_none() {
             return self.escape();
         }
@@ -227,7 +230,11 @@ impl Window {
         match event {
             // Enter has come as a key.
             Raw::Text(text) if matches!(text.as_str(), "" | "\n" | "\r") => true,
-            Raw::Text(text) | Raw::Paste(text) => self.write(ctx, |editor, world| editor.write(text, world), false),
+            Raw::Text(text) | Raw::Paste(text) => {
+                let done = self.write(ctx, |editor, world| editor.write(text, world), false);
+                self.sync_slash(ctx, text == "/");
+                done
+            }
             Raw::Copy | Raw::Cut => {
                 let text = self.selected_text();
                 if text.is_empty() {

@@ -94,7 +94,7 @@ fn what_is_selected_is_what_is_looked_for() {
 fn pictures() {
     let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
     std::fs::create_dir_all(&folder).expect("a folder");
-    let bench = Bench::new(&[("Rain.md", NOTE), ("Other.md", "# Other\n")]);
+    let bench = Bench::new(&[("Rain.md", NOTE)]);
     let mut window = bench.opened();
     for theme in ["light", "dark"] {
         press(&mut window, CTRL_SHIFT, Key::L);
@@ -114,5 +114,12 @@ fn pictures() {
         picture(&mut window, "selection");
         window.state_mut().place_carets(&[(60, 60), (140, 140), (210, 200)]);
         picture(&mut window, "carets");
+        let end = text(&window).expect("a note is shown").find("## What").expect("a heading");
+        window.state_mut().place_carets(&[(end - 2, end - 2)]);
+        press(&mut window, NONE, Key::Enter);
+        type_text(&mut window, "/");
+        picture(&mut window, "slash");
+        press(&mut window, NONE, Key::Escape);
+        press(&mut window, NONE, Key::Backspace);
     }
 }
