@@ -64,6 +64,11 @@ impl Cells {
         *self = Cells::default();
     }
 
+    /// Forgets what was laid out.
+    pub(super) fn relayout(&mut self) {
+        self.outputs.clear();
+    }
+
     /// How high a cell's output is, with the room above it.
     pub(super) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: Pen<'_>) -> f32 {
         let Some(run) = note.execution(cell) else { return 0.0 };

@@ -90,6 +90,8 @@ pub(super) struct Page {
     frame: u64,
     /// Width of column, room for tables, theme, scale and what else was to be seen at the last layout.
     look: Option<(f32, f32, bool, f32, u64)>,
+    /// How full the picture of all letters was, and when that was looked at.
+    letters: (f32, u64),
     seat: Seat,
     seats: HashMap<DocId, Seat>,
     revision: u64,
@@ -200,7 +202,15 @@ impl Page {
         self.view = available.y;
         let wide = size::WIDE.min(available.x - space::XXXL).max(world.width);
         let look = (world.width, wide, ui.visuals().dark_mode, ui.ctx().pixels_per_point(), sights::version(ui.ctx()));
-        if self.look != Some(look) {
+        // Where egui begins that picture anew, it is emptier than it was, and laid-out text points to where its letters
+        // no longer are. A page that was away may have missed it.
+        let letters = (ui.ctx().fonts(|fonts| fonts.font_atlas_fill_ratio()), ui.ctx().cumulative_pass_nr());
+        let anew = letters.0 < self.letters.0 || letters.1 > self.letters.1 + 1;
+        self.letters = letters;
+        if anew {
+            self.cells.relayout();
+        }
+        if self.look != Some(look) || anew {
             self.look = Some(look);
             self.drawn.clear();
             world.sheet.relayout();
