@@ -341,9 +341,14 @@ fn entry(ui: &mut Ui, id: Id, text: &mut String, name: &str, width: f32, focus: 
         .font(style.font.clone())
         .hint_text(egui::RichText::new(name).font(style.font).color(colours.muted))
         .margin(egui::Margin::symmetric(8, 4))
+        .align(egui::Align2::LEFT_CENTER)
+        .min_size(vec2(0.0, size::HIT))
         .desired_width(width);
-    ui.visuals_mut().selection.stroke.color = colours.accent;
-    let response = ui.add(edit).accessible_name(name);
+    let ringed = ui.scope(|ui| {
+        ui.visuals_mut().selection.stroke.color = colours.accent;
+        ui.add(edit)
+    });
+    let response = ringed.inner.accessible_name(name);
     if focus.take_if(|wanted| *wanted == id).is_some() {
         response.request_focus();
     }
