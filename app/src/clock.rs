@@ -1,4 +1,4 @@
-//! What day it is where the user is. The engine is told; it never looks.
+//! What day and time it is where the user is. The engine is told; it never looks.
 
 use engine::task::Day;
 
@@ -6,4 +6,9 @@ use engine::task::Day;
 pub(crate) fn today() -> Day {
     let date = jiff::Zoned::now().date();
     Day::of(i64::from(date.year()), i64::from(date.month()), i64::from(date.day()))
+}
+
+/// A name for what is made now: `Name 2026-11-22 04.12.07`, as file systems allow it.
+pub(crate) fn stamped(name: &str) -> String {
+    format!("{name} {}", jiff::Zoned::now().strftime("%Y-%m-%d %H.%M.%S"))
 }

@@ -1,4 +1,4 @@
-//! Files dragged into the window: they are copied beside the open note, and a link to each comes where the caret is. A
+//! Files dragged into the window, and pictures pasted: they are copied beside the open note, and a link to each comes where the caret is. A
 //! folder becomes a volume. The copying is done by the host, in a thread of its own.
 
 use super::Window;
@@ -9,6 +9,7 @@ use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
 use engine::Command;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
 
@@ -37,6 +38,20 @@ fn link(name: &str) -> String {
     // What would end the label early is escaped; a name cannot hold a line end here.
     let label = name.replace('[', "\\[").replace(']', "\\]");
     if picture { format!("![]({target})") } else { format!("[{label}]({target})") }
+}
+
+/// A picture as PNG, with straight alpha.
+fn packed(picture: &egui::ColorImage) -> Result<Vec<u8>, png::EncodingError> {
+    let side = |at: usize| u32::try_from(picture.size[at]).unwrap_or(u32::MAX);
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, side(0), side(1));
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_depth(png::BitDepth::Eight);
+    let pixels: Vec<u8> = picture.pixels.iter().flat_map(|pixel| pixel.to_srgba_unmultiplied()).collect();
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&pixels)?;
+    writer.finish()?;
+    Ok(bytes)
 }
 
 impl Window {
@@ -73,13 +88,7 @@ impl Window {
         if files.is_empty() {
             return;
         }
-        let place = self.here.note.and_then(|note| {
-            let session = self.driver.as_ref()?.session();
-            let (volume, path) = session.place(note)?;
-            let root = session.volume(volume)?.root.clone()?;
-            Some((note, root.join(path).parent()?.to_owned()))
-        });
-        let Some((note, folder)) = place else {
+        let Some((note, folder)) = self.beside() else {
             self.toasts.say("Files are kept beside a note: open one first.");
             return;
         };
@@ -88,6 +97,28 @@ impl Window {
             let _ = bring.send((note, results));
             wake.request_repaint();
         });
+    }
+
+    /// Keeps a pasted picture beside the note, as PNG.
+    pub(super) fn paste_picture(&mut self, ctx: &egui::Context, picture: Arc<egui::ColorImage>) {
+        let Some((note, folder)) = self.beside() else {
+            self.toasts.say("A picture is kept beside a note: open one first.");
+            return;
+        };
+        let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
+        let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
+        host::copy::keep(crate::clock::stamped("Pasted picture"), "png", folder, make, move |result| {
+            let _ = bring.send((note, vec![result]));
+            wake.request_repaint();
+        });
+    }
+
+    /// The open note, and the folder in which its file lies.
+    fn beside(&self) -> Option<(DocId, PathBuf)> {
+        let (note, session) = (self.here.note?, self.driver.as_ref()?.session());
+        let (volume, path) = session.place(note)?;
+        let root = session.volume(volume)?.root.clone()?;
+        Some((note, root.join(path).parent()?.to_owned()))
     }
 
     /// Puts links where the caret is, or at the end of a note that has none.

@@ -21,13 +21,23 @@ impl Window {
         for event in events {
             let about_keys = matches!(
                 event,
-                Raw::Key { pressed: true, .. } | Raw::Text(_) | Raw::Paste(_) | Raw::Cut | Raw::Copy | Raw::Ime(_)
+                Raw::Key { pressed: true, .. }
+                    | Raw::Text(_)
+                    | Raw::Paste(_)
+                    | Raw::PasteImage(_)
+                    | Raw::Cut
+                    | Raw::Copy
+                    | Raw::Ime(_)
             );
             if about_keys && !later.is_empty() {
                 later.push(event);
                 continue;
             }
             match &event {
+                Raw::PasteImage(picture) if self.writes(ctx) => {
+                    self.paste_picture(ctx, picture.clone());
+                    continue;
+                }
                 Raw::Key { key, pressed: true, modifiers, .. } => {
                     if typed {
                         later.push(event);

@@ -23,6 +23,7 @@ fn side(event: &Event) -> Option<Side> {
         Event::Key { pressed: true, .. }
         | Event::Text(_)
         | Event::Paste(_)
+        | Event::PasteImage(_)
         | Event::Cut
         | Event::Copy
         | Event::Ime(_) => Some(Side::Keys),

@@ -142,6 +142,27 @@ pub fn bring(sources: Vec<PathBuf>, folder: PathBuf, done: impl FnOnce(Vec<Resul
     std::thread::spawn(move || done(sources.iter().map(|source| bring_one(source, &folder)).collect()));
 }
 
+/// Keeps bytes that are made in the background as a new file of a folder, under a name with a number behind where that
+/// is taken. `done` gets the name, or a sentence.
+pub fn keep(
+    stem: String,
+    ending: &'static str,
+    folder: PathBuf,
+    make: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static,
+    done: impl FnOnce(Result<String, String>) + Send + 'static,
+) {
+    std::thread::spawn(move || {
+        done(make().and_then(|bytes| {
+            let free = (1..1_000).find_map(|number| {
+                let name = if number == 1 { format!("{stem}.{ending}") } else { format!("{stem} {number}.{ending}") };
+                std::fs::symlink_metadata(folder.join(&name)).is_err().then_some(name)
+            });
+            let name = free.ok_or_else(|| format!("there are too many files called {stem}: {}", folder.display()))?;
+            write_new(&folder.join(&name), &bytes).map(|()| name)
+        }));
+    });
+}
+
 fn bring_one(source: &Path, folder: &Path) -> Result<String, String> {
     let name = source.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['\n', '\r', '<', '>']));
     let Some(name) = name else {

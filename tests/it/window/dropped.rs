@@ -52,3 +52,21 @@ fn dropped_files_lie_beside_the_note_and_are_linked_where_the_caret_is() {
     drop_on(&mut window, &[outside]);
     until(&mut window, "the folder is a volume", |window| session(window).volumes().count() == 2);
 }
+
+#[test]
+fn a_pasted_picture_becomes_a_file_beside_the_note() {
+    let bench = Bench::new(&[("A.md", "one\n")]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(3);
+    window.run();
+    let picture = egui::ColorImage::new([2, 1], vec![egui::Color32::RED, egui::Color32::TRANSPARENT]);
+    window.event(egui::Event::PasteImage(std::sync::Arc::new(picture)));
+    window.run();
+    until(&mut window, "it is linked", |window| text(window).is_some_and(|text| text.contains(".png")));
+    let text = text(&window).expect("the note is shown");
+    let name = text.strip_prefix("one![](<").and_then(|rest| rest.strip_suffix(">)\n")).expect("a link");
+    assert!(name.starts_with("Pasted picture 20"), "{name}");
+    let bytes = std::fs::read(bench.notes().join(name)).expect("a file");
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    assert_eq!((bytes[19], bytes[23]), (2, 1), "its sides");
+}
