@@ -1,5 +1,5 @@
-//! Files dragged into the window, and pictures pasted: they are copied beside the open note, and a link to each comes where the caret is. A
-//! folder becomes a volume. The copying is done by the host, in a thread of its own.
+//! Files dragged into the window, and pictures pasted: they are kept beside the open note, and a link to each comes
+//! where the caret is. A folder becomes a volume. The copying is done by the host, in a thread of its own.
 
 use super::Window;
 use super::editor::Edit;
