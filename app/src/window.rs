@@ -35,6 +35,7 @@ mod python;
 mod references;
 mod render;
 mod rows;
+mod settings;
 mod sheet;
 mod sights;
 mod slash;
@@ -81,6 +82,7 @@ enum Overlay {
     None,
     Palette(Palette),
     Dialog(Dialog),
+    Settings(settings::Page),
 }
 
 /// The window of Tracebook.
@@ -133,6 +135,7 @@ impl Window {
         let prefs = Prefs::of(driver.session().settings());
         prefs.apply(ctx);
         let settings = driver.session().settings();
+        let shortcuts = commands::shortcuts(settings);
         let (mut here, panes) = Panes::of(settings.panes.as_ref(), settings.pane);
         let wanted = if settings.panes.is_some() { here.note } else { settings.last_note };
         let chose = settings.panes.is_some() && wanted.is_none();
@@ -140,7 +143,7 @@ impl Window {
         Window {
             driver: Some(driver),
             prefs,
-            shortcuts: commands::shortcuts(),
+            shortcuts,
             here,
             panes,
             wanted,
@@ -284,6 +287,8 @@ impl eframe::App for Window {
         self.overlays(&ctx);
         self.dropped(&ctx);
         self.keep_prefs(&ctx);
+        // At the end, so that nothing of this frame is laid out with the glyphs of the next.
+        self.prefs.apply(&ctx);
         self.entitle(&ctx);
         if let Some(told) = self.first_frame.take() {
             told();

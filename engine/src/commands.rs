@@ -249,7 +249,9 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("view.larger", "Larger", &["Ctrl+Plus"], "Scale everything up."),
     window("view.smaller", "Smaller", &["Ctrl+Minus"], "Scale everything down."),
     window("view.reset", "Normal size", &["Ctrl+0"], "Scale everything to 100 %."),
-    window("app.keys", "Keys and commands", &["F1"], "List all commands with their keys."),
+    window("view.contrast", "More or less contrast", &[], "Make all colours stand out more, or as before."),
+    window("app.keys", "Keys and commands", &["F1"], "List all commands with their keys, and change these."),
+    window("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
     window("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
     line(
         "workspace.init",

@@ -10,6 +10,7 @@ pub mod command;
 pub mod commands;
 pub mod effect;
 pub mod event;
+pub mod keymap;
 pub mod links;
 pub mod markdown;
 mod note;

@@ -1,7 +1,9 @@
 //! What a user set in this workspace on this device.
 
 use crate::arrangement::Arrangement;
+use crate::keymap::Preset;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use store::DocId;
 
 /// Which colours.
@@ -25,6 +27,16 @@ pub struct Settings {
     pub theme: Theme,
     /// Scale of the whole window, 0.5 to 3.
     pub scale: f32,
+    /// Whether colours stand out more.
+    pub contrast: bool,
+    /// Whether nothing moves by itself.
+    pub calm: bool,
+    /// Size of a note's text beside that of everything else, 0.7 to 2.
+    pub text: f32,
+    /// Whose keys.
+    pub preset: Preset,
+    /// Keys that the user set, by command.
+    pub keys: BTreeMap<String, Vec<String>>,
     /// Width of the left panel in points, 180 to 400.
     pub left: f32,
     /// Whether the left panel is shown.
@@ -54,6 +66,11 @@ impl Default for Settings {
         Settings {
             theme: Theme::System,
             scale: 1.0,
+            contrast: false,
+            calm: false,
+            text: 1.0,
+            preset: Preset::default(),
+            keys: BTreeMap::new(),
             left: 240.0,
             left_open: true,
             right: 360.0,
@@ -76,6 +93,7 @@ impl Settings {
             if value.is_finite() { value.clamp(low, high) } else { default }
         };
         self.scale = within(self.scale, 0.5, 3.0, 1.0);
+        self.text = within(self.text, 0.7, 2.0, 1.0);
         self.left = within(self.left, 180.0, 400.0, 240.0);
         self.right = within(self.right, 280.0, 560.0, 360.0);
         self.window.0 = within(self.window.0, 480.0, 10_000.0, 1280.0);

@@ -7,6 +7,7 @@ mod keystrokes;
 mod links;
 mod panes;
 mod selecting;
+mod settings;
 mod spelling;
 
 mod reading;

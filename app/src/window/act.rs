@@ -7,6 +7,7 @@ use super::editor::Edit;
 use super::page::{self, Action};
 use super::palette::{Choice, Palette};
 use super::rows::Kind;
+use super::settings::{self, Section};
 use super::{Closing, Overlay, Window};
 use eframe::egui;
 use egui_tiles::LinearDir;
@@ -196,15 +197,12 @@ impl Window {
             What::Restart => self.note_command(on_note(|note| Command::RestartKernel { note })),
             What::Left => self.prefs.left_open = !self.prefs.left_open,
             What::Right => self.prefs.right_open = !self.prefs.right_open,
-            What::Theme => {
-                self.prefs.next_theme();
-                self.prefs.apply(ctx);
-            }
+            What::Theme => self.prefs.next_theme(),
             What::Spelling => self.toggle_spelling(),
             What::Correct => self.correct(ctx),
-            What::Larger => self.scale(ctx, |prefs| prefs.step(0.1)),
-            What::Smaller => self.scale(ctx, |prefs| prefs.step(-0.1)),
-            What::NormalSize => self.scale(ctx, |prefs| prefs.scale = 1.0),
+            What::Larger => self.prefs.step(0.1),
+            What::Smaller => self.prefs.step(-0.1),
+            What::NormalSize => self.prefs.scale = 1.0,
             What::Find => self.open_find(false),
             What::Replace => self.open_find(true),
             What::NextMatch => self.next_match(false),
@@ -213,15 +211,28 @@ impl Window {
             What::SelectAll => self.select_same(ctx, true),
             What::Go(go) => self.run_go(go),
             What::Write(writing) => self.run_writing(ctx, writing),
-            What::Keys => self.overlay = Overlay::Dialog(Dialog::Keys),
+            What::Keys => self.overlay = Overlay::Settings(settings::Page::new(Section::Keys)),
+            What::Settings => self.overlay = Overlay::Settings(settings::Page::new(Section::Look)),
+            What::Contrast => {
+                let contrast = !self.prefs.contrast;
+                self.set(ctx, vec![settings::Change::Contrast(contrast)]);
+            }
             What::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
         }
         ctx.request_repaint();
     }
 
-    fn scale(&mut self, ctx: &egui::Context, change: impl FnOnce(&mut super::Prefs)) {
-        change(&mut self.prefs);
-        self.prefs.apply(ctx);
+    /// Sets something and puts it into force.
+    pub(super) fn set(&mut self, ctx: &egui::Context, changes: Vec<settings::Change>) {
+        let Some(driver) = self.driver.as_ref().filter(|_| !changes.is_empty()) else { return };
+        let mut settings = driver.session().settings().clone();
+        self.prefs.put(&mut settings);
+        changes.into_iter().for_each(|change| change.make(&mut settings));
+        if self.send(Command::Set { settings: settings.clone() }) {
+            self.shortcuts = commands::shortcuts(&settings);
+            self.prefs.take(&settings);
+        }
+        ctx.request_repaint();
     }
 
     fn note_command(&mut self, command: Option<Command>) {
@@ -400,6 +411,14 @@ impl Window {
             Overlay::Dialog(dialog) => {
                 if let Some(decision) = dialog.show(ctx, colours, dark) {
                     self.decided(ctx, decision);
+                }
+            }
+            Overlay::Settings(page) => {
+                let Some(driver) = &self.driver else { return };
+                let (changes, close) = page.show(ctx, driver.session().settings(), dark);
+                self.set(ctx, changes);
+                if close {
+                    self.close_overlay();
                 }
             }
         }

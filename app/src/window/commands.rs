@@ -5,7 +5,11 @@ use super::views::Go;
 use super::writing::Writing;
 use eframe::egui;
 use egui::{Key, Modifiers};
+use engine::Settings;
 use engine::commands::{COMMANDS, CommandInfo};
+use engine::keymap::keymap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A command of the table, as the window knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +46,8 @@ pub(super) enum What {
     Smaller,
     NormalSize,
     Keys,
+    Settings,
+    Contrast,
     Quit,
     Find,
     Replace,
@@ -87,6 +93,8 @@ pub(super) fn what(id: &str) -> Option<What> {
         "view.smaller" => What::Smaller,
         "view.reset" => What::NormalSize,
         "app.keys" => What::Keys,
+        "app.settings" => What::Settings,
+        "view.contrast" => What::Contrast,
         "app.quit" => What::Quit,
         "find.open" => What::Find,
         "find.replace" => What::Replace,
@@ -113,9 +121,24 @@ pub(super) fn offered() -> impl Iterator<Item = &'static CommandInfo> {
     COMMANDS.iter().filter(|command| command.window)
 }
 
+/// The keys of commands.
+type Spelled = BTreeMap<&'static str, Vec<&'static str>>;
+
+thread_local! {
+    /// The keys of each command, as they are set at the moment. One thread draws.
+    static KEYS: RefCell<Spelled> = const { RefCell::new(BTreeMap::new()) };
+    /// Every key that was ever set; each is kept for good, since there are few.
+    static SPELLINGS: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// The keys of a command.
+pub(super) fn keys_of(id: &str) -> Vec<&'static str> {
+    KEYS.with_borrow(|keys| keys.get(id).cloned()).unwrap_or_default()
+}
+
 /// The key that is shown for a command.
 pub(super) fn key_of(id: &str) -> Option<&'static str> {
-    engine::commands::command(id)?.keys.first().copied()
+    keys_of(id).first().copied()
 }
 
 /// A key and the command that it means.
@@ -126,11 +149,21 @@ pub(super) struct Shortcut {
     pub(super) what: What,
 }
 
-/// All keys of the table.
-pub(super) fn shortcuts() -> Vec<Shortcut> {
+/// All keys, as they are set. From now on they are shown beside their commands.
+pub(super) fn shortcuts(settings: &Settings) -> Vec<Shortcut> {
+    let map = keymap(settings);
+    let spelling = |key: &String| {
+        SPELLINGS.with_borrow_mut(|known| {
+            let key = known.get(key.as_str()).copied().unwrap_or_else(|| String::leak(key.clone()));
+            known.insert(key);
+            key
+        })
+    };
+    let spelled: Spelled = map.iter().map(|(id, keys)| (*id, keys.iter().map(spelling).collect())).collect();
+    KEYS.set(spelled);
     let mut all = Vec::new();
     for command in offered() {
-        for (place, keys) in command.keys.iter().enumerate() {
+        for (place, keys) in map.get(command.id).into_iter().flatten().enumerate() {
             if let (Some((modifiers, key)), Some(what)) = (parse(keys), what(command.id)) {
                 // Of the two keys that run a cell, the first moves on.
                 let what = if let What::RunCell { .. } = what { What::RunCell { on: place == 0 } } else { what };
@@ -141,12 +174,36 @@ pub(super) fn shortcuts() -> Vec<Shortcut> {
     all
 }
 
+/// A key as the table writes it.
+pub(super) fn spell(key: Key, modifiers: Modifiers) -> String {
+    let name = match key {
+        Key::Period => ".",
+        Key::Comma => ",",
+        Key::Equals => "Plus",
+        Key::ArrowUp => "ArrowUp",
+        Key::ArrowDown => "ArrowDown",
+        Key::ArrowLeft => "ArrowLeft",
+        Key::ArrowRight => "ArrowRight",
+        key => key.name(),
+    };
+    let parts = [(modifiers.command, "Ctrl+"), (modifiers.alt, "Alt+"), (modifiers.shift, "Shift+")];
+    parts.iter().filter(|(held, _)| *held).map(|(_, name)| *name).chain([name]).collect()
+}
+
+/// Whether a key can be given to a command: what types or moves the caret cannot.
+pub(super) fn can_be_set(key: Key, modifiers: Modifiers) -> bool {
+    let function = Key::F1 <= key && key <= Key::F35;
+    function || modifiers.command || modifiers.alt || (key == Key::Enter && modifiers.shift)
+}
+
 impl Shortcut {
     /// Whether this key press is meant.
     pub(super) fn fits(&self, key: Key, modifiers: Modifiers) -> bool {
         // `+` stands behind shift on many keyboards, and behind `=` on others.
         let symbol = matches!(self.key, Key::Plus);
-        let same = key == self.key || (symbol && key == Key::Equals);
+        // With shift, some keyboards report the other sign on the key.
+        let pipe = self.key == Key::Backslash && key == Key::Pipe;
+        let same = key == self.key || (symbol && key == Key::Equals) || pipe;
         let modifiers = if symbol { Modifiers { shift: false, ..modifiers } } else { modifiers };
         same && modifiers.matches_exact(self.modifiers)
     }
@@ -183,12 +240,22 @@ mod tests {
             }
         }
         let keys: usize = offered().map(|command| command.keys.len()).sum();
-        assert_eq!(shortcuts().len(), keys);
+        assert_eq!(shortcuts(&Settings::default()).len(), keys);
+        for preset in engine::keymap::Preset::ALL {
+            let settings = Settings { preset, ..Settings::default() };
+            for key in keymap(&settings).values().flatten() {
+                let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
+                // As a press would be written down.
+                let (pressed, again) = parse(&spell(code, modifiers)).expect("a key");
+                assert_eq!((pressed, again), (modifiers, code), "{key}");
+            }
+        }
     }
 
     #[test]
     fn keys_are_exact() {
-        let all = shortcuts();
+        let all = shortcuts(&Settings::default());
+        assert_eq!(key_of("switcher.open"), Some("Ctrl+P"));
         let find = |key, modifiers| all.iter().find(|shortcut| shortcut.fits(key, modifiers)).map(|found| found.what);
         let ctrl = Modifiers { ctrl: true, command: true, ..Modifiers::NONE };
         assert_eq!(find(Key::P, ctrl), Some(What::Switcher));

@@ -1,13 +1,11 @@
-//! Dialogs: a new note, a folder to open, the list of keys, what to do when the disk refuses at the end. Each says what
+//! Dialogs: a new note, a folder to open, what to do when the disk refuses at the end. Each says what
 //! was decided; none does it.
 
-use super::commands;
 use super::controls::{floating, named, text_button};
-use super::palette::keys;
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Id, Modal, Sense, Ui, vec2};
+use egui::{Align2, Id, Modal, Ui, vec2};
 use store::DocId;
 
 /// What is open.
@@ -18,8 +16,6 @@ pub(super) enum Dialog {
     Rename { file: DocId, path: String, trouble: Option<String> },
     /// The path of a folder.
     OpenFolder { path: String, trouble: Option<String> },
-    /// All keys.
-    Keys,
     /// It cannot be saved: close anyway?
     Closing { why: String },
 }
@@ -47,21 +43,14 @@ impl Dialog {
     /// Draws it; gives a decision once there is one.
     pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Decision> {
         let screen = ctx.content_rect();
-        let wide = if matches!(self, Dialog::Keys) { size::PALETTE } else { size::DIALOG };
-        let width = wide.min(screen.width() - 2.0 * space::L);
+        let width = size::DIALOG.min(screen.width() - 2.0 * space::L);
         let id = Id::unique(match self {
             Dialog::NewNote { .. } => "new note",
             Dialog::Rename { .. } => "rename",
             Dialog::OpenFolder { .. } => "open folder",
-            Dialog::Keys => "keys",
             Dialog::Closing { .. } => "closing",
         });
         let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
-        let area = if matches!(self, Dialog::Keys) {
-            Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, space::XXXL))
-        } else {
-            area
-        };
         let mut decision = None;
         let response = Modal::new(id)
             .area(area)
@@ -75,7 +64,6 @@ impl Dialog {
                     }
                     Dialog::Rename { file, path, trouble } => rename(ui, *file, path, trouble.as_deref()),
                     Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
-                    Dialog::Keys => all_keys(ui, screen.height() - 200.0),
                     Dialog::Closing { why } => closing(ui, why),
                 };
             });
@@ -91,7 +79,6 @@ impl Dialog {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
             Dialog::Rename { file, path, .. } => renamed(*file, path),
             Dialog::OpenFolder { path, .. } => opened(path),
-            Dialog::Keys => Some(Decision::Never),
             Dialog::Closing { .. } => None,
         }
     }
@@ -102,7 +89,7 @@ impl Dialog {
             Dialog::NewNote { trouble, .. } | Dialog::Rename { trouble, .. } | Dialog::OpenFolder { trouble, .. } => {
                 *trouble = Some(why)
             }
-            Dialog::Keys | Dialog::Closing { .. } => {}
+            Dialog::Closing { .. } => {}
         }
     }
 }
@@ -236,28 +223,6 @@ fn closing(ui: &mut Ui, why: &str) -> Option<Decision> {
         Some(false) => Some(Decision::CloseAnyway),
         None => None,
     }
-}
-
-fn all_keys(ui: &mut Ui, height: f32) -> Option<Decision> {
-    head(ui, "Keys and commands");
-    let colours = Colours::of(ui);
-    egui::ScrollArea::vertical().max_height(height.max(200.0)).auto_shrink([false, true]).show(ui, |ui| {
-        ui.spacing_mut().item_spacing.y = 0.0;
-        for command in commands::offered() {
-            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
-            named(&response, Role::Label, &format!("{}: {}", command.title, command.keys.join(", ")));
-            let at = rect.left_center();
-            ui.painter().text(at, Align2::LEFT_CENTER, command.title, tokens::small().font, colours.ink);
-            let mut x = rect.right() - space::M;
-            for chord in command.keys.iter().rev() {
-                x -= keys(ui, egui::pos2(x, rect.center().y), chord) + space::M;
-            }
-            ui.painter().hline(rect.x_range(), rect.bottom(), egui::Stroke::new(1.0, colours.line));
-            response.on_hover_text(command.help);
-        }
-    });
-    ui.add_space(space::L);
-    at_right(ui, |ui| text_button(ui, "Close", true).clicked()).then_some(Decision::Never)
 }
 
 /// A row that begins at the right.

@@ -3,7 +3,7 @@
 //! waits for the next one, so that it sees what was typed.
 
 use super::commands::What;
-use super::dialogs::{Decision, Dialog};
+use super::dialogs::Decision;
 use super::editor::{self, Editor, Preedit, World, plain_ends};
 use super::keys::Done;
 use super::turns::Turns;
@@ -210,8 +210,22 @@ impl Window {
                 }
                 modifiers.is_none() && palette.key(key)
             }
+            Overlay::Settings(page) => {
+                if page.is_asking() {
+                    let settings = self.driver.as_ref().map(|driver| driver.session().settings());
+                    let change = settings.and_then(|settings| page.key(key, modifiers, settings));
+                    self.set(ctx, change.into_iter().collect());
+                    ctx.request_repaint();
+                    return true;
+                }
+                let again = matches!(what, Some(What::Keys | What::Settings));
+                if closes || again {
+                    self.close_overlay();
+                }
+                closes || again
+            }
             Overlay::Dialog(dialog) => {
-                if closes || (matches!(dialog, Dialog::Keys) && what == Some(What::Keys)) {
+                if closes {
                     self.decided(ctx, Decision::Never);
                     return true;
                 }

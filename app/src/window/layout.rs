@@ -25,8 +25,9 @@ impl Window {
         let all = ui.max_rect();
         ui.painter().rect_filled(all, 0.0, colours.paper);
         let ctx = ui.ctx().clone();
+        let time = if self.prefs.calm { 0.0 } else { FOLDS };
         let fold =
-            |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, FOLDS, cubic_out);
+            |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, time, cubic_out);
         let left = (self.prefs.left * fold("left", self.prefs.left_open)).round();
         let right = (self.prefs.right.min(all.width() * 0.45) * fold("right", self.prefs.right_open)).round();
         let body = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - size::STATUS));

@@ -45,7 +45,7 @@ impl Outputs {
             open,
             width,
             paper: pen.colours.paper,
-            scale: pen.ctx.pixels_per_point(),
+            scale: pen.ctx.pixels_per_point() * tokens::text(),
             letters: super::sights::version(pen.ctx),
         };
         match old {

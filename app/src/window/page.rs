@@ -88,8 +88,8 @@ pub(super) struct Page {
     pub(super) cells: Cells,
     drawn: HashMap<u64, (Rc<Drawn>, u64)>,
     frame: u64,
-    /// Width of column, room for tables, theme, scale and what else was to be seen at the last layout.
-    look: Option<(f32, f32, bool, f32, u64)>,
+    /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
+    look: Option<(f32, f32, Color32, f32, u64)>,
     /// How full the picture of all letters was, and when that was looked at.
     letters: (f32, u64),
     seat: Seat,
@@ -201,7 +201,8 @@ impl Page {
         let available = ui.available_size();
         self.view = available.y;
         let wide = size::WIDE.min(available.x - space::XXXL).max(world.width);
-        let look = (world.width, wide, ui.visuals().dark_mode, ui.ctx().pixels_per_point(), sights::version(ui.ctx()));
+        let (paper, scale) = (Colours::of(ui).paper, ui.ctx().pixels_per_point() * tokens::text());
+        let look = (world.width, wide, paper, scale, sights::version(ui.ctx()));
         // Where egui begins that picture anew, it is emptier than it was, and laid-out text points to where its letters
         // no longer are. A page that was away may have missed it.
         let letters = (ui.ctx().fonts(|fonts| fonts.font_atlas_fill_ratio()), ui.ctx().cumulative_pass_nr());

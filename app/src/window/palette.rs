@@ -69,7 +69,7 @@ impl Palette {
                 choice: Choice::Command(command.id),
                 title: command.title.to_owned(),
                 about: command.help.to_owned(),
-                key: command.keys.first().copied(),
+                key: commands::key_of(command.id),
                 hay: Hay::new(command.title),
                 about_hay: Hay::new(""),
             })

@@ -16,6 +16,9 @@ const BLINKS: f64 = 8.0;
 pub(super) struct Prefs {
     pub(super) theme: Theme,
     pub(super) scale: f32,
+    pub(super) contrast: bool,
+    pub(super) calm: bool,
+    pub(super) text: f32,
     pub(super) left: f32,
     pub(super) left_open: bool,
     pub(super) right: f32,
@@ -32,6 +35,9 @@ impl Prefs {
         Prefs {
             theme: settings.theme,
             scale: settings.scale,
+            contrast: settings.contrast,
+            calm: settings.calm,
+            text: settings.text,
             left: settings.left,
             left_open: settings.left_open,
             right: settings.right,
@@ -42,9 +48,17 @@ impl Prefs {
         }
     }
 
+    /// Takes over what was set.
+    pub(super) fn take(&mut self, settings: &Settings) {
+        let last_input = self.last_input;
+        *self = Prefs { last_input, ..Prefs::of(settings) };
+    }
+
     /// Puts theme and scale into force.
     pub(super) fn apply(&self, ctx: &egui::Context) {
-        tokens::apply(ctx, self.theme, self.scale);
+        let mut settings = Settings::default();
+        self.put(&mut settings);
+        tokens::apply(ctx, &settings);
     }
 
     /// The next theme in the round: system, light, dark.
@@ -73,9 +87,10 @@ impl Prefs {
         }
     }
 
-    fn put(&self, settings: &mut Settings) {
+    pub(super) fn put(&self, settings: &mut Settings) {
         settings.theme = self.theme;
         settings.scale = self.scale;
+        (settings.contrast, settings.calm, settings.text) = (self.contrast, self.calm, self.text);
         (settings.left, settings.left_open) = (self.left, self.left_open);
         (settings.right, settings.right_open) = (self.right, self.right_open);
         settings.window = self.window;
@@ -105,6 +120,7 @@ impl Window {
         }
         let choice = wanted.theme != kept.theme
             || wanted.scale != kept.scale
+            || (wanted.contrast, wanted.calm, wanted.text) != (kept.contrast, kept.calm, kept.text)
             || (wanted.left_open, wanted.right_open) != (kept.left_open, kept.right_open);
         let now = ctx.input(|input| input.time);
         let since = *self.prefs.since.get_or_insert(now);

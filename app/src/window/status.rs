@@ -84,7 +84,13 @@ impl Status {
             ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(PATIENCE));
         }
         let mut right = rect.right() - space::M;
-        right -= theme(ui, session.settings().theme, right, actions) + space::S;
+        right -= button(ui, icons::GEAR, "Settings", "app.settings", right, actions);
+        let (icon, name) = match session.settings().theme {
+            Theme::System => (icons::CIRCLE_HALF, "Colours: as the system"),
+            Theme::Light => (icons::SUN, "Colours: light"),
+            Theme::Dark => (icons::MOON, "Colours: dark"),
+        };
+        right -= button(ui, icon, name, "view.theme", right, actions) + space::S;
         if let Some(note) = note.filter(|note| note.phase == Phase::Ready) {
             let text = if words == 1 { "1 word".to_owned() } else { format!("{} words", thousands(words)) };
             right -= put(ui, right, &text, colours.muted) + space::L;
@@ -123,24 +129,20 @@ fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
     rect.width()
 }
 
-fn theme(ui: &Ui, theme: Theme, right: f32, actions: &mut Vec<Action>) -> f32 {
+/// A button at the right of the line for a command of the table.
+fn button(ui: &Ui, icon: &str, name: &str, id: &'static str, right: f32, actions: &mut Vec<Action>) -> f32 {
     let colours = Colours::of(ui);
-    let (icon, name) = match theme {
-        Theme::System => (icons::CIRCLE_HALF, "Colours: as the system"),
-        Theme::Light => (icons::SUN, "Colours: light"),
-        Theme::Dark => (icons::MOON, "Colours: dark"),
-    };
     // The line is less high than a finger; the button reaches out of it.
     let rect = Rect::from_center_size(pos2(right - 14.0, ui.max_rect().center().y), vec2(size::HIT, size::HIT));
-    let response = ui.interact(rect, ui.scope_id().with("theme"), Sense::click());
+    let response = ui.interact(rect, ui.scope_id().with(id), Sense::click());
     let colour = if response.hovered() { colours.ink } else { colours.muted };
     ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
     controls::ring(ui, &response, CORNER);
     named(&response, Role::Button, name);
     if response.clicked() {
-        actions.push(Action::Run("view.theme"));
+        actions.push(Action::Run(id));
     }
-    response.on_hover_text(format!("{name}   {}", commands::key_of("view.theme").unwrap_or("")));
+    response.on_hover_text(format!("{name}   {}", commands::key_of(id).unwrap_or("")));
     size::HIT
 }
 

@@ -50,7 +50,8 @@ fn overlays() -> Drive {
         ("switcher.open", "Go to note"),
         ("note.new", "New note"),
         ("folder.open", "Path of the folder"),
-        ("app.keys", "Keys and commands"),
+        ("app.keys", "Find a command or a key"),
+        ("app.settings", "More contrast"),
     ] {
         drive.choose(id);
         assert!(drive.window.query_all_by_label(label).next().is_some(), "{id}: {label}");
@@ -70,6 +71,8 @@ fn the_view() -> Drive {
     assert!(settings(&drive).right_open);
     drive.choose("view.theme");
     assert_eq!(settings(&drive).theme, Theme::Light);
+    drive.choose("view.contrast");
+    assert!(settings(&drive).contrast);
     drive.choose("view.larger");
     assert_eq!(settings(&drive).scale, 1.1);
     drive.choose("view.reset");

@@ -1,0 +1,123 @@
+//! Which keys mean which command: those of the table, those of another editor on top, and what a user set above all.
+//! A key means one command; what is set later takes it from what had it.
+
+use crate::commands::COMMANDS;
+use crate::settings::Settings;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Whose keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// The table's own.
+    #[default]
+    Tracebook,
+    /// As in VS Code.
+    VsCode,
+    /// As in Obsidian.
+    Obsidian,
+}
+
+/// Commands and their keys.
+type Keys = &'static [(&'static str, &'static [&'static str])];
+
+const VS_CODE: Keys = &[
+    ("palette.open", &["Ctrl+Shift+P", "F1"]),
+    ("app.keys", &["Ctrl+Alt+K"]),
+    ("tab.next", &["Ctrl+PageDown", "Ctrl+Tab"]),
+    ("tab.previous", &["Ctrl+PageUp", "Ctrl+Shift+Tab"]),
+    ("view.right", &["Ctrl+Alt+B"]),
+    ("text.bold", &[]),
+    ("row.duplicate", &["Alt+Shift+ArrowDown"]),
+    ("note.redo", &["Ctrl+Y", "Ctrl+Shift+Z"]),
+    ("note.new", &["Ctrl+N"]),
+];
+
+const OBSIDIAN: Keys = &[
+    ("palette.open", &["Ctrl+P"]),
+    ("switcher.open", &["Ctrl+O"]),
+    ("folder.open", &["Ctrl+Shift+O"]),
+    ("view.left", &["Ctrl+Alt+ArrowLeft"]),
+    ("view.right", &["Ctrl+Alt+ArrowRight"]),
+    ("text.bold", &["Ctrl+B"]),
+    ("text.task", &["Ctrl+L"]),
+];
+
+impl Preset {
+    /// All of them.
+    pub const ALL: [Preset; 3] = [Preset::Tracebook, Preset::VsCode, Preset::Obsidian];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Tracebook => "Tracebook",
+            Preset::VsCode => "VS Code",
+            Preset::Obsidian => "Obsidian",
+        }
+    }
+
+    fn keys(self) -> Keys {
+        match self {
+            Preset::Tracebook => &[],
+            Preset::VsCode => VS_CODE,
+            Preset::Obsidian => OBSIDIAN,
+        }
+    }
+}
+
+/// The keys of every command, first the one that is shown.
+pub fn keymap(settings: &Settings) -> BTreeMap<&'static str, Vec<String>> {
+    let mut map: BTreeMap<&'static str, Vec<String>> = COMMANDS
+        .iter()
+        .map(|command| (command.id, command.keys.iter().map(|key| (*key).to_owned()).collect()))
+        .collect();
+    let preset = settings.preset.keys().iter();
+    let preset = preset.map(|(id, keys)| (*id, keys.iter().map(|key| (*key).to_owned()).collect()));
+    let own = settings.keys.iter().map(|(id, keys)| (id.as_str(), keys.clone()));
+    for (id, keys) in preset.chain(own) {
+        let keys: Vec<String> = keys;
+        // A command of a newer version, or one that is gone.
+        if !map.contains_key(id) {
+            continue;
+        }
+        for (other, theirs) in &mut map {
+            if *other == id {
+                theirs.clone_from(&keys);
+            } else {
+                theirs.retain(|key| !keys.contains(key));
+            }
+        }
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_key_means_one_command_in_every_preset() {
+        for preset in Preset::ALL {
+            for (id, _) in preset.keys() {
+                assert!(crate::commands::command(id).is_some(), "{preset:?} names {id}, which the table does not have");
+            }
+            let map = keymap(&Settings { preset, ..Settings::default() });
+            let keys: Vec<&String> = map.values().flatten().collect();
+            assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "{preset:?}");
+            assert!(!map["palette.open"].is_empty() && !map["switcher.open"].is_empty(), "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_user_set_takes_the_key_from_what_had_it() {
+        let mut settings = Settings { preset: Preset::Obsidian, ..Settings::default() };
+        assert_eq!(keymap(&settings)["palette.open"], ["Ctrl+P"]);
+        settings.keys.insert("note.save".to_owned(), vec!["Ctrl+P".to_owned()]);
+        settings.keys.insert("no.such".to_owned(), vec!["Ctrl+W".to_owned()]);
+        let map = keymap(&settings);
+        assert_eq!((&map["note.save"][..], &map["palette.open"][..]), (&["Ctrl+P".to_owned()][..], &[][..]));
+        assert_eq!(map["note.close"], ["Ctrl+W"]);
+    }
+}

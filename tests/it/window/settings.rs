@@ -1,0 +1,122 @@
+//! The settings: what is set there holds at once and after a restart; keys are changed by pressing them.
+
+use super::*;
+use engine::keymap::Preset;
+
+fn settings(window: &Driven) -> engine::Settings {
+    session(window).settings().clone()
+}
+
+fn click(window: &mut Driven, label: &str) {
+    window.get_by_label(label).click();
+    window.run();
+}
+
+#[test]
+fn the_look_is_set_and_kept() {
+    let bench = Bench::new(&[("One.md", "# Head\n\nSome text.\n")]);
+    let mut window = bench.opened();
+    let height = |window: &Driven| window.get_by_label("Some text.").rect().height();
+    let before = height(&window);
+    click(&mut window, "Settings");
+    window.get_by_role_and_label(Role::RadioButton, "Dark").click();
+    window.run();
+    window.get_by_role_and_label(Role::Switch, "More contrast").click();
+    window.run();
+    window.get_by_role_and_label(Role::Switch, "Less motion").click();
+    window.run();
+    for _ in 0..4 {
+        click(&mut window, "Larger: text");
+    }
+    click(&mut window, "Smaller: everything");
+    let set = settings(&window);
+    assert_eq!((set.theme, set.contrast, set.calm), (engine::Theme::Dark, true, true));
+    assert!((set.text - 1.4).abs() < 1e-3 && (set.scale - 0.9).abs() < 1e-3, "{set:?}");
+    press(&mut window, NONE, Key::Escape);
+    assert!(height(&window) > before * 1.2, "the note's text has grown");
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.into_state().close().expect("all is saved");
+    let window = bench.window();
+    assert_eq!(settings(&window), set);
+}
+
+#[test]
+fn keys_are_changed_by_pressing_them() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    press(&mut window, NONE, Key::F1);
+    window.get_by_label("Go to note: Ctrl+P");
+    click(&mut window, "Change the key of Save now");
+    window.get_by_label("Press the new key…");
+    press(&mut window, NONE, Key::S);
+    window.get_by_label_contains("A key needs Ctrl or Alt");
+    press(&mut window, CTRL, Key::P);
+    window.get_by_label("Ctrl+P means “Go to note” now.");
+    click(&mut window, "Take it");
+    window.get_by_label("Save now: Ctrl+P");
+    window.get_by_label("Go to note: ");
+    click(&mut window, "Change the key of Go to note");
+    press(&mut window, NONE, Key::F6);
+    window.get_by_label("Go to note: F6");
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, CTRL, Key::P);
+    assert!(window.query_by_label("Go to note").is_none(), "the key means something else now");
+    press(&mut window, NONE, Key::F6);
+    window.get_by_label("Go to note");
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, NONE, Key::F1);
+    click(&mut window, "Reset the key of Save now");
+    window.get_by_label("Save now: Ctrl+S");
+    click(&mut window, "Reset all keys");
+    window.get_by_label("Go to note: Ctrl+P");
+    assert!(settings(&window).keys.is_empty());
+}
+
+#[test]
+fn other_editors_keys_can_be_had() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    press(&mut window, NONE, Key::F1);
+    window.get_by_role_and_label(Role::RadioButton, "Obsidian").click();
+    window.run();
+    assert_eq!(settings(&window).preset, Preset::Obsidian);
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, CTRL, Key::P);
+    window.get_by_label("Command palette");
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, CTRL, Key::O);
+    window.get_by_label("Go to note");
+}
+
+/// Pictures of the settings, for people.
+#[test]
+fn pictures() {
+    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let bench = Bench::new(&[("Rain.md", NOTE)]);
+    let mut window = bench.opened();
+    let picture = |window: &mut Driven, name: &str| {
+        window.run_steps(3);
+        let image = window.render().expect("a picture");
+        image.save(folder.join(name).with_extension("png")).expect("a file");
+    };
+    for theme in ["light", "dark"] {
+        press(&mut window, CTRL_SHIFT, Key::L);
+        click(&mut window, "Settings");
+        picture(&mut window, &format!("{theme}-settings"));
+        window.get_by_role_and_label(Role::Tab, "Keys and commands").click();
+        window.run();
+        click(&mut window, "Change the key of Save now");
+        press(&mut window, CTRL, Key::P);
+        picture(&mut window, &format!("{theme}-settings-keys"));
+        press(&mut window, NONE, Key::Escape);
+        press(&mut window, NONE, Key::Escape);
+        press(&mut window, CTRL_SHIFT, Key::P);
+        type_text(&mut window, "contrast");
+        press(&mut window, NONE, Key::Enter);
+        picture(&mut window, &format!("{theme}-contrast"));
+        press(&mut window, CTRL_SHIFT, Key::P);
+        type_text(&mut window, "contrast");
+        press(&mut window, NONE, Key::Enter);
+    }
+}
