@@ -8,7 +8,8 @@ fn settings(window: &Driven) -> engine::Settings {
 }
 
 fn click(window: &mut Driven, label: &str) {
-    window.get_by_label(label).click();
+    // Wherever it is scrolled to.
+    window.get_by_label(label).click_accesskit();
     window.run();
 }
 
