@@ -13,6 +13,7 @@ mod dropped;
 mod editor;
 mod field;
 mod find;
+mod fold;
 mod follow;
 mod fuzzy;
 mod grid;

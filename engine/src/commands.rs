@@ -154,6 +154,14 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("find.next", "Next match", &["F3"], "Go to the next place that was found."),
     window("find.previous", "Previous match", &["Shift+F3"], "Go to the place before that was found."),
     window(
+        "fold.here",
+        "Fold or unfold",
+        &["Ctrl+Alt+F"],
+        "Fold what is below the heading at the caret away, or show it.",
+    ),
+    window("fold.all", "Fold all headings", &[], "Fold what is below every heading away."),
+    window("fold.none", "Unfold all headings", &[], "Show all that is folded away."),
+    window(
         "select.next",
         "Select next occurrence",
         &["Ctrl+D"],

@@ -3,6 +3,7 @@
 mod commands;
 mod dropped;
 mod finding;
+mod folding;
 mod keystrokes;
 mod links;
 mod panes;

@@ -287,6 +287,9 @@ impl Editor {
             let end = last_row(world).and_then(|spot| target_of(spot, false, false, world));
             return self.step_to(end.map_or(0, |end| end.range.end));
         };
+        if world.unfold_beside(spot, false) {
+            return Done::Moved;
+        }
         let Some(before) = world.before(spot) else { return Done::Moved };
         let Some(row) = world.rows(before.block).get(before.row).cloned() else { return Done::Moved };
         let end = world.sheet.start(before.block) + row.content.end;
@@ -310,6 +313,9 @@ impl Editor {
             return Done::edit(target.replace(at..to, "", 0));
         }
         let Some(spot) = target.spot.filter(|_| !target.code_only) else { return Done::Moved };
+        if world.unfold_beside(spot, true) {
+            return Done::Moved;
+        }
         let Some(after) = world.after(spot) else { return Done::Moved };
         let Some(row) = world.rows(after.block).get(after.row).cloned() else { return Done::Moved };
         let start = world.sheet.start(after.block) + row.content.start;

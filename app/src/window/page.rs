@@ -98,6 +98,8 @@ pub(super) struct Page {
     /// The offset that was shown, and the one that the user scrolled to since.
     shown: f32,
     ended: f32,
+    /// Whether somebody went to where the page is.
+    jumped: bool,
     /// To be scrolled by the program.
     nudge: f32,
     view: f32,
@@ -132,6 +134,7 @@ impl Page {
 
     /// Brings a byte of the note to the top of the page.
     pub(super) fn jump(&mut self, at: usize) {
+        self.jumped = true;
         (self.seat.at, self.seat.y) = (at, if at == 0 { -TOP } else { -space::L });
     }
 
@@ -215,6 +218,15 @@ impl Page {
             self.look = Some(look);
             self.drawn.clear();
             world.sheet.relayout();
+        }
+        // Where the caret goes, or somebody jumps, nothing is folded away.
+        let jumped = std::mem::take(&mut self.jumped).then_some(self.seat.at);
+        for at in editor.carets().map(|caret| caret.at).chain(jumped).collect::<Vec<usize>>() {
+            if let Some(spot) = world.find(at.min(world.sheet.bytes()))
+                && world.sheet.is_hidden(spot)
+            {
+                world.unfold_to(spot);
+            }
         }
         let target = editor.shown(world);
         if editor.reveal && editor.drag.is_none() {
@@ -314,7 +326,7 @@ impl Page {
     /// The height of a row and the room above it.
     fn extent(&mut self, spot: Spot, target: Option<&Target>, world: &mut World<'_>) -> f32 {
         world.rows(spot.block);
-        let Some(row) = world.sheet.row(spot).cloned() else { return 0.0 };
+        let Some(row) = world.sheet.row(spot).filter(|row| !row.hidden).cloned() else { return 0.0 };
         let above = world.sheet.above(spot);
         let editing = target.filter(|target| target.spot == Some(spot));
         let height = match (editing, row.kind) {
@@ -414,6 +426,10 @@ impl Page {
         while let Some(here) = spot {
             if y > viewport.bottom() {
                 break;
+            }
+            if world.sheet.is_hidden(here) {
+                spot = world.after(here);
+                continue;
             }
             let above = world.sheet.above(here);
             let height = self.extent(here, target.as_ref(), world) - above;
@@ -659,6 +675,19 @@ impl Page {
             (None, None) => {}
         }
         match row.kind {
+            Kind::Heading(_) => {
+                let folded = world.sheet.is_folded(spot);
+                let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
+                let name = text.get(row.content.clone()).unwrap_or("").trim_start_matches(['#', ' ']);
+                if super::fold::chevron(ui, spot, origin, area, name, folded, id) {
+                    world.fold(spot);
+                    ui.ctx().request_repaint();
+                }
+                if let Some(end) = drawn.as_ref().and_then(|drawn| drawn.end()).filter(|_| folded) {
+                    let at = origin + end.right_center().to_vec2() + vec2(space::S, 0.0);
+                    ui.painter().text(at, Align2::LEFT_CENTER, "…", tokens::body().font, colours.muted);
+                }
+            }
             Kind::Cell => {
                 let number = self.numbers.get(&id).copied().unwrap_or(0);
                 let (first, focused) = (first.as_deref(), editing.is_some());

@@ -79,6 +79,8 @@ pub(super) struct Row {
     pub height: Option<f32>,
     /// For which layout [`Row::height`] holds.
     pub layout: u32,
+    /// Whether it is folded away below its heading.
+    pub hidden: bool,
 }
 
 /// What stands in front of a block.
@@ -157,6 +159,7 @@ impl Cut<'_> {
             hash: hasher.finish(),
             height: None,
             layout: 0,
+            hidden: false,
         });
         self.gap = false;
     }

@@ -4,7 +4,7 @@
 use super::rows::{self, Before, Kind, Row};
 use crate::tokens::{self, space};
 use engine::Note;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use store::{Block, BlockId, DocId};
 
 /// A row by its place.
@@ -43,6 +43,8 @@ pub(super) struct Sheet {
     /// Counts layouts: rows measured for an earlier one are measured again when they are seen.
     layout: u32,
     words: usize,
+    /// Headings whose rows are folded away: their block, and the how manieth heading of it they are.
+    pub(super) folds: HashSet<(BlockId, usize)>,
 }
 
 impl Sheet {
@@ -53,6 +55,7 @@ impl Sheet {
         }
         if self.note != Some(note.id) {
             self.pieces.clear();
+            self.folds.clear();
             self.note = Some(note.id);
         }
         self.revision = note.revision();
@@ -96,6 +99,7 @@ impl Sheet {
         self.starts.push(at);
         self.words = self.pieces.iter().map(|piece| piece.words).sum();
         self.moved = self.moved.min(head);
+        self.refold(note, texts);
         true
     }
 
@@ -175,8 +179,25 @@ impl Sheet {
         Some(Spot { block, row })
     }
 
-    /// The row before.
+    /// The row before that is not folded away.
     pub(super) fn before(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+        let mut spot = self.row_before(spot, note, texts)?;
+        while self.is_hidden(spot) {
+            spot = self.row_before(spot, note, texts)?;
+        }
+        Some(spot)
+    }
+
+    /// The row behind that is not folded away.
+    pub(super) fn after(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+        let mut spot = self.row_after(spot, note, texts)?;
+        while self.is_hidden(spot) {
+            spot = self.row_after(spot, note, texts)?;
+        }
+        Some(spot)
+    }
+
+    pub(super) fn row_before(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
         if spot.row > 0 {
             return Some(Spot { row: spot.row - 1, ..spot });
         }
@@ -185,8 +206,7 @@ impl Sheet {
         Some(Spot { block, row: rows.saturating_sub(1) })
     }
 
-    /// The row behind.
-    pub(super) fn after(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+    pub(super) fn row_after(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
         if spot.row + 1 < self.rows(spot.block, note, texts).len() {
             return Some(Spot { row: spot.row + 1, ..spot });
         }
@@ -235,6 +255,33 @@ impl Sheet {
             left -= height;
         }
         Some((Spot { block, row: 0 }, left))
+    }
+
+    /// Marks a row as folded away.
+    pub(super) fn hide(&mut self, spot: Spot) {
+        let rows = self.pieces.get_mut(spot.block).and_then(|piece| piece.rows.as_mut());
+        if let Some(row) = rows.and_then(|rows| rows.get_mut(spot.row)) {
+            row.hidden = true;
+        }
+    }
+
+    /// Marks no row as folded away.
+    pub(super) fn show_all(&mut self) {
+        let mut any = false;
+        for row in self.pieces.iter_mut().filter_map(|piece| piece.rows.as_mut()).flatten() {
+            any |= std::mem::take(&mut row.hidden);
+        }
+        if any {
+            self.remeasure();
+        }
+    }
+
+    /// Sums all heights up anew.
+    pub(super) fn remeasure(&mut self) {
+        for piece in &mut self.pieces {
+            piece.height = piece.measure();
+        }
+        self.moved = 0;
     }
 
     fn refresh(&mut self) {
@@ -301,6 +348,9 @@ fn estimate(text: &str) -> f32 {
 /// A row's height, or what it will be about.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn guess(row: &Row) -> f32 {
+    if row.hidden {
+        return 0.0;
+    }
     row.height.unwrap_or_else(|| match row.kind {
         Kind::Heading(level) => tokens::heading(level).line,
         _ => (row.content.len() as f32 / 90.0).ceil().max(1.0) * 24.0,
@@ -310,6 +360,9 @@ fn guess(row: &Row) -> f32 {
 /// The room above a row: more before what begins something, less between what belongs together.
 fn above(rows: &[Row], index: usize, first_block: bool) -> f32 {
     let row = &rows[index];
+    if row.hidden {
+        return 0.0;
+    }
     let before = index.checked_sub(1).map(|before| rows[before].kind);
     if before.is_none() && first_block {
         return 0.0;

@@ -67,6 +67,12 @@ impl Window {
 fn act(editor: &mut Editor, world: &mut World<'_>, writing: Writing) -> Done {
     let (Some(caret), Some(target)) = (editor.caret, editor.target(world)) else { return Done::Not };
     let here = At::of(caret, &target);
+    // A row moves past what can be seen, and not into what is folded away.
+    if let (Some(spot), Writing::Up | Writing::Down | Writing::Duplicate) = (target.spot, writing)
+        && (world.unfold_beside(spot, true) || world.unfold_beside(spot, false))
+    {
+        return Done::Moved;
+    }
     match writing {
         Writing::Up => marks::move_row(&target, caret, false, world),
         Writing::Down => marks::move_row(&target, caret, true, world),

@@ -121,6 +121,14 @@ fn writing() -> Drive {
     press(&mut drive.window, Modifiers::SHIFT, Key::End);
     drive.choose("text.link");
     assert!(text(&drive.window).is_some_and(|text| text.starts_with("[word](")), "{:?}", text(&drive.window));
+    let mut folds = Drive::on(&[("Folds.md", "# A\n\nbelow\n")]);
+    for (id, seen) in [("fold.here", false), ("fold.none", true), ("fold.all", false)] {
+        folds.window.state_mut().place_caret(1);
+        folds.window.run();
+        folds.choose(id);
+        assert_eq!(folds.has("below"), seen, "{id}");
+    }
+    drive.driven.extend(folds.driven);
     let mut list = Drive::on(&[("List.md", "- a\n- b\n")]);
     list.window.state_mut().place_caret(2);
     list.window.run();

@@ -112,6 +112,13 @@ fn pictures() {
         press(&mut window, NONE, Key::Escape);
         window.state_mut().place_carets(&[(700, 60)]);
         picture(&mut window, "selection");
+        window.state_mut().place_carets(&[(0, 0)]);
+        window.run();
+        window.get_by_label("Fold What to do").click();
+        window.run();
+        picture(&mut window, "fold");
+        window.get_by_label("Unfold What to do").click();
+        window.run();
         window.state_mut().place_carets(&[(60, 60), (140, 140), (210, 200)]);
         picture(&mut window, "carets");
         let end = text(&window).expect("a note is shown").find("## What").expect("a heading");

@@ -1,0 +1,179 @@
+//! Folding: the rows below a heading, up to the next one that is as high, are there and take no room. Which headings
+//! are folded is remembered as long as the note is open; it is no part of the note.
+
+use super::Window;
+use super::controls::{named, ring};
+use super::editor::{Editor, World};
+use super::icons;
+use super::rows::Kind;
+use super::sheet::{Sheet, Spot};
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Pos2, Rect, Sense, Ui, Vec2, pos2};
+use engine::Note;
+use store::{Block, BlockId};
+
+impl Sheet {
+    /// Whether a row is folded away.
+    pub(super) fn is_hidden(&self, spot: Spot) -> bool {
+        self.row(spot).is_some_and(|row| row.hidden)
+    }
+
+    /// The name of the fold that a heading has or would have, and how high it is.
+    fn fold_of(&self, spot: Spot) -> Option<((BlockId, usize), u8)> {
+        let Kind::Heading(level) = self.row(spot)?.kind else { return None };
+        let before = (0..spot.row).filter_map(|row| self.row(Spot { row, ..spot }));
+        let count = before.filter(|row| matches!(row.kind, Kind::Heading(_))).count();
+        Some(((self.piece(spot.block).id, count), level))
+    }
+
+    pub(super) fn is_folded(&self, spot: Spot) -> bool {
+        !self.folds.is_empty() && self.fold_of(spot).is_some_and(|(fold, _)| self.folds.contains(&fold))
+    }
+
+    /// Hides what is folded away, and shows the rest.
+    pub(super) fn refold(&mut self, note: &Note, texts: &[&Block]) {
+        self.show_all();
+        if self.folds.is_empty() {
+            return;
+        }
+        let blocks: Vec<usize> =
+            (0..self.len()).filter(|block| self.folds.iter().any(|fold| fold.0 == self.piece(*block).id)).collect();
+        for block in blocks {
+            let rows = self.rows(block, note, texts).len();
+            for row in 0..rows {
+                let spot = Spot { block, row };
+                let Some((_, level)) = self.fold_of(spot).filter(|(fold, _)| self.folds.contains(fold)) else {
+                    continue;
+                };
+                let mut next = self.row_after(spot, note, texts);
+                while let Some(spot) = next {
+                    self.rows(spot.block, note, texts);
+                    if self.row(spot).is_some_and(|row| matches!(row.kind, Kind::Heading(other) if other <= level)) {
+                        break;
+                    }
+                    self.hide(spot);
+                    next = self.row_after(spot, note, texts);
+                }
+            }
+        }
+        self.remeasure();
+    }
+}
+
+impl World<'_> {
+    /// Folds a heading, or unfolds it.
+    pub(super) fn fold(&mut self, spot: Spot) {
+        if let Some((fold, _)) = self.sheet.fold_of(spot)
+            && !self.sheet.folds.remove(&fold)
+        {
+            self.sheet.folds.insert(fold);
+        }
+        self.sheet.refold(self.note, self.texts);
+    }
+
+    /// Shows a row, whatever it is folded below.
+    pub(super) fn unfold_to(&mut self, spot: Spot) {
+        let mut at = spot;
+        while self.sheet.is_hidden(spot) {
+            let Some(before) = self.sheet.row_before(at, self.note, self.texts) else { return };
+            at = before;
+            if self.sheet.is_folded(at) {
+                self.fold(at);
+            }
+        }
+    }
+
+    /// Shows what is folded away right behind a row, or right before it: who edits across it shall see what goes.
+    /// Whether there was something.
+    pub(super) fn unfold_beside(&mut self, spot: Spot, behind: bool) -> bool {
+        let beside = match behind {
+            true => self.sheet.row_after(spot, self.note, self.texts),
+            false => self.sheet.row_before(spot, self.note, self.texts),
+        };
+        let Some(beside) = beside.filter(|beside| self.sheet.is_hidden(*beside)) else { return false };
+        self.unfold_to(beside);
+        true
+    }
+
+    /// The heading that a row stands below, or the row itself.
+    fn heading_of(&mut self, spot: Spot) -> Option<Spot> {
+        let mut at = spot;
+        while !self.rows(at.block).get(at.row).is_some_and(|row| matches!(row.kind, Kind::Heading(_))) {
+            at = self.before(at)?;
+        }
+        Some(at)
+    }
+}
+
+impl Window {
+    /// Folds the heading at the caret, or unfolds it.
+    pub(super) fn fold_here(&mut self, ctx: &egui::Context) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        let done = self.with_note(ctx, dark, |world, editor, _| {
+            let spot = editor.caret.and_then(|caret| world.find(caret.at))?;
+            let heading = world.heading_of(spot)?;
+            world.fold(heading);
+            leave_hidden(world, editor, heading);
+            Some(())
+        });
+        if done.flatten().is_none() {
+            self.toasts.say("Put the caret below a heading first.");
+        }
+    }
+
+    /// Folds all headings but those that stand alone at the top, or unfolds all.
+    pub(super) fn fold_all(&mut self, ctx: &egui::Context, fold: bool) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, _| {
+            world.sheet.folds.clear();
+            let mut headings = Vec::new();
+            for block in (0..world.sheet.len()).filter(|_| fold) {
+                for row in 0..world.rows(block).len() {
+                    headings.extend(world.sheet.fold_of(Spot { block, row }));
+                }
+            }
+            // One heading above all others is the note's title: folded, nothing would be left.
+            let top = headings.iter().map(|(_, level)| *level).min();
+            let alone = headings.iter().filter(|(_, level)| Some(*level) == top).count() == 1 && headings.len() > 1;
+            let folds = headings.into_iter().filter(|(_, level)| !alone || Some(*level) != top);
+            world.sheet.folds.extend(folds.map(|(fold, _)| fold));
+            world.sheet.refold(world.note, world.texts);
+            if let Some(spot) = editor.caret.and_then(|caret| world.find(caret.at))
+                && world.sheet.is_hidden(spot)
+                && let Some(heading) = world.heading_of(spot)
+            {
+                leave_hidden(world, editor, heading);
+            }
+        });
+    }
+}
+
+/// Takes the caret out of what was just folded away, onto the heading.
+fn leave_hidden(world: &mut World<'_>, editor: &mut Editor, heading: Spot) {
+    let inside = editor.caret.and_then(|caret| world.find(caret.at)).is_some_and(|spot| world.sheet.is_hidden(spot));
+    if inside && let Some(row) = world.sheet.row(heading) {
+        let at = world.sheet.start(heading.block) + row.content.end;
+        editor.more.clear();
+        editor.place(at);
+        editor.reveal = false;
+    }
+}
+
+/// The chevron beside a heading: there while the pointer is near or what is below is folded away. Whether it was
+/// clicked.
+pub(super) fn chevron(ui: &Ui, spot: Spot, origin: Pos2, area: Rect, name: &str, folded: bool, id: BlockId) -> bool {
+    let centre = pos2(origin.x - space::XXXL + size::HIT / 2.0, area.bottom() - (area.bottom() - origin.y) / 2.0);
+    let rect = Rect::from_center_size(centre, Vec2::splat(size::HIT));
+    let response = ui.interact(rect, ui.scope_id().with(("fold", id, spot.row)), Sense::click());
+    named(&response, Role::Button, &format!("{} {name}", if folded { "Unfold" } else { "Fold" }));
+    let colours = Colours::of(ui);
+    if folded || ui.rect_contains_pointer(area) || response.has_focus() {
+        let icon = if folded { icons::CARET_RIGHT } else { icons::CARET_DOWN };
+        let colour = if response.hovered() { colours.ink } else { colours.muted };
+        ui.painter().text(centre, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colour);
+    }
+    ring(ui, &response, CORNER);
+    response.clicked()
+}

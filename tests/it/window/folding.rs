@@ -1,0 +1,56 @@
+//! Headings are folded, and nothing is lost below them.
+
+use super::*;
+
+const TEXT: &str = "# Title\n\nIntro.\n\n## One\n\nFirst.\n\n### Inner\n\nDeep.\n\n## Two\n\nSecond.\n";
+
+fn sees(window: &Driven, words: &[(&str, bool)]) {
+    for (word, seen) in words {
+        assert_eq!(window.query_all_by_label(word).next().is_some(), *seen, "{word}");
+    }
+}
+
+#[test]
+fn a_heading_is_folded_by_its_chevron() {
+    let bench = Bench::new(&[("A.md", TEXT)]);
+    let mut window = bench.opened();
+    window.get_by_label("Fold One").click();
+    window.run();
+    sees(&window, &[("Intro.", true), ("First.", false), ("Inner", false), ("Deep.", false), ("Second.", true)]);
+    window.get_by_label("Fold Title");
+    window.get_by_label("Unfold One").click();
+    window.run();
+    sees(&window, &[("First.", true), ("Inner", true), ("Deep.", true)]);
+    assert_eq!(text(&window).as_deref(), Some(TEXT));
+}
+
+#[test]
+fn what_is_folded_away_is_not_deleted_unseen() {
+    let bench = Bench::new(&[("A.md", TEXT)]);
+    let mut window = bench.opened();
+    let fold = |window: &mut Driven| {
+        window.get_by_label("Fold One").click();
+        window.run();
+        sees(window, &[("First.", false)]);
+    };
+    for (at, key) in [(TEXT.find("\n\nFirst").unwrap(), Key::Delete), (TEXT.find("## Two").unwrap(), Key::Backspace)] {
+        fold(&mut window);
+        window.state_mut().place_caret(at);
+        window.run();
+        press(&mut window, NONE, key);
+        sees(&window, &[("First.", true), ("Deep.", true)]);
+        assert_eq!(text(&window).as_deref(), Some(TEXT), "{key:?}");
+    }
+    fold(&mut window);
+    window.state_mut().place_caret(TEXT.find("\n\nFirst").unwrap());
+    window.run();
+    press(&mut window, NONE, Key::ArrowDown);
+    assert_eq!(
+        window.state().caret().map(|at| TEXT[at..].starts_with("wo\n") || TEXT[..at].contains("## ")),
+        Some(true)
+    );
+    sees(&window, &[("First.", false)]);
+    press(&mut window, CTRL, Key::F);
+    type_text(&mut window, "deep");
+    sees(&window, &[("First.", true)]);
+}
