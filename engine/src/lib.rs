@@ -16,6 +16,7 @@ pub mod markdown;
 mod note;
 pub mod outline;
 mod plan;
+pub mod properties;
 mod session;
 pub mod settings;
 pub mod splice;

@@ -93,11 +93,20 @@ pub(super) enum Part {
         colour: Color32,
         corner: CornerRadius,
     },
+    /// A box; `mark` is the byte between its brackets, or the word that says yes or no.
     Task {
         rect: Rect,
-        mark: usize,
+        mark: Range<usize>,
         done: bool,
         state: Option<char>,
+        label: String,
+    },
+    /// A click there makes an edit, and puts the caret so many bytes behind its beginning.
+    Edit {
+        rect: Rect,
+        range: Range<usize>,
+        insert: String,
+        caret: Option<usize>,
         label: String,
     },
     /// What folds a callout; nothing is painted for it.
@@ -155,7 +164,7 @@ impl Drawn {
                 Part::Task { rect, done, state, .. } => {
                     paint_task(painter, rect.translate(origin.to_vec2()), *done, *state, colours);
                 }
-                Part::Fold { .. } => {}
+                Part::Fold { .. } | Part::Edit { .. } => {}
                 Part::Picture { rect, texture } => {
                     let whole = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));
                     let image = egui::epaint::RectShape::filled(
@@ -188,7 +197,9 @@ impl Drawn {
     pub(super) fn end(&self) -> Option<Rect> {
         let last = self.parts.iter().rev().find_map(|part| match part {
             Part::Text { at, galley, .. } => Some(galley.rows.last()?.rect().translate(*at)),
-            Part::Fill { .. } | Part::Task { .. } | Part::Fold { .. } | Part::Picture { .. } => None,
+            Part::Fill { .. } | Part::Task { .. } | Part::Fold { .. } | Part::Edit { .. } | Part::Picture { .. } => {
+                None
+            }
         })?;
         Some(last.with_min_x(last.right()))
     }

@@ -769,15 +769,32 @@ impl Page {
                     sights::turn(ui.ctx(), *callout);
                 }
             }
+            if let Part::Edit { rect, range, insert, caret, label } = part {
+                let button = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
+                named(&button, Role::Button, label);
+                super::controls::ring(ui, &button, tokens::CORNER);
+                if button.on_hover_cursor(CursorIcon::PointingHand).clicked() {
+                    let (at, delete) = (start + row.content.start + range.start, range.len());
+                    let insert = insert.clone();
+                    actions.push(match caret.map(|caret| at + caret) {
+                        Some(caret) => {
+                            editor.focus = true;
+                            Action::Edit(Edit { at, delete, insert, caret, anchor: caret })
+                        }
+                        None => Action::Do(Command::Edit { note: world.note.id, at, delete, insert }),
+                    });
+                }
+            }
             if let Part::Task { rect, mark, done, label, .. } = part {
                 let rect = Rect::from_center_size(rect.center() + origin.to_vec2(), Vec2::splat(size::HIT));
                 let task = ui.interact(rect, id.with(index), Sense::click());
                 task.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, *done, label));
                 super::controls::ring(ui, &task, tokens::CORNER);
                 if task.clicked() {
-                    let at = start + row.content.start + mark;
-                    let insert = if *done { " " } else { "x" }.to_owned();
-                    actions.push(Action::Do(Command::Edit { note: world.note.id, at, delete: 1, insert }));
+                    let at = start + row.content.start + mark.start;
+                    let words = if mark.len() > 1 { ["false", "true"] } else { [" ", "x"] };
+                    let insert = words[usize::from(!*done)].to_owned();
+                    actions.push(Action::Do(Command::Edit { note: world.note.id, at, delete: mark.len(), insert }));
                 }
             }
         }

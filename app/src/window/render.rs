@@ -15,6 +15,7 @@ use std::sync::Arc;
 use store::DocId;
 
 mod inset;
+mod properties;
 
 /// How far an item of a list stands in from the one around it.
 pub(super) const INDENT: f32 = space::XL;
@@ -52,7 +53,8 @@ pub(super) fn format(font: egui::FontId, line: f32, colour: Color32) -> TextForm
 /// Lays a row out. `source` is its content; `width` the column, `wide` what a table may take.
 pub(super) fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>) -> Drawn {
     match kind {
-        Kind::Html | Kind::Meta | Kind::Definition | Kind::Indented => return plain(source, kind, width, pen),
+        Kind::Meta => return properties::draw(source, width, pen),
+        Kind::Html | Kind::Definition | Kind::Indented => return plain(source, kind, width, pen),
         Kind::Blank => return Drawn { height: tokens::body().line, ..Drawn::default() },
         _ => {}
     }
@@ -498,6 +500,7 @@ impl<'a> Draw<'a> {
     fn task(&mut self, done: bool, state: Option<char>, range: &Range<usize>) {
         let rect = Rect::from_min_size(pos2(self.x - INDENT - 2.0, self.y), vec2(INDENT, 24.0));
         let mark = self.source.source(range.start + 1);
+        let mark = mark..mark + 1;
         let part = Part::Task { rect, mark, done, state, label: String::new() };
         if state == Some('-') {
             self.look.strike += 1;

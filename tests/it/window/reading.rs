@@ -5,6 +5,17 @@ use egui::Key;
 use egui_kittest::kittest::Queryable;
 use std::path::PathBuf;
 
+const PROPERTIES: &str = "---
+title: Reading
+drops: 42
+done: true
+when: 2026-11-22
+tags: [weather, rain/fine]
+by: \"[[Other note]]\"
+---
+
+";
+
 const NOTE: &str = "# Reading
 
 Rain falls on [[Other note|the other note]] and on ==what is lit== %%not this%% in #weather/rain. ^first
@@ -56,8 +67,9 @@ fn dot() -> Vec<u8> {
     bytes
 }
 
-fn reading() -> (Bench, Driven) {
-    let bench = Bench::new(&[("Reading.md", NOTE), ("sub/Other note.md", OTHER)]);
+fn reading(before: &str) -> (Bench, Driven) {
+    let note = format!("{before}{NOTE}");
+    let bench = Bench::new(&[("Reading.md", &note), ("sub/Other note.md", OTHER)]);
     std::fs::create_dir_all(bench.notes().join("pictures")).expect("a folder");
     std::fs::write(bench.notes().join("pictures/dot.png"), dot()).expect("a file");
     let mut window = bench.opened();
@@ -67,7 +79,7 @@ fn reading() -> (Bench, Driven) {
 
 #[test]
 fn what_markdown_does_not_know_is_read_all_the_same() {
-    let (_bench, window) = reading();
+    let (_bench, window) = reading("");
     window.get_by_label("Rain falls on the other note and on what is lit  in #weather/rain.");
     window.get_by_label_contains("Mind the step\nIt is high, and code stands here.");
     assert!(window.query_by_label_contains("third").is_none(), "only the part that was named is embedded");
@@ -75,7 +87,7 @@ fn what_markdown_does_not_know_is_read_all_the_same() {
 
 #[test]
 fn a_callout_is_folded_and_unfolded_by_a_click() {
-    let (_bench, mut window) = reading();
+    let (_bench, mut window) = reading("");
     assert!(window.query_by_label_contains("The secret.").is_none());
     window.get_by_label("Unfold: Folded").click();
     window.run();
@@ -90,7 +102,7 @@ fn a_callout_is_folded_and_unfolded_by_a_click() {
 
 #[test]
 fn a_click_on_a_link_between_notes_goes_there() {
-    let (_bench, mut window) = reading();
+    let (_bench, mut window) = reading("");
     let place = window.get_by_label_contains("Rain falls on").rect();
     // Behind "Rain falls on ", before the middle of the row.
     let column = window.get_by_label_contains("Mind the step").rect().center().x - 360.0;
@@ -106,10 +118,31 @@ fn a_click_on_a_link_between_notes_goes_there() {
 }
 
 #[test]
+fn properties_are_a_table_that_is_edited_in_place() {
+    let text_of =
+        |done: &str, rest: &str| format!("---\n# kept\ntitle: Rain # here\ndone: {done}\n{rest}---\n\nText.\n");
+    let bench = Bench::new(&[("P.md", &text_of("false", "tags: [a, b]\n"))]);
+    let mut window = bench.opened();
+    window.get_by_label_contains("title: Rain");
+    window.get_by_role_and_label(egui::accesskit::Role::CheckBox, "done").click();
+    window.run();
+    assert_eq!(text(&window), Some(text_of("true", "tags: [a, b]\n")));
+    window.get_by_label("Remove the property tags").click();
+    window.run();
+    assert_eq!(text(&window), Some(text_of("true", "")));
+    window.get_by_label("Add a property").click();
+    window.run();
+    assert_eq!(super::with_caret(&window), text_of("true", "name|: \n"));
+    let bench = Bench::new(&[("Bad.md", "---\na: [b\n---\n\nText.\n")]);
+    let window = bench.opened();
+    window.get_by_label_contains("These properties cannot be read");
+}
+
+#[test]
 fn pictures() {
     let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
     std::fs::create_dir_all(&folder).expect("a folder");
-    let (_bench, mut window) = reading();
+    let (_bench, mut window) = reading(PROPERTIES);
     for theme in ["light", "dark"] {
         press(&mut window, super::CTRL_SHIFT, Key::L);
         window.run_steps(20);

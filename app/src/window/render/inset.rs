@@ -221,7 +221,8 @@ impl Draw<'_> {
                 Part::Fold { rect, callout, open, label } => {
                     Part::Fold { rect: rect.translate(by), callout, open, label }
                 }
-                // Another note's boxes are ticked there.
+                // Another note is edited there, and its boxes are ticked there.
+                Part::Edit { .. } => continue,
                 Part::Task { rect, done, .. } => {
                     let mark = Rect::from_center_size(rect.center() + by, vec2(12.0, 12.0));
                     let colour = if done { colours.accent } else { colours.line };

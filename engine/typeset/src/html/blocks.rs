@@ -5,6 +5,7 @@ use super::{Around, DEEPEST, escaped, outputs, picture, slug};
 use crate::colour::{self, Hue};
 use crate::formula;
 use engine::markdown::dialect::{self, Token};
+use engine::properties::{Kind, Property};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,6 +15,9 @@ use store::Execution;
 /// Writes a text. `depth` counts the notes around an embedded one.
 pub(super) fn write(text: &str, runs: &[Option<Execution>], around: &dyn Around, depth: u8) -> String {
     let mut walk = Walk::new(text, runs, around, depth);
+    if let (Some(Ok(properties)), 0) = (engine::properties::read(text), depth) {
+        walk.properties(&properties);
+    }
     for (token, range) in dialect::tokens(text, dialect::options()) {
         walk.token(token, &range);
     }
@@ -103,6 +107,25 @@ impl<'a> Walk<'a> {
 
     fn put(&mut self, html: &str) {
         self.out().push_str(html);
+    }
+
+    fn properties(&mut self, properties: &[Property]) {
+        if properties.is_empty() {
+            return;
+        }
+        self.put("<table class=\"properties\">\n");
+        for property in properties {
+            let value = |(words, _): &(String, Range<usize>)| match property.kind {
+                Kind::Check(done) => {
+                    format!("<input type=\"checkbox\" disabled{}>", if done { " checked" } else { "" })
+                }
+                Kind::List => format!("<span class=\"tag\">{}</span>", escaped(words)),
+                Kind::Text | Kind::Number | Kind::Date | Kind::Link | Kind::Nested => escaped(words),
+            };
+            let values: Vec<String> = property.values.iter().map(value).collect();
+            let _ = writeln!(self.out(), "<tr><th>{}</th><td>{}</td></tr>", escaped(&property.key), values.join(" "));
+        }
+        self.put("</table>\n");
     }
 
     fn token(&mut self, token: Token<'_>, range: &Range<usize>) {

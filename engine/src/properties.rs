@@ -1,0 +1,169 @@
+//! A note's front matter as typed properties, each with the bytes where it stands: an edit of one touches no other, and
+//! no comment.
+
+use crate::outline;
+use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
+use std::ops::Range;
+
+/// Longer front matter is shown as it stands.
+const LONGEST: usize = 65_536;
+
+/// What a property is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// A number.
+    Number,
+    /// A day, `2026-11-22`, with or without a time.
+    Date,
+    /// Yes or no.
+    Check(bool),
+    /// Several values.
+    List,
+    /// A link to a note or to the web.
+    Link,
+    /// Properties inside a property, shown as they stand.
+    Nested,
+}
+
+/// A property. Ranges are bytes of the text that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Property {
+    /// Its name.
+    pub key: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its values as they are read, and where each stands.
+    pub values: Vec<(String, Range<usize>)>,
+    /// The lines that it takes, with their ends.
+    pub lines: Range<usize>,
+}
+
+/// The properties of a note, or why they cannot be read; `None` where there is no front matter.
+pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
+    let range = outline::front_matter(text)?;
+    let yaml = &text[range.clone()];
+    if yaml.len() > LONGEST {
+        return Some(Err("it is longer than 64 kB".to_owned()));
+    }
+    let documents = match MarkedYaml::load_from_str(yaml) {
+        Ok(documents) => documents,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let Some(first) = documents.first() else { return Some(Ok(Vec::new())) };
+    let entries = match &first.data {
+        YamlData::Mapping(entries) => entries,
+        YamlData::Value(Scalar::Null) => return Some(Ok(Vec::new())),
+        _ => return Some(Err("it is not a list of names with values".to_owned())),
+    };
+    // Places are counted in characters there.
+    let bytes: Vec<usize> = yaml.char_indices().map(|(at, _)| at).chain([yaml.len()]).collect();
+    let byte = |chars: usize| range.start + bytes.get(chars).copied().unwrap_or(yaml.len());
+    let place = |node: &MarkedYaml<'_>| {
+        let (start, end) = (byte(node.span.start.index()), byte(node.span.end.index()));
+        start..start + text.get(start..end).map_or(0, |part| part.trim_end().len())
+    };
+    let mut found: Vec<Property> = Vec::new();
+    for (key, value) in entries {
+        let at = place(key);
+        let lines = line_start(text, at.start);
+        let own = place(value);
+        let (kind, values) = match &value.data {
+            YamlData::Sequence(items) => {
+                (Kind::List, items.iter().map(|item| (shown(text, &place(item)), place(item))).collect())
+            }
+            YamlData::Mapping(_) => (Kind::Nested, vec![(text.get(own.clone()).unwrap_or("").to_owned(), own)]),
+            YamlData::Value(Scalar::Boolean(value)) => (Kind::Check(*value), vec![(value.to_string(), own)]),
+            YamlData::Value(Scalar::Integer(_) | Scalar::FloatingPoint(_)) => {
+                (Kind::Number, vec![(shown(text, &own), own)])
+            }
+            YamlData::Value(Scalar::Null) => (Kind::Text, Vec::new()),
+            _ => {
+                let words = shown(text, &own);
+                (kind_of(&words), vec![(words, own)])
+            }
+        };
+        let key = shown(text, &at);
+        found.push(Property { key, kind, values, lines: lines..lines });
+    }
+    let ends: Vec<usize> = found.iter().skip(1).map(|next| next.lines.start).chain([range.end]).collect();
+    for (property, end) in found.iter_mut().zip(ends) {
+        // Comments above the next one belong to the next one.
+        let mut at = end;
+        while let Some(line) = text[property.lines.start..at].trim_end_matches(['\n', '\r']).rfind('\n') {
+            let start = property.lines.start + line + 1;
+            if !text[start..at].trim_start().starts_with('#') {
+                break;
+            }
+            at = start;
+        }
+        property.lines.end = at;
+    }
+    Some(Ok(found))
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+}
+
+/// A value without its quotes.
+fn shown(text: &str, range: &Range<usize>) -> String {
+    let raw = text.get(range.clone()).unwrap_or("");
+    let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+    let inner = inner.or_else(|| raw.strip_prefix('\'').and_then(|raw| raw.strip_suffix('\'')));
+    inner.unwrap_or(raw).to_owned()
+}
+
+fn kind_of(words: &str) -> Kind {
+    let bytes = words.as_bytes();
+    let digits = |range: Range<usize>| bytes.get(range).is_some_and(|part| part.iter().all(u8::is_ascii_digit));
+    let is_date = digits(0..4) && digits(5..7) && digits(8..10) && bytes[4] == b'-' && bytes[7] == b'-';
+    if is_date && (bytes.len() == 10 || matches!(bytes[10], b'T' | b' ')) {
+        return Kind::Date;
+    }
+    let linked = words.starts_with("[[") && words.ends_with("]]");
+    if linked || words.starts_with("https://") || words.starts_with("http://") { Kind::Link } else { Kind::Text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_have_types_and_places() {
+        let text = "---\ntitle: \"Räin: a\"\n# how many\ndrops: 12 # about\ndone: false\nwhen: 2026-11-22\n\
+                    tags: [a, b c]\nby:\n  - x\n  - \"[[Y]]\"\nsee: https://a.b\nempty:\nin:\n  a: 1\n---\nText\n";
+        let found = read(text).expect("front matter").expect("YAML");
+        let kinds: Vec<(&str, Kind)> = found.iter().map(|one| (one.key.as_str(), one.kind)).collect();
+        assert_eq!(
+            kinds,
+            [
+                ("title", Kind::Text),
+                ("drops", Kind::Number),
+                ("done", Kind::Check(false)),
+                ("when", Kind::Date),
+                ("tags", Kind::List),
+                ("by", Kind::List),
+                ("see", Kind::Link),
+                ("empty", Kind::Text),
+                ("in", Kind::Nested),
+            ]
+        );
+        let values: Vec<&str> = found.iter().flat_map(|one| &one.values).map(|(value, _)| value.as_str()).collect();
+        assert_eq!(values, ["Räin: a", "12", "false", "2026-11-22", "a", "b c", "x", "[[Y]]", "https://a.b", "a: 1"]);
+        let place = |at: usize| text.get(found[at].values[0].1.clone());
+        assert_eq!((place(0), place(1), place(2)), (Some("\"Räin: a\""), Some("12"), Some("false")));
+        assert_eq!(&text[found[0].lines.clone()], "title: \"Räin: a\"\n", "the comment belongs to what follows");
+        assert_eq!(&text[found[5].lines.clone()], "by:\n  - x\n  - \"[[Y]]\"\n");
+        assert_eq!(&text[found[8].lines.clone()], "in:\n  a: 1\n");
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_said() {
+        assert!(read("Text\n").is_none());
+        assert_eq!(read("---\n---\n"), Some(Ok(Vec::new())));
+        assert!(read("---\na: [b\n---\n").expect("front matter").is_err());
+        assert!(read("---\njust words\n---\n").expect("front matter").is_err());
+    }
+}
