@@ -6,6 +6,7 @@ mod agenda;
 mod cells;
 mod closing;
 mod commands;
+mod complete;
 mod controls;
 mod dialogs;
 mod drawn;
@@ -15,8 +16,11 @@ mod field;
 mod find;
 mod fold;
 mod follow;
+mod forces;
 mod fuzzy;
+mod graph;
 mod grid;
+mod hover;
 #[path = "../../assets/icons.rs"]
 mod icons;
 mod keyboard;
@@ -55,10 +59,12 @@ mod writing;
 use crate::tokens;
 use closing::Closing;
 use commands::Shortcut;
+use complete::Completion;
 use dialogs::Dialog;
 use editor::{Editor, World};
 use eframe::egui;
 use host::Driver;
+use hover::Hover;
 use outline::Outline;
 use page::Page;
 use palette::Palette;
@@ -103,6 +109,8 @@ pub struct Window {
     tree: Tree,
     outline: Outline,
     references: References,
+    completion: Completion,
+    hover: Hover,
     /// The page that is shown instead of notes.
     view: Option<View>,
     status: Status,
@@ -153,6 +161,8 @@ impl Window {
             tree: Tree::default(),
             outline: Outline::default(),
             references: References::default(),
+            completion: Completion::default(),
+            hover: Hover::default(),
             view: None,
             status: Status::default(),
             toasts: Toasts::default(),
@@ -285,6 +295,8 @@ impl eframe::App for Window {
             sights::fetch(&ctx, driver.session());
         }
         self.perform(&ctx, actions);
+        self.complete(&ctx);
+        self.hover(&ctx);
         self.overlays(&ctx);
         self.dropped(&ctx);
         self.keep_prefs(&ctx);

@@ -133,6 +133,8 @@ pub const COMMANDS: &[CommandInfo] = &[
     ),
     window("view.links", "Show links", &["Ctrl+Shift+K"], "Show which notes link to the open one, and where it links."),
     window("view.broken", "Show broken links", &[], "List all links that lead nowhere."),
+    window("view.graph", "Graph of all notes", &["Ctrl+Shift+G"], "Show all notes and their links as a graph."),
+    window("view.local_graph", "Graph around this note", &[], "Show the notes around the open one as a graph."),
     window("view.agenda", "Agenda", &["Ctrl+Shift+A"], "Show the tasks of all notes by their day."),
     window("note.save", "Save now", &["Ctrl+S"], "Write everything to disk and file now. It happens by itself, too."),
     window("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),

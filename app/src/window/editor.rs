@@ -183,6 +183,8 @@ fn to_raw(raw: &str, shown: usize) -> usize {
 #[derive(Default)]
 pub(super) struct Editor {
     pub(super) caret: Option<Caret>,
+    /// Where it stands on the screen, as drawn last.
+    pub(super) stands: Option<egui::Rect>,
     /// Carets besides it.
     pub(super) more: Vec<Caret>,
     /// The caret stands on the line behind the last row.

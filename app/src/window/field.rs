@@ -162,6 +162,9 @@ impl Page {
                 });
             });
         }
+        if leads && focused {
+            editor.stands = Some(rect);
+        }
         if editor.drag.is_none() && std::mem::take(&mut editor.reveal) {
             editor.touched = now;
             ui.scroll_to_rect(rect.expand2(vec2(0.0, space::XXXL)), None);

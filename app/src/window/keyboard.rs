@@ -79,6 +79,9 @@ impl Window {
         if !matches!(self.overlay, Overlay::None) {
             return self.overlay_key(ctx, key, modifiers, what);
         }
+        if self.complete_key(key, modifiers) {
+            return true;
+        }
         // Who has selected words means them, and not the tree.
         let on_words = what == Some(What::Left) && self.writes(ctx) && !self.here.editor.selected().is_empty();
         let what = if on_words { Some(What::Write(Writing::Bold)) } else { what };

@@ -46,7 +46,7 @@ impl Window {
         let mut centre = part(ui, "middle", middle, middle);
         match (&mut self.view, &self.driver) {
             (Some(view), Some(driver)) => {
-                if view.show(&mut centre, driver.session(), &mut actions) {
+                if view.show(&mut centre, driver.session(), self.here.note, &mut actions) {
                     self.view = None;
                 }
             }

@@ -108,6 +108,8 @@ pub(super) struct Page {
     presses: (f64, Pos2, u32),
     /// The rows in sight, from the top.
     seen: Vec<Seen>,
+    /// The link under the pointer, and where the pointer is.
+    pub(super) over: Option<(String, Pos2)>,
     /// What somebody looks for, in order, and which of it is the one that was gone to.
     pub(super) found: Rc<[Range<usize>]>,
     pub(super) current: Option<Range<usize>>,
@@ -809,6 +811,7 @@ impl Page {
         let icon = if link.is_some() { CursorIcon::PointingHand } else { CursorIcon::Text };
         let response = response.on_hover_cursor(icon);
         if let Some(link) = link {
+            self.over = over.map(|point| (link.clone(), point));
             if response.clicked() {
                 actions.push(Action::Follow(link));
             }

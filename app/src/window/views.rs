@@ -4,6 +4,7 @@
 use super::agenda::Agenda;
 use super::controls::{clipped, icon_button, named};
 use super::dialogs::Dialog;
+use super::graph::Graph;
 use super::page::Action;
 use super::references;
 use super::{Overlay, Window, icons};
@@ -23,6 +24,8 @@ pub(super) enum Go {
     Links,
     Broken,
     Agenda,
+    Graph,
+    LocalGraph,
 }
 
 /// What a command of the table is here.
@@ -34,6 +37,8 @@ pub(super) fn go(id: &str) -> Option<Go> {
         "view.links" => Go::Links,
         "view.broken" => Go::Broken,
         "view.agenda" => Go::Agenda,
+        "view.graph" => Go::Graph,
+        "view.local_graph" => Go::LocalGraph,
         _ => return None,
     };
     Some(go)
@@ -42,6 +47,7 @@ pub(super) fn go(id: &str) -> Option<Go> {
 /// A page that is no note.
 pub(super) enum View {
     Agenda(Agenda),
+    Graph(Graph),
     Broken,
 }
 
@@ -49,17 +55,25 @@ impl View {
     fn title(&self) -> &'static str {
         match self {
             View::Agenda(_) => "Agenda",
+            View::Graph(_) => "Graph",
             View::Broken => "Broken links",
         }
     }
 
     /// Draws it; whether it shall be closed.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) -> bool {
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        note: Option<DocId>,
+        actions: &mut Vec<Action>,
+    ) -> bool {
         let closed = strip(ui, self.title());
         let rest = ui.available_rect_before_wrap();
         let mut ui = super::layout::part(ui, "view", rest, rest);
         match self {
             View::Agenda(agenda) => agenda.show(&mut ui, session, actions),
+            View::Graph(graph) => graph.show(&mut ui, session, note, actions),
             View::Broken => references::broken(&mut ui, session, actions),
         }
         closed
@@ -102,6 +116,11 @@ impl Window {
                 (self.prefs.right_open, self.references.shown) = (!shown, !shown);
             }
             Go::Broken => self.view = Some(View::Broken),
+            Go::Graph => self.view = Some(View::Graph(Graph::new(None))),
+            Go::LocalGraph => match self.here.note {
+                Some(note) => self.view = Some(View::Graph(Graph::new(Some(note)))),
+                None => self.toasts.say("No note is open."),
+            },
             Go::Agenda => self.view = Some(View::Agenda(Agenda::default())),
         }
     }

@@ -225,6 +225,8 @@ fn links() -> Drive {
     for (id, label) in [
         ("view.links", "Links to 2 places"),
         ("view.broken", "One.md: Nowhere"),
+        ("view.graph", "Graph of 2 notes and 1 links"),
+        ("view.local_graph", "Graph of 2 notes and 1 links"),
         ("view.agenda", "No date: 1"),
         ("note.rename", "Rename or move"),
     ] {

@@ -106,6 +106,69 @@ fn a_box_is_clicked_in_the_agenda() {
 }
 
 #[test]
+fn brackets_offer_notes_and_headings() {
+    let bench = Bench::new(FILES);
+    let mut window = indexed(&bench);
+    let end = text(&window).expect("shown").len();
+    window.state_mut().place_caret(end);
+    window.run();
+    type_text(&mut window, "[[sh");
+    assert!(window.query_by_label("Shore").is_some(), "what fits is offered");
+    press(&mut window, NONE, Key::Enter);
+    assert!(with_caret(&window).contains("[[Shore]]|"), "{}", with_caret(&window));
+    type_text(&mut window, " [[Shore#t");
+    press(&mut window, NONE, Key::Enter);
+    assert!(with_caret(&window).contains("[[Shore#Tides]]|"), "{}", with_caret(&window));
+    type_text(&mut window, " [[sea");
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, NONE, Key::Enter);
+    assert!(text(&window).is_some_and(|text| text.contains("[[sea\n")), "what was put away takes no keys");
+    type_text(&mut window, "[[New one");
+    assert!(window.query_by_label("New one").is_some(), "what is not there can be linked to");
+    press(&mut window, NONE, Key::Enter);
+    assert!(with_caret(&window).contains("[[New one]]|"), "{}", with_caret(&window));
+}
+
+#[test]
+fn a_link_shows_where_it_leads_and_goes_there() {
+    let bench = Bench::new(&[("Home.md", "[shore](Places/Shore.md#Tides)\n"), FILES[1], FILES[2]]);
+    let mut window = indexed(&bench);
+    let at = window.get_by_label("shore").rect().left_center() + egui::vec2(120.0, 0.0);
+    let at = (0..60).map(|step| egui::pos2(at.x - 120.0 + 8.0 * step as f32, at.y)).find(|at| {
+        window.hover_at(*at);
+        window.run_steps(2);
+        window.output().platform_output.cursor_icon == egui::CursorIcon::PointingHand
+    });
+    let at = at.expect("the link is under the pointer somewhere");
+    until(&mut window, "the card is there", |window| {
+        window.hover_at(at);
+        window.query_by_label("Preview of Shore").is_some()
+    });
+    window.drag_at(at);
+    window.drop_at(at);
+    window.run();
+    until(&mut window, "its end is shown", |window| path(window) == "Places/Shore.md");
+}
+
+#[test]
+fn the_graph_shows_all_and_what_is_around_a_note() {
+    let bench = Bench::new(&[FILES[0], FILES[1], FILES[2], ("Alone.md", "no links\n")]);
+    let mut window = indexed(&bench);
+    let home = session(&window).volumes().next().expect("one").files["Home.md"].id;
+    window.state_mut().show(home);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, "view.graph");
+    window.run_steps(3);
+    until(&mut window, "it is laid out", |window| window.query_by_label("Only around the open note").is_some());
+    assert!(window.query_by_label("Graph of 4 notes and 3 links").is_some());
+    window.get_by_label("Only around the open note").click();
+    window.run_steps(3);
+    assert!(window.query_by_label("Graph of 3 notes and 3 links").is_some());
+    press(&mut window, NONE, Key::Escape);
+    assert!(window.query_by_label("Graph of 3 notes and 3 links").is_none());
+}
+
+#[test]
 fn links_pictures() {
     let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -132,5 +195,28 @@ fn links_pictures() {
         picture(&mut window, &format!("{theme}-rename"));
         press(&mut window, NONE, Key::Escape);
         press(&mut window, CTRL_SHIFT, Key::K);
+        let home = session(&window).volumes().next().expect("one").files["Home.md"].id;
+        window.state_mut().show(home);
+        until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("# Home")));
+        let end = text(&window).expect("shown").len();
+        window.state_mut().place_caret(end);
+        window.run();
+        type_text(&mut window, "[[s");
+        picture(&mut window, &format!("{theme}-completion"));
+        press(&mut window, NONE, Key::Escape);
+        window.state_mut().perform_command(&ctx, "note.undo");
     }
+    let kepano = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vaults/kepano");
+    window.state_mut().wish(Command::OpenFolder { folder: kepano, name: None });
+    until(&mut window, "the vault is known", |window| {
+        session(window).volumes().all(|volume| volume.is_indexed() && volume.scans > 0)
+    });
+    window.state_mut().perform_command(&ctx, "view.graph");
+    window.run_steps(3);
+    until(&mut window, "it is laid out", |window| window.query_by_label("Only around the open note").is_some());
+    std::thread::sleep(Duration::from_secs(4));
+    picture(&mut window, "dark-graph");
+    press(&mut window, CTRL_SHIFT, Key::L);
+    press(&mut window, CTRL_SHIFT, Key::L);
+    picture(&mut window, "light-graph");
 }

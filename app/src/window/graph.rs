@@ -1,0 +1,339 @@
+//! The graph of all notes, or of those around the open one: a thread lays it out in steps, the window draws what there
+//! is as one mesh. Names are written where there is room for them.
+
+use super::controls::named;
+use super::page::Action;
+use super::references::button;
+use super::tree::shown_name;
+use crate::tokens::{self, Colours, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align, Align2, Color32, Layout, Mesh, Pos2, Rect, Sense, Shape, Ui, UiBuilder, Vec2, pos2, vec2};
+use engine::Session;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+use store::{DocId, FileKind};
+
+/// A frame may spend this much on looking up links.
+const BUDGET: Duration = Duration::from_millis(4);
+/// More edges than this are not drawn at once: of the rest every other one, or fewer.
+const EDGES: usize = 40_000;
+/// Names that are written at once.
+const NAMES: usize = 80;
+/// How far around the open note its own graph goes.
+const AROUND: usize = 2;
+/// Steps of a layout; the later, the smaller.
+const STEPS: usize = 300;
+
+/// Where the notes lie so far; the layout goes on while somebody holds it.
+type Places = Mutex<Arc<Vec<[f32; 2]>>>;
+/// What a mesh was made of: places, view, area, hovered note, colours.
+type Key = (usize, [u32; 3], [u32; 4], Option<usize>, bool);
+
+/// A graph as it is shown.
+#[derive(Default)]
+pub(super) struct Graph {
+    /// The note around which it is; `None`: all.
+    around: Option<DocId>,
+    made: Option<Vec<u64>>,
+    /// Notes whose links are still to be looked up.
+    left: Vec<DocId>,
+    nodes: Vec<(DocId, String)>,
+    number: HashMap<DocId, u32>,
+    edges: Vec<(u32, u32)>,
+    degrees: Vec<u32>,
+    places: Option<Arc<Places>>,
+    /// The point at the middle, and points of the screen for one of the graph.
+    centre: Vec2,
+    zoom: f32,
+    /// Whether the user has moved it.
+    moved: bool,
+    mesh: Option<(Key, Arc<Mesh>)>,
+}
+
+impl Graph {
+    /// Of all notes, or of those around one.
+    pub(super) fn new(around: Option<DocId>) -> Graph {
+        Graph { around, zoom: 1.0, ..Graph::default() }
+    }
+
+    /// Looks up notes and links, for a part of a frame at a time, and then has them laid out.
+    fn gather(&mut self, ui: &Ui, session: &Session) {
+        let state: Vec<u64> = session.volumes().map(|volume| volume.revision).collect();
+        if self.made.as_ref() != Some(&state) {
+            *self = Graph { made: Some(state), ..Graph::new(self.around) };
+            match self.around {
+                Some(note) => self.neighbours(session, note),
+                None => {
+                    for volume in session.volumes() {
+                        for row in volume.files.values().filter(|row| row.kind == FileKind::Note) {
+                            self.enter(row.id, &row.path);
+                        }
+                    }
+                }
+            }
+            self.left = self.nodes.iter().map(|(note, _)| *note).collect();
+        }
+        if self.places.is_some() {
+            return;
+        }
+        let begun = Instant::now();
+        while let Some(note) = self.left.pop() {
+            let volume = session.place(note).and_then(|(volume, _)| session.volume(volume));
+            let (Some(volume), Some(from)) = (volume, self.number.get(&note).copied()) else { continue };
+            let mut seen = HashSet::from([from]);
+            let targets = volume.links.outgoing(note).filter_map(|(_, to)| self.number.get(&to?).copied());
+            self.edges.extend(targets.filter(|to| seen.insert(*to)).map(|to| (from, to)));
+            if begun.elapsed() > BUDGET {
+                ui.ctx().request_repaint();
+                return;
+            }
+        }
+        self.degrees = vec![0; self.nodes.len()];
+        for (from, to) in &self.edges {
+            self.degrees[*from as usize] += 1;
+            self.degrees[*to as usize] += 1;
+        }
+        self.places = Some(lay_out(self.nodes.len(), self.edges.clone(), ui.ctx().clone()));
+    }
+
+    fn enter(&mut self, note: DocId, path: &str) -> bool {
+        if self.number.contains_key(&note) {
+            return false;
+        }
+        self.number.insert(note, u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push((note, shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned()));
+        true
+    }
+
+    /// The notes that some links lead to from one, or that lead to it.
+    fn neighbours(&mut self, session: &Session, note: DocId) {
+        let Some(volume) = session.place(note).and_then(|(volume, _)| session.volume(volume)) else { return };
+        let mut ring = vec![note];
+        for _ in 0..=AROUND {
+            let mut next = Vec::new();
+            for note in ring {
+                let Some(path) = volume.links.path(note) else { continue };
+                let is_note = volume.files.get(path).is_some_and(|row| row.kind == FileKind::Note);
+                if is_note && self.enter(note, path) {
+                    next.extend(volume.links.outgoing(note).filter_map(|(_, to)| to));
+                    next.extend(volume.links.backlinks(note).into_iter().map(|(from, _)| from));
+                }
+            }
+            ring = next;
+        }
+    }
+
+    /// Draws it.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+        self.gather(ui, session);
+        let area = ui.available_rect_before_wrap();
+        let colours = Colours::of(ui);
+        let response = ui.interact(area, ui.scope_id().with("graph"), Sense::click_and_drag());
+        let words = format!("Graph of {} notes and {} links", self.nodes.len(), self.edges.len());
+        named(&response, Role::Canvas, &words);
+        let places = self.places.as_ref().and_then(|places| places.lock().ok().map(|places| places.clone()));
+        let Some(places) = places.filter(|places| !places.is_empty()) else {
+            let text = if self.nodes.is_empty() { "There are no notes yet." } else { "Looking up the links…" };
+            ui.painter().text(area.center(), Align2::CENTER_CENTER, text, tokens::small().font, colours.muted);
+            return;
+        };
+        self.steer(ui, &response, area, &places);
+        let pointer = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
+        let hovered = pointer.and_then(|pointer| self.nearest(pointer, area, &places));
+        let mesh = self.mesh(area, &places, hovered, note, ui.visuals().dark_mode);
+        let painter = ui.painter().with_clip_rect(area);
+        painter.add(Shape::mesh(mesh));
+        self.names(&painter, area, &places, hovered, colours);
+        let at = area.left_bottom() + vec2(space::L, -space::M);
+        painter.text(at, Align2::LEFT_BOTTOM, words, tokens::caption().font, colours.muted);
+        if let Some(node) = hovered {
+            ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
+            if response.clicked() {
+                actions.push(Action::Open(self.nodes[node].0));
+            }
+        }
+        let corner = Rect::from_min_size(area.left_top() + vec2(space::L, space::M), vec2(360.0, 28.0));
+        let mut child = ui.new_child(UiBuilder::new().max_rect(corner).layout(Layout::left_to_right(Align::Min)));
+        let other = match self.around {
+            Some(_) => Some((None, "All notes")),
+            None => note.map(|note| (Some(note), "Only around the open note")),
+        };
+        if let Some((around, label)) = other
+            && button(&mut child, label).clicked()
+        {
+            *self = Graph::new(around);
+            return;
+        }
+        if self.moved && button(&mut child, "Show all of it").clicked() {
+            self.moved = false;
+        }
+    }
+
+    /// Panning, zooming, and keeping all of it in sight until the user moves it.
+    fn steer(&mut self, ui: &Ui, response: &egui::Response, area: Rect, places: &[[f32; 2]]) {
+        if response.dragged() {
+            self.centre -= response.drag_delta() / self.zoom;
+            self.moved = true;
+        }
+        if response.hovered() {
+            let (scroll, pinch, pointer) =
+                ui.input(|input| (input.smooth_scroll_delta().y, input.zoom_delta(), input.pointer.latest_pos()));
+            let zoom = (self.zoom * (scroll * 0.004).exp() * pinch).clamp(0.005, 20.0);
+            if scroll != 0.0 || pinch != 1.0 {
+                let pointer = pointer.unwrap_or(area.center()) - area.center();
+                // What is under the pointer stays there.
+                self.centre += pointer / self.zoom - pointer / zoom;
+                (self.zoom, self.moved) = (zoom, true);
+            }
+        }
+        if !self.moved {
+            let mut whole = Rect::NOTHING;
+            places.iter().for_each(|place| whole.extend_with(pos2(place[0], place[1])));
+            self.centre = whole.center().to_vec2();
+            let room = area.size() - Vec2::splat(2.0 * space::XXXL);
+            self.zoom = (room.x / whole.width().max(1.0)).min(room.y / whole.height().max(1.0)).clamp(0.005, 3.0);
+        }
+    }
+
+    fn on_screen(&self, place: [f32; 2], area: Rect) -> Pos2 {
+        area.center() + (vec2(place[0], place[1]) - self.centre) * self.zoom
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a count of links")]
+    fn radius(&self, node: usize) -> f32 {
+        let size = 2.5 + (self.degrees[node] as f32).sqrt();
+        (size * self.zoom.sqrt()).clamp(1.2, 18.0)
+    }
+
+    fn nearest(&self, pointer: Pos2, area: Rect, places: &[[f32; 2]]) -> Option<usize> {
+        let distance = |node: usize| self.on_screen(places[node], area).distance(pointer);
+        let nearest = (0..places.len()).min_by(|one, other| distance(*one).total_cmp(&distance(*other)))?;
+        (distance(nearest) < self.radius(nearest) + 6.0).then_some(nearest)
+    }
+
+    /// All notes and links in sight as one mesh; made anew when something has changed.
+    fn mesh(
+        &mut self,
+        area: Rect,
+        places: &Arc<Vec<[f32; 2]>>,
+        hovered: Option<usize>,
+        open: Option<DocId>,
+        dark: bool,
+    ) -> Arc<Mesh> {
+        let bits = |number: f32| number.to_bits();
+        let key = (
+            Arc::as_ptr(places) as usize,
+            [bits(self.centre.x), bits(self.centre.y), bits(self.zoom)],
+            [bits(area.left()), bits(area.top()), bits(area.right()), bits(area.bottom())],
+            hovered,
+            dark,
+        );
+        if let Some((made, mesh)) = &self.mesh
+            && *made == key
+        {
+            return mesh.clone();
+        }
+        let colours = Colours::dark(dark);
+        let points: Vec<Pos2> = places.iter().map(|place| self.on_screen(*place, area)).collect();
+        let mut mesh = Mesh::default();
+        let stride = self.edges.len() / EDGES + 1;
+        let near = area.expand(20.0);
+        for (index, (from, to)) in self.edges.iter().enumerate() {
+            let (from, to) = (*from as usize, *to as usize);
+            let lit = hovered.is_some_and(|hovered| hovered == from || hovered == to);
+            let (one, other) = (points[from], points[to]);
+            if (lit || index % stride == 0) && near.intersects(Rect::from_two_pos(one, other)) {
+                let colour = if lit { colours.accent } else { colours.line.lerp_to_gamma(colours.muted, 0.3) };
+                line(&mut mesh, one, other, if lit { 1.5 } else { 1.0 }, colour);
+            }
+        }
+        for (node, at) in points.iter().enumerate().filter(|(_, at)| near.contains(**at)) {
+            let is_open = open == Some(self.nodes[node].0);
+            let colour = if is_open || hovered == Some(node) { colours.accent } else { colours.muted };
+            dot(&mut mesh, *at, self.radius(node) + if is_open { 2.0 } else { 0.0 }, colour);
+        }
+        let mesh = Arc::new(mesh);
+        self.mesh = Some((key, mesh.clone()));
+        mesh
+    }
+
+    /// Names of the notes with most links in sight, where they do not cover each other; of the hovered one always.
+    fn names(
+        &self,
+        painter: &egui::Painter,
+        area: Rect,
+        places: &[[f32; 2]],
+        hovered: Option<usize>,
+        colours: &Colours,
+    ) {
+        let in_sight = |node: &usize| area.contains(self.on_screen(places[*node], area));
+        let mut shown: Vec<usize> = (0..places.len()).filter(in_sight).collect();
+        if shown.len() > NAMES {
+            shown.select_nth_unstable_by_key(NAMES, |node| std::cmp::Reverse(self.degrees[*node]));
+            shown.truncate(NAMES);
+        }
+        shown.extend(hovered.filter(|hovered| !shown.contains(hovered)));
+        shown.sort_by_key(|node| (Some(*node) != hovered, std::cmp::Reverse(self.degrees[*node])));
+        let mut taken: Vec<Rect> = Vec::new();
+        for node in shown {
+            let lit = Some(node) == hovered;
+            let at = self.on_screen(places[node], area) + vec2(0.0, self.radius(node) + 3.0);
+            let colour = if lit { colours.ink } else { colours.muted };
+            let galley = painter.layout_no_wrap(self.nodes[node].1.clone(), tokens::caption().font, colour);
+            let rect = Align2::CENTER_TOP.anchor_size(at, galley.size());
+            if !taken.iter().any(|other| other.intersects(rect.expand(4.0))) {
+                taken.push(rect);
+                painter.galley(rect.min, galley, colour);
+            }
+        }
+    }
+}
+
+fn line(mesh: &mut Mesh, from: Pos2, to: Pos2, width: f32, colour: Color32) {
+    let side = (to - from).normalized().rot90() * (width / 2.0);
+    let first = u32::try_from(mesh.vertices.len()).unwrap_or(0);
+    for at in [from + side, to + side, to - side, from - side] {
+        mesh.colored_vertex(at, colour);
+    }
+    mesh.add_triangle(first, first + 1, first + 2);
+    mesh.add_triangle(first, first + 2, first + 3);
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a handful of corners")]
+fn dot(mesh: &mut Mesh, at: Pos2, radius: f32, colour: Color32) {
+    // The smaller, the fewer corners.
+    let corners: u32 = if radius < 2.0 { 4 } else { 12 };
+    let first = u32::try_from(mesh.vertices.len()).unwrap_or(0);
+    for corner in 0..corners {
+        let angle = std::f32::consts::TAU * corner as f32 / corners as f32;
+        mesh.colored_vertex(at + radius * Vec2::angled(angle), colour);
+    }
+    for corner in 1..corners - 1 {
+        mesh.add_triangle(first, first + corner, first + corner + 1);
+    }
+}
+
+/// Begins to lay a graph out in a thread, which ends when nobody holds the places any more.
+fn lay_out(nodes: usize, edges: Vec<(u32, u32)>, ctx: egui::Context) -> Arc<Places> {
+    let places: Arc<Places> = Arc::default();
+    let held = Arc::downgrade(&places);
+    std::thread::spawn(move || run(nodes, &edges, &held, &ctx));
+    places
+}
+
+fn run(nodes: usize, edges: &[(u32, u32)], held: &Weak<Places>, ctx: &egui::Context) {
+    let mut layout = super::forces::Forces::new(nodes, edges);
+    for step in 0..STEPS {
+        layout.step(step, STEPS);
+        let Some(places) = held.upgrade() else { return };
+        // A small graph is done before one could see it move.
+        if nodes > 2_000 || step + 1 == STEPS {
+            if let Ok(mut places) = places.lock() {
+                *places = Arc::new(layout.places().to_vec());
+            }
+            ctx.request_repaint();
+        }
+    }
+}

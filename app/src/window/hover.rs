@@ -1,0 +1,131 @@
+//! The beginning of a note in a card, while the pointer rests on a link to it.
+
+use super::controls::{floating, named};
+use super::{Overlay, Window, follow};
+use crate::tokens::{self, Colours, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text::LayoutJob;
+use egui::{Area, Id, Order, Pos2, vec2};
+use engine::{Command, Phase};
+use store::DocId;
+
+/// The pointer rests for this long, in seconds.
+const RESTS: f64 = 0.3;
+/// Lines of the note that are shown.
+const LINES: usize = 10;
+const WIDE: f32 = 400.0;
+
+/// The link under the pointer.
+#[derive(Default)]
+pub(super) struct Hover {
+    link: Option<(String, Pos2, f64)>,
+    /// The note that is kept open to be shown.
+    held: Option<DocId>,
+}
+
+impl Window {
+    /// Looks what the pointer rests on, and draws the card.
+    pub(super) fn hover(&mut self, ctx: &egui::Context) {
+        let now = ctx.input(|input| input.time);
+        let over = self.here.page.over.take().filter(|_| matches!(self.overlay, Overlay::None) && self.view.is_none());
+        let Some((link, at)) = over.filter(|(link, _)| !link.contains("://") && !link.starts_with("mailto:")) else {
+            self.hover.link = None;
+            return self.let_go_of_hovered();
+        };
+        let (at, since) = match &self.hover.link {
+            Some((known, at, since)) if *known == link => (*at, *since),
+            Some(_) | None => {
+                self.let_go_of_hovered();
+                self.hover.link = Some((link.clone(), at, now));
+                (at, now)
+            }
+        };
+        if now - since < RESTS {
+            ctx.request_repaint_after(std::time::Duration::from_secs_f64(RESTS - (now - since)));
+            return;
+        }
+        let Some(target) =
+            self.session().zip(self.here.note).and_then(|(session, note)| follow::target(session, note, &link))
+        else {
+            return;
+        };
+        if Some(target) == self.here.note {
+            return;
+        }
+        if self.hover.held.is_none() {
+            let Some(driver) = &mut self.driver else { return };
+            if driver.command(Command::HoldNote { note: target }).is_err() {
+                return; // an attachment
+            }
+            self.hover.held = Some(target);
+        }
+        let Some(session) = self.session() else { return };
+        let Some(note) = session.note(target).filter(|note| note.phase == Phase::Ready) else { return };
+        let length = (0..4).map(|less| note.length().min(4_000) - less.min(note.length()));
+        let text = length.into_iter().find_map(|length| note.slice(0, length)).unwrap_or_default();
+        let path = session.place(target).map_or("", |(_, path)| path);
+        let name = super::tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned();
+        let part = link.split_once('#').map(|(_, part)| part.to_owned());
+        let from = part.and_then(|part| follow::place(&engine::outline::Outline::of(&text), &part)).unwrap_or(0);
+        card(ctx, at, &name, &beginning(&text[from..]));
+    }
+
+    fn let_go_of_hovered(&mut self) {
+        if let Some(note) = self.hover.held.take()
+            && let Some(driver) = &mut self.driver
+        {
+            let _ = driver.command(Command::ReleaseNote { note }); // it may be closed by now
+        }
+    }
+}
+
+/// The first lines of a note as plain words.
+fn beginning(text: &str) -> Vec<String> {
+    let body = engine::outline::front_matter(text).map_or(text, |front| {
+        let rest = &text[front.end..];
+        rest.split_once('\n').map_or("", |(_, rest)| rest)
+    });
+    let plain = |line: &str| {
+        let line = line.trim().trim_start_matches(['#', '>']).trim();
+        let line = line.replace("- [ ] ", "☐ ").replace("- [x] ", "☑ ").replace("**", "").replace('`', "");
+        let line = line.replace("[[", "").replace("]]", "");
+        line.strip_prefix("- ").map_or(line.clone(), |item| format!("• {item}"))
+    };
+    body.lines().filter(|line| !line.trim().is_empty()).take(LINES).map(plain).collect()
+}
+
+fn card(ctx: &egui::Context, at: Pos2, name: &str, lines: &[String]) {
+    let dark = ctx.global_style().visuals.dark_mode;
+    let colours = Colours::dark(dark);
+    let area = Area::new(Id::unique("hover card")).order(Order::Tooltip).interactable(false);
+    area.fixed_pos(at + vec2(0.0, space::L)).constrain(true).show(ctx, |ui| {
+        let frame = floating(colours, dark).inner_margin(egui::Margin::symmetric(16, 12));
+        let response = frame.show(ui, |ui| {
+            ui.set_max_width(WIDE);
+            let mut job = LayoutJob::default();
+            let title = tokens::heading(3);
+            job.append(name, 0.0, super::render::format(title.font, title.line, colours.ink));
+            let small = tokens::small();
+            for line in lines {
+                let text = format!("\n{line}");
+                job.append(&text, 0.0, super::render::format(small.font.clone(), small.line, colours.muted));
+            }
+            job.wrap.max_width = WIDE;
+            job.wrap.max_rows = LINES + 2;
+            ui.label(job);
+        });
+        named(&response.response, Role::Tooltip, &format!("Preview of {name}"));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beginning;
+
+    #[test]
+    fn the_beginning_is_plain() {
+        let text = "---\na: 1\n---\n# Head\n\n- [ ] do\n- an **item** of [[x]]\n> said\n";
+        assert_eq!(beginning(text), ["Head", "☐ do", "• an item of x", "said"]);
+    }
+}
