@@ -25,6 +25,9 @@ const KEPT: usize = 2_000;
 /// Texts longer than this many bytes are not looked through: what is that long is data.
 const LONGEST: usize = 50_000;
 
+/// Words of our own and of those who write notes, which older dictionaries lack.
+const OURS: &[&str] = &["tracebook", "todo", "todos", "wikilink", "wikilinks", "markdown"];
+
 /// A word and where it stands in a note.
 struct Asked {
     note: DocId,
@@ -62,8 +65,10 @@ impl Spelling {
     /// Whether a word is written as a dictionary, or its user, has it.
     fn accepts(&self, word: &str) -> bool {
         let word = word.replace('\u{2019}', "'");
-        self.own.contains(&word)
-            || self.own.contains(&word.to_lowercase())
+        let small = word.to_lowercase();
+        OURS.contains(&small.as_str())
+            || self.own.contains(&word)
+            || self.own.contains(&small)
             || self.speller.as_ref().and_then(|speller| speller.knows(&word)).unwrap_or(true)
     }
 

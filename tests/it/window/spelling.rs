@@ -20,7 +20,7 @@ fn misspelt_words_are_marked_corrected_and_learnt() {
         println!("left out: there is no English dictionary (hunspell-en-us) to check with");
         return;
     }
-    let note = "A huose by the sea, and Tracebok.\n\n`huose` and https://huose.example/huose stay.\n";
+    let note = "A huose by the sea, and Tracebok of Tracebook.\n\n`huose` and https://huose.example/huose stay.\n";
     let bench = Bench::new(&[("A.md", note)]);
     let mut window = bench.opened();
     until(&mut window, "the words are marked", |window| waves(window) == 2);
