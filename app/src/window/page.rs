@@ -104,6 +104,8 @@ pub(super) struct Page {
     nudge: f32,
     view: f32,
     pub(super) numbers: HashMap<BlockId, usize>,
+    /// The cells from the top, as they were counted.
+    order: Vec<BlockId>,
     /// When and where was pressed last, and how often right there.
     presses: (f64, Pos2, u32),
     /// The rows in sight, from the top.
@@ -164,7 +166,11 @@ impl Page {
         }
         self.seat.at = self.seat.at.min(note.length());
         if sheet.sync(note, texts) || revision != note.revision() {
-            self.numbers = note.cells().zip(1..).collect();
+            let cells: Vec<BlockId> = note.cells().collect();
+            if cells != self.order {
+                self.numbers = cells.iter().copied().zip(1..).collect();
+                self.order = cells;
+            }
         }
         editor.carry(note);
     }

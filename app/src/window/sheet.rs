@@ -45,6 +45,8 @@ pub(super) struct Sheet {
     words: usize,
     /// Headings whose rows are folded away: their block, and the how manieth heading of it they are.
     pub(super) folds: HashSet<(BlockId, usize)>,
+    /// Whether a row is hidden by them.
+    hides: bool,
 }
 
 impl Sheet {
@@ -262,18 +264,19 @@ impl Sheet {
         let rows = self.pieces.get_mut(spot.block).and_then(|piece| piece.rows.as_mut());
         if let Some(row) = rows.and_then(|rows| rows.get_mut(spot.row)) {
             row.hidden = true;
+            self.hides = true;
         }
     }
 
     /// Marks no row as folded away.
     pub(super) fn show_all(&mut self) {
-        let mut any = false;
+        if !std::mem::take(&mut self.hides) {
+            return;
+        }
         for row in self.pieces.iter_mut().filter_map(|piece| piece.rows.as_mut()).flatten() {
-            any |= std::mem::take(&mut row.hidden);
+            row.hidden = false;
         }
-        if any {
-            self.remeasure();
-        }
+        self.remeasure();
     }
 
     /// Sums all heights up anew.

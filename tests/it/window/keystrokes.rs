@@ -155,3 +155,24 @@ fn keys_in_and_text_out() {
     assert!(wrong.is_empty(), "{} of {count} cases:\n{}", wrong.len(), wrong.join("\n"));
     assert!(count >= 300, "only {count} cases");
 }
+
+#[test]
+fn a_key_costs_the_same_in_a_note_of_ten_thousand_blocks() {
+    let cost = |blocks: usize| {
+        let note: String = (0..blocks / 2).map(|n| format!("Words {n} of it.\n\n```python\n{n}\n```\n\n")).collect();
+        let bench = Bench::new(&[("A.md", note.as_str())]);
+        let mut window = bench.opened();
+        window.state_mut().place_caret(note.find("Words 2 of it").expect("some words"));
+        window.run();
+        type_text(&mut window, "first");
+        let begun = host::measure::thread_cpu();
+        for letter in "These are one hundred letters, or nearly so.".chars() {
+            window.input_mut().events.push(egui::Event::Text(letter.to_string()));
+            window.step();
+        }
+        (host::measure::thread_cpu() - begun) / 44
+    };
+    let (small, large) = (cost(20), cost(10_000));
+    // Processor time in a debug build: what is drawn is the same, what is counted is not.
+    assert!(large < small * 4 + Duration::from_millis(10), "{large:?} a key instead of {small:?}");
+}
