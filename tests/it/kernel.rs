@@ -2,6 +2,8 @@
 //!
 //! Each test starts a process of its own and speaks to it only through the protocol.
 
+mod arrays;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};

@@ -15,6 +15,9 @@ import _tracebook_kernel as kernel
 # Frames of this file are not the user's and are never shown.
 _OWN = (lambda: 0).__code__.co_filename
 
+# Nor are those of the modules that stand in for large ones.
+_OURS = ("numpy",)
+
 # A repr or a line of a traceback beyond this is cut: nobody reads it, and every window would have to lay it out.
 _TEXT_LIMIT = 1 << 20
 _LINE_LIMIT = 2_000
@@ -215,11 +218,15 @@ def explain(error):
     """An exception as (name of its class, its words, the lines of its traceback)."""
     import traceback
 
+    hidden = {_OWN}
+    for name in _OURS:
+        if name in sys.modules:
+            hidden.add(sys.modules[name].__getattr__.__code__.co_filename)
     report = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
     parts = [report]
     while parts:
         part = parts.pop()
-        part.stack[:] = [frame for frame in part.stack if frame.filename != _OWN]
+        part.stack[:] = [frame for frame in part.stack if frame.filename not in hidden]
         for frame in part.stack:
             frame.filename = _shown(frame.filename)
         if part._is_syntax_error:

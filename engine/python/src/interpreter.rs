@@ -129,11 +129,14 @@ fn build(signals: gate::Receiver) -> Interpreter {
     let builder = InterpreterBuilder::new().settings(settings);
     let natives = rustpython_stdlib::stdlib_module_defs(&builder.ctx);
     let kernel = kernel::module_def(&builder.ctx);
+    let numpy = crate::numpy::native::module_def(&builder.ctx);
     builder
         .add_native_modules(&natives)
         .add_native_module(kernel)
+        .add_native_module(numpy)
         .add_frozen_modules(rustpython_pylib::FROZEN_STDLIB)
         .add_frozen_modules(vm::py_freeze!(file = "_tracebook.py", module_name = "_tracebook"))
+        .add_frozen_modules(vm::py_freeze!(file = "numpy.py", module_name = "numpy"))
         .init_hook(move |vm| {
             signals.attach(vm);
             // The standard library is frozen into the program. Without this a `lib/python3.14` near the program or

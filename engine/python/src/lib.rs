@@ -11,6 +11,7 @@
 mod cell;
 mod gate;
 mod interpreter;
+mod numpy;
 mod outbox;
 mod requests;
 mod sandbox;

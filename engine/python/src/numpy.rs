@@ -1,0 +1,387 @@
+//! Arrays for cells: the native half of `import numpy`, whose other half is `numpy.py`.
+//!
+//! Here are the numbers and what is done to many of them at once; names, keywords, views and printing are Python's. The
+//! arrays themselves know no Python and stand in `numpy/`.
+
+mod array;
+mod chance;
+mod element;
+mod linear;
+
+/// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
+const _: &str = include_str!("numpy.py");
+
+#[rustpython_vm::pymodule(name = "_tracebook_numpy")]
+pub(crate) mod native {
+    use std::sync::{Mutex, PoisonError};
+
+    use rustpython_vm as vm;
+
+    use vm::builtins::{PyBaseExceptionRef, PyComplex, PyFloat, PyInt, PyList, PyStrRef, PyTuple};
+    use vm::convert::ToPyObject;
+    use vm::function::ArgIntoFloat;
+    use vm::{AsObject, Py, PyObjectRef, PyPayload, PyRef, PyResult, VirtualMachine, pyclass};
+
+    use super::array::{Array, C64, Data, Kind, Refusal, size};
+    use super::{chance, element, linear};
+
+    /// The native side of an `ndarray`.
+    #[pyattr]
+    #[pyclass(name = "core", module = "numpy")]
+    #[derive(Debug, PyPayload)]
+    pub(crate) struct Core {
+        array: Array,
+    }
+
+    /// A generator of chance.
+    #[pyattr]
+    #[pyclass(name = "chance", module = "numpy")]
+    #[derive(Debug, PyPayload)]
+    pub(crate) struct Chance {
+        generator: Mutex<chance::Pcg64>,
+    }
+
+    fn raise(refusal: Refusal, vm: &VirtualMachine) -> PyBaseExceptionRef {
+        match refusal {
+            Refusal::Value(words) => vm.new_value_error(words),
+            Refusal::Type(words) => vm.new_type_error(words),
+            Refusal::Index(words) => vm.new_index_error(words),
+            Refusal::Linear(words) => {
+                let class = vm.import("numpy", 0).and_then(|numpy| numpy.get_attr("LinAlgError", vm));
+                match class.map(|class| class.downcast::<vm::builtins::PyType>()) {
+                    Ok(Ok(class)) => vm.new_exception_msg(class, words.into()),
+                    Ok(Err(_)) | Err(_) => vm.new_value_error(words),
+                }
+            }
+        }
+    }
+
+    fn core(made: Result<Array, Refusal>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        made.map(|array| Core { array }.into_ref(&vm.ctx)).map_err(|refusal| raise(refusal, vm))
+    }
+
+    fn tuple(sides: impl IntoIterator<Item = isize>, vm: &VirtualMachine) -> PyObjectRef {
+        let sides = sides.into_iter().map(|side| vm.ctx.new_int(side).into()).collect();
+        PyTuple::new_ref(sides, &vm.ctx).into()
+    }
+
+    #[pyclass]
+    impl Core {
+        #[pygetset]
+        fn kind(zelf: &Py<Self>) -> &'static str {
+            zelf.array.kind().letter()
+        }
+
+        #[pygetset]
+        fn shape(zelf: &Py<Self>, vm: &VirtualMachine) -> PyObjectRef {
+            tuple(zelf.array.shape.iter().map(|side| side.cast_signed()), vm)
+        }
+
+        #[pygetset]
+        fn strides(zelf: &Py<Self>, vm: &VirtualMachine) -> PyObjectRef {
+            tuple(zelf.array.strides.iter().copied(), vm)
+        }
+
+        #[pygetset]
+        fn offset(zelf: &Py<Self>) -> usize {
+            zelf.array.offset
+        }
+
+        #[pygetset]
+        fn size(zelf: &Py<Self>) -> usize {
+            zelf.array.len()
+        }
+
+        /// Another window on the same numbers.
+        #[pymethod]
+        fn window(
+            zelf: &Py<Self>,
+            offset: usize,
+            shape: Vec<usize>,
+            strides: Vec<isize>,
+            vm: &VirtualMachine,
+        ) -> PyResult<PyRef<Core>> {
+            core(zelf.array.window(offset, shape, strides), vm)
+        }
+
+        #[pymethod]
+        fn stretched(zelf: &Py<Self>, shape: Vec<usize>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+            core(zelf.array.stretched(&shape), vm)
+        }
+
+        /// A copy of its own, as another kind.
+        #[pymethod]
+        fn copied(zelf: &Py<Self>, kind: PyStrRef, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+            core(Kind::of(&kind.to_string_lossy()).map(|kind| zelf.array.copied(kind)), vm)
+        }
+
+        #[pymethod]
+        fn shares(zelf: &Py<Self>, other: PyRef<Core>) -> bool {
+            zelf.array.shares(&other.array)
+        }
+
+        #[pymethod]
+        fn assign(zelf: &Py<Self>, values: PyRef<Core>, vm: &VirtualMachine) -> PyResult<()> {
+            zelf.array.assign(&values.array).map_err(|refusal| raise(refusal, vm))
+        }
+
+        #[pymethod]
+        fn gather(zelf: &Py<Self>, positions: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+            core(zelf.array.gather(&positions.array), vm)
+        }
+
+        #[pymethod]
+        fn scatter(zelf: &Py<Self>, positions: PyRef<Core>, values: PyRef<Core>, vm: &VirtualMachine) -> PyResult<()> {
+            zelf.array.scatter(&positions.array, &values.array).map_err(|refusal| raise(refusal, vm))
+        }
+
+        /// All numbers in order, as a list of Python's own.
+        #[pymethod]
+        fn flat(zelf: &Py<Self>, vm: &VirtualMachine) -> PyObjectRef {
+            let ctx = &vm.ctx;
+            let all: Vec<PyObjectRef> = match zelf.array.numbers(zelf.array.kind()) {
+                Data::Bool(all) => all.into_iter().map(|x| ctx.new_bool(x).into()).collect(),
+                Data::Int(all) => all.into_iter().map(|x| ctx.new_int(x).into()).collect(),
+                Data::Float(all) => all.into_iter().map(|x| ctx.new_float(x).into()).collect(),
+                Data::Complex(all) => all.into_iter().map(|x| ctx.new_complex(x).into()).collect(),
+            };
+            ctx.new_list(all).into()
+        }
+
+        /// The numbers as bytes, lowest first.
+        #[pymethod]
+        fn bytes(zelf: &Py<Self>) -> Vec<u8> {
+            match zelf.array.numbers(zelf.array.kind()) {
+                Data::Bool(all) => all.into_iter().map(u8::from).collect(),
+                Data::Int(all) => all.into_iter().flat_map(i64::to_le_bytes).collect(),
+                Data::Float(all) => all.into_iter().flat_map(f64::to_le_bytes).collect(),
+                Data::Complex(all) => all.into_iter().flat_map(|x| [x.re, x.im]).flat_map(f64::to_le_bytes).collect(),
+            }
+        }
+    }
+
+    /// Numbers on their way from Python's own objects.
+    struct Loose {
+        kind: Kind,
+        all: Vec<C64>,
+        /// Whole numbers exactly; what is larger than 2⁵³ is none as a float.
+        ints: Vec<i64>,
+    }
+
+    fn ragged(depth: usize, shape: &[usize], vm: &VirtualMachine) -> PyBaseExceptionRef {
+        vm.new_value_error(format!(
+            "setting an array element with a sequence. The requested array has an inhomogeneous shape after {depth} \
+             dimensions. The detected shape was {} + inhomogeneous part.",
+            super::array::shown(&shape[..depth.min(shape.len())]).replace(',', ", ").replace(", )", ",)")
+        ))
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "the exact number is kept beside it")]
+    fn collect(
+        object: &PyObjectRef,
+        depth: usize,
+        shape: &mut Vec<usize>,
+        loose: &mut Loose,
+        vm: &VirtualMachine,
+    ) -> PyResult<()> {
+        let items = if let Some(list) = object.downcast_ref::<PyList>() {
+            Some(list.borrow_vec().to_vec())
+        } else {
+            object.downcast_ref::<PyTuple>().map(|tuple| tuple.as_slice().to_vec())
+        };
+        if let Some(items) = items {
+            if loose.all.is_empty() && shape.len() == depth && !(depth > 0 && loose.ints.is_empty() && shape[0] == 0) {
+                shape.push(items.len());
+            } else if shape.get(depth) != Some(&items.len()) {
+                return Err(ragged(depth, shape, vm));
+            }
+            return items.iter().try_for_each(|item| collect(item, depth + 1, shape, loose, vm));
+        }
+        if let Some(inner) = vm.get_attribute_opt(object, "_core")? {
+            let Some(inner) = inner.downcast_ref::<Core>() else { return Err(ragged(depth, shape, vm)) };
+            let array = &inner.array;
+            if loose.all.is_empty() && shape.len() == depth {
+                shape.extend(&array.shape);
+            } else if shape.get(depth..) != Some(&array.shape[..]) {
+                return Err(ragged(depth, shape, vm));
+            }
+            loose.kind = loose.kind.max(array.kind());
+            loose.all.extend(array.complexes());
+            loose.ints.extend(array.ints());
+            return Ok(());
+        }
+        if shape.len() != depth {
+            return Err(ragged(depth, shape, vm));
+        }
+        if let Some(int) = object.downcast_ref::<PyInt>() {
+            let bool = object.fast_isinstance(vm.ctx.types.bool_type);
+            let int: i64 = int.try_to_primitive(vm)?;
+            loose.kind = loose.kind.max(if bool { Kind::Bool } else { Kind::Int });
+            loose.all.push(C64::from(int as f64));
+            loose.ints.push(int);
+            return Ok(());
+        }
+        let (kind, number) = if let Some(float) = object.downcast_ref::<PyFloat>() {
+            (Kind::Float, C64::from(float.to_f64()))
+        } else if let Some(complex) = object.downcast_ref::<PyComplex>() {
+            (Kind::Complex, complex.to_complex())
+        } else {
+            let class = object.class().name().to_owned();
+            return Err(vm.new_type_error(format!(
+                "numpy in Tracebook holds bool, int64, float64 and complex128, not {class}; a full Python kernel has the \
+                 rest"
+            )));
+        };
+        loose.kind = loose.kind.max(kind);
+        loose.all.push(number);
+        loose.ints.push(0);
+        Ok(())
+    }
+
+    /// An array of nested lists, numbers and arrays.
+    #[pyfunction]
+    fn build(object: PyObjectRef, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        let mut loose = Loose { kind: Kind::Bool, all: Vec::new(), ints: Vec::new() };
+        let mut shape = Vec::new();
+        collect(&object, 0, &mut shape, &mut loose, vm)?;
+        if shape.iter().product::<usize>() != loose.all.len() {
+            return Err(ragged(shape.len(), &shape, vm));
+        }
+        let data = match loose.kind {
+            _ if loose.all.is_empty() => Data::Float(Vec::new()),
+            Kind::Bool => Data::Bool(loose.ints.into_iter().map(|x| x != 0).collect()),
+            Kind::Int => Data::Int(loose.ints),
+            Kind::Float => Data::Float(loose.all.into_iter().map(|x| x.re).collect()),
+            Kind::Complex => Data::Complex(loose.all),
+        };
+        core(Ok(Array::new(data, shape)), vm)
+    }
+
+    /// An array full of zeros.
+    #[pyfunction]
+    fn zeros(shape: Vec<usize>, kind: PyStrRef, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        let made = size(&shape).and_then(|size| {
+            let kind = Kind::of(&kind.to_string_lossy())?;
+            let each = match kind {
+                Kind::Bool => 1,
+                Kind::Int | Kind::Float => 8,
+                Kind::Complex => 16,
+            };
+            // Asked for politely: a plain allocation that fails ends the process.
+            Vec::<u8>::new().try_reserve_exact(size.saturating_mul(each)).map_err(|_| Refusal::Index(String::new()))?;
+            let data = match kind {
+                Kind::Bool => Data::Bool(vec![false; size]),
+                Kind::Int => Data::Int(vec![0; size]),
+                Kind::Float => Data::Float(vec![0.0; size]),
+                Kind::Complex => Data::Complex(vec![C64::ZERO; size]),
+            };
+            Ok(Array::new(data, shape))
+        });
+        match made {
+            Err(Refusal::Index(_)) => Err(vm.new_memory_error("Unable to allocate the array".to_owned())),
+            made => core(made, vm),
+        }
+    }
+
+    /// `start`, `start + step`, and so on.
+    #[pyfunction]
+    #[allow(clippy::cast_precision_loss, reason = "no array is that long")]
+    fn count(start: PyObjectRef, step: PyObjectRef, length: usize, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        size(&[length]).map_err(|refusal| raise(refusal, vm))?;
+        if let (Some(start), Some(step)) = (start.downcast_ref::<PyInt>(), step.downcast_ref::<PyInt>()) {
+            let (start, step): (i64, i64) = (start.try_to_primitive(vm)?, step.try_to_primitive(vm)?);
+            let all = (0..length as i64).map(|at| start.wrapping_add(step.wrapping_mul(at))).collect();
+            return core(Ok(Array::new(Data::Int(all), vec![length])), vm);
+        }
+        let (start, step) = (start.try_float(vm)?.to_f64(), step.try_float(vm)?.to_f64());
+        let all = (0..length).map(|at| start + step * at as f64).collect();
+        core(Ok(Array::new(Data::Float(all), vec![length])), vm)
+    }
+
+    #[pyfunction]
+    fn unary(name: PyStrRef, a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(element::unary(&name.to_string_lossy(), &a.array), vm)
+    }
+
+    #[pyfunction]
+    fn binary(name: PyStrRef, a: PyRef<Core>, b: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(element::binary(&name.to_string_lossy(), &a.array, &b.array), vm)
+    }
+
+    #[pyfunction]
+    fn choose(condition: PyRef<Core>, a: PyRef<Core>, b: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(element::choose(&condition.array, &a.array, &b.array), vm)
+    }
+
+    #[pyfunction]
+    fn reduce(name: PyStrRef, a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(element::reduce(&name.to_string_lossy(), &a.array), vm)
+    }
+
+    #[pyfunction]
+    fn accumulate(name: PyStrRef, a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(element::accumulate(&name.to_string_lossy(), &a.array), vm)
+    }
+
+    #[pyfunction]
+    fn sort(a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(element::sort(&a.array), vm)
+    }
+
+    #[pyfunction]
+    fn argsort(a: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(element::argsort(&a.array), vm)
+    }
+
+    #[pyfunction]
+    fn product(a: PyRef<Core>, b: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(linear::product(&a.array, &b.array), vm)
+    }
+
+    #[pyfunction]
+    fn solve(a: PyRef<Core>, b: PyRef<Core>, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(linear::solve(&a.array, &b.array), vm)
+    }
+
+    #[pyfunction]
+    fn decompose(name: PyStrRef, a: PyRef<Core>, vm: &VirtualMachine) -> PyResult {
+        let parts = linear::decompose(&name.to_string_lossy(), &a.array).map_err(|refusal| raise(refusal, vm))?;
+        let parts = parts.into_iter().map(|array| Core { array }.into_ref(&vm.ctx).to_pyobject(vm)).collect();
+        Ok(vm.ctx.new_list(parts).into())
+    }
+
+    #[pyfunction]
+    fn fourier(a: PyRef<Core>, inverse: bool, vm: &VirtualMachine) -> PyResult<PyRef<Core>> {
+        core(linear::fourier(&a.array, inverse), vm)
+    }
+
+    /// A generator with the 32-bit words of a seed.
+    #[pyfunction]
+    fn seeded(words: Vec<u32>, vm: &VirtualMachine) -> PyRef<Chance> {
+        Chance { generator: Mutex::new(chance::Pcg64::new(&words)) }.into_ref(&vm.ctx)
+    }
+
+    #[pyclass]
+    impl Chance {
+        /// So many numbers: `unit`, `normal`, or whole ones `below` an end.
+        #[pymethod]
+        fn draw(
+            zelf: &Py<Self>,
+            kind: PyStrRef,
+            count: usize,
+            end: ArgIntoFloat,
+            vm: &VirtualMachine,
+        ) -> PyResult<PyRef<Core>> {
+            size(&[count]).map_err(|refusal| raise(refusal, vm))?;
+            let mut generator = zelf.generator.lock().unwrap_or_else(PoisonError::into_inner);
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count below 2⁵³")]
+            let end = f64::from(end) as u64;
+            let data = match &*kind.to_string_lossy() {
+                "unit" => Data::Float((0..count).map(|_| generator.unit()).collect()),
+                "normal" => Data::Float((0..count).map(|_| generator.normal()).collect()),
+                _ => Data::Int((0..count).map(|_| generator.below(end).cast_signed()).collect()),
+            };
+            core(Ok(Array::new(data, vec![count])), vm)
+        }
+    }
+}
