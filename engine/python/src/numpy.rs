@@ -228,8 +228,8 @@ pub(crate) mod native {
         } else {
             let class = object.class().name().to_owned();
             return Err(vm.new_type_error(format!(
-                "numpy in Tracebook holds bool, int64, float64 and complex128, not {class}; a full Python kernel has the \
-                 rest"
+                "numpy in Tracebook holds bool, int64, float64 and complex128, not {class}; a full Python kernel has \
+                 the rest"
             )));
         };
         loose.kind = loose.kind.max(kind);

@@ -62,16 +62,16 @@ fn views_are_the_array_they_view() {
                     [[112, 13, 14, 15], [116, 17, 18, 19], [99, 21, -1, 7]]]\nok";
     check(kernel, code, expected);
     // Copies are none: fancy and boolean indices, `copy`, a reshape that memory cannot follow.
-    let code = "a = np.arange(6).reshape(2, 3)\nfor b in (a[[0, 1]], a[a >= 0], a.copy(), a.T.reshape(-1)): b[...] = 9\n\
-                a.tolist(), a[:, 1].base is a.base";
+    let code = "a = np.arange(6).reshape(2, 3)\nfor b in (a[[0, 1]], a[a >= 0], a.copy(), a.T.reshape(-1)): \
+                b[...] = 9\na.tolist(), a[:, 1].base is a.base";
     check(kernel, code, "[2] ([[0, 1, 2], [3, 4, 5]], True)\nok");
 }
 
 #[test]
 fn chance_is_the_same_for_the_same_seed_and_spread_as_it_should_be() {
     let kernel = &mut Kernel::start();
-    let code = "import numpy as np\ndef draw(seed):\n    rng = np.random.default_rng(seed)\n    return [rng.normal(size=3)\
-                .tolist(), rng.integers(0, 10, 5).tolist(), rng.choice(['a', 'b'], 3), rng.permutation(5).tolist()]\n\
+    let code = "import numpy as np\ndef draw(seed):\n    rng = np.random.default_rng(seed)\n    return [rng.\
+                normal(size=3).tolist(), rng.integers(0, 10, 5).tolist(), rng.choice(['a', 'b'], 3), rng.permutation(5).tolist()]\n\
                 draw(1) == draw(1), draw(1) != draw(2)";
     check(kernel, code, "[1] (True, True)\nok");
     let code = "rng = np.random.default_rng(7)\nx = rng.normal(5, 2, 20000)\nk = rng.integers(0, 4, 20000)\n\
@@ -83,7 +83,8 @@ fn chance_is_the_same_for_the_same_seed_and_spread_as_it_should_be() {
 #[test]
 fn decompositions_hold() {
     let kernel = &mut Kernel::start();
-    let code = "import numpy as np\nfrom numpy.linalg import *\nrng = np.random.default_rng(3)\nm = rng.normal(size=(5, 5))\n\
+    let code = "import numpy as np\nfrom numpy.linalg import *\nrng = np.random.default_rng(3)\n\
+                m = rng.normal(size=(5, 5))\n\
                 w, v = eig(m)\nu, s, vh = svd(m[:, :3])\nq, r = qr(m)\nh = m + m.T\ne, x = eigh(h)\n\
                 close = np.allclose\n\
                 close(m @ v, v * w), close(u[:, :3] * s @ vh, m[:, :3]), close(u.T @ u, np.eye(5)), close(q @ r, m), \
