@@ -71,7 +71,8 @@ fn views_are_the_array_they_view() {
 fn chance_is_the_same_for_the_same_seed_and_spread_as_it_should_be() {
     let kernel = &mut Kernel::start();
     let code = "import numpy as np\ndef draw(seed):\n    rng = np.random.default_rng(seed)\n    return [rng.\
-                normal(size=3).tolist(), rng.integers(0, 10, 5).tolist(), rng.choice(['a', 'b'], 3), rng.permutation(5).tolist()]\n\
+                normal(size=3).tolist(), rng.integers(0, 10, 5).tolist(), rng.choice(['a', 'b'], 3), \
+                rng.permutation(5).tolist()]\n\
                 draw(1) == draw(1), draw(1) != draw(2)";
     check(kernel, code, "[1] (True, True)\nok");
     let code = "rng = np.random.default_rng(7)\nx = rng.normal(5, 2, 20000)\nk = rng.integers(0, 4, 20000)\n\
