@@ -13,6 +13,7 @@ mod drawn;
 mod dropped;
 mod editor;
 mod field;
+mod figure;
 mod find;
 mod fold;
 mod follow;

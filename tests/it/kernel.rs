@@ -3,6 +3,7 @@
 //! Each test starts a process of its own and speaks to it only through the protocol.
 
 mod arrays;
+mod figures;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -26,8 +27,14 @@ struct Kernel {
 
 impl Kernel {
     fn start() -> Kernel {
+        Kernel::start_in(std::path::Path::new("."))
+    }
+
+    /// One whose cells reach this folder.
+    fn start_in(folder: &std::path::Path) -> Kernel {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tracebook-under-test"))
             .arg("kernel")
+            .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -2,6 +2,7 @@
 
 mod commands;
 mod dropped;
+mod figures;
 mod finding;
 mod folding;
 mod keystrokes;

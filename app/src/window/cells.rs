@@ -75,7 +75,11 @@ impl Cells {
         let old = self.outputs.remove(&cell);
         let outputs = Outputs::of(old, run, self.open.contains(&cell), width, pen);
         let more = if outputs.lines > 0 { tokens::size::HIT } else { 0.0 };
-        let height = if outputs.galleys.is_empty() { 0.0 } else { outputs.height + 2.0 * space::S + more };
+        let height = if outputs.galleys.is_empty() && outputs.figures.is_empty() {
+            0.0
+        } else {
+            outputs.height + 2.0 * space::S + more
+        };
         self.outputs.insert(cell, outputs);
         height
     }
@@ -159,7 +163,8 @@ impl Cells {
         width: f32,
         selected: bool,
     ) {
-        let Some(outputs) = self.outputs.get(&cell).filter(|outputs| !outputs.galleys.is_empty()) else { return };
+        let shown = |outputs: &&Outputs| !(outputs.galleys.is_empty() && outputs.figures.is_empty());
+        let Some(outputs) = self.outputs.get(&cell).filter(shown) else { return };
         let colours = tokens::Colours::of(ui);
         let origin = origin + vec2(0.0, space::S);
         for (index, (y, galley)) in outputs.galleys.iter().enumerate() {
@@ -176,6 +181,14 @@ impl Cells {
             response.widget_info(|| egui::WidgetInfo::labeled(Role::Label, true, galley.text()));
             let response = response.on_hover_cursor(egui::CursorIcon::Text);
             LabelSelectionState::label_text_selection(ui, &response, at, galley.clone(), colours.ink, Stroke::NONE);
+        }
+        for (index, figure) in outputs.figures.iter().enumerate() {
+            let rect = Rect::from_min_size(origin + vec2(0.0, figure.y), figure.size);
+            if ui.is_rect_visible(rect) {
+                let response = ui.interact(rect, ui.scope_id().with(("figure", cell, index)), Sense::hover());
+                response.widget_info(|| egui::WidgetInfo::labeled(Role::Image, true, &figure.words));
+                figure.paint(ui.painter(), rect.min);
+            }
         }
         let bottom = origin.y + outputs.height;
         if outputs.lines > 0 {

@@ -1,5 +1,6 @@
 //! What a cell printed and returned: plain text, laid out once per change, folded past some lines.
 
+use super::figure::Drawn;
 use super::render::{Pen, format};
 use crate::tokens::{self, FOLD, space};
 use eframe::egui;
@@ -13,6 +14,7 @@ use typeset::printed::{joined, plain};
 pub(super) struct Outputs {
     key: Key,
     pub(super) galleys: Vec<(f32, Arc<Galley>)>,
+    pub(super) figures: Vec<Drawn>,
     pub(super) height: f32,
     /// Lines in all, when some are folded away or could be.
     pub(super) lines: usize,
@@ -95,7 +97,24 @@ fn lay(key: Key, run: &Execution, pen: Pen<'_>) -> Outputs {
         galleys.push((y, galley));
         y += height;
     }
-    Outputs { key, galleys, height: y, lines: if lines > FOLD { lines } else { 0 }, text }
+    let figures = figures(run, key.width, &mut y, pen);
+    Outputs { key, galleys, figures, height: y, lines: if lines > FOLD { lines } else { 0 }, text }
+}
+
+/// The figures of an execution, below its words.
+fn figures(run: &Execution, width: f32, y: &mut f32, pen: Pen<'_>) -> Vec<Drawn> {
+    let mut figures = Vec::new();
+    for output in &run.outputs {
+        let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &output.body else {
+            continue;
+        };
+        if let Some(Ok(mut drawn)) = data.get(plot::MIME).map(|value| Drawn::new(value, width, pen)) {
+            drawn.y = *y;
+            *y += drawn.size.y;
+            figures.push(drawn);
+        }
+    }
+    figures
 }
 
 fn pieces(run: &Execution, pen: Pen<'_>) -> Vec<Piece> {
@@ -115,6 +134,8 @@ fn pieces(run: &Execution, pen: Pen<'_>) -> Vec<Piece> {
                 code(text, colours.muted.lerp_to_gamma(colours.bad, 0.5))
             }
             OutputBody::Stream { text, .. } => code(text, colours.ink),
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }
+                if data.contains_key(plot::MIME) => {}
             OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => match data
                 .get("text/plain")
             {

@@ -16,7 +16,7 @@ import _tracebook_kernel as kernel
 _OWN = (lambda: 0).__code__.co_filename
 
 # Nor are those of the modules that stand in for large ones.
-_OURS = ("numpy",)
+_OURS = ("numpy", "matplotlib.pyplot")
 
 # A repr or a line of a traceback beyond this is cut: nobody reads it, and every window would have to lay it out.
 _TEXT_LIMIT = 1 << 20
@@ -187,6 +187,12 @@ def _json(value):
     import json
 
     return json.dumps(value, default=str)
+
+
+def finish(value):
+    """Shows the figures that a cell drew; says whether its value is nothing else to show."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return pyplot is not None and pyplot._after_cell(value)
 
 
 # File name of a run to (label of the cell, the lines linecache has for it); label to its newest file name.

@@ -27,6 +27,7 @@ mod kernel {
     use rustpython_vm as vm;
 
     use vm::builtins::{PyDictRef, PyStr, PyStrRef};
+    use vm::function::ArgIntoFloat;
     use vm::{PyObjectRef, PyResult, VirtualMachine};
 
     use crate::outbox::{Outbox, Stream};
@@ -59,6 +60,23 @@ mod kernel {
         if let Some(outbox) = Outbox::get() {
             vm.allow_threads(|| outbox.flush());
         }
+    }
+
+    /// A figure (JSON) as `png` or `svg`.
+    #[pyfunction]
+    fn render(figure: PyStrRef, form: PyStrRef, scale: ArgIntoFloat, vm: &VirtualMachine) -> PyResult<Vec<u8>> {
+        let figure = plot::Figure::read(&figure.to_string_lossy());
+        let made = figure.and_then(|figure| match &*form.to_string_lossy() {
+            "svg" => plot::svg(&figure).map(String::into_bytes),
+            _ => plot::png(&figure, f64::from(scale)),
+        });
+        made.map_err(|why| vm.new_value_error(why))
+    }
+
+    /// A figure (JSON) with no more points in its lines than a screen shows.
+    #[pyfunction]
+    fn lighter(figure: PyStrRef) -> String {
+        plot::lighter(&figure.to_string_lossy())
     }
 
     #[pyfunction]
@@ -115,7 +133,7 @@ pub(crate) fn serve(
 }
 
 /// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
-const _: &str = include_str!("_tracebook.py");
+const _: [&str; 3] = [include_str!("_tracebook.py"), include_str!("matplotlib.py"), include_str!("pyplot.py")];
 
 fn build(signals: gate::Receiver) -> Interpreter {
     let mut settings = Settings::default();
@@ -137,6 +155,8 @@ fn build(signals: gate::Receiver) -> Interpreter {
         .add_frozen_modules(rustpython_pylib::FROZEN_STDLIB)
         .add_frozen_modules(vm::py_freeze!(file = "_tracebook.py", module_name = "_tracebook"))
         .add_frozen_modules(vm::py_freeze!(file = "numpy.py", module_name = "numpy"))
+        .add_frozen_modules(vm::py_freeze!(file = "matplotlib.py", module_name = "matplotlib"))
+        .add_frozen_modules(vm::py_freeze!(file = "pyplot.py", module_name = "_tracebook_pyplot"))
         .init_hook(move |vm| {
             signals.attach(vm);
             // The standard library is frozen into the program. Without this a `lib/python3.14` near the program or
@@ -175,6 +195,7 @@ struct Session {
     register: PyObjectRef,
     bundle: PyObjectRef,
     explain: PyObjectRef,
+    finish: PyObjectRef,
     /// All runs so far, and those that count for the user.
     runs: u64,
     count: u64,
@@ -193,6 +214,7 @@ impl Session {
             register: tracebook.get_attr("register", vm)?,
             bundle: tracebook.get_attr("bundle", vm)?,
             explain: tracebook.get_attr("explain", vm)?,
+            finish: tracebook.get_attr("finish", vm)?,
             runs: 0,
             count: 0,
         })
@@ -235,8 +257,16 @@ impl Session {
     fn run(&self, cell: &Cell, vm: &VirtualMachine) -> PyResult<Option<Value>> {
         let file = self.register.call((cell.label.as_str(), self.runs, cell.code.as_str()), vm)?.str(vm)?;
         let scope = Scope::with_builtins(None, self.globals.clone(), vm);
-        let value = cell.run(&file.to_string_lossy(), scope, vm)?;
-        if cell.silent || vm.is_none(&value) {
+        let value = match cell.run(&file.to_string_lossy(), scope, vm) {
+            Ok(value) => value,
+            Err(error) => {
+                // The figures that it drew so far say what it did; the error says why there are no more.
+                self.finish.call((vm.ctx.none(),), vm)?;
+                return Err(error);
+            }
+        };
+        let shown = self.finish.call((value.clone(),), vm)?.try_to_bool(vm)?;
+        if cell.silent || shown || vm.is_none(&value) {
             return Ok(None);
         }
         self.globals.set_item("_", value.clone(), vm)?;
