@@ -6,6 +6,7 @@
 mod bench;
 mod bundled;
 mod choose;
+mod collections;
 mod links;
 mod moves;
 mod notes;
@@ -260,6 +261,7 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "edit" => notes::edit(scene, args),
         "history" => notes::history(scene, args),
         "outputs" => notes::outputs(scene, args),
+        "base" => collections::base(scene, args),
         "links" => links::links(scene, args),
         "todos" => links::todos(scene, args),
         "mv" => moves::mv(scene, args),

@@ -304,6 +304,16 @@ pub const COMMANDS: &[CommandInfo] = &[
         "List the tasks of all notes by their day.",
     ),
     line(
+        "collection.list",
+        "List a collection",
+        "base",
+        &[
+            arg("FILE", Form::Needed, "the collection: a `.base` file of a volume"),
+            arg("view", Form::Value, "its view; the first one when left out"),
+        ],
+        "Work out a view of a collection and print it as a table.",
+    ),
+    line(
         "note.move",
         "Move or rename",
         "mv",

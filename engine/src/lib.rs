@@ -6,6 +6,7 @@
 
 pub mod agenda;
 mod arrangement;
+pub mod base;
 pub mod command;
 pub mod commands;
 pub mod effect;

@@ -13,6 +13,7 @@ use engine::outline::Link;
 use engine::{Command, Session};
 use host::{Driver, Mention};
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
 use store::DocId;
 
 const LINE: f32 = 24.0;
@@ -287,51 +288,83 @@ fn mention(ui: &mut Ui, session: &Session, mention: &Mention, actions: &mut Vec<
     linked
 }
 
-/// The page of all links that lead nowhere.
-pub(super) fn broken(ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
-    // Made anew when the links have changed, and not in every frame.
-    type Kept = (Vec<u64>, std::sync::Arc<Vec<(DocId, String, String, usize, String)>>);
-    let id = ui.scope_id().with("broken");
-    let state: Vec<u64> = session.volumes().map(|volume| volume.links.revision()).collect();
-    let kept: Option<Kept> = ui.data(|data| data.get_temp(id));
-    let rows = match kept.filter(|(made, _)| *made == state) {
-        Some((_, rows)) => rows,
-        None => {
-            let mut rows = Vec::new();
+/// A frame may spend this much on looking up links.
+const BUDGET: Duration = Duration::from_millis(4);
+
+/// The page of all links that lead nowhere, as far as they are looked up.
+#[derive(Default)]
+pub(super) struct Broken {
+    made: Option<Vec<u64>>,
+    left: Vec<(DocId, DocId)>,
+    rows: Vec<(DocId, String, String, usize, String)>,
+}
+
+impl Broken {
+    fn gather(&mut self, ui: &Ui, session: &Session) {
+        let state: Vec<u64> = session.volumes().map(|volume| volume.links.revision()).collect();
+        if self.made.as_ref() != Some(&state) {
+            self.made = Some(state);
+            self.rows.clear();
+            self.left.clear();
             for volume in session.volumes() {
-                rows.extend(volume.links.broken().into_iter().map(|(note, link)| {
-                    let path = volume.links.path(note).unwrap_or_default().to_owned();
-                    (note, path, shown(link), link.at, link.line.clone())
-                }));
+                self.left.extend(volume.files.values().rev().map(|row| (volume.id, row.id)));
             }
-            let rows = std::sync::Arc::new(rows);
-            ui.data_mut(|data| data.insert_temp(id, (state, rows.clone())));
-            rows
         }
-    };
-    ui.add_space(space::M);
-    if rows.is_empty() {
-        words(ui, "Every link leads somewhere.");
-        return;
+        let begun = Instant::now();
+        while let Some((volume, note)) = self.left.pop() {
+            let Some(volume) = session.volume(volume) else { continue };
+            let broken = volume.links.outgoing(note).filter(|(_, to)| to.is_none());
+            self.rows.extend(broken.map(|(link, _)| {
+                let path = volume.links.path(note).unwrap_or_default().to_owned();
+                (note, path, shown(link), link.at, link.line.clone())
+            }));
+            if begun.elapsed() > BUDGET {
+                ui.ctx().request_repaint();
+                return;
+            }
+        }
     }
-    words(ui, &format!("{} that no file answers to. A click goes there.", count(rows.len(), "link")));
-    ui.add_space(space::S);
-    egui::ScrollArea::vertical().id_salt("broken").auto_shrink(false).show_rows(ui, LINE, rows.len(), |ui, range| {
-        ui.spacing_mut().item_spacing.y = 0.0;
-        for (note, path, target, at, line) in rows.iter().skip(range.start).take(range.len()) {
-            let (rect, response) = clickable(ui, &format!("{path}: {target}"), 0.0);
-            let colours = Colours::of(ui);
-            let y = rect.center().y - 10.0;
-            let third = rect.width() / 3.0;
-            clipped(ui, pos2(rect.left(), y), third - space::L, target, &tokens::small(), colours.warn);
-            let file = shown_name(path);
-            clipped(ui, pos2(rect.left() + third, y), third - space::L, file, &tokens::small(), colours.ink);
-            clipped(ui, pos2(rect.left() + 2.0 * third, y + 2.0), third, line, &tokens::caption(), colours.muted);
-            if response.on_hover_text(line).clicked() {
-                actions.push(Action::OpenAt(*note, *at));
-            }
+
+    /// Draws it.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        self.gather(ui, session);
+        let rows = &self.rows;
+        ui.add_space(space::M);
+        if rows.is_empty() {
+            words(ui, if self.left.is_empty() { "Every link leads somewhere." } else { "Looking through the links…" });
+            return;
         }
-    });
+        words(ui, &format!("{} that no file answers to. A click goes there.", count(rows.len(), "link")));
+        ui.add_space(space::S);
+        egui::ScrollArea::vertical().id_salt("broken").auto_shrink(false).show_rows(
+            ui,
+            LINE,
+            rows.len(),
+            |ui, range| {
+                ui.spacing_mut().item_spacing.y = 0.0;
+                for (note, path, target, at, line) in rows.iter().skip(range.start).take(range.len()) {
+                    let (rect, response) = clickable(ui, &format!("{path}: {target}"), 0.0);
+                    let colours = Colours::of(ui);
+                    let y = rect.center().y - 10.0;
+                    let third = rect.width() / 3.0;
+                    clipped(ui, pos2(rect.left(), y), third - space::L, target, &tokens::small(), colours.warn);
+                    let file = shown_name(path);
+                    clipped(ui, pos2(rect.left() + third, y), third - space::L, file, &tokens::small(), colours.ink);
+                    clipped(
+                        ui,
+                        pos2(rect.left() + 2.0 * third, y + 2.0),
+                        third,
+                        line,
+                        &tokens::caption(),
+                        colours.muted,
+                    );
+                    if response.on_hover_text(line).clicked() {
+                        actions.push(Action::OpenAt(*note, *at));
+                    }
+                }
+            },
+        );
+    }
 }
 
 /// The two tabs of the panel at the right; whether the links are to be seen.

@@ -6,7 +6,7 @@ use super::controls::{clipped, icon_button, named};
 use super::dialogs::Dialog;
 use super::graph::Graph;
 use super::page::Action;
-use super::references;
+use super::references::Broken;
 use super::{Overlay, Window, icons};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
@@ -48,7 +48,7 @@ pub(super) fn go(id: &str) -> Option<Go> {
 pub(super) enum View {
     Agenda(Agenda),
     Graph(Graph),
-    Broken,
+    Broken(Broken),
 }
 
 impl View {
@@ -56,7 +56,7 @@ impl View {
         match self {
             View::Agenda(_) => "Agenda",
             View::Graph(_) => "Graph",
-            View::Broken => "Broken links",
+            View::Broken(_) => "Broken links",
         }
     }
 
@@ -74,7 +74,7 @@ impl View {
         match self {
             View::Agenda(agenda) => agenda.show(&mut ui, session, actions),
             View::Graph(graph) => graph.show(&mut ui, session, note, actions),
-            View::Broken => references::broken(&mut ui, session, actions),
+            View::Broken(broken) => broken.show(&mut ui, session, actions),
         }
         closed
     }
@@ -115,7 +115,7 @@ impl Window {
                 let shown = self.prefs.right_open && self.references.shown;
                 (self.prefs.right_open, self.references.shown) = (!shown, !shown);
             }
-            Go::Broken => self.view = Some(View::Broken),
+            Go::Broken => self.view = Some(View::Broken(Broken::default())),
             Go::Graph => self.view = Some(View::Graph(Graph::new(None))),
             Go::LocalGraph => match self.here.note {
                 Some(note) => self.view = Some(View::Graph(Graph::new(Some(note)))),

@@ -10,6 +10,14 @@ pub fn absolute(folder: &Path, path: &str) -> PathBuf {
     std::fs::canonicalize(&path).unwrap_or(path)
 }
 
+/// Reads a file of text that is no note.
+///
+/// # Errors
+/// A sentence: it is gone, cannot be read, or is no text.
+pub fn read_text(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("the file cannot be read ({error}): {}", path.display()))
+}
+
 /// Whether this is a folder.
 pub fn is_folder(path: &Path) -> bool {
     path.is_dir()

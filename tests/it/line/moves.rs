@@ -1,4 +1,4 @@
-//! `mv`, `rm`, `trash`, `restore-note`, `links`, `todos`.
+//! `mv`, `rm`, `trash`, `restore-note`, `links`, `todos`, `base`.
 
 use crate::program::House;
 use serde_json::{Value, json};
@@ -59,4 +59,54 @@ fn links_and_todos_are_listed() {
     // What is edited counts at once.
     house.edit("a.md", 0, 0, "- [ ] new\n\n");
     assert_eq!(rows(&house, &["todos"]).len(), 4);
+}
+
+const SHELF: &str = r#"filters:
+  and:
+    - categories.contains(link("Books"))
+    - '!file.name.contains("Template")'
+properties:
+  note.author:
+    displayName: Author
+formulas:
+  twice: rating * 2
+views:
+  - type: table
+    name: All
+    order: [file.name, author, rating, formula.twice]
+    sort:
+      - property: rating
+        direction: DESC
+  - type: table
+    name: Good
+    filters: rating > 5 && !author.isEmpty()
+    order: [file.name]
+    limit: 1
+  - type: table
+    name: Odd
+    filters: file.unheard()
+"#;
+
+#[test]
+fn a_collection_is_listed() {
+    let book = |author: &str, rating: &str| {
+        format!("---\ncategories: [\"[[Books]]\"]\nauthor: {author}\nrating: {rating}\n---\n")
+    };
+    let (one, two, three) = (book("\"[[Ann|A.]]\"", "7"), book("Bob", "10"), book("", "3"));
+    let house = House::with(&[
+        ("One.md", &one),
+        ("Two.md", &two),
+        ("x/Three.md", &three),
+        ("Book Template.md", &two),
+        ("Other.md", "---\nrating: 9\n---\n"),
+        ("Shelf.base", SHELF),
+    ]);
+    let all = "name\tAuthor\trating\tformula.twice\nTwo\tBob\t10\t20\nOne\tAnn\t7\t14\nThree\t\t3\t6\n";
+    assert_eq!(house.run(&["base", "shelf"]).good().text(), all);
+    let good = rows(&house, &["base", "Shelf.base", "--view", "good"]);
+    assert_eq!(good, [json!({"path": "One.md", "group": "", "cells": {"file.name": "One"}})]);
+    let odd = house.run(&["base", "shelf", "--view", "Odd"]);
+    assert!(odd.err.contains("does not know this function"), "{}", odd.err);
+    house.run(&["base", "shelf", "--view", "no"]).refused(2, "there are: All, Good, Odd");
+    house.run(&["base", "no"]).refused(2, "no collection");
 }

@@ -1,0 +1,71 @@
+//! `base`: a view of a collection.
+
+use super::parse::needed;
+use super::{DONE, Refusal, Scene, moves};
+use crate::clock;
+use clap::ArgMatches;
+use engine::Session;
+use engine::base::{Base, Table};
+use std::path::PathBuf;
+use store::DocId;
+
+/// The collection that a word means: its volume and its file.
+fn find(session: &Session, word: &str) -> Option<(DocId, DocId, PathBuf)> {
+    let named = |path: &str| {
+        let wanted = word.strip_suffix(".base").unwrap_or(word).to_lowercase();
+        let path = path.strip_suffix(".base").map(str::to_lowercase);
+        path.is_some_and(|path| path == wanted || path.ends_with(&format!("/{wanted}")))
+    };
+    session.volumes().find_map(|volume| {
+        let row = volume.files.get(word).or_else(|| volume.files.values().find(|row| named(&row.path)))?;
+        Some((volume.id, row.id, volume.root.as_ref()?.join(&row.path)))
+    })
+}
+
+pub(super) fn base(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let word = needed(args, "FILE")?.to_owned();
+    moves::indexed(scene)?;
+    let wanted = word.clone();
+    let found = scene.handle.read(move |session| find(session, &wanted))?;
+    let Some((volume, this, file)) = found else {
+        return Err(Refusal::usage(format!("there is no collection “{word}”; its file ends in .base")));
+    };
+    let text = host::copy::read_text(&file).map_err(Refusal::workspace)?;
+    let base = Base::read(&text).map_err(Refusal::usage)?;
+    let view = match args.get_one::<String>("view") {
+        None => 0,
+        Some(name) => base.views.iter().position(|view| view.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+            let names: Vec<&str> = base.views.iter().map(|view| view.name.as_str()).collect();
+            Refusal::usage(format!("there is no view “{name}”; there are: {}", names.join(", ")))
+        })?,
+    };
+    let today = clock::today();
+    let read = move |session: &Session| {
+        session.volume(volume).map(|volume| base.table(volume, view, Some(this), today)).unwrap_or_default()
+    };
+    let table = scene.handle.read(read)?;
+    for problem in &table.problems {
+        writeln!(scene.errors, "tracebook: {problem}")?;
+    }
+    print(scene, &table)?;
+    Ok(DONE)
+}
+
+fn print(scene: &mut Scene<'_>, table: &Table) -> Result<(), Refusal> {
+    if scene.json {
+        for row in &table.rows {
+            let names = table.columns.iter().map(|(name, _)| name.clone());
+            let cells = names.zip(row.cells.iter().map(|cell| serde_json::Value::from(cell.as_str())));
+            let cells: serde_json::Map<String, serde_json::Value> = cells.collect();
+            let line = serde_json::json!({"path": row.path, "group": row.group, "cells": cells});
+            writeln!(scene.out, "{line}")?;
+        }
+        return Ok(());
+    }
+    let titles: Vec<&str> = table.columns.iter().map(|(_, title)| title.as_str()).collect();
+    writeln!(scene.out, "{}", titles.join("\t"))?;
+    for row in &table.rows {
+        writeln!(scene.out, "{}", row.cells.join("\t"))?;
+    }
+    Ok(())
+}
