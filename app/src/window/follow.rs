@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(place(&outline, "One"), Some(0));
         assert_eq!(place(&outline, "One#Two & x three"), Some(7));
         assert_eq!(place(&outline, "two--x-three"), Some(7));
-        assert_eq!(place(&outline, "^id-1"), Some(28));
+        assert_eq!(place(&outline, "^id-1"), Some(27));
         assert_eq!((place(&outline, ""), place(&outline, "no")), (None, None));
     }
 }
