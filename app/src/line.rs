@@ -14,6 +14,7 @@ mod pages;
 mod parse;
 mod running;
 mod screenshots;
+mod search;
 mod stage;
 mod upkeep;
 mod volumes;
@@ -269,6 +270,8 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "trash" => moves::trash(scene),
         "restore-note" => moves::restore(scene, args),
         "run" => running::run(scene, args),
+        "search" => search::search(scene, args),
+        "index" => search::index(scene, args),
         "fsck" => upkeep::fsck_beside(scene),
         "backup" => upkeep::backup(scene, args),
         other => Err(Refusal::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),

@@ -89,6 +89,27 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
     window("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
     CommandInfo {
+        id: "search.open",
+        title: "Search everything",
+        help: "Find notes, code and outputs by words and by meaning. Fields narrow it: tag: path: title: in:code lang: \
+               before: after: is:todo; “phrases”, -not and OR work.",
+        keys: &[],
+        window: false,
+        line: Some(Line {
+            name: "search",
+            args: &[
+                arg(
+                    "QUERY",
+                    Form::Needed,
+                    "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose lang: before: after: \
+                     is:todo|done, begin*",
+                ),
+                arg("limit", Form::Value, "at most this many notes; 10 when left out"),
+                arg("explain", Form::Flag, "with the parts of each score"),
+            ],
+        }),
+    },
+    CommandInfo {
         id: "note.new",
         title: "New note",
         help: "Make a new note.",
@@ -368,6 +389,14 @@ pub const COMMANDS: &[CommandInfo] = &[
          deleted.",
     ),
     line(
+        "search.index",
+        "Search index",
+        "index",
+        &[arg("WHAT", Form::Needed, "status, rebuild or verify")],
+        "Say how the search index stands, make it again, or look at every byte of it. It holds nothing that is not in \
+         the notes.",
+    ),
+    line(
         "workspace.backup",
         "Back up",
         "backup",
@@ -393,12 +422,13 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Measure",
         "bench",
         &[
-            arg("WHAT", Form::Needed, "edit, open, import or frames"),
+            arg("WHAT", Form::Needed, "edit, open, import, frames or retrieval"),
             arg(
                 "size",
                 Form::Value,
                 "notes for `import` and `open`, blocks for `frames` (defaults 50000, 10000, 10000)",
             ),
+            arg("corpus", Form::Value, "for `retrieval`: a folder with corpus.jsonl, queries.jsonl and qrels.tsv"),
         ],
         "Measure on this machine what BENCHMARKS.md holds.",
     ),

@@ -8,13 +8,14 @@ mod pages;
 mod refusals;
 mod sample;
 mod screenshots;
+mod search;
 
 use crate::program::House;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 21] = [
     "init",
     "open",
     "new",
@@ -27,6 +28,8 @@ const COMMANDS: [&str; 19] = [
     "import",
     "export",
     "fsck",
+    "search",
+    "index",
     "backup",
     "restore",
     "doctor",

@@ -17,7 +17,8 @@ use std::fs;
 const INSIDE: &[(&str, &[&str])] = &[
     ("system", &[]),
     ("store", &[]),
-    ("index", &["store"]),
+    ("embed", &[]),
+    ("index", &["embed", "store"]),
     ("engine", &["store", "system"]),
     ("host", &["engine", "index", "store", "system"]),
     ("plot", &[]),
@@ -40,6 +41,11 @@ const UNREACHABLE: &[(&str, &[&str], &str)] = &[
         "it is what lasts, nothing else",
     ),
     ("index", &["egui", "eframe", "winit", "tokio", "rustpython-vm"], "it searches, nothing else"),
+    (
+        "embed",
+        &["egui", "tokio", "tantivy", "reqwest", "automerge"],
+        "it knows texts and vectors, and downloads nothing",
+    ),
     (
         "engine",
         &["tokio", "async-io", "rayon", "notify", "reqwest", "hyper", "interprocess", "landlock"],
@@ -208,6 +214,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("engine/typeset/", "src"),
     ("store/", "src"),
     ("store/index/", "src"),
+    ("store/index/embed/", "src"),
     ("system/", "src"),
     ("tests/", "it"),
 ];

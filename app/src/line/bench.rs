@@ -9,6 +9,7 @@ mod open;
 mod prose;
 mod remote;
 mod report;
+mod retrieval;
 mod trace;
 mod typing;
 
@@ -27,8 +28,17 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 
 pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
     let what = parse::needed(args, "WHAT")?;
-    if !["edit", "open", "import", "frames"].contains(&what) {
-        return Err(Refusal::usage(format!("bench measures edit, open, import or frames, not “{what}”")));
+    if !["edit", "open", "import", "frames", "retrieval"].contains(&what) {
+        return Err(Refusal::usage(format!("bench measures edit, open, import, frames or retrieval, not “{what}”")));
+    }
+    if what == "retrieval" {
+        let Some(corpus) = args.get_one::<String>("corpus") else {
+            return Err(Refusal::usage(
+                "bench retrieval wants --corpus DIR with corpus.jsonl, queries.jsonl, qrels.tsv",
+            ));
+        };
+        let found = retrieval::measure(Path::new(corpus)).map_err(|why| Refusal { code: FAILED, why })?;
+        return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
     }
     let asked = parse::number(args, "size")?.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let mut report = Report::new(what, args.get_flag("json"));

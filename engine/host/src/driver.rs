@@ -3,6 +3,7 @@
 use crate::handle::Handle;
 use crate::kernel::Kernels;
 use crate::scan;
+use crate::search::Search;
 use crate::watch::Watcher;
 use crate::worker::{Job, Workers};
 use crate::workspace::Owned;
@@ -70,6 +71,7 @@ pub struct Driver {
     workers: Workers,
     kernels: Kernels,
     watcher: Watcher,
+    search: Search,
     folder: PathBuf,
     waiting: Vec<Look>,
     wake_at: Option<Time>,
@@ -92,7 +94,11 @@ impl Driver {
         let readers =
             (0..2).map(|_| disk.reader()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
         let workers = Workers::start(readers, inbox.clone(), actor);
-        let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone());
+        let volumes = started.doc.volumes().into_iter();
+        let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
+        let reader = disk.reader().map_err(|error| error.to_string())?;
+        let search = Search::start(folder.clone(), reader, mounted.collect());
+        let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone(), Some(search.clone()));
         let kernels = Kernels::new(program, inbox.clone(), writer.clone());
         let watcher = Watcher::new(inbox.clone());
         let mut driver = Driver {
@@ -105,6 +111,7 @@ impl Driver {
             workers,
             kernels,
             watcher,
+            search,
             folder,
             waiting: Vec::new(),
             wake_at: None,
@@ -123,7 +130,12 @@ impl Driver {
 
     /// The way in for other threads.
     pub fn handle(&self) -> Handle {
-        Handle { inbox: self.inbox.clone(), folder: self.folder.clone() }
+        Handle { inbox: self.inbox.clone(), folder: self.folder.clone(), search: self.search.clone() }
+    }
+
+    /// Search.
+    pub fn search(&self) -> &Search {
+        &self.search
     }
 
     pub(crate) fn owned(&self) -> Option<&Owned> {
@@ -259,6 +271,7 @@ impl Driver {
         }
         self.writer.send(Work::Close { patience: Duration::from_secs(2) });
         let ended = self.writer_thread.take().map(JoinHandle::join);
+        self.search.close();
         drop(self.owned.take());
         match ended {
             Some(Ok(result)) => result,
@@ -327,6 +340,7 @@ impl Driver {
                 Effect::WriteMarker { volumes } => {
                     let (done, wait) = channel();
                     self.markers.push(wait);
+                    self.search.volumes(volumes.clone());
                     self.workers.send(Job::Marker { folder: self.folder.clone(), volumes, done });
                 }
                 Effect::Eval { note, folder, execution, code, label } => {
@@ -349,6 +363,7 @@ impl Drop for Driver {
         if let Some(thread) = self.writer_thread.take() {
             self.writer.send(Work::Close { patience: Duration::from_secs(1) });
             let _ = thread.join();
+            self.search.close();
         }
     }
 }

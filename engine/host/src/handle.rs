@@ -22,12 +22,18 @@ impl std::error::Error for Gone {}
 pub struct Handle {
     pub(crate) inbox: Inbox,
     pub(crate) folder: std::path::PathBuf,
+    pub(crate) search: crate::search::Search,
 }
 
 impl Handle {
     /// The workspace's folder.
     pub fn workspace_folder(&self) -> &std::path::Path {
         &self.folder
+    }
+
+    /// Search.
+    pub fn search(&self) -> &crate::search::Search {
+        &self.search
     }
 
     /// Performs a command. Gives the number of the last keystroke that it made, to wait for.

@@ -1,6 +1,7 @@
 //! The one writer: takes batches in order, commits all that wait as one group, and says what is durable.
 
 use crate::driver::Inbox;
+use crate::search::Search;
 use crate::worker::{Job, Workers};
 use engine::{BatchNumber, Event};
 use std::collections::VecDeque;
@@ -40,9 +41,10 @@ impl Writer {
         disk: Box<dyn Disk>,
         inbox: Inbox,
         workers: Workers,
+        search: Option<Search>,
     ) -> (Writer, JoinHandle<Result<(), String>>) {
         let (work, queue) = channel();
-        let thread = std::thread::spawn(move || run(disk, &queue, &inbox, &workers));
+        let thread = std::thread::spawn(move || run(disk, &queue, &inbox, &workers, search));
         (Writer { work }, thread)
     }
 
@@ -64,14 +66,22 @@ struct Desk<'a> {
     disk: Box<dyn Disk>,
     queue: &'a Receiver<Work>,
     inbox: &'a Inbox,
+    /// Told of what is durable.
+    search: Option<Search>,
     /// What has come and is not done, in its order.
     waiting: VecDeque<Work>,
     /// How long to go on trying, once the program wants to end.
     patience: Option<Duration>,
 }
 
-fn run(disk: Box<dyn Disk>, queue: &Receiver<Work>, inbox: &Inbox, workers: &Workers) -> Result<(), String> {
-    let mut desk = Desk { disk, queue, inbox, waiting: VecDeque::new(), patience: None };
+fn run(
+    disk: Box<dyn Disk>,
+    queue: &Receiver<Work>,
+    inbox: &Inbox,
+    workers: &Workers,
+    search: Option<Search>,
+) -> Result<(), String> {
+    let mut desk = Desk { disk, queue, inbox, search, waiting: VecDeque::new(), patience: None };
     let mut rested = false;
     loop {
         queue.try_iter().for_each(|work| desk.take(work));
@@ -152,6 +162,9 @@ impl Desk<'_> {
         }
         if let Some((last, _)) = ends.last() {
             self.inbox.event(Event::Durable { batch: *last });
+        }
+        if let Some(search) = &self.search {
+            search.written(&group);
         }
         Ok(())
     }
@@ -235,7 +248,7 @@ mod tests {
         let disk = MemoryDisk::new();
         let (inbox, posts) = Inbox::letter_box();
         let workers = Workers::start(Vec::new(), inbox.clone(), [0; 16]);
-        let (writer, thread) = Writer::start(Box::new(disk.clone()), inbox, workers);
+        let (writer, thread) = Writer::start(Box::new(disk.clone()), inbox, workers, None);
         Scene { disk, posts, writer, thread }
     }
 

@@ -1,4 +1,122 @@
 //! Search behind one interface: full text (tantivy) and vectors, over what `store` holds.
 //!
-//! Words only so far: the search issue fills it. What it will never be is a source of truth (it can be thrown away and
-//! made again from the documents), or run on the thread that draws.
+//! What it will never be is a source of truth: it can be thrown away and made again from the documents. It starts no
+//! thread and reads no clock; whoever calls it decides when, and never from the thread that draws.
+
+pub mod analyzer;
+mod filter;
+mod find;
+mod marks;
+mod query;
+mod shelf;
+mod vectors;
+
+pub use embed::{DIMENSIONS, Embedder, MiniLm};
+pub use find::{Answer, Ask, Hit, Mode, Part, Tuning, Why};
+pub use marks::{excerpt, marks};
+pub use query::{Atom, Group, Query};
+pub use shelf::{Counts, Index, Missing};
+
+use store::DocId;
+
+/// What a passage is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Text.
+    Prose,
+    /// Code.
+    Code,
+    /// What a cell printed or returned.
+    Output,
+}
+
+impl Kind {
+    /// Its name, as `in:` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Prose => "prose",
+            Kind::Code => "code",
+            Kind::Output => "output",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<Kind> {
+        [Kind::Prose, Kind::Code, Kind::Output].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// What is found as one: a block of a note, or what a cell printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Where in its note: `block`, or `cell/output/2`.
+    pub place: String,
+    /// What it is.
+    pub kind: Kind,
+    /// The language of its code, else nothing.
+    pub lang: String,
+    /// The headings above it, the outermost first.
+    pub heading: String,
+    /// Its text.
+    pub text: String,
+    /// Whether a todo stands in it.
+    pub todo: bool,
+    /// Whether a todo in it is done.
+    pub done: bool,
+}
+
+/// A note as the index takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoteText {
+    /// Its id.
+    pub note: DocId,
+    /// The name of its volume.
+    pub volume: String,
+    /// Its path inside.
+    pub path: String,
+    /// Its title.
+    pub title: String,
+    /// Its tags, without `#`.
+    pub tags: Vec<String>,
+    /// When its file was changed, milliseconds since 1970.
+    pub modified: i64,
+    /// What this state of the note is known by: whoever finds it in the index need not index the note again.
+    pub key: u64,
+    /// What is in it.
+    pub passages: Vec<Passage>,
+}
+
+/// Why the index did not do it. It can always be thrown away and made again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the search index {what} ({why})")]
+pub struct IndexError {
+    /// What was tried, in the past.
+    pub what: &'static str,
+    /// The reason.
+    pub why: String,
+    /// Whether trying again later can help, because the disk was full or refused.
+    pub disk: bool,
+}
+
+impl IndexError {
+    fn new(what: &'static str, why: impl ToString) -> IndexError {
+        IndexError { what, why: why.to_string(), disk: false }
+    }
+
+    fn disk(what: &'static str, error: &std::io::Error) -> IndexError {
+        IndexError { what, why: error.to_string(), disk: true }
+    }
+}
+
+impl From<tantivy::TantivyError> for IndexError {
+    fn from(error: tantivy::TantivyError) -> Self {
+        let disk = matches!(error, tantivy::TantivyError::IoError(_));
+        IndexError { what: "failed", why: error.to_string(), disk }
+    }
+}
+
+impl From<std::io::Error> for IndexError {
+    fn from(error: std::io::Error) -> Self {
+        IndexError::disk("cannot be read", &error)
+    }
+}

@@ -1,0 +1,159 @@
+//! How well search finds: any folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` becomes notes, is indexed and
+//! asked as notes are, by words, by meaning and by both.
+
+use super::{DONE, Refusal, until, volume, workspace};
+use engine::Session;
+use host::measure::{self, Scratch};
+use host::search::{Ask, Mode, Search};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// Meanings of a whole collection take this long at most.
+const PATIENCE: Duration = Duration::from_secs(7_200);
+/// Notes asked for with each query.
+const DEEP: usize = 100;
+
+#[derive(Deserialize)]
+struct Text {
+    #[serde(rename = "_id")]
+    id: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    text: String,
+}
+
+/// What a way of searching reached, summed over queries.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    ndcg10: f64,
+    recall10: f64,
+    recall100: f64,
+    queries: f64,
+}
+
+impl Sums {
+    fn add(&mut self, found: &[String], wanted: &BTreeMap<String, f64>) {
+        let relevant = wanted.values().filter(|grade| **grade > 0.0).count() as f64;
+        let gain = |grade: f64, place: usize| grade / (place as f64 + 2.0).log2();
+        let grades = found.iter().map(|id| wanted.get(id).copied().unwrap_or(0.0));
+        let got: f64 = grades.take(10).enumerate().map(|(place, grade)| gain(grade, place)).sum();
+        let mut best: Vec<f64> = wanted.values().copied().collect();
+        best.sort_by(|a, b| b.total_cmp(a));
+        let most: f64 = best.into_iter().take(10).enumerate().map(|(place, grade)| gain(grade, place)).sum();
+        let among = |count: usize| {
+            let hits = found.iter().take(count).filter(|id| wanted.get(*id).is_some_and(|grade| *grade > 0.0));
+            hits.count() as f64 / relevant
+        };
+        self.ndcg10 += got / most;
+        self.recall10 += among(10);
+        self.recall100 += among(100);
+        self.queries += 1.0;
+    }
+
+    fn value(&self) -> Value {
+        let mean = |sum: f64| (sum / self.queries.max(1.0) * 1e4).round() / 1e4;
+        json!({"ndcg10": mean(self.ndcg10), "recall10": mean(self.recall10), "recall100": mean(self.recall100)})
+    }
+}
+
+/// Indexes the collection and asks all its queries. Gives what `--json` prints.
+pub(super) fn measure(corpus: &Path) -> Result<Value, String> {
+    let scratch = Scratch::new("retrieval")?;
+    let mut names: HashMap<String, String> = HashMap::new();
+    for (text, number) in lines(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
+        // The id is no file name, and must not be found as one.
+        let path = format!("{}/{number}.md", number / 500);
+        scratch.write(&format!("N/{path}"), format!("# {}\n\n{}\n", text.title.trim(), text.text).as_bytes())?;
+        names.insert(path, text.id);
+    }
+    let queries = lines(&corpus.join("queries.jsonl"))?;
+    let wanted = judgements(&corpus.join("qrels.tsv"))?;
+    let mut driver = workspace(&scratch)?;
+    volume(&mut driver, &scratch.folder().join("N"))?;
+    until(&mut driver, "all is on disk", Session::is_saved)?;
+    let search = driver.search().clone();
+    search.settle(PATIENCE)?;
+    search.meanings(PATIENCE)?;
+    let mut sums: BTreeMap<&str, [Sums; 2]> = BTreeMap::new();
+    let asked = queries.iter().filter_map(|query| Some((query, wanted.get(&query.id)?)));
+    let mut count = 0;
+    for (query, wanted) in asked.filter(|(_, wanted)| wanted.values().any(|grade| *grade > 0.0)) {
+        for (name, mode) in [("bm25", Mode::Words), ("vectors", Mode::Meaning), ("fused", Mode::Both)] {
+            let found = ask(&search, &query.text, mode, &names)?;
+            sums.entry(name).or_default()[count % 2].add(&found, wanted);
+        }
+        count += 1;
+    }
+    driver.close()?;
+    let mut value = json!({"queries": count, "halves": [{}, {}]});
+    for (name, [even, odd]) in sums {
+        let all = Sums {
+            ndcg10: even.ndcg10 + odd.ndcg10,
+            recall10: even.recall10 + odd.recall10,
+            recall100: even.recall100 + odd.recall100,
+            queries: even.queries + odd.queries,
+        };
+        value[name] = all.value();
+        // What the ranking's numbers were chosen on, and what is reported.
+        value["halves"][0][name] = even.value();
+        value["halves"][1][name] = odd.value();
+    }
+    Ok(value)
+}
+
+/// Prints what was found.
+pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    if json {
+        writeln!(out, "{found}")?;
+        return Ok(DONE);
+    }
+    writeln!(out, "queries: {}", found["queries"])?;
+    for name in ["bm25", "vectors", "fused"] {
+        let way = &found[name];
+        let halves = [&found["halves"][0][name]["ndcg10"], &found["halves"][1][name]["ndcg10"]];
+        let (ndcg10, recall10, recall100) = (&way["ndcg10"], &way["recall10"], &way["recall100"]);
+        writeln!(
+            out,
+            "{name:>8}: nDCG@10 {ndcg10} (halves {} and {}), recall@10 {recall10}, recall@100 {recall100}",
+            halves[0], halves[1]
+        )?;
+    }
+    Ok(DONE)
+}
+
+fn ask(search: &Search, text: &str, mode: Mode, names: &HashMap<String, String>) -> Result<Vec<String>, String> {
+    // A query of the collection is a sentence; its signs mean nothing.
+    let plain: String = text.chars().map(|c| if "\":-*".contains(c) { ' ' } else { c }).collect();
+    let plain = plain.replace(" OR ", " or ");
+    let answer = search.find(Ask { text: plain, limit: DEEP, mode, ..Ask::default() })?;
+    Ok(answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect())
+}
+
+fn lines(path: &Path) -> Result<Vec<Text>, String> {
+    let bytes = measure::read(path)?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("it is not UTF-8 text: {}", path.display()))?;
+    let parse = |line: &str| {
+        serde_json::from_str(line).map_err(|error| format!("a line is not as expected ({error}): {}", path.display()))
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(parse).collect()
+}
+
+/// For each query, the documents that answer it, and how well.
+fn judgements(path: &Path) -> Result<HashMap<String, BTreeMap<String, f64>>, String> {
+    let text = String::from_utf8(measure::read(path)?).map_err(|_| format!("not UTF-8 text: {}", path.display()))?;
+    let mut wanted: HashMap<String, BTreeMap<String, f64>> = HashMap::new();
+    for line in text.lines() {
+        let mut cells = line.split('\t');
+        if let (Some(query), Some(document), Some(grade)) = (cells.next(), cells.next(), cells.next())
+            && let Ok(grade) = grade.trim().parse::<f64>()
+        {
+            wanted.entry(query.to_owned()).or_default().insert(document.to_owned(), grade.max(0.0));
+        }
+    }
+    Ok(wanted)
+}

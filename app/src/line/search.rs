@@ -1,0 +1,162 @@
+//! `search` and `index`: finding, and the index behind it.
+
+use super::parse::{needed, number};
+use super::{DONE, FAILED, Refusal, Scene, choose};
+use clap::ArgMatches;
+use engine::Session;
+use host::search::{Ask, Hit, excerpt, marks};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::Duration;
+
+/// How long the index may take to come up to what is on disk; a first index of very many notes takes a while.
+const MAKING: Duration = Duration::from_secs(600);
+/// What was edited just now is waited for this long.
+const SAVING: Duration = Duration::from_secs(2);
+/// Few passages without a meaning are waited for, and this long.
+const FEW: usize = 200;
+const THINKING: Duration = Duration::from_secs(6);
+/// Bytes of a passage that are printed for people, and for programs.
+const LINE: usize = 160;
+const TEXT: usize = 1_000;
+
+pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let text = needed(args, "QUERY")?.to_owned();
+    let limit = number(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
+    let explain = args.get_flag("explain");
+    settle(scene)?;
+    let search = scene.handle.search();
+    if let Ok(counts) = search.counts()
+        && (1..=FEW).contains(&(counts.meanings - counts.embedded))
+    {
+        let _ = search.meanings(THINKING); // words find without
+    }
+    let answer = search.find(Ask { text: text.clone(), limit, ..Ask::default() }).map_err(Refusal::workspace)?;
+    let twice = twice(scene, &answer.hits)?;
+    if scene.json {
+        let hits: Vec<Value> = answer
+            .hits
+            .iter()
+            .map(|hit| {
+                let found = marks(&hit.text, &answer.terms);
+                let (text, _) = excerpt(&hit.text, &found, TEXT);
+                let mut value = json!({
+                    "address": address(hit, &twice),
+                    "title": hit.title,
+                    "text": text,
+                    "score": hit.score,
+                    "why": hit.why.sentence(),
+                });
+                if explain {
+                    value["parts"] = hit.why.parts.iter().map(|part| (part.name.clone(), part.value)).collect();
+                    value["kind"] = hit.kind.name().into();
+                    value["heading"] = hit.heading.as_str().into();
+                    value["more"] = hit.more.into();
+                }
+                value
+            })
+            .collect();
+        writeln!(scene.out, "{}", Value::Array(hits))?;
+        return Ok(DONE);
+    }
+    for hit in &answer.hits {
+        let found = marks(&hit.text, &answer.terms);
+        let (text, _) = excerpt(&hit.text, &found, LINE);
+        writeln!(scene.out, "{}  {}", address(hit, &twice), hit.title)?;
+        if !text.trim().is_empty() {
+            writeln!(scene.out, "    {}", text.split_whitespace().collect::<Vec<_>>().join(" "))?;
+        }
+        let more = if hit.more > 0 { format!("; {} more in this note", hit.more) } else { String::new() };
+        writeln!(scene.out, "    {}{more}", hit.why.sentence())?;
+        if explain {
+            let parts: Vec<String> =
+                hit.why.parts.iter().map(|part| format!("{} {:.3}", part.name, part.value)).collect();
+            writeln!(scene.out, "    score {:.3} ({})", hit.score, parts.join(", "))?;
+        }
+    }
+    if answer.hits.is_empty() {
+        writeln!(scene.out, "Nothing fits “{text}”.")?;
+    }
+    Ok(DONE)
+}
+
+/// Waits until what is on disk is found.
+fn settle(scene: &mut Scene<'_>) -> Result<(), Refusal> {
+    choose::volumes_known(scene, true)?;
+    scene.handle.wait(Some(SAVING), |session: &Session| session.is_saved().then_some(()))?;
+    scene.handle.search().settle(MAKING).map_err(Refusal::workspace)
+}
+
+/// Paths that several volumes have.
+fn twice(scene: &Scene<'_>, hits: &[Hit]) -> Result<HashMap<String, bool>, Refusal> {
+    let paths: Vec<String> = hits.iter().map(|hit| hit.path.clone()).collect();
+    Ok(scene.handle.read(move |session| {
+        let many = |path: &String| session.volumes().filter(|volume| volume.files.contains_key(path)).count() > 1;
+        paths.into_iter().map(|path| (path.clone(), many(&path))).collect()
+    })?)
+}
+
+/// Where a hit is: the note as every command takes it, and behind `#` the block.
+fn address(hit: &Hit, twice: &HashMap<String, bool>) -> String {
+    let volume =
+        if twice.get(&hit.path).is_some_and(|twice| *twice) { format!("{}:", hit.volume) } else { String::new() };
+    let place = if hit.place.is_empty() { String::new() } else { format!("#{}", hit.place) };
+    format!("{volume}{}{place}", hit.path)
+}
+
+pub(super) fn index(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    match needed(args, "WHAT")? {
+        "status" => {
+            settle(scene)?;
+            status(scene)
+        }
+        "rebuild" => {
+            choose::volumes_known(scene, true)?;
+            let search = scene.handle.search();
+            search.rebuild(MAKING).map_err(Refusal::workspace)?;
+            search.meanings(MAKING).map_err(Refusal::workspace)?;
+            status(scene)
+        }
+        "verify" => {
+            let found = scene.handle.search().verify(MAKING).map_err(Refusal::workspace)?;
+            if !found.is_empty() {
+                settle(scene)?;
+            }
+            if scene.json {
+                writeln!(scene.out, "{}", json!({"ok": found.is_empty(), "found": found}))?;
+            } else if found.is_empty() {
+                writeln!(scene.out, "The search index is whole.")?;
+            } else {
+                found.iter().try_for_each(|line| writeln!(scene.out, "{line}"))?;
+                writeln!(scene.out, "It was made again.")?;
+            }
+            Ok(if found.is_empty() { DONE } else { FAILED })
+        }
+        other => Err(Refusal::usage(format!("index does status, rebuild or verify, not “{other}”"))),
+    }
+}
+
+fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+    let search = scene.handle.search();
+    let counts = search.counts().map_err(Refusal::workspace)?;
+    let fresh = search.freshness();
+    if scene.json {
+        let value = json!({
+            "notes": counts.notes, "passages": counts.passages, "bytes": counts.bytes, "waiting": fresh.waiting,
+            "meanings": counts.embedded, "meanings_wanted": counts.meanings,
+            "trouble": fresh.trouble, "mended": fresh.mended,
+        });
+        writeln!(scene.out, "{value}")?;
+    } else {
+        writeln!(
+            scene.out,
+            "{} notes, {} passages, {} bytes; {} notes wait; {} of {} passages are found by meaning",
+            counts.notes, counts.passages, counts.bytes, fresh.waiting, counts.embedded, counts.meanings
+        )?;
+        for line in fresh.mended.iter().chain(&fresh.trouble) {
+            writeln!(scene.out, "{line}")?;
+        }
+    }
+    Ok(DONE)
+}

@@ -1,0 +1,276 @@
+//! A note as the search index takes it: its title and tags, and of its blocks the prose, the code and what cells
+//! printed, each with the address by which it is found again. Reads lines of Markdown, no documents and no files.
+
+use engine::markdown;
+use index::{Kind, NoteText, Passage};
+use std::collections::BTreeSet;
+use store::disk::FileRow;
+use store::{Block, BlockId, Execution, Output, OutputBody};
+
+/// Of what a cell printed, this many bytes are found.
+const OUTPUT: usize = 65_536;
+/// Code with a line longer than this was not written by a person; of each line this much is found.
+const LINE: usize = 20_000;
+
+/// What is to be found of a note.
+pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block], executions: &[Execution]) -> NoteText {
+    let mut reading = Reading::default();
+    for block in blocks.iter().filter(|block| !block.text.is_empty()) {
+        reading.block(block);
+        for execution in executions.iter().filter(|execution| execution.cell == block.id) {
+            for (output, number) in execution.outputs.iter().zip(1..) {
+                reading.output(block.id, number, output);
+            }
+        }
+    }
+    let name = row.path.rsplit('/').next().unwrap_or(&row.path);
+    let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
+    let title = reading.named.or(reading.first).filter(|title| !title.is_empty()).unwrap_or_else(|| name.to_owned());
+    let mut passages = reading.passages;
+    if passages.is_empty() {
+        // An empty note is found by its name.
+        passages.push(passage(String::new(), Kind::Prose, "", String::new(), String::new()));
+    }
+    let tags = reading.tags.into_iter().collect();
+    let modified = row.mtime / 1_000_000;
+    NoteText { note: row.id, volume: volume.to_owned(), path: row.path.clone(), title, tags, modified, key, passages }
+}
+
+fn passage(place: String, kind: Kind, lang: &str, heading: String, text: String) -> Passage {
+    let has = |wanted: bool| text.lines().any(|line| todo(line) == Some(wanted));
+    Passage { place, kind, lang: lang.to_owned(), heading, todo: has(false), done: has(true), text }
+}
+
+/// Whether a line is a todo, and whether it is done.
+fn todo(line: &str) -> Option<bool> {
+    let rest = line.trim_start_matches(['>', ' ', '\t']);
+    let rest = rest.strip_prefix(['-', '*', '+']).or_else(|| {
+        let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        (digits.len() < rest.len()).then(|| digits.strip_prefix(['.', ')'])).flatten()
+    })?;
+    let mark = rest.trim_start().strip_prefix('[')?;
+    match mark.as_bytes() {
+        [b' ', b']', ..] => Some(false),
+        [b'x' | b'X', b']', ..] => Some(true),
+        _ => None,
+    }
+}
+
+/// What is known of a note while its blocks are read one after another.
+#[derive(Default)]
+struct Reading {
+    passages: Vec<Passage>,
+    tags: BTreeSet<String>,
+    /// Title of the front matter.
+    named: Option<String>,
+    /// First heading of the first level, or the first of all.
+    first: Option<String>,
+    first_level: usize,
+    /// The headings that a line stands under, with their levels.
+    headings: Vec<(usize, String)>,
+    begun: bool,
+}
+
+impl Reading {
+    fn heading(&self) -> String {
+        self.headings.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(" › ")
+    }
+
+    fn block(&mut self, block: &Block) {
+        let place = block.id.to_string();
+        if let Some(cell) = markdown::cell(&block.text) {
+            self.begun = true;
+            let code = cut(&block.text[cell.code], markdown::LONGEST_CELL).to_owned();
+            self.passages.push(passage(place, Kind::Code, "python", self.heading(), code));
+            return;
+        }
+        let mut prose = String::new();
+        // The headings above the first word of the block that is none itself.
+        let mut above: Option<String> = None;
+        let mut fence: Option<(String, String, String)> = None;
+        let mut front = !std::mem::replace(&mut self.begun, true) && block.text.starts_with("---");
+        let mut list_of_tags = false;
+        for (line, number) in block.text.lines().zip(0..) {
+            if front {
+                front = number == 0 || !matches!(line.trim_end(), "---" | "...");
+                self.property(line, &mut list_of_tags);
+            } else if let Some((mark, lang, code)) = &mut fence {
+                if line.trim_start().starts_with(mark.as_str()) && line.trim().trim_start_matches(&mark[..1]).is_empty()
+                {
+                    let (lang, code) = (std::mem::take(lang), std::mem::take(code));
+                    fence = None;
+                    self.passages.push(passage(place.clone(), Kind::Code, &lang, self.heading(), code));
+                } else {
+                    code.push_str(cut(line, LINE));
+                    code.push('\n');
+                }
+                continue;
+            } else if let Some((mark, lang)) = opens(line) {
+                fence = Some((mark, lang, String::new()));
+                continue;
+            } else if let Some((level, text)) = heading(line) {
+                self.headings.retain(|(other, _)| *other < level);
+                if self.first.is_none() || (level == 1 && self.first_level > 1) {
+                    (self.first, self.first_level) = (Some(text.clone()), level);
+                }
+                self.headings.push((level, text));
+            } else if !line.trim().is_empty() {
+                above.get_or_insert_with(|| self.heading());
+                hashes(line, &mut self.tags);
+            }
+            prose.push_str(cut(line, LINE));
+            prose.push('\n');
+        }
+        if let Some((_, lang, code)) = fence {
+            self.passages.push(passage(place.clone(), Kind::Code, &lang, self.heading(), code));
+        }
+        if !prose.trim().is_empty() {
+            let heading = above.unwrap_or_else(|| self.heading());
+            self.passages.push(passage(place, Kind::Prose, "", heading, prose.trim().to_owned()));
+        }
+    }
+
+    /// A line of the front matter, as far as search knows it.
+    fn property(&mut self, line: &str, list_of_tags: &mut bool) {
+        let item = line.trim_start().strip_prefix("- ");
+        if let (true, Some(tag)) = (*list_of_tags, item) {
+            self.tag(tag);
+            return;
+        }
+        let Some((name, value)) = line.split_once(':') else { return };
+        *list_of_tags = false;
+        match name.trim().to_ascii_lowercase().as_str() {
+            "title" if !plain(value).is_empty() => self.named = Some(plain(value).to_owned()),
+            "tags" | "tag" => {
+                let value = value.trim().trim_start_matches('[').trim_end_matches(']');
+                *list_of_tags = value.is_empty();
+                let commas = value.contains(',');
+                value.split(|c: char| c == ',' || (!commas && c.is_whitespace())).for_each(|tag| self.tag(tag));
+            }
+            _ => {}
+        }
+    }
+
+    fn tag(&mut self, tag: &str) {
+        let tag = plain(tag).trim_start_matches('#');
+        if !tag.is_empty() {
+            self.tags.insert(tag.to_lowercase());
+        }
+    }
+
+    fn output(&mut self, cell: BlockId, number: usize, output: &Output) {
+        let text = match &output.body {
+            OutputBody::Stream { text, .. } => text.clone(),
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                data.get("text/plain").and_then(|text| text.as_str()).unwrap_or_default().to_owned()
+            }
+            OutputBody::Error { ename, evalue, traceback } => {
+                let last = format!("{ename}: {evalue}");
+                if traceback.iter().any(|line| line.contains(&last)) {
+                    traceback.join("\n")
+                } else {
+                    format!("{}\n{last}", traceback.join("\n"))
+                }
+            }
+        };
+        if !text.trim().is_empty() {
+            let text = cut(text.trim(), OUTPUT).to_owned();
+            let place = format!("{cell}/output/{number}");
+            self.passages.push(passage(place, Kind::Output, "", self.heading(), text));
+        }
+    }
+}
+
+fn cut(text: &str, length: usize) -> &str {
+    &text[..text.floor_char_boundary(length)]
+}
+
+fn plain(value: &str) -> &str {
+    value.trim().trim_matches(['"', '\''])
+}
+
+/// The mark and the language of a line that opens a code fence.
+fn opens(line: &str) -> Option<(String, String)> {
+    let body = line.trim_start_matches([' ', '>', '\t']);
+    let mark = body.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let count = body.chars().take_while(|c| *c == mark).count();
+    let info = &body[count..];
+    if count < 3 || (mark == '`' && info.contains('`')) {
+        return None;
+    }
+    let lang = info.trim().trim_start_matches("{.").split(|c: char| !c.is_alphanumeric() && !"+#-_".contains(c)).next();
+    Some((mark.to_string().repeat(count), lang.unwrap_or_default().to_lowercase()))
+}
+
+/// The level and the words of a line that is a heading.
+fn heading(line: &str) -> Option<(usize, String)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    let rest = &line[level..];
+    let fits = (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']));
+    fits.then(|| (level, rest.trim().trim_end_matches('#').trim().to_owned()))
+}
+
+/// The `#tags` of a line.
+fn hashes(line: &str, tags: &mut BTreeSet<String>) {
+    for (at, _) in line.match_indices('#') {
+        let before = line[..at].chars().next_back();
+        if before.is_some_and(|c| !c.is_whitespace() && c != '(') {
+            continue;
+        }
+        let rest = &line[at + 1..];
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || "_-/".contains(c))).unwrap_or(rest.len());
+        let tag = rest[..end].trim_end_matches(['/', '-']);
+        if tag.chars().any(char::is_alphabetic) {
+            tags.insert(tag.to_lowercase());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::{BlobHash, DocId, FileKind, import_blocks};
+
+    fn read(text: &str) -> NoteText {
+        let row = FileRow {
+            volume: DocId([0; 16]),
+            path: "a/Some name.md".to_owned(),
+            id: DocId([1; 16]),
+            kind: FileKind::Note,
+            size: 0,
+            mtime: 5_000_000,
+            hash: BlobHash([0; 32]),
+            blocks: 0,
+            cells: 0,
+            heads: Vec::new(),
+        };
+        let blocks = import_blocks(markdown::segment(text).into_iter());
+        note_text("V", &row, 7, &blocks, &[])
+    }
+
+    #[test]
+    fn titles_tags_and_todos_are_seen() {
+        let note = read("---\ntitle: \"The title\"\ntags: [One, two/b]\n---\n# Head\n\nsome #tag, C# #1\n- [ ] do\n");
+        assert_eq!((note.title.as_str(), note.modified), ("The title", 5));
+        assert_eq!(note.tags, ["one", "tag", "two/b"]);
+        assert!(note.passages[0].todo && !note.passages[0].done);
+        assert_eq!(read("---\ntags:\n  - a\n  - b\nx: y\n---\n").tags, ["a", "b"]);
+        assert_eq!(read("text\n## Second\n# First\n").title, "First");
+        assert_eq!(read("").title, "Some name");
+        assert_eq!(read("").passages.len(), 1);
+        assert!(read("1. [x] y").passages[0].done);
+    }
+
+    #[test]
+    fn code_stands_apart_under_its_headings() {
+        let note = read("# A\n\nprose\n\n## B\n\n```rust\nfn x() {}\n```\n\nmore\n\n```python\nprint(1)\n```\n");
+        let said: Vec<(Kind, &str, &str, &str)> = note
+            .passages
+            .iter()
+            .map(|passage| (passage.kind, passage.lang.as_str(), passage.heading.as_str(), passage.text.as_str()))
+            .collect();
+        assert_eq!(said[0], (Kind::Code, "rust", "A › B", "fn x() {}\n"));
+        assert_eq!(said[1], (Kind::Prose, "", "A", "# A\n\nprose\n\n## B\n\n\nmore"));
+        assert_eq!(said[2], (Kind::Code, "python", "A › B", "print(1)\n"));
+    }
+}

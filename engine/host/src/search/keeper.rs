@@ -1,0 +1,500 @@
+//! The thread that owns the writing side of the index: what changed is read from the disk and put in, and in the pauses
+//! texts are embedded.
+
+use super::{Common, FOLDER, Mounted, Task, Written, guarded};
+use crate::files::{self, Found};
+use crate::{load, passages};
+use engine::event::FileText;
+use index::{Index, IndexError, Missing};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use store::disk::{FileRow, Reader};
+use store::{ActorId, DocId, Execution, FileKind, OutputsDoc};
+
+/// The index is opened this long after the start, or when it is asked for: a short command does not need it.
+const LATER: Duration = Duration::from_millis(800);
+/// What changed is put in this long after, so that a burst of keys is one change.
+const PAUSE: Duration = Duration::from_millis(300);
+/// Notes that are put in between two looks at the tasks.
+const SLICE: usize = 16;
+/// Notes after which there is a commit in the middle of many.
+const COMMIT: usize = 2_000;
+/// Embedding begins when nothing changed for this long.
+const IDLE: Duration = Duration::from_millis(1_500);
+/// Vectors are written together up to this many.
+const VECTORS: usize = 32;
+/// A disk that refused is asked again after this long.
+const RETRY: Duration = Duration::from_secs(5);
+/// An index that is damaged again and again is given up.
+const REBUILDS: usize = 3;
+/// Another form of what is put in makes every key another one.
+const FORM: &[u8] = b"tracebook 2026 passages 1";
+/// The name of the vectors' model: that of [`index::MiniLm`].
+const MODEL: &str = "minilm-l6-v2-dyn7";
+
+pub(super) struct Keeper {
+    folder: PathBuf,
+    reader: Box<dyn Reader>,
+    common: Arc<Common>,
+    index: Option<Arc<Index>>,
+    volumes: HashMap<DocId, (String, PathBuf)>,
+    /// Whether the rows of the volumes were read.
+    listed: bool,
+    rows: HashMap<DocId, FileRow>,
+    by_path: HashMap<(DocId, String), DocId>,
+    /// Documents of outputs that are on disk, and whose they are.
+    outputs: HashMap<DocId, DocId>,
+    docs: HashSet<DocId>,
+    known: HashMap<DocId, u64>,
+    dirty: BTreeSet<DocId>,
+    since: Option<Instant>,
+    /// Put in and not committed.
+    uncommitted: usize,
+    /// What was put in since the last commit, to be put in again if that fails.
+    pending: Vec<DocId>,
+    changed: Instant,
+    missing: Option<Missing>,
+    all_meanings: usize,
+    fresh: Vec<(u64, Vec<f32>)>,
+    settlers: Vec<Sender<Result<(), String>>>,
+    thinkers: Vec<Sender<Result<(), String>>>,
+    retry: Option<Instant>,
+    rebuilds: usize,
+    thinking: bool,
+}
+
+impl Keeper {
+    pub(super) fn new(folder: PathBuf, reader: Box<dyn Reader>, common: Arc<Common>) -> Keeper {
+        Keeper {
+            folder: folder.join(FOLDER),
+            reader,
+            common,
+            index: None,
+            volumes: HashMap::new(),
+            listed: false,
+            rows: HashMap::new(),
+            by_path: HashMap::new(),
+            outputs: HashMap::new(),
+            docs: HashSet::new(),
+            known: HashMap::new(),
+            dirty: BTreeSet::new(),
+            since: None,
+            uncommitted: 0,
+            pending: Vec::new(),
+            changed: Instant::now(),
+            missing: None,
+            all_meanings: 0,
+            fresh: Vec::new(),
+            settlers: Vec::new(),
+            thinkers: Vec::new(),
+            retry: None,
+            rebuilds: 0,
+            thinking: true,
+        }
+    }
+
+    pub(super) fn run(mut self, tasks: &Receiver<Task>) {
+        // Whoever types or draws comes first; what cannot be asked for is done without.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::setpriority_process(None, 10);
+        let begun = Instant::now();
+        loop {
+            let open = self.index.is_some();
+            let asked = !self.settlers.is_empty() || !self.thinkers.is_empty();
+            let wait = if let Some(at) = self.retry {
+                at.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
+            } else if !open {
+                if asked { Duration::ZERO } else { LATER.saturating_sub(begun.elapsed()) }
+            } else if let Some(since) = self.since {
+                if asked { Duration::ZERO } else { PAUSE.saturating_sub(since.elapsed()) }
+            } else if self.has_meanings_to_find() {
+                if self.thinkers.is_empty() { IDLE.saturating_sub(self.changed.elapsed()) } else { Duration::ZERO }
+            } else {
+                Duration::from_secs(3_600)
+            };
+            let mut next = tasks.recv_timeout(wait);
+            let mut any = false;
+            loop {
+                match next {
+                    Ok(Task::Close(answer)) => {
+                        self.end();
+                        let _ = answer.send(());
+                        return;
+                    }
+                    Ok(task) => self.take(task),
+                    Err(RecvTimeoutError::Disconnected) => return self.end(),
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
+                any = true;
+                next = tasks.try_recv().map_err(|_| RecvTimeoutError::Timeout);
+            }
+            let asked = !self.settlers.is_empty() || !self.thinkers.is_empty();
+            if any && !open && !asked && begun.elapsed() < LATER {
+                continue;
+            }
+            let done = self.step();
+            if let Err(error) = done {
+                self.failed(&error);
+            }
+            self.tell();
+        }
+    }
+
+    fn has_meanings_to_find(&self) -> bool {
+        self.thinking && (self.missing.as_ref().is_none_or(|missing| !missing.is_empty()) || !self.fresh.is_empty())
+    }
+
+    fn take(&mut self, task: Task) {
+        match task {
+            Task::Volumes(volumes) => {
+                let volumes: HashMap<DocId, (String, PathBuf)> =
+                    volumes.into_iter().map(|(id, name, folder): Mounted| (id, (name, folder))).collect();
+                if volumes != self.volumes {
+                    self.volumes = volumes;
+                    self.listed = false;
+                    self.touch();
+                }
+            }
+            Task::Written(written) => written.into_iter().for_each(|written| self.written(written)),
+            Task::Settle(answer) => {
+                self.retry = None;
+                self.settlers.push(answer);
+                self.touch();
+            }
+            Task::Meanings(answer) => {
+                self.thinkers.push(answer);
+                self.touch();
+            }
+            Task::Rebuild(answer) => {
+                self.rebuilds = 0;
+                self.retry = None;
+                match self.throw_away() {
+                    Ok(()) => self.settlers.push(answer),
+                    Err(error) => _ = answer.send(Err(error.to_string())),
+                }
+                self.touch();
+            }
+            Task::Verify(answer) => {
+                let opened = self.open();
+                let found = opened.and_then(|index| guarded(|| index.verify()));
+                match found {
+                    Ok(found) if found.is_empty() => _ = answer.send(Ok(found)),
+                    Ok(found) => {
+                        self.failed(&IndexError { what: "is damaged", why: found.join("; "), disk: false });
+                        let _ = answer.send(Ok(found));
+                    }
+                    Err(error) => {
+                        self.failed(&error);
+                        let _ =
+                            answer.send(if error.disk { Err(error.to_string()) } else { Ok(vec![error.to_string()]) });
+                    }
+                }
+            }
+            Task::Close(answer) => _ = answer.send(()),
+        }
+    }
+
+    fn touch(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn written(&mut self, written: Written) {
+        match written {
+            Written::File(row) => {
+                if row.kind == FileKind::Note {
+                    self.place(row.clone());
+                    self.dirty.insert(row.id);
+                } else if self.rows.contains_key(&row.id) {
+                    self.forget(row.id);
+                }
+            }
+            Written::FileGone { volume, path } => {
+                let Some(note) = self.by_path.get(&(volume, path.clone())).copied() else { return };
+                // A rename comes as the old path gone and the new one there, in this order.
+                self.by_path.remove(&(volume, path));
+                self.forget(note);
+            }
+            Written::Note(note) => _ = self.dirty.insert(note),
+            Written::Doc(doc) => {
+                self.docs.insert(doc);
+                match self.outputs.get(&doc) {
+                    Some(note) => _ = self.dirty.insert(*note),
+                    None => return,
+                }
+            }
+        }
+        self.touch();
+    }
+
+    fn place(&mut self, row: FileRow) {
+        self.outputs.insert(row.id.outputs(), row.id);
+        self.by_path.insert((row.volume, row.path.clone()), row.id);
+        self.rows.insert(row.id, row);
+    }
+
+    fn forget(&mut self, note: DocId) {
+        self.rows.remove(&note);
+        self.dirty.insert(note);
+    }
+
+    /// Opens the index, or makes it.
+    fn open(&mut self) -> Result<Arc<Index>, IndexError> {
+        if let Some(index) = &self.index {
+            return Ok(index.clone());
+        }
+        let folder = self.folder.clone();
+        let opened = guarded(|| {
+            let index = Index::open(&folder, MODEL)?;
+            if index.is_unclean() {
+                let found = index.verify()?;
+                if let Some(first) = found.into_iter().next() {
+                    return Err(IndexError { what: "is damaged", why: first, disk: false });
+                }
+            }
+            let known = index.known()?;
+            Ok((index, known))
+        });
+        let (index, known) = opened?;
+        let index = Arc::new(index);
+        self.known = known;
+        self.index = Some(index.clone());
+        *self.common.index.write().unwrap_or_else(PoisonError::into_inner) = Some(index.clone());
+        Ok(index)
+    }
+
+    /// Does one piece of what is to be done.
+    fn step(&mut self) -> Result<(), IndexError> {
+        let suspect = self.common.suspect.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(why) = suspect {
+            return Err(IndexError { what: "is damaged", why, disk: false });
+        }
+        if self.retry.is_some_and(|at| at > Instant::now()) {
+            return Ok(());
+        }
+        self.retry = None;
+        let index = self.open()?;
+        if !self.listed {
+            self.list()?;
+        }
+        if !self.dirty.is_empty() || self.uncommitted > 0 {
+            if !index.is_there() {
+                return Err(IndexError { what: "is damaged", why: "its files were removed".to_owned(), disk: false });
+            }
+            for note in std::iter::from_fn(|| self.dirty.pop_first()).take(SLICE).collect::<Vec<_>>() {
+                self.put(&index, note)?;
+            }
+            if self.dirty.is_empty() || self.uncommitted >= COMMIT {
+                guarded(|| index.commit())?;
+                self.uncommitted = 0;
+                self.pending.clear();
+                self.changed = Instant::now();
+                self.missing = None;
+                self.common.freshness(|fresh| fresh.trouble = None);
+            }
+        }
+        if self.dirty.is_empty() && self.uncommitted == 0 {
+            self.since = None;
+            self.settlers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
+            let due = !self.thinkers.is_empty() || self.changed.elapsed() >= IDLE;
+            if due {
+                self.think(&index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what is on disk with what is in the index.
+    fn list(&mut self) -> Result<(), IndexError> {
+        let say =
+            |error: store::disk::DiskError| IndexError { what: "cannot be made", why: error.to_string(), disk: true };
+        self.rows.clear();
+        self.by_path.clear();
+        self.docs = self.reader.docs().map_err(say)?.into_iter().collect();
+        let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
+        for volume in volumes {
+            let rows = self.reader.files(volume).map_err(say)?;
+            for row in rows.into_iter().filter(|row| row.kind == FileKind::Note) {
+                self.place(row);
+            }
+        }
+        let stale: Vec<DocId> = self
+            .rows
+            .values()
+            .filter(|row| self.known.get(&row.id) != Some(&self.key(row)))
+            .map(|row| row.id)
+            .collect();
+        self.dirty.extend(stale);
+        let gone: Vec<DocId> = self.known.keys().filter(|note| !self.rows.contains_key(note)).copied().collect();
+        self.dirty.extend(gone);
+        // Keystrokes that have not reached the file: the row does not tell of them.
+        self.dirty.extend(self.reader.unfinished().map_err(say)?);
+        self.listed = true;
+        Ok(())
+    }
+
+    /// What a note's state is known by.
+    fn key(&self, row: &FileRow) -> u64 {
+        let volume = self.volumes.get(&row.volume).map_or("", |(name, _)| name.as_str());
+        let mut bytes = FORM.to_vec();
+        for part in [volume.as_bytes(), row.path.as_bytes(), &row.hash.0, &row.mtime.to_le_bytes()] {
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(part);
+        }
+        let outputs = row.id.outputs();
+        if self.docs.contains(&outputs)
+            && let Ok(chunks) = self.reader.chunks(outputs)
+        {
+            bytes.extend(chunks.iter().map(|chunk| chunk.seq).max().unwrap_or(0).to_le_bytes());
+        }
+        let hash = store::BlobHash::of(&bytes);
+        u64::from_le_bytes(hash.0[..8].try_into().unwrap_or_default())
+    }
+
+    fn put(&mut self, index: &Arc<Index>, note: DocId) -> Result<(), IndexError> {
+        let Some(row) = self.rows.get(&note).cloned() else {
+            if self.known.remove(&note).is_some() {
+                index.remove(note);
+                self.uncommitted += 1;
+                self.pending.push(note);
+            }
+            return Ok(());
+        };
+        let Some((volume, root)) = self.volumes.get(&row.volume).cloned() else { return Ok(()) };
+        let key = self.key(&row);
+        let file = root.join(&row.path);
+        let read = || match files::read(&file) {
+            Ok(Found::Text(text)) => Ok::<Option<FileText>, String>(Some(text)),
+            Ok(Found::Missing | Found::Other { .. }) => Ok(None),
+            Err(why) => Err(why),
+        };
+        // A note that cannot be read now is found by its name, and read again when it changes.
+        let content = load::note_content(self.reader.as_ref(), note, row.volume, &row.path, read);
+        let blocks = content.map(|content| content.blocks).unwrap_or_default();
+        let executions = self.executions(note);
+        let text = guarded(|| Ok(passages::note_text(&volume, &row, key, &blocks, &executions)))?;
+        guarded(|| index.put(&text))?;
+        self.known.insert(note, key);
+        self.uncommitted += 1;
+        self.pending.push(note);
+        Ok(())
+    }
+
+    fn executions(&self, note: DocId) -> Vec<Execution> {
+        let outputs = note.outputs();
+        if !self.docs.contains(&outputs) {
+            return Vec::new();
+        }
+        let chunks = self.reader.chunks(outputs).unwrap_or_default();
+        let whole: Vec<Vec<u8>> = chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
+        let loaded = OutputsDoc::load(outputs, &whole, ActorId::from([0_u8; 16]));
+        loaded.map(|loaded| loaded.doc.latest()).unwrap_or_default()
+    }
+
+    /// Embeds one text, or keeps what was embedded.
+    fn think(&mut self, index: &Arc<Index>) -> Result<(), IndexError> {
+        if self.missing.is_none() {
+            let missing = guarded(|| index.missing())?;
+            self.all_meanings = guarded(|| index.counts())?.meanings;
+            self.missing = Some(missing);
+        }
+        let Some(missing) = &mut self.missing else { return Ok(()) };
+        let next = if self.thinking { guarded(|| missing.pop())? } else { None };
+        match next {
+            Some((hash, text)) => {
+                let model = self.common.model();
+                let vector = model.and_then(|model| {
+                    guarded(|| Ok(model.embed(&text))).unwrap_or_else(|_| Err("the model failed".to_owned()))
+                });
+                match vector {
+                    Ok(vector) => self.fresh.push((hash, vector)),
+                    Err(why) => {
+                        // Words serve alone.
+                        self.thinking = false;
+                        self.common.freshness(|fresh| fresh.trouble = Some(format!("found by words only: {why}")));
+                    }
+                }
+            }
+            None if self.fresh.is_empty() => {
+                self.thinkers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
+            }
+            None => {}
+        }
+        let left = self.missing.as_ref().map_or(0, Missing::len);
+        if self.fresh.len() >= VECTORS || left == 0 {
+            let fresh = std::mem::take(&mut self.fresh);
+            if !fresh.is_empty() {
+                index.keep_vectors(&fresh)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is damaged is made again; what the disk refuses is tried again.
+    fn failed(&mut self, error: &IndexError) {
+        let mut sentence = error.to_string();
+        let again: Vec<DocId> = std::mem::take(&mut self.pending);
+        for note in &again {
+            self.known.remove(note);
+        }
+        self.dirty.extend(again);
+        self.uncommitted = 0;
+        if error.disk {
+            self.retry = Some(Instant::now() + RETRY);
+            sentence.push_str("; it is tried again by itself, notes are safe");
+        } else if self.rebuilds < REBUILDS {
+            self.rebuilds += 1;
+            match self.throw_away() {
+                Ok(()) => {
+                    let mended = format!("{sentence}; it is made again, notes are safe");
+                    self.common.freshness(|fresh| fresh.mended = Some(mended));
+                    return;
+                }
+                Err(error) => sentence = error.to_string(),
+            }
+            self.retry = Some(Instant::now() + RETRY);
+        } else {
+            self.retry = Some(Instant::now() + Duration::from_secs(3_600));
+            sentence.push_str("; `tracebook index rebuild` makes it again, notes are safe");
+        }
+        self.common.freshness(|fresh| fresh.trouble = Some(sentence.clone()));
+        for answer in self.settlers.drain(..).chain(self.thinkers.drain(..)) {
+            let _ = answer.send(Err(sentence.clone()));
+        }
+    }
+
+    fn throw_away(&mut self) -> Result<(), IndexError> {
+        *self.common.index.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.index = None;
+        self.missing = None;
+        self.known.clear();
+        self.listed = false;
+        self.touch();
+        Index::remove_files(&self.folder)
+    }
+
+    fn tell(&self) {
+        let complete = self.listed && self.dirty.is_empty() && self.uncommitted == 0;
+        let left = self.missing.as_ref().map_or(0, Missing::len) + self.fresh.len();
+        self.common.freshness(|fresh| {
+            fresh.complete = complete;
+            fresh.waiting = self.dirty.len();
+            fresh.notes = self.known.len();
+            fresh.meanings = (left, self.all_meanings);
+        });
+    }
+
+    fn end(&mut self) {
+        let Some(index) = self.index.take() else { return };
+        if !self.fresh.is_empty() {
+            let _ = index.keep_vectors(&self.fresh);
+        }
+        // What was put in is worth more than the milliseconds; what was not is seen at the next start.
+        if self.uncommitted == 0 || guarded(|| index.commit()).is_ok() {
+            index.close();
+        }
+        *self.common.index.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

@@ -1,0 +1,135 @@
+//! Sentence embeddings behind one trait, and the model that comes with the program: MiniLM-L6 (Apache-2.0), run by
+//! `rten`. Nothing is downloaded or installed. It knows texts and vectors, no notes and no files.
+
+mod wordpiece;
+
+use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
+use rten_tensor::{NdTensor, prelude::*};
+use std::sync::Arc;
+use wordpiece::WordPiece;
+
+/// Turns a text into a vector of length 1, so that the product of two of them says how near their meanings are.
+pub trait Embedder: Send + Sync {
+    /// Its name; vectors of different models cannot be compared.
+    fn name(&self) -> &str;
+    /// How long its vectors are.
+    fn dimensions(&self) -> usize;
+    /// The vector of a text; what is longer than the model reads is left out.
+    ///
+    /// # Errors
+    /// A sentence: the model failed.
+    fn embed(&self, text: &str) -> Result<Vec<f32>, String>;
+}
+
+static MODEL: &[u8] = include_bytes!("../../../../assets/embedding/minilm-l6-v2-dyn7.onnx");
+static VOCABULARY: &str = include_str!("../../../../assets/embedding/vocab.txt");
+/// The length of its vectors.
+pub const DIMENSIONS: usize = 384;
+/// The model reads this many pieces of words.
+const LONGEST: usize = 256;
+
+/// What stands at an input of the network.
+#[derive(Clone, Copy)]
+enum Input {
+    Ids,
+    Mask,
+    Types,
+}
+
+/// The embedded model.
+pub struct MiniLm {
+    model: Model,
+    inputs: Vec<(NodeId, Input)>,
+    output: NodeId,
+    words: WordPiece,
+    /// One thread: typing needs the other cores. It is as patient as the thread that loads the model.
+    thread: Arc<ThreadPool>,
+}
+
+impl MiniLm {
+    /// Loads it, which takes some hundred milliseconds.
+    ///
+    /// # Errors
+    /// A sentence: the embedded bytes are not the model.
+    pub fn load() -> Result<MiniLm, String> {
+        let say = |why: String| format!("the embedded sentence model cannot be loaded ({why})");
+        let mut options = ModelOptions::with_all_ops();
+        options.prepack_weights(true);
+        let model = options.load_static_slice(MODEL).map_err(|error| say(error.to_string()))?;
+        let input = |id: &NodeId| {
+            let name = model.node_info(*id).and_then(|node| node.name().map(ToOwned::to_owned)).unwrap_or_default();
+            match name.as_str() {
+                "input_ids" => Ok((*id, Input::Ids)),
+                "attention_mask" => Ok((*id, Input::Mask)),
+                "token_type_ids" => Ok((*id, Input::Types)),
+                other => Err(say(format!("it wants {other}"))),
+            }
+        };
+        let inputs = model.input_ids().iter().map(input).collect::<Result<_, _>>()?;
+        let output = *model.output_ids().first().ok_or_else(|| say("it has no output".to_owned()))?;
+        let words = WordPiece::new(VOCABULARY).ok_or_else(|| say("its vocabulary is damaged".to_owned()))?;
+        let thread = Arc::new(ThreadPool::with_num_threads(1));
+        Ok(MiniLm { model, inputs, output, words, thread })
+    }
+}
+
+impl Embedder for MiniLm {
+    fn name(&self) -> &str {
+        "minilm-l6-v2-dyn7"
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+
+    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+        // One text at a time: its quantisation depends on what else is in the batch.
+        let ids = self.words.encode(text, LONGEST);
+        let length = ids.len();
+        let ids = NdTensor::from_data([1, length], ids);
+        let mask = NdTensor::<i32, 2>::full([1, length], 1);
+        let types = NdTensor::<i32, 2>::zeros([1, length]);
+        let given = self.inputs.iter().map(|(id, input)| {
+            let tensor = match input {
+                Input::Ids => &ids,
+                Input::Mask => &mask,
+                Input::Types => &types,
+            };
+            (*id, tensor.view().into())
+        });
+        let fail = |why: String| format!("the sentence model failed ({why})");
+        let options = RunOptions::default().with_thread_pool(Some(self.thread.clone()));
+        let [output]: [Value; 1] =
+            self.model.run_n(given.collect(), [self.output], Some(options)).map_err(|error| fail(error.to_string()))?;
+        let hidden: NdTensor<f32, 3> = output.try_into().map_err(|_| fail("not a tensor of numbers".to_owned()))?;
+        let hidden = hidden.data().ok_or_else(|| fail("its output is not in one piece".to_owned()))?;
+        let mut mean = vec![0_f32; DIMENSIONS];
+        for row in hidden.chunks_exact(DIMENSIONS) {
+            mean.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+        let length = mean.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+        mean.iter_mut().for_each(|value| *value /= length);
+        Ok(mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_meanings_are_near() {
+        let model = MiniLm::load().expect("loaded");
+        let vector = |text: &str| model.embed(text).expect("embedded");
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        let cat = vector("A cat sleeps on the sofa");
+        assert_eq!(cat.len(), DIMENSIONS);
+        assert!((dot(&cat, &cat) - 1.0).abs() < 1e-4);
+        let near = dot(&cat, &vector("a kitten naps on a couch"));
+        let far = dot(&cat, &vector("quarterly tax report of the company"));
+        assert!(near > 0.5 && far < 0.2, "{near} {far}");
+        for odd in ["", "\0\u{fffd}", &"x".repeat(100_000), "日本語のテキスト", "👩‍👩‍👧‍👦"] {
+            assert!(vector(odd).iter().all(|value| value.is_finite()), "{odd:.10}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! How a text becomes words: Unicode letters and digits in lower case with their accents folded, identifiers whole and
+//! in their parts, Chinese, Japanese and Korean in pairs of characters, and English words by their stem beside the word.
+//! The index and the queries go through the same door, so that what was written is found.
+
+use frostem::{Algorithm, Stemmer};
+use std::ops::Range;
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// Of a longer word only this many characters count.
+const LONGEST: usize = 64;
+
+/// A word of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The word, folded.
+    pub text: String,
+    /// Its number in the text. An identifier has the number of its first part.
+    pub position: usize,
+    /// Where it stands, in bytes.
+    pub range: Range<usize>,
+    /// Whether it is an identifier whose parts stand behind it as words of their own.
+    pub whole: bool,
+}
+
+/// The words of a text, in order.
+pub fn words(text: &str) -> Vec<Word> {
+    let mut out = Vec::new();
+    let mut position = 0;
+    let mut start: Option<usize> = None;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if is_cjk(c) {
+            if let Some(from) = start.take() {
+                word(text, from..at, &mut position, &mut out);
+            }
+            let next = chars.peek().filter(|(_, next)| is_cjk(*next)).map(|(at, next)| at + next.len_utf8());
+            let before = text[..at].chars().next_back().is_some_and(is_cjk);
+            // Pairs overlap; a character that stands alone is a word.
+            if next.is_some() || !before {
+                let range = at..next.unwrap_or(at + c.len_utf8());
+                out.push(Word { text: fold(&text[range.clone()]), position, range, whole: false });
+                position += 1;
+            }
+        } else if c.is_alphanumeric() || c == '_' || is_combining_mark(c) {
+            start.get_or_insert(at);
+        } else if let Some(from) = start {
+            let joins = matches!(c, '\'' | '\u{2019}') && chars.peek().is_some_and(|(_, next)| next.is_alphabetic());
+            if !joins {
+                word(text, from..at, &mut position, &mut out);
+                start = None;
+            }
+        }
+    }
+    if let Some(from) = start {
+        word(text, from..text.len(), &mut position, &mut out);
+    }
+    out
+}
+
+fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Word>) {
+    let source = &text[range.clone()];
+    let parts = parts(source);
+    let whole = parts.len() > 1;
+    let folded = fold(source);
+    if folded.is_empty() {
+        return;
+    }
+    if !folded.bytes().all(|byte| byte == b'_') {
+        out.push(Word { text: folded, position: *position, range: range.clone(), whole });
+    }
+    if whole {
+        for part in parts {
+            let text = fold(&source[part.clone()]);
+            let range = range.start + part.start..range.start + part.end;
+            out.push(Word { text, position: *position, range, whole: false });
+            *position += 1;
+        }
+    } else {
+        *position += 1;
+    }
+}
+
+/// The parts of an identifier: `snake_case`, `camelCase`, `HTTPServer`.
+fn parts(word: &str) -> Vec<Range<usize>> {
+    let chars: Vec<(usize, char)> = word.char_indices().take(4 * LONGEST).collect();
+    let mut found = Vec::new();
+    let mut start: Option<usize> = None;
+    for (place, (at, c)) in chars.iter().enumerate() {
+        if *c == '_' {
+            found.extend(start.take().map(|start| start..*at));
+            continue;
+        }
+        let before = place.checked_sub(1).map(|place| chars[place].1);
+        let after = chars.get(place + 1).map(|(_, c)| *c);
+        let hump = before.is_some_and(char::is_lowercase) && c.is_uppercase();
+        let ends_shout =
+            before.is_some_and(char::is_uppercase) && c.is_uppercase() && after.is_some_and(char::is_lowercase);
+        if (hump || ends_shout)
+            && let Some(begun) = start
+        {
+            found.push(begun..*at);
+            start = Some(*at);
+        }
+        start.get_or_insert(*at);
+    }
+    found.extend(start.map(|start| start..word.len()));
+    found
+}
+
+/// Lower case, without accents and apostrophes.
+pub fn fold(text: &str) -> String {
+    let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("\u{2019}s")).unwrap_or(text);
+    if text.is_ascii() {
+        return text.chars().filter(|c| *c != '\'').take(LONGEST).map(|c| c.to_ascii_lowercase()).collect();
+    }
+    let plain = text.nfkd().filter(|c| !is_combining_mark(*c) && !matches!(c, '\'' | '\u{2019}'));
+    let mut out = String::new();
+    for c in plain.take(LONGEST).flat_map(char::to_lowercase) {
+        match c {
+            'ß' => out.push_str("ss"),
+            'æ' => out.push_str("ae"),
+            'œ' => out.push_str("oe"),
+            'ø' => out.push('o'),
+            'đ' | 'ð' => out.push('d'),
+            'ł' => out.push('l'),
+            'ı' => out.push('i'),
+            'þ' => out.push_str("th"),
+            c if is_combining_mark(c) => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Scripts that are written without spaces, and Korean, whose words grow endings.
+fn is_cjk(c: char) -> bool {
+    matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF
+        | 0xFF66..=0xFF9D | 0x20000..=0x323AF)
+}
+
+/// The stem of an English word; what is no plain word stays as it is.
+pub fn stem(stemmer: &Stemmer, word: &str) -> String {
+    if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return stemmer.stem(word).into_owned();
+    }
+    word.to_owned()
+}
+
+/// The stemmer that [`stem`] takes.
+pub fn stemmer() -> Stemmer {
+    Stemmer::new(Algorithm::English)
+}
+
+/// The analyzer as tantivy takes it.
+#[derive(Clone)]
+pub(crate) struct Analyzer {
+    /// Stems instead of words.
+    pub(crate) stems: bool,
+}
+
+impl Tokenizer for Analyzer {
+    type TokenStream<'a> = Tokens;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Tokens {
+        let stemmer = stemmer();
+        let token = |word: Word| Token {
+            offset_from: word.range.start,
+            offset_to: word.range.end,
+            position: word.position,
+            text: if self.stems { stem(&stemmer, &word.text) } else { word.text },
+            position_length: 1,
+        };
+        let tokens: Vec<Token> = words(text).into_iter().map(token).collect();
+        Tokens { tokens: tokens.into_iter(), token: Token::default() }
+    }
+}
+
+/// The words on their way into the index.
+pub(crate) struct Tokens {
+    tokens: std::vec::IntoIter<Token>,
+    token: Token,
+}
+
+impl TokenStream for Tokens {
+    fn advance(&mut self) -> bool {
+        match self.tokens.next() {
+            Some(token) => {
+                self.token = token;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn said(text: &str) -> String {
+        words(text).iter().map(|word| format!("{}{}", word.position, word.text)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn words_are_folded_and_identifiers_split() {
+        assert_eq!(said("Crème brûlée, Straße!"), "0creme 1brulee 2strasse");
+        assert_eq!(said("don't Newton's"), "0dont 1newton");
+        assert_eq!(said("readFile HTTPServer x"), "0readfile 0read 1file 2httpserver 2http 3server 4x");
+        assert_eq!(said("snake_case __init__ _"), "0snake_case 0snake 1case 2__init__");
+        assert_eq!(
+            said("ERR_0x1F v1.2"),
+            "0err_0x1f 0err 1_0x1f 2v1 3 2".replace("1_0x1f", "10x1f").replace("3 2", "32")
+        );
+        assert_eq!(said("東京都 a 日"), "0東京 1京都 2a 3日");
+        assert_eq!(said(""), "");
+    }
+
+    #[test]
+    fn stems_are_english() {
+        let stemmer = stemmer();
+        assert_eq!(stem(&stemmer, "running"), "run");
+        assert_eq!(stem(&stemmer, "err_0x1f"), "err_0x1f");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_ranges_hold(text in "\\PC{0,60}") {
+            let mut last = 0;
+            for word in words(&text) {
+                prop_assert!(text.get(word.range.clone()).is_some());
+                prop_assert!(word.position >= last);
+                prop_assert!(!word.text.is_empty());
+                last = word.position;
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What of the index a query admits at all: phrases, exclusions, fields.
+
+use crate::analyzer::{self, stem, stemmer};
+use crate::query::{Atom, Group, Query};
+use crate::shelf::Fields;
+use crate::{IndexError, Kind};
+use tantivy::query::{EnableScoring, PhraseQuery, Query as _};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
+
+/// For every segment, which of its passages are admitted.
+pub(crate) type Admitted = Vec<Vec<bool>>;
+
+/// At most this many words begin with the same letters.
+const EXPANSIONS: usize = 200;
+
+/// What a query admits; `None`: everything.
+pub(crate) fn admitted(searcher: &Searcher, fields: &Fields, query: &Query) -> Result<Option<Admitted>, IndexError> {
+    if !query.is_strict() {
+        return Ok(None);
+    }
+    let mut admitted = Vec::new();
+    for segment in searcher.segment_readers() {
+        let mut all: Vec<bool> = (0..segment.max_doc()).map(|doc| !segment.is_deleted(doc)).collect();
+        for group in query.groups.iter().filter(|group| !group.is_loose()) {
+            let fits = fits(searcher, segment, fields, group)?;
+            all.iter_mut().zip(fits).for_each(|(all, fits)| *all &= fits != group.not);
+        }
+        admitted.push(all);
+    }
+    Ok(Some(admitted))
+}
+
+fn fits(searcher: &Searcher, segment: &SegmentReader, fields: &Fields, group: &Group) -> Result<Vec<bool>, IndexError> {
+    let mut fits = vec![false; segment.max_doc() as usize];
+    for atom in &group.atoms {
+        match atom {
+            Atom::Word { text, prefix } => {
+                let stemmer = stemmer();
+                for word in analyzer::words(text).into_iter().filter(|word| !word.whole) {
+                    let stem = stem(&stemmer, &word.text);
+                    mark_term(segment, fields.stems, &stem, &mut fits)?;
+                    mark_term(segment, fields.title, &word.text, &mut fits)?;
+                    if *prefix {
+                        for longer in beginning(segment, fields.words, &word.text)? {
+                            mark_term(segment, fields.words, &longer, &mut fits)?;
+                        }
+                    }
+                }
+            }
+            Atom::Phrase(text) => {
+                for field in [fields.words, fields.title] {
+                    phrase(searcher, segment, field, text, &mut fits)?;
+                }
+            }
+            Atom::Tag(tag) => mark_term(segment, fields.marks, &format!("tag:{tag}"), &mut fits)?,
+            Atom::In(kind) => mark_term(segment, fields.marks, &format!("in:{}", kind.name()), &mut fits)?,
+            Atom::Lang(lang) => mark_term(segment, fields.marks, &format!("lang:{lang}"), &mut fits)?,
+            Atom::Is { done } => {
+                let mark = if *done { "is:done" } else { "is:todo" };
+                mark_term(segment, fields.marks, mark, &mut fits)?;
+            }
+            Atom::Title(text) => {
+                let mut all = vec![true; fits.len()];
+                for word in analyzer::words(text).into_iter().filter(|word| !word.whole) {
+                    let mut with = vec![false; fits.len()];
+                    for longer in beginning(segment, fields.title, &word.text)? {
+                        mark_term(segment, fields.title, &longer, &mut with)?;
+                    }
+                    all.iter_mut().zip(with).for_each(|(all, with)| *all &= with);
+                }
+                fits.iter_mut().zip(all).for_each(|(fits, all)| *fits |= all);
+            }
+            Atom::Path(part) => path(segment, part, &mut fits)?,
+            Atom::Before(day) => changed(segment, |modified| modified < *day, &mut fits)?,
+            Atom::After(day) => changed(segment, |modified| modified >= *day, &mut fits)?,
+        }
+    }
+    Ok(fits)
+}
+
+fn set(fits: &mut [bool], doc: DocId) {
+    if let Some(fits) = fits.get_mut(doc as usize) {
+        *fits = true;
+    }
+}
+
+fn mark_term(segment: &SegmentReader, field: Field, word: &str, fits: &mut [bool]) -> Result<(), IndexError> {
+    let term = Term::from_field_text(field, word);
+    if let Some(mut postings) = segment.inverted_index(field)?.read_postings(&term, IndexRecordOption::Basic)? {
+        let mut doc = postings.doc();
+        while doc != TERMINATED {
+            set(fits, doc);
+            doc = postings.advance();
+        }
+    }
+    Ok(())
+}
+
+/// The words of a field that begin like this, the word itself first.
+pub(crate) fn beginning(segment: &SegmentReader, field: Field, start: &str) -> Result<Vec<String>, IndexError> {
+    let index = segment.inverted_index(field)?;
+    let mut words = index.terms().range().ge(start.as_bytes()).into_stream()?;
+    let mut found = Vec::new();
+    while found.len() < EXPANSIONS && words.advance() {
+        match std::str::from_utf8(words.key()) {
+            Ok(word) if word.starts_with(start) => found.push(word.to_owned()),
+            Ok(_) | Err(_) => break,
+        }
+    }
+    Ok(found)
+}
+
+fn phrase(
+    searcher: &Searcher,
+    segment: &SegmentReader,
+    field: Field,
+    text: &str,
+    fits: &mut [bool],
+) -> Result<(), IndexError> {
+    let words = analyzer::words(text);
+    let terms: Vec<(usize, Term)> = words
+        .iter()
+        .filter(|word| !word.whole)
+        .map(|word| (word.position, Term::from_field_text(field, &word.text)))
+        .collect();
+    match (terms.as_slice(), words.as_slice()) {
+        ([], _) => Ok(()),
+        // An identifier alone is meant whole.
+        (_, [whole, ..]) if whole.whole && whole.range.len() == text.trim().len() => {
+            mark_term(segment, field, &whole.text, fits)
+        }
+        ([_], [word, ..]) => mark_term(segment, field, &word.text, fits),
+        (_, _) => {
+            let phrase = PhraseQuery::new_with_offset(terms);
+            let weight = phrase.weight(EnableScoring::disabled_from_searcher(searcher))?;
+            let mut docs = weight.scorer(segment, 1.0)?;
+            let mut doc = docs.doc();
+            while doc != TERMINATED {
+                set(fits, doc);
+                doc = docs.advance();
+            }
+            Ok(())
+        }
+    }
+}
+
+fn path(segment: &SegmentReader, part: &str, fits: &mut [bool]) -> Result<(), IndexError> {
+    let Some(paths) = segment.fast_fields().str("path")? else { return Ok(()) };
+    let mut has = Vec::with_capacity(paths.num_terms());
+    let mut path = String::new();
+    for number in 0..paths.num_terms() as u64 {
+        path.clear();
+        paths.ord_to_str(number, &mut path)?;
+        has.push(path.to_lowercase().contains(part));
+    }
+    for doc in segment.doc_ids_alive() {
+        let number = paths.term_ords(doc).next().and_then(|number| usize::try_from(number).ok());
+        if number.and_then(|number| has.get(number)).is_some_and(|has| *has) {
+            set(fits, doc);
+        }
+    }
+    Ok(())
+}
+
+fn changed(segment: &SegmentReader, fits_time: impl Fn(i64) -> bool, fits: &mut [bool]) -> Result<(), IndexError> {
+    let modified = segment.fast_fields().i64("modified")?;
+    for doc in segment.doc_ids_alive().filter(|doc| modified.first(*doc).is_some_and(&fits_time)) {
+        set(fits, doc);
+    }
+    Ok(())
+}
+
+/// The kind of a passage by its number in the index.
+pub(crate) fn kind(number: u64) -> Kind {
+    match number {
+        1 => Kind::Code,
+        2 => Kind::Output,
+        _ => Kind::Prose,
+    }
+}

@@ -1,0 +1,247 @@
+//! The language of queries: words, "phrases", -not, `field:value`, OR. Every text is a query; what is not understood is
+//! taken for words.
+
+use crate::Kind;
+use std::ops::Range;
+
+/// What one piece of a query asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Atom {
+    /// A word; `prefix`: and what begins with it (`auto*`).
+    Word {
+        /// As it was typed.
+        text: String,
+        /// Whether longer words count too.
+        prefix: bool,
+    },
+    /// Words one after another.
+    Phrase(String),
+    /// `tag:`
+    Tag(String),
+    /// `path:`, a part of the path.
+    Path(String),
+    /// `title:`, words of the title.
+    Title(String),
+    /// `in:`
+    In(Kind),
+    /// `lang:`, the language of code.
+    Lang(String),
+    /// `before:`, changed before this day (milliseconds since 1970).
+    Before(i64),
+    /// `after:`, changed on this day or later.
+    After(i64),
+    /// `is:todo` (`false`) and `is:done` (`true`).
+    Is {
+        /// Whether it is done.
+        done: bool,
+    },
+}
+
+/// Some pieces of which one must fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The pieces.
+    pub atoms: Vec<Atom>,
+    /// Whether none may fit instead.
+    pub not: bool,
+}
+
+/// A query, taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Its groups: all must fit, but that of single words the best hits are shown, not only those with all of them.
+    pub groups: Vec<Group>,
+}
+
+impl Query {
+    /// Takes a text apart.
+    pub fn parse(text: &str) -> Query {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut joined = false;
+        for piece in pieces(text) {
+            let raw = &text[piece.clone()];
+            if raw == "OR" {
+                joined = !groups.is_empty();
+                continue;
+            }
+            let (not, raw) = match raw.strip_prefix('-') {
+                Some(rest) if !rest.is_empty() => (true, rest),
+                Some(_) | None => (false, raw),
+            };
+            let atom = atom(raw);
+            match groups.last_mut().filter(|last| joined && !last.not && !not) {
+                Some(last) => last.atoms.push(atom),
+                None => groups.push(Group { atoms: vec![atom], not }),
+            }
+            joined = false;
+        }
+        Query { groups }
+    }
+
+    /// The words by which hits are ranked: single words and the words of phrases and titles, none of what must not be.
+    pub fn words(&self) -> Vec<(String, bool)> {
+        let mut words = Vec::new();
+        for atom in self.groups.iter().filter(|group| !group.not).flat_map(|group| &group.atoms) {
+            match atom {
+                Atom::Word { text, prefix } => words.push((text.clone(), *prefix)),
+                Atom::Phrase(text) | Atom::Title(text) => {
+                    words.extend(text.split_whitespace().map(|word| (word.to_owned(), false)));
+                }
+                Atom::Tag(_)
+                | Atom::Path(_)
+                | Atom::In(_)
+                | Atom::Lang(_)
+                | Atom::Before(_)
+                | Atom::After(_)
+                | Atom::Is { .. } => {}
+            }
+        }
+        words
+    }
+
+    /// What the words say, without filters: what is compared by meaning.
+    pub fn sentence(&self) -> String {
+        self.words().into_iter().map(|(word, _)| word).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether a hit must fulfil something beside having one of the words.
+    pub fn is_strict(&self) -> bool {
+        self.groups.iter().any(|group| !group.is_loose())
+    }
+}
+
+impl Group {
+    /// Whether it is a single word that hits may lack.
+    pub fn is_loose(&self) -> bool {
+        !self.not && matches!(self.atoms.as_slice(), [Atom::Word { .. }])
+    }
+}
+
+/// Where the pieces of a query stand: between spaces, quotes hold together.
+fn pieces(text: &str) -> Vec<Range<usize>> {
+    let mut out = Vec::new();
+    let mut start: Option<usize> = None;
+    let mut quoted = false;
+    for (at, c) in text.char_indices() {
+        if c == '"' {
+            quoted = !quoted;
+            start.get_or_insert(at);
+            if !quoted && let Some(from) = start.take() {
+                out.push(from..at + 1);
+            }
+        } else if c.is_whitespace() && !quoted {
+            out.extend(start.take().map(|from| from..at));
+        } else {
+            start.get_or_insert(at);
+        }
+    }
+    out.extend(start.map(|from| from..text.len()));
+    out
+}
+
+fn atom(raw: &str) -> Atom {
+    let unquoted = |text: &str| text.trim_matches('"').to_owned();
+    if let Some((field, value)) = raw.split_once(':') {
+        let value = unquoted(value);
+        let known = (!value.is_empty()).then(|| named(&field.to_ascii_lowercase(), &value)).flatten();
+        if let Some(known) = known {
+            return known;
+        }
+    }
+    if raw.starts_with('"') && raw.len() > 1 {
+        return Atom::Phrase(unquoted(raw));
+    }
+    match raw.strip_suffix('*') {
+        Some(start) if !start.is_empty() => Atom::Word { text: start.to_owned(), prefix: true },
+        Some(_) | None => Atom::Word { text: raw.to_owned(), prefix: false },
+    }
+}
+
+fn named(field: &str, value: &str) -> Option<Atom> {
+    match field {
+        "tag" => Some(Atom::Tag(value.trim_start_matches('#').to_lowercase())),
+        "path" => Some(Atom::Path(value.to_lowercase())),
+        "title" => Some(Atom::Title(value.to_owned())),
+        "in" => Kind::named(&value.to_ascii_lowercase()).map(Atom::In),
+        "lang" => Some(Atom::Lang(value.to_lowercase())),
+        "before" => day(value).map(Atom::Before),
+        "after" => day(value).map(Atom::After),
+        "is" => match value.to_ascii_lowercase().as_str() {
+            "todo" | "open" => Some(Atom::Is { done: false }),
+            "done" => Some(Atom::Is { done: true }),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The first millisecond (UTC) of a day, month or year: `2026-11-22`, `2026-11`, `2026`.
+fn day(text: &str) -> Option<i64> {
+    let mut numbers = text.split('-').map(|part| part.parse::<i64>().ok());
+    let year = numbers.next()??;
+    let month = numbers.next().unwrap_or(Some(1))?;
+    let day = numbers.next().unwrap_or(Some(1))?;
+    let fits = (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !fits || numbers.next().is_some() {
+        return None;
+    }
+    // Days since 1970 of the Gregorian calendar, years beginning in March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let era = year.div_euclid(400);
+    let in_era = year.rem_euclid(400);
+    let in_year = (153 * month + 2) / 5 + day - 1;
+    let days = era * 146_097 + in_era * 365 + in_era / 4 - in_era / 100 + in_year - 719_468;
+    Some(days * 86_400_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn word(text: &str) -> Atom {
+        Atom::Word { text: text.to_owned(), prefix: false }
+    }
+
+    #[test]
+    fn queries_are_taken_apart() {
+        let group = |atoms: Vec<Atom>| Group { atoms, not: false };
+        let query = Query::parse("rust \"two words\" -not OR tag:#Work path:a/b in:code is:done auto* x:y");
+        assert_eq!(
+            query.groups,
+            [
+                group(vec![word("rust")]),
+                group(vec![Atom::Phrase("two words".to_owned())]),
+                Group { atoms: vec![word("not")], not: true },
+                group(vec![Atom::Tag("work".to_owned())]),
+                group(vec![Atom::Path("a/b".to_owned())]),
+                group(vec![Atom::In(Kind::Code)]),
+                group(vec![Atom::Is { done: true }]),
+                group(vec![Atom::Word { text: "auto".to_owned(), prefix: true }]),
+                group(vec![word("x:y")]),
+            ]
+        );
+        assert_eq!(Query::parse("a OR tag:b c").groups.len(), 2);
+        assert_eq!(Query::parse("title:\"two words\"").groups[0].atoms, [Atom::Title("two words".to_owned())]);
+        assert_eq!(Query::parse("\"open end").groups[0].atoms, [Atom::Phrase("open end".to_owned())]);
+        assert_eq!(Query::parse("OR - \" -\"").words().len(), 1);
+        assert_eq!(Query::parse("rust tag:x").sentence(), "rust");
+    }
+
+    #[test]
+    fn days_are_counted() {
+        assert_eq!(day("1970-01-01"), Some(0));
+        assert_eq!(day("2026-11-22"), Some(1_795_305_600_000));
+        assert_eq!(day("2024-03"), Some(1_709_251_200_000));
+        assert_eq!(day("2024"), Some(1_704_067_200_000));
+        assert_eq!((day("2024-13"), day("x"), day("1-1-1-1")), (None, None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(\\PC|\"|:|-| |OR |tag:|before:|is:|\\*){0,40}") {
+            let query = Query::parse(&text);
+            let _ = (query.words(), query.sentence(), query.is_strict());
+        }
+    }
+}

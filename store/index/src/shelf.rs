@@ -1,0 +1,396 @@
+//! The full-text index on disk: what stands in it, and how it is kept.
+
+use crate::analyzer::Analyzer;
+use crate::vectors::Vectors;
+use crate::{IndexError, NoteText, Passage};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use store::DocId;
+use tantivy::schema::{
+    FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions, Value,
+};
+use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, TantivyDocument, Term};
+
+/// Part of the folder's name: an index of another form is made anew.
+const FORM: &str = "words-1";
+/// Memory in which the writer gathers what is to be written.
+const MEMORY: usize = 32 << 20;
+/// Stands in the folder while nobody has it open and all is well.
+const CLEAN: &str = "clean";
+
+/// The fields of a passage in the index.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields {
+    pub(crate) note: Field,
+    pub(crate) key: Field,
+    pub(crate) place: Field,
+    pub(crate) volume: Field,
+    pub(crate) path: Field,
+    pub(crate) name: Field,
+    pub(crate) heading: Field,
+    pub(crate) text: Field,
+    /// The words of the title.
+    pub(crate) title: Field,
+    /// The words of the text.
+    pub(crate) words: Field,
+    /// The stems of title, headings and text.
+    pub(crate) stems: Field,
+    /// Tags, kind, language, todos: one exact word each.
+    pub(crate) marks: Field,
+    pub(crate) kind: Field,
+    pub(crate) modified: Field,
+    /// The hash of the text that is embedded; 0: none.
+    pub(crate) meaning: Field,
+}
+
+fn schema() -> (Schema, Fields) {
+    let mut schema = Schema::builder();
+    let analyzed = |name: &str, positions: bool| {
+        let option = if positions { IndexRecordOption::WithFreqsAndPositions } else { IndexRecordOption::WithFreqs };
+        TextOptions::default()
+            .set_indexing_options(TextFieldIndexing::default().set_tokenizer(name).set_index_option(option))
+    };
+    let fields = Fields {
+        note: schema.add_text_field("note", STRING | FAST),
+        key: schema.add_u64_field("key", FAST),
+        place: schema.add_text_field("place", STORED),
+        volume: schema.add_text_field("volume", STORED),
+        path: schema.add_text_field("path", STORED | FAST),
+        name: schema.add_text_field("name", STORED),
+        heading: schema.add_text_field("heading", STORED),
+        text: schema.add_text_field("text", STORED),
+        title: schema.add_text_field("title", analyzed("words", true)),
+        words: schema.add_text_field("words", analyzed("words", true)),
+        stems: schema.add_text_field("stems", analyzed("stems", false)),
+        marks: schema.add_text_field("marks", STRING),
+        kind: schema.add_u64_field("kind", FAST | STORED),
+        modified: schema.add_i64_field("modified", FAST | INDEXED),
+        meaning: schema.add_u64_field("meaning", FAST),
+    };
+    (schema.build(), fields)
+}
+
+/// How much is in the index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Notes.
+    pub notes: usize,
+    /// Passages.
+    pub passages: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Passages that are to be found by meaning.
+    pub meanings: usize,
+    /// And of these, how many can be already.
+    pub embedded: usize,
+}
+
+/// The index of a workspace. One process has it open at a time.
+pub struct Index {
+    folder: PathBuf,
+    pub(crate) fields: Fields,
+    index: tantivy::Index,
+    reader: IndexReader,
+    writer: Mutex<IndexWriter>,
+    vectors: RwLock<Vectors>,
+    unclean: bool,
+}
+
+impl Index {
+    /// Opens the index in this folder, or makes a new one.
+    ///
+    /// # Errors
+    /// It is damaged, or the disk refuses; see [`Index::remove_files`].
+    pub fn open(folder: &Path, model: &str) -> Result<Index, IndexError> {
+        let words = folder.join(FORM);
+        let make = |error: std::io::Error| IndexError::disk("cannot be made", &error);
+        std::fs::create_dir_all(&words).map_err(make)?;
+        let marker = folder.join(CLEAN);
+        let fresh = std::fs::read_dir(&words).map_err(make)?.next().is_none();
+        let unclean = !fresh && std::fs::remove_file(&marker).is_err();
+        let (schema, fields) = schema();
+        let place = tantivy::directory::MmapDirectory::open(&words)
+            .map_err(|error| IndexError::new("cannot be opened", error))?;
+        let index = tantivy::Index::open_or_create(place, schema)?;
+        for (name, stems) in [("words", false), ("stems", true)] {
+            index.tokenizers().register(name, Analyzer { stems });
+        }
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let writer = index.writer_with_num_threads(1, MEMORY)?;
+        let vectors = Vectors::open(folder, model)?;
+        let folder = folder.to_owned();
+        Ok(Index { folder, fields, index, reader, writer: Mutex::new(writer), vectors: RwLock::new(vectors), unclean })
+    }
+
+    /// Throws the words of an index that cannot be opened away. Vectors stay: they carry their own sums.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn remove_files(folder: &Path) -> Result<(), IndexError> {
+        match std::fs::remove_dir_all(folder.join(FORM)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(IndexError::disk("cannot be removed", &error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether it was not closed properly the last time, so that it is worth a [`Index::verify`].
+    pub fn is_unclean(&self) -> bool {
+        self.unclean
+    }
+
+    /// Whether its files are still there.
+    pub fn is_there(&self) -> bool {
+        self.folder.join(FORM).join("meta.json").exists()
+    }
+
+    /// Says on disk that all is well. Call it last.
+    pub fn close(&self) {
+        // Without the mark the next start looks at every byte, and that is all.
+        let _ = std::fs::write(self.folder.join(CLEAN), b"");
+    }
+
+    fn writer(&self) -> MutexGuard<'_, IndexWriter> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn vectors(&self) -> RwLockReadGuard<'_, Vectors> {
+        self.vectors.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn searcher(&self) -> Searcher {
+        self.reader.searcher()
+    }
+
+    /// The notes that are in the index, and the key of the state in which each is.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn known(&self) -> Result<HashMap<DocId, u64>, IndexError> {
+        let mut known = HashMap::new();
+        for segment in self.searcher().segment_readers() {
+            let Some(notes) = segment.fast_fields().str("note")? else { continue };
+            let keys = segment.fast_fields().u64("key")?;
+            let mut seen: HashMap<u64, u64> = HashMap::new();
+            for doc in segment.doc_ids_alive() {
+                if let (Some(note), Some(key)) = (notes.term_ords(doc).next(), keys.first(doc)) {
+                    seen.insert(note, key);
+                }
+            }
+            for (note, key) in seen {
+                let mut name = String::new();
+                notes.ord_to_str(note, &mut name)?;
+                if let Ok(note) = name.parse() {
+                    known.insert(note, key);
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// Puts a note in, in the place of what was there of it. Seen by searches after [`Index::commit`].
+    ///
+    /// # Errors
+    /// The writer has failed.
+    pub fn put(&self, note: &NoteText) -> Result<(), IndexError> {
+        let writer = self.writer();
+        let id = note.note.to_string();
+        writer.delete_term(Term::from_field_text(self.fields.note, &id));
+        for passage in &note.passages {
+            writer.add_document(self.document(note, &id, passage))?;
+        }
+        Ok(())
+    }
+
+    fn document(&self, note: &NoteText, id: &str, passage: &Passage) -> TantivyDocument {
+        let fields = &self.fields;
+        let mut doc = TantivyDocument::default();
+        doc.add_text(fields.note, id);
+        doc.add_u64(fields.key, note.key);
+        doc.add_text(fields.place, &passage.place);
+        doc.add_text(fields.volume, &note.volume);
+        doc.add_text(fields.path, &note.path);
+        doc.add_text(fields.name, &note.title);
+        doc.add_text(fields.heading, &passage.heading);
+        doc.add_text(fields.text, &passage.text);
+        let file = note.path.rsplit('/').next().unwrap_or(&note.path);
+        let file = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        doc.add_text(fields.title, &note.title);
+        if file != note.title {
+            doc.add_text(fields.title, file);
+        }
+        doc.add_text(fields.words, &passage.text);
+        doc.add_text(fields.stems, context(&note.title, &passage.heading, &passage.text));
+        let mark = |doc: &mut TantivyDocument, name: &str, value: &str| {
+            doc.add_text(fields.marks, format!("{name}:{}", value.to_lowercase()));
+        };
+        mark(&mut doc, "in", passage.kind.name());
+        if !passage.lang.is_empty() {
+            mark(&mut doc, "lang", &passage.lang);
+        }
+        if passage.todo {
+            mark(&mut doc, "is", "todo");
+        }
+        if passage.done {
+            mark(&mut doc, "is", "done");
+        }
+        for tag in &note.tags {
+            // A tag `a/b` is one of `a`, too.
+            let ends = tag.match_indices('/').map(|(at, _)| at).chain([tag.len()]);
+            ends.for_each(|end| mark(&mut doc, "tag", &tag[..end]));
+        }
+        doc.add_u64(fields.kind, passage.kind as u64);
+        doc.add_i64(fields.modified, note.modified);
+        doc.add_u64(fields.meaning, meaning(note, passage));
+        doc
+    }
+
+    /// Takes a note out. Seen by searches after [`Index::commit`].
+    pub fn remove(&self, note: DocId) {
+        self.writer().delete_term(Term::from_field_text(self.fields.note, &note.to_string()));
+    }
+
+    /// Makes what was put in and taken out durable, and shows it to searches.
+    ///
+    /// # Errors
+    /// The disk refuses; what was put in since the last commit is to be put in again then.
+    pub fn commit(&self) -> Result<(), IndexError> {
+        let mut writer = self.writer();
+        if let Err(error) = writer.commit() {
+            let _ = writer.rollback();
+            return Err(error.into());
+        }
+        drop(writer);
+        self.reader.reload()?;
+        Ok(())
+    }
+
+    /// Looks at every byte of the index. What is found wrong, in words.
+    ///
+    /// # Errors
+    /// It cannot be read at all.
+    pub fn verify(&self) -> Result<Vec<String>, IndexError> {
+        let damaged = self.index.validate_checksum()?;
+        Ok(damaged.into_iter().map(|path| format!("a part is damaged: {}", path.display())).collect())
+    }
+
+    /// How much is in it.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn counts(&self) -> Result<Counts, IndexError> {
+        let searcher = self.searcher();
+        let notes = self.known()?.len();
+        let (mut meanings, mut embedded) = (0, 0);
+        let vectors = self.vectors();
+        for segment in searcher.segment_readers() {
+            let column = segment.fast_fields().u64("meaning")?;
+            for hash in segment.doc_ids_alive().filter_map(|doc| column.first(doc)).filter(|hash| *hash != 0) {
+                meanings += 1;
+                embedded += usize::from(vectors.slot(hash).is_some());
+            }
+        }
+        let files = [self.folder.clone(), self.folder.join(FORM)];
+        let entries = files.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let bytes = entries.filter_map(|entry| entry.metadata().ok()).filter(|meta| meta.is_file());
+        let bytes = bytes.map(|meta| meta.len()).sum();
+        Ok(Counts { notes, passages: searcher.num_docs(), bytes, meanings, embedded })
+    }
+
+    /// The passages that have no vector yet.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn missing(&self) -> Result<Missing, IndexError> {
+        let searcher = self.searcher();
+        let mut docs = Vec::new();
+        let vectors = self.vectors();
+        let mut seen = std::collections::HashSet::new();
+        for (segment, number) in searcher.segment_readers().iter().zip(0..) {
+            let column = segment.fast_fields().u64("meaning")?;
+            for doc in segment.doc_ids_alive() {
+                if let Some(hash) = column.first(doc).filter(|hash| *hash != 0)
+                    && vectors.slot(hash).is_none()
+                    && seen.insert(hash)
+                {
+                    docs.push((DocAddress::new(number, doc), hash));
+                }
+            }
+        }
+        drop(vectors);
+        Ok(Missing { searcher, docs, fields: self.fields })
+    }
+
+    /// Keeps the vectors of texts by their hashes.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn keep_vectors(&self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
+        self.vectors.write().unwrap_or_else(PoisonError::into_inner).add(all)
+    }
+
+    /// How many texts have a vector.
+    pub fn vectors_kept(&self) -> usize {
+        self.vectors().len()
+    }
+}
+
+/// Passages that wait for their vectors.
+pub struct Missing {
+    searcher: Searcher,
+    docs: Vec<(DocAddress, u64)>,
+    fields: Fields,
+}
+
+impl Missing {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.docs.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.docs.is_empty()
+    }
+
+    /// The next one: the hash of its text, and the text.
+    ///
+    /// # Errors
+    /// The index is damaged.
+    pub fn pop(&mut self) -> Result<Option<(u64, String)>, IndexError> {
+        let Some((address, hash)) = self.docs.pop() else { return Ok(None) };
+        let doc: TantivyDocument = self.searcher.doc(address)?;
+        let text = |field| stored(&doc, field);
+        Ok(Some((hash, context(&text(self.fields.name), &text(self.fields.heading), &text(self.fields.text)))))
+    }
+}
+
+/// A stored field.
+pub(crate) fn stored(doc: &TantivyDocument, field: Field) -> String {
+    doc.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+}
+
+/// A passage with what it stands under, which its own words may not say again.
+fn context(title: &str, heading: &str, text: &str) -> String {
+    let begins = &text[..text.floor_char_boundary(400)];
+    let mut out = String::new();
+    for above in [title, heading] {
+        if !above.is_empty() && !begins.contains(above) && !out.contains(above) {
+            out.push_str(above);
+            out.push('\n');
+        }
+    }
+    out.push_str(text);
+    out
+}
+
+fn meaning(note: &NoteText, passage: &Passage) -> u64 {
+    // What a program printed is found by its words; numbers and logs mean nothing to a sentence model.
+    if passage.kind == crate::Kind::Output || !passage.text.chars().any(char::is_alphabetic) {
+        return 0;
+    }
+    let hash = blake3::hash(context(&note.title, &passage.heading, &passage.text).as_bytes());
+    u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default()).max(1)
+}

@@ -1,0 +1,180 @@
+//! The vectors of passages in one file that only grows, mapped into memory: a record for each text that was ever
+//! embedded, by the hash of the text, so that nothing is embedded twice. Each number is kept in a byte.
+
+use crate::IndexError;
+use embed::DIMENSIONS;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
+
+/// Hash of the text, scale, numbers, and the sum of all that.
+const RECORD: usize = 8 + 4 + DIMENSIONS + 4;
+
+/// A vector with a byte for each number, and what one of them is worth.
+#[derive(Clone, Debug)]
+pub(crate) struct Small {
+    scale: f32,
+    numbers: Vec<i8>,
+}
+
+impl Small {
+    /// The nearest vector of bytes.
+    #[allow(clippy::cast_possible_truncation, reason = "in -127 to 127 by the scale")]
+    pub(crate) fn of(vector: &[f32]) -> Small {
+        let largest = vector.iter().fold(0_f32, |largest, value| largest.max(value.abs())).max(f32::MIN_POSITIVE);
+        let scale = largest / 127.0;
+        Small { scale, numbers: vector.iter().map(|value| (value / scale).round() as i8).collect() }
+    }
+}
+
+pub(crate) struct Vectors {
+    path: PathBuf,
+    /// What was in the file when it was opened.
+    mapped: Option<OwnedBytes>,
+    /// What came since.
+    fresh: Vec<u8>,
+    slots: HashMap<u64, usize>,
+}
+
+impl Vectors {
+    /// Opens the file in this folder. A record whose sum does not hold is embedded again.
+    pub(crate) fn open(folder: &Path, model: &str) -> Result<Vectors, IndexError> {
+        let name = format!("{model}.vectors");
+        let path = folder.join(&name);
+        let fail = |error: &std::io::Error| IndexError::disk("cannot open its vectors", error);
+        let length = match std::fs::metadata(&path) {
+            Ok(meta) => meta.len(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(fail(&error)),
+        };
+        // What a crash left of a record at the end goes, so that the next one begins where it should.
+        let whole = length - length % RECORD as u64;
+        if whole < length {
+            let file = File::options().write(true).open(&path).map_err(|error| fail(&error))?;
+            file.set_len(whole).map_err(|error| fail(&error))?;
+        }
+        let mapped = if whole > 0 {
+            let folder = MmapDirectory::open(folder).map_err(|error| IndexError::new("cannot be opened", error))?;
+            let file =
+                folder.open_read(Path::new(&name)).map_err(|error| IndexError::new("cannot be opened", error))?;
+            Some(file.read_bytes()?)
+        } else {
+            None
+        };
+        let mut vectors = Vectors { path, mapped, fresh: Vec::new(), slots: HashMap::new() };
+        let count = vectors.mapped.as_ref().map_or(0, |mapped| mapped.len() / RECORD);
+        for slot in 0..count {
+            let record = vectors.record(slot);
+            if sum(&record[..RECORD - 4]) == record[RECORD - 4..] {
+                let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
+                vectors.slots.insert(hash, slot);
+            }
+        }
+        Ok(vectors)
+    }
+
+    fn record(&self, slot: usize) -> &[u8] {
+        let mapped: &[u8] = self.mapped.as_deref().unwrap_or(&[]);
+        let at = slot * RECORD;
+        if at < mapped.len() { &mapped[at..at + RECORD] } else { &self.fresh[at - mapped.len()..][..RECORD] }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn slot(&self, hash: u64) -> Option<usize> {
+        self.slots.get(&hash).copied()
+    }
+
+    /// Keeps vectors by the hash of their texts.
+    pub(crate) fn add(&mut self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
+        let mut bytes = Vec::new();
+        for (hash, vector) in all.iter().filter(|(_, vector)| vector.len() == DIMENSIONS) {
+            let small = Small::of(vector);
+            let start = bytes.len();
+            bytes.extend(hash.to_le_bytes());
+            bytes.extend(small.scale.to_le_bytes());
+            bytes.extend(small.numbers.iter().map(|number| number.to_le_bytes()[0]));
+            let sum = sum(&bytes[start..]);
+            bytes.extend(sum);
+        }
+        let fail = |error: std::io::Error| IndexError::disk("cannot keep its vectors", &error);
+        let mut file = File::options().append(true).create(true).open(&self.path).map_err(fail)?;
+        let before = file.metadata().map_err(fail)?.len();
+        if let Err(error) = file.write_all(&bytes) {
+            let _ = file.set_len(before); // a part of a record would shift all that follow
+            return Err(fail(error));
+        }
+        let first = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / RECORD;
+        for (number, record) in bytes.chunks_exact(RECORD).enumerate() {
+            let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
+            self.slots.insert(hash, first + number);
+        }
+        self.fresh.extend(bytes);
+        Ok(())
+    }
+
+    /// How near a kept vector is to another: the cosine.
+    pub(crate) fn near(&self, slot: usize, to: &Small) -> f32 {
+        let record = self.record(slot);
+        let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
+        scale * to.scale * dot(&record[12..12 + DIMENSIONS], &to.numbers)
+    }
+
+    /// A kept vector.
+    pub(crate) fn get(&self, slot: usize) -> Vec<f32> {
+        let record = self.record(slot);
+        let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
+        record[12..12 + DIMENSIONS].iter().map(|byte| f32::from(i8::from_le_bytes([*byte])) * scale).collect()
+    }
+}
+
+/// Simple enough for the compiler to make it wide instructions.
+#[allow(clippy::cast_precision_loss, reason = "at most 384 times 127 times 127")]
+fn dot(bytes: &[u8], numbers: &[i8]) -> f32 {
+    let products = bytes.iter().zip(numbers).map(|(a, b)| i32::from(i8::from_le_bytes([*a])) * i32::from(*b));
+    products.sum::<i32>() as f32
+}
+
+fn sum(bytes: &[u8]) -> [u8; 4] {
+    let hash = blake3::hash(bytes);
+    let [a, b, c, d, ..] = *hash.as_bytes();
+    [a, b, c, d]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_last_and_damage_is_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let vector = |seed: u16| -> Vec<f32> {
+            let values: Vec<f32> = (0..384_u16).map(|i| f32::from((i * seed) % 17) - 8.0).collect();
+            let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+            values.into_iter().map(|value| value / length).collect()
+        };
+        let open = || Vectors::open(folder.path(), "m").expect("opened");
+        let mut vectors = open();
+        vectors.add(&[(1, vector(1)), (2, vector(2))]).expect("kept");
+        let near = vectors.near(vectors.slot(1).expect("there"), &Small::of(&vector(1)));
+        assert!((near - 1.0).abs() < 0.01, "{near}");
+        drop(vectors);
+        let file = folder.path().join("m.vectors");
+        let mut bytes = std::fs::read(&file).expect("read");
+        bytes[30] ^= 1;
+        bytes.extend([7; 100]);
+        std::fs::write(&file, bytes).expect("written");
+        let mut vectors = open();
+        assert_eq!((vectors.slot(1), vectors.slot(2)), (None, Some(1)));
+        vectors.add(&[(3, vector(3))]).expect("kept");
+        drop(vectors);
+        let vectors = open();
+        let third = vectors.get(vectors.slot(3).expect("there"));
+        assert!(third.iter().zip(vector(3)).all(|(a, b)| (a - b).abs() < 0.01));
+    }
+}

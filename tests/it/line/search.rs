@@ -1,0 +1,222 @@
+//! `search` and `index`: what is found, why, and that a lost index comes back.
+
+use crate::program::{Done, House, strict, until};
+use serde_json::Value;
+use std::fs;
+use std::time::{Duration, Instant};
+
+const CELLS: &str = "# Cells\n\nSome words.\n\n```python\nprint('zebra' * 2)\nraise ValueError('giraffe')\n```\n";
+
+fn house() -> House {
+    House::with(&[
+        (
+            "Cooking/Bread.md",
+            "---\ntags: [food/baking, home]\n---\n# Sourdough\n\nKneading the dough for ten minutes.\n",
+        ),
+        ("Cooking/Soup.md", "# Soup\n\nBoil the carrots. ERR_0x1F is no carrot.\n\n- [ ] buy carrots\n- [x] peel\n"),
+        ("Work/Parser.md", "# Parser\n\n```rust\nfn readTokenStream() {}\n```\n\nCrème brûlée, 東京都 and running.\n"),
+        ("cells.md", CELLS),
+    ])
+}
+
+fn found(house: &House, query: &str) -> Vec<String> {
+    let hits = house.json(&["search", query]);
+    let hits = hits.as_array().expect("a list");
+    hits.iter()
+        .map(|hit| hit["address"].as_str().expect("an address").split('#').next().unwrap_or("").to_owned())
+        .collect()
+}
+
+#[test]
+fn words_phrases_and_fields_find() {
+    let house = house();
+    let rows: &[(&str, &[&str])] = &[
+        ("kneading", &["Cooking/Bread.md"]),
+        ("kneaded", &["Cooking/Bread.md"]),
+        ("creme BRULEE", &["Work/Parser.md"]),
+        ("run", &["Work/Parser.md"]),
+        ("東京", &["Work/Parser.md"]),
+        ("err_0x1f", &["Cooking/Soup.md"]),
+        ("token", &["Work/Parser.md"]),
+        ("readTokenStream", &["Work/Parser.md"]),
+        ("carot", &["Cooking/Soup.md"]),
+        ("sourd*", &["Cooking/Bread.md"]),
+        ("\"the carrots\"", &["Cooking/Soup.md"]),
+        ("\"carrots the\"", &[]),
+        ("carrots -boil", &[]),
+        ("tag:food", &["Cooking/Bread.md"]),
+        ("tag:food/baking", &["Cooking/Bread.md"]),
+        ("tag:foo", &[]),
+        ("path:work/", &["Work/Parser.md"]),
+        ("title:sourdough", &["Cooking/Bread.md"]),
+        ("in:code lang:rust", &["Work/Parser.md"]),
+        ("zebra in:code", &["cells.md"]),
+        ("zebra in:prose", &[]),
+        ("carrots is:todo", &["Cooking/Soup.md"]),
+        ("carrots is:done", &["Cooking/Soup.md"]),
+        ("is:todo", &["Cooking/Soup.md"]),
+        ("kneading before:2000", &[]),
+        ("kneading after:2000", &["Cooking/Bread.md"]),
+    ];
+    for (query, wanted) in rows {
+        // What is only near in meaning may follow.
+        let found = found(&house, query);
+        assert_eq!(found.iter().take(wanted.len().max(1)).collect::<Vec<_>>(), *wanted, "{query}");
+    }
+    let mut either = found(&house, "\"the carrots\" OR tag:home");
+    either.sort();
+    assert_eq!(either, ["Cooking/Bread.md", "Cooking/Soup.md"]);
+    assert_eq!(house.run(&["search", "\"carrots the\""]).good().text(), "Nothing fits “\"carrots the\"”.\n");
+}
+
+#[test]
+fn a_hit_says_where_it_is_and_why() {
+    let house = house();
+    let hits = house.json(&["search", "carrots", "--explain"]);
+    let hit = &hits[0];
+    let keys: Vec<&str> = hit.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert!(["address", "title", "text", "score", "why"].iter().all(|key| keys.contains(key)), "{keys:?}");
+    let block = hit["address"].as_str().expect("text").strip_prefix("Cooking/Soup.md#").expect("the note");
+    assert!(block.len() == 16 && block.bytes().all(|byte| byte.is_ascii_hexdigit()), "{block}");
+    assert_eq!(hit["title"], "Soup");
+    assert!(hit["text"].as_str().expect("text").contains("Boil the carrots"));
+    assert!(hit["why"].as_str().expect("text").starts_with("has carrots"), "{hit}");
+    assert!(hit["parts"]["words"].as_f64().expect("a number") > 0.0);
+    let typo = house.json(&["search", "carot"]);
+    assert!(typo[0]["why"].as_str().expect("text").contains("“carot” taken for carrot"), "{typo}");
+    assert_eq!(house.json(&["search", "the OR a OR soup", "--limit", "1"]).as_array().map(Vec::len), Some(1));
+    // A second volume with the same path: the address names the volume.
+    house.write("other/cells.md", b"# Other\n\nzebra\n");
+    house.run(&["open", "other"]).good();
+    let hits = house.json(&["search", "zebra"]);
+    let mut addresses: Vec<&str> =
+        hits.as_array().expect("a list").iter().filter_map(|hit| hit["address"].as_str()?.split('#').next()).collect();
+    addresses.sort_unstable();
+    assert_eq!(addresses, ["notes:cells.md", "other:cells.md"]);
+}
+
+#[test]
+fn what_a_cell_printed_is_found() {
+    let house = house();
+    house.run(&["run", "cells.md"]).code(1);
+    let hits = house.json(&["search", "zebrazebra"]);
+    let address = hits[0]["address"].as_str().expect("found");
+    assert!(address.starts_with("cells.md#") && address.ends_with("/output/1"), "{address}");
+    assert!(found(&house, "ValueError in:output") == ["cells.md"]);
+}
+
+#[test]
+fn meaning_finds_other_words() {
+    let house = house();
+    let hits = house.json(&["search", "baking a loaf"]);
+    assert!(hits[0]["address"].as_str().expect("found").starts_with("Cooking/Bread.md#"), "{hits}");
+    assert!(hits[0]["why"].as_str().expect("text").contains("meaning"), "{hits}");
+}
+
+#[test]
+fn edits_renames_and_deletions_are_followed_beside_an_owner() {
+    let house = house();
+    let mut owner = house.owner("Cooking/Soup.md");
+    owner.types(0, 0, "pomegranate ");
+    let begun = Instant::now();
+    until("the edit is found", || found(&house, "pomegranate") == ["Cooking/Soup.md"]);
+    assert!(begun.elapsed() < Duration::from_secs(if strict() { 4 } else { 10 }), "{:?}", begun.elapsed());
+    fs::rename(house.path("notes/Cooking/Bread.md"), house.path("notes/Loaf.md")).expect("renamed");
+    until("the new path is found", || found(&house, "kneading") == ["Loaf.md"]);
+    fs::remove_file(house.path("notes/Work/Parser.md")).expect("removed");
+    until("what is gone is not found", || found(&house, "readTokenStream").is_empty());
+    owner.end();
+    assert_eq!(found(&house, "pomegranate"), ["Cooking/Soup.md"]);
+}
+
+fn status(house: &House) -> Value {
+    house.json(&["index", "status"])
+}
+
+/// The largest file below the index, but for the vectors.
+fn largest(house: &House) -> std::path::PathBuf {
+    let files = crate::program::files(&house.path("W/index"));
+    let words = files.iter().filter(|(path, _)| path.ends_with(".store") || path.ends_with(".term"));
+    let (path, _) = words.max_by_key(|(_, stand)| stand.0.len()).expect("a file of the index");
+    house.path("W/index").join(path)
+}
+
+#[test]
+fn a_lost_or_damaged_index_comes_back() {
+    let house = house();
+    assert_eq!(status(&house)["notes"], 4);
+    assert_eq!(house.json(&["index", "verify"])["ok"], true);
+    fs::remove_dir_all(house.path("W/index")).expect("removed");
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    // A byte that turned over is seen by `verify`, mended and said.
+    let file = largest(&house);
+    let mut bytes = fs::read(&file).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    fs::write(&file, &bytes).expect("written");
+    let Done { code, out, .. } = house.run(&["index", "verify"]);
+    assert_eq!(code, 1, "{}", String::from_utf8_lossy(&out));
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    assert_eq!(house.json(&["index", "verify"])["ok"], true);
+    // A file that is empty is seen without being asked.
+    fs::write(largest(&house), b"").expect("written");
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    for entry in fs::read_dir(house.path("W/index/words-1")).expect("listed") {
+        fs::write(entry.expect("an entry").path(), b"no index").expect("written");
+    }
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    house.run(&["index", "rebuild"]).good();
+    let after = status(&house);
+    assert_eq!((after["notes"].as_u64(), after["waiting"].as_u64()), (Some(4), Some(0)));
+    assert_eq!(after["meanings"], after["meanings_wanted"]);
+    house.run(&["index", "paint"]).refused(2, "rebuild");
+}
+
+#[test]
+fn killed_while_indexing_it_catches_up() {
+    let files: Vec<(String, String)> =
+        (0..400).map(|n| (format!("n{n}.md"), format!("# Note {n}\n\nword{n} and more text of it\n"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let house = House::with(&files);
+    for wait in [900, 1_000, 1_200] {
+        let owner = house.owner("n1.md");
+        std::thread::sleep(Duration::from_millis(wait));
+        owner.kill();
+    }
+    assert_eq!(status(&house)["notes"], 400);
+    assert_eq!(found(&house, "word399"), ["n399.md"]);
+}
+
+#[test]
+fn a_collection_is_measured() {
+    let house = House::new();
+    let corpus = "{\"_id\":\"x\",\"title\":\"Herons\",\"text\":\"They wait at the weir.\"}\n\
+                  {\"_id\":\"y\",\"title\":\"Bread\",\"text\":\"Knead the dough.\"}\n";
+    house.write("set/corpus.jsonl", corpus.as_bytes());
+    house.write(
+        "set/queries.jsonl",
+        b"{\"_id\":\"1\",\"text\":\"kneading: dough\"}\n{\"_id\":\"2\",\"text\":\"weir\"}\n",
+    );
+    house.write("set/qrels.tsv", b"query-id\tcorpus-id\tscore\n1\ty\t1\n2\tx\t2\n2\ty\t0\n");
+    let found = house.json(&["bench", "retrieval", "--corpus", "set"]);
+    assert_eq!(found["queries"], 2);
+    for way in ["bm25", "vectors", "fused"] {
+        for figure in ["ndcg10", "recall10", "recall100"] {
+            assert_eq!(found[way][figure], 1.0, "{way} {figure}: {found}");
+        }
+    }
+    house.run(&["bench", "retrieval"]).refused(2, "--corpus");
+}
+
+#[test]
+fn odd_texts_do_not_stall_it() {
+    let long = "a ".repeat(500_000);
+    let one = "x".repeat(1_000_000);
+    let odd = "# \u{202e}\u{200d}\u{0301}\u{feff} 👩‍👩‍👧‍👦 \u{10ffff}\n\nneedle \u{0}\n";
+    let house = House::with(&[("long.md", &long), ("one.md", &one), ("odd.md", odd), ("empty.md", "")]);
+    assert_eq!(found(&house, "needle"), ["odd.md"]);
+    assert_eq!(found(&house, "title:empty"), ["empty.md"]);
+    for query in ["\"", "-", ":", "tag:", "OR OR", "(((", "* *", "\u{202e}"] {
+        house.run(&["search", "--json", "--", query]).good();
+    }
+}
