@@ -41,6 +41,7 @@ mod python;
 mod references;
 mod render;
 mod rows;
+mod search;
 mod settings;
 mod sheet;
 mod sights;
@@ -89,6 +90,7 @@ const PUMP: Duration = Duration::from_millis(4);
 enum Overlay {
     None,
     Palette(Palette),
+    Search(Box<search::Seek>),
     Dialog(Dialog),
     Settings(settings::Page),
 }
@@ -118,6 +120,8 @@ pub struct Window {
     toasts: Toasts,
     dropped: dropped::Dropped,
     overlay: Overlay,
+    /// Where a chosen hit leads, until its note can be read.
+    aim: Option<search::Aim>,
     /// What is looked for in the open note.
     find: Option<find::Find>,
     /// The menu behind a slash.
@@ -169,6 +173,7 @@ impl Window {
             toasts: Toasts::default(),
             dropped: dropped::Dropped::default(),
             overlay: Overlay::None,
+            aim: None,
             find: None,
             slash: None,
             recent: Vec::new(),
@@ -290,6 +295,7 @@ impl eframe::App for Window {
         self.choose_first(&ctx);
         self.spelling(&ctx);
         self.keyboard(&ctx);
+        self.follow_aim();
         self.keep_panes();
         let actions = self.layout(ui);
         if let Some(driver) = &self.driver {

@@ -93,8 +93,8 @@ pub const COMMANDS: &[CommandInfo] = &[
         title: "Search everything",
         help: "Find notes, code and outputs by words and by meaning. Fields narrow it: tag: path: title: in:code lang: \
                before: after: is:todo; “phrases”, -not and OR work.",
-        keys: &[],
-        window: false,
+        keys: &["Ctrl+Shift+F"],
+        window: true,
         line: Some(Line {
             name: "search",
             args: &[

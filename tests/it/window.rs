@@ -8,6 +8,7 @@ mod folding;
 mod keystrokes;
 mod links;
 mod panes;
+mod searching;
 mod selecting;
 mod settings;
 mod spelling;

@@ -7,7 +7,6 @@ use engine::Session;
 use host::search::{Ask, Hit, excerpt, marks};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::Write;
 use std::time::Duration;
 
 /// How long the index may take to come up to what is on disk; a first index of very many notes takes a while.

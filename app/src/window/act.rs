@@ -168,6 +168,7 @@ impl Window {
                     self.overlay = Overlay::Palette(Palette::notes(driver.session(), note));
                 }
             }
+            What::Search => self.open_search(),
             What::NewNote => self.ask_name(String::new()),
             What::OpenFolder => {
                 self.overlay = Overlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
@@ -408,6 +409,11 @@ impl Window {
             Overlay::None => {}
             Overlay::Palette(palette) => match palette.show(ctx, colours, dark) {
                 Some(Some(choice)) => self.chosen(ctx, choice),
+                Some(None) => self.close_overlay(),
+                None => {}
+            },
+            Overlay::Search(seek) => match seek.show(ctx, colours, dark) {
+                Some(Some(aim)) => self.go_to_hit(aim),
                 Some(None) => self.close_overlay(),
                 None => {}
             },

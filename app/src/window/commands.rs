@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum What {
     Palette,
     Switcher,
+    Search,
     NewNote,
     OpenFolder,
     Rescan,
@@ -69,6 +70,7 @@ pub(super) fn what(id: &str) -> Option<What> {
     let what = match id {
         "palette.open" => What::Palette,
         "switcher.open" => What::Switcher,
+        "search.open" => What::Search,
         "note.new" => What::NewNote,
         "folder.open" => What::OpenFolder,
         "folder.rescan" => What::Rescan,

@@ -197,7 +197,7 @@ impl Window {
         match &mut self.overlay {
             Overlay::None => false,
             Overlay::Palette(palette) => {
-                if closes || matches!(what, Some(What::Palette | What::Switcher)) {
+                if closes || matches!(what, Some(What::Palette | What::Switcher | What::Search)) {
                     self.close_overlay();
                     if let Some(what) = what.filter(|_| !closes) {
                         self.run(ctx, what);
@@ -226,6 +226,22 @@ impl Window {
                     self.close_overlay();
                 }
                 closes || again
+            }
+            Overlay::Search(seek) => {
+                if closes || matches!(what, Some(What::Palette | What::Switcher)) {
+                    self.close_overlay();
+                    if let Some(what) = what.filter(|_| !closes) {
+                        self.run(ctx, what);
+                    }
+                    return true;
+                }
+                if enters {
+                    if let Some(aim) = seek.choice() {
+                        self.go_to_hit(aim);
+                    }
+                    return true;
+                }
+                modifiers.is_none() && seek.key(key)
             }
             Overlay::Dialog(dialog) => {
                 if closes {

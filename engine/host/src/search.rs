@@ -30,6 +30,8 @@ pub struct Freshness {
     pub waiting: usize,
     /// Notes in it.
     pub notes: usize,
+    /// Counts its changes: who asked before one may ask again.
+    pub revision: u64,
     /// Passages without a meaning yet, and all of them.
     pub meanings: (usize, usize),
     /// What is wrong with it, with what to do.

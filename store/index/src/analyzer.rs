@@ -1,5 +1,5 @@
 //! How a text becomes words: Unicode letters and digits in lower case with their accents folded, identifiers whole and
-//! in their parts, Chinese, Japanese and Korean in pairs of characters, and English words by their stem beside the word.
+//! in parts, Chinese, Japanese and Korean in pairs of characters, and English words by their stem beside the word.
 //! The index and the queries go through the same door, so that what was written is found.
 
 use frostem::{Algorithm, Stemmer};

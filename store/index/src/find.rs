@@ -51,7 +51,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Tuning { k1: 0.9, b: 0.4, exact: 0.1, title: 0.2, words: 0.5, near: 0.3 }
+        Tuning { k1: 0.9, b: 0.4, exact: 0.1, title: 0.2, words: 0.5, near: 0.35 }
     }
 }
 
@@ -620,7 +620,10 @@ fn fuse(
     let span = (nearest - farthest).max(1e-6);
     let mut candidates: Vec<DocAddress> = by_words.iter().map(|(_, address)| *address).collect();
     let seen: HashSet<DocAddress> = candidates.iter().copied().collect();
-    let others = by_meaning.iter().filter(|(near, address)| *near >= tuning.near && !seen.contains(address));
+    // A word alone is near to much.
+    let alone = !Query::parse(&ask.text).sentence().trim().contains(char::is_whitespace);
+    let floor = if alone { tuning.near + 0.1 } else { tuning.near };
+    let others = by_meaning.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
     candidates.extend(others.map(|(_, address)| *address));
     let mut fused: Vec<(f32, DocAddress)> = candidates
         .into_iter()

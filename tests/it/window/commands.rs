@@ -48,6 +48,7 @@ fn overlays() -> Drive {
     drive.driven.insert("palette.open");
     for (id, label) in [
         ("switcher.open", "Go to note"),
+        ("search.open", "Search everything"),
         ("note.new", "New note"),
         ("folder.open", "Path of the folder"),
         ("app.keys", "Find a command or a key"),

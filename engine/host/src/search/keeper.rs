@@ -292,7 +292,10 @@ impl Keeper {
                 self.pending.clear();
                 self.changed = Instant::now();
                 self.missing = None;
-                self.common.freshness(|fresh| fresh.trouble = None);
+                self.common.freshness(|fresh| {
+                    fresh.trouble = None;
+                    fresh.revision += 1;
+                });
             }
         }
         if self.dirty.is_empty() && self.uncommitted == 0 {

@@ -1,0 +1,414 @@
+//! The search palette: results as one types, with the words that were found marked, filters by click, the passage in
+//! full below. It asks the host and never waits for it; what was chosen is opened at the block.
+
+use super::Window;
+use super::controls::{self, clipped, floating, named};
+use super::icons;
+use super::render::format;
+use super::status::thousands;
+use crate::tokens::{self, CORNER, Colours, Cut, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text::{LayoutJob, TextWrapping};
+use egui::{Align2, Color32, Id, Key, Modal, Rect, Sense, Stroke, Ui, pos2, vec2};
+use engine::Phase;
+use host::search::{Answer, Ask, Freshness, Hit, Search, excerpt, marks};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use store::{BlockId, DocId};
+
+/// Notes that are shown; the rest is found by typing on.
+const SHOWN: usize = 30;
+/// Lines in sight.
+const LINES: f32 = 6.0;
+const LINE: f32 = 56.0;
+/// Lines of the passage below.
+const PASSAGE: usize = 7;
+/// Bytes of a passage in a line, and below.
+const SHORT: usize = 140;
+const LONG: usize = 700;
+
+/// A filter to click on: its name, and what it puts before the query.
+const FILTERS: [(&str, &str); 5] =
+    [("Everything", ""), ("Text", "in:prose "), ("Code", "in:code "), ("Outputs", "in:output "), ("Todos", "is:todo ")];
+
+/// Where to go once the note can be read: the block, and the words to stand at.
+pub(super) struct Aim {
+    pub(super) note: DocId,
+    block: Option<BlockId>,
+    terms: HashSet<String>,
+}
+
+/// An open search.
+pub(super) struct Seek {
+    search: Search,
+    query: String,
+    filter: usize,
+    /// What was asked last: text, filter, and the index's revision.
+    asked: Option<(String, usize, u64)>,
+    wait: Option<Receiver<Result<Answer, String>>>,
+    answer: Answer,
+    /// Whether an answer to what is typed is there.
+    answered: bool,
+    trouble: Option<String>,
+    chosen: usize,
+    scroll: bool,
+}
+
+impl Seek {
+    pub(super) fn new(search: Search) -> Seek {
+        Seek {
+            search,
+            query: String::new(),
+            filter: 0,
+            asked: None,
+            wait: None,
+            answer: Answer::default(),
+            answered: false,
+            trouble: None,
+            chosen: 0,
+            scroll: true,
+        }
+    }
+
+    /// Asks for what is typed now, and takes in what was answered.
+    fn ask(&mut self, ctx: &egui::Context) {
+        let now = (self.query.clone(), self.filter, self.search.freshness().revision);
+        if self.asked.as_ref() != Some(&now) {
+            let same = self.asked.take().is_some_and(|(query, filter, _)| query == now.0 && filter == now.1);
+            self.asked = Some(now);
+            if !same {
+                (self.chosen, self.scroll, self.answered) = (0, true, false);
+            }
+            let text = format!("{}{}", FILTERS[self.filter].1, self.query);
+            if text.trim().is_empty() {
+                (self.answer, self.trouble, self.wait) = (Answer::default(), None, None);
+            } else {
+                let wake = ctx.clone();
+                let ask = Ask { text, limit: SHOWN, typing: true, ..Ask::default() };
+                self.wait = Some(self.search.ask(ask, move || wake.request_repaint()));
+            }
+        }
+        let Some(wait) = &self.wait else { return };
+        loop {
+            match wait.try_recv() {
+                Ok(Ok(answer)) => {
+                    // A later answer, by meaning too, keeps the choice where the user has put it.
+                    let kept = self.answer.hits.get(self.chosen).filter(|_| self.chosen > 0).map(|hit| hit.note);
+                    let place = answer.hits.iter().position(|hit| Some(hit.note) == kept);
+                    self.chosen = place.unwrap_or(0);
+                    (self.answer, self.answered, self.trouble) = (answer, true, None);
+                }
+                Ok(Err(why)) => (self.trouble, self.answered) = (Some(why), true),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => break,
+            }
+        }
+        self.wait = None;
+    }
+
+    /// A key that moves the choice.
+    pub(super) fn key(&mut self, key: Key) -> bool {
+        let lines = self.answer.hits.len().max(1);
+        self.chosen = match key {
+            Key::ArrowDown => (self.chosen + 1) % lines,
+            Key::ArrowUp => (self.chosen + lines - 1) % lines,
+            Key::PageDown => (self.chosen + LINES as usize - 1).min(lines - 1),
+            Key::PageUp => self.chosen.saturating_sub(LINES as usize - 1),
+            _ => return false,
+        };
+        self.scroll = true;
+        true
+    }
+
+    /// Where Enter goes.
+    pub(super) fn choice(&self) -> Option<Aim> {
+        let hit = self.answer.hits.get(self.chosen)?;
+        let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
+        Some(Aim { note: hit.note, block, terms: self.answer.terms.clone() })
+    }
+
+    /// Draws it. `Some(None)`: it shall close.
+    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Option<Aim>> {
+        self.ask(ctx);
+        let screen = ctx.content_rect();
+        let width = size::PALETTE.min(screen.width() - 2.0 * space::L);
+        let id = Id::unique("search");
+        let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 8.0).round()));
+        let mut chosen = None;
+        let response = Modal::new(id)
+            .area(area)
+            .backdrop_color(Color32::from_black_alpha(if dark { 90 } else { 30 }))
+            .frame(floating(colours, dark))
+            .show(ctx, |ui| {
+                ui.set_width(width);
+                ui.spacing_mut().item_spacing = vec2(0.0, 0.0);
+                self.input(ui);
+                self.filters(ui);
+                hairline(ui);
+                chosen = self.list(ui, (screen.height() * 0.45).min(LINES * LINE));
+                self.passage(ui);
+                self.foot(ui);
+            });
+        if response.backdrop_response.clicked() {
+            return Some(None);
+        }
+        chosen.map(Some)
+    }
+
+    fn input(&mut self, ui: &mut Ui) {
+        let colours = Colours::of(ui);
+        let body = tokens::body();
+        egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
+            ui.horizontal(|ui| {
+                let (rect, _) = ui.allocate_exact_size(vec2(space::XL, 24.0), Sense::hover());
+                let at = rect.left_center();
+                ui.painter().text(at, Align2::LEFT_CENTER, icons::SEARCH, tokens::icon(size::ICON), colours.muted);
+                ui.spacing_mut().interact_size.y = 0.0;
+                let hint = egui::RichText::new("Words, \"a phrase\", -not, tag: path: title: lang: before: after:");
+                let field = egui::TextEdit::singleline(&mut self.query)
+                    .id(Id::unique("search query"))
+                    .font(body.font.clone())
+                    .hint_text(hint.font(body.font).color(colours.muted))
+                    .frame(egui::Frame::NONE)
+                    .desired_width(f32::INFINITY);
+                ui.add(field).accessible_name("Search everything").request_focus();
+            });
+        });
+    }
+
+    fn filters(&mut self, ui: &mut Ui) {
+        let colours = Colours::of(ui);
+        let (strip, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT + space::S), Sense::hover());
+        let mut x = strip.left() + space::M;
+        for (place, (name, _)) in FILTERS.iter().enumerate() {
+            let on = place == self.filter;
+            let colour = if on { colours.accent } else { colours.muted };
+            let galley = ui.painter().layout_no_wrap((*name).to_owned(), tokens::small().font, colour);
+            let rect = Rect::from_min_size(pos2(x, strip.top()), vec2(galley.size().x + 2.0 * space::S, size::HIT));
+            let response = ui.interact(rect, Id::unique(("search filter", place)), Sense::click());
+            if on {
+                ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+            } else if response.hovered() {
+                ui.painter().rect_filled(rect, CORNER, colours.hover(colours.raised));
+            }
+            let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
+            ui.painter().galley(at, galley, colour);
+            controls::ring(ui, &response, CORNER);
+            named(&response, Role::Button, &format!("Search in: {name}"));
+            if response.clicked() {
+                self.filter = place;
+                ui.ctx().request_repaint();
+            }
+            x = rect.right() + space::XS;
+        }
+    }
+
+    fn list(&mut self, ui: &mut Ui, height: f32) -> Option<Aim> {
+        let colours = Colours::of(ui);
+        let lines = self.answer.hits.len();
+        if lines == 0 {
+            let text = match (&self.trouble, self.answered) {
+                (Some(why), _) => why.clone(),
+                (None, true) => format!("Nothing fits “{}”.", self.query.trim()),
+                (None, false) if self.query.trim().is_empty() && self.filter == 0 => {
+                    "Finds notes, code and outputs by their words and by what they mean.".to_owned()
+                }
+                (None, false) => "Looking…".to_owned(),
+            };
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+            let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+            clipped(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::small(), colours.muted);
+            named(&response, Role::Label, &text);
+            return None;
+        }
+        let mut chosen = None;
+        let moved = ui.input(|input| input.pointer.is_moving());
+        #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
+        let height = height.min(lines as f32 * LINE);
+        let area = egui::ScrollArea::vertical().auto_shrink(false).min_scrolled_height(height).max_height(height);
+        egui::Frame::NONE.inner_margin(egui::Margin::same(4)).show(ui, |ui| {
+            area.show_rows(ui, LINE, lines, |ui, range| {
+                if std::mem::take(&mut self.scroll) {
+                    #[allow(clippy::cast_precision_loss, reason = "counts of lines")]
+                    let top = ui.max_rect().top() + LINE * (self.chosen as f32 - range.start as f32);
+                    let rect = Rect::from_min_size(pos2(ui.max_rect().left(), top), vec2(1.0, LINE));
+                    ui.scroll_to_rect(rect, None);
+                }
+                for line in range {
+                    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::click());
+                    if response.hovered() && moved {
+                        self.chosen = line;
+                    }
+                    self.line(ui, line, rect, &response);
+                    if response.clicked() {
+                        self.chosen = line;
+                        chosen = self.choice();
+                    }
+                }
+            });
+        });
+        chosen
+    }
+
+    fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
+        let colours = Colours::of(ui);
+        let Some(hit) = self.answer.hits.get(line) else { return };
+        if line == self.chosen {
+            ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+        }
+        let why = hit.why.sentence();
+        named(response, Role::Button, &format!("{}: {why}", hit.title));
+        let width = rect.width() - 2.0 * space::M;
+        let place = place(hit);
+        let mut job = LayoutJob::default();
+        job.append(&hit.title, 0.0, format(tokens::inter(Cut::SemiBold, 14.0), 20.0, colours.ink));
+        job.append(&place, space::S, format(tokens::small().font, 20.0, colours.muted));
+        job.wrap = TextWrapping::truncate_at_width(width);
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let top = rect.top() + space::S;
+        ui.painter().galley(pos2(rect.left() + space::M, top), galley, colours.ink);
+        let (text, found) = excerpt(&hit.text, &marks(&hit.text, &self.answer.terms), SHORT);
+        let mut job = marked(&text, &found, 13.0, 20.0, colours.ink, colours);
+        job.wrap = TextWrapping::truncate_at_width(width);
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        ui.painter().galley(pos2(rect.left() + space::M, top + 20.0), galley, colours.ink);
+    }
+
+    /// The chosen passage in full, and why it is a hit.
+    fn passage(&self, ui: &mut Ui) {
+        let colours = Colours::of(ui);
+        let Some(hit) = self.answer.hits.get(self.chosen) else { return };
+        hairline(ui);
+        let width = ui.available_width() - 2.0 * space::L;
+        let found = marks(&hit.text, &self.answer.terms);
+        let (text, found) = excerpt_lines(&hit.text, &found);
+        let mut job = marked(&text, &found, 13.0, 20.0, colours.muted, colours);
+        job.wrap = TextWrapping { max_width: width, max_rows: PASSAGE, ..TextWrapping::default() };
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let more = match hit.more {
+            0 => String::new(),
+            1 => "; one more passage of this note fits".to_owned(),
+            more => format!("; {more} more passages of this note fit"),
+        };
+        let why = format!("Why: {}{more}", hit.why.sentence());
+        let height = galley.size().y + 20.0 + space::M + 2.0 * space::S;
+        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
+        ui.painter().galley(rect.min + vec2(space::L, space::S), galley, colours.muted);
+        let at = pos2(rect.left() + space::L, rect.bottom() - space::S - 20.0);
+        clipped(ui, at, width, &why, &tokens::small(), colours.accent);
+        named(&response, Role::Label, &why);
+    }
+
+    /// How fresh the index is.
+    fn foot(&self, ui: &mut Ui) {
+        let colours = Colours::of(ui);
+        hairline(ui);
+        let fresh = self.search.freshness();
+        let (text, bad) = said(&fresh);
+        // What is edited meanwhile, here or elsewhere, is found without typing again.
+        ui.ctx().request_repaint_after(std::time::Duration::from_millis(500));
+        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+        let at = pos2(rect.left() + space::L, rect.center().y - 8.0);
+        let colour = if bad { colours.warn } else { colours.muted };
+        clipped(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::caption(), colour);
+        named(&response, Role::Label, &text);
+    }
+}
+
+/// How the index stands, in words, and whether that is bad.
+fn said(fresh: &Freshness) -> (String, bool) {
+    if let Some(why) = &fresh.trouble {
+        return (why.clone(), true);
+    }
+    if !fresh.complete {
+        let waiting =
+            if fresh.waiting > 0 { format!(": {} notes wait", thousands(fresh.waiting)) } else { String::new() };
+        return (format!("The index is being made{waiting}"), false);
+    }
+    let notes = if fresh.notes == 1 { "1 note".to_owned() } else { format!("{} notes", thousands(fresh.notes)) };
+    match fresh.meanings {
+        (0, _) => (format!("{notes}, up to date"), false),
+        (left, all) => {
+            (format!("{notes}; meaning of {} of {} passages", thousands(all - left.min(all)), thousands(all)), false)
+        }
+    }
+}
+
+fn place(hit: &Hit) -> String {
+    let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
+    let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };
+    let kind = match hit.kind {
+        host::search::Kind::Prose => "",
+        host::search::Kind::Code => "code",
+        host::search::Kind::Output => "output",
+    };
+    [folder.as_str(), heading, kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ·  ")
+}
+
+/// The part of a passage that shows what was found, with its line breaks.
+fn excerpt_lines(text: &str, found: &[Range<usize>]) -> (String, Vec<Range<usize>>) {
+    let first = found.first().map_or(0, |mark| mark.start);
+    let start = if first < LONG / 2 { 0 } else { text[..first].rfind('\n').map_or(0, |line| line + 1) };
+    let end = text.floor_char_boundary((start + LONG).min(text.len()));
+    let inside = found.iter().filter(|mark| mark.start >= start && mark.end <= end);
+    (text[start..end].to_owned(), inside.map(|mark| mark.start - start..mark.end - start).collect())
+}
+
+/// A text with the words that were found in the accent colour.
+fn marked(text: &str, found: &[Range<usize>], points: f32, line: f32, colour: Color32, colours: &Colours) -> LayoutJob {
+    let mut job = LayoutJob::default();
+    let plain = || format(tokens::inter(Cut::Regular, points), line, colour);
+    let strong = || format(tokens::inter(Cut::SemiBold, points), line, colours.accent);
+    let mut at = 0;
+    for mark in found {
+        job.append(&text[at..mark.start], 0.0, plain());
+        job.append(&text[mark.clone()], 0.0, strong());
+        at = mark.end;
+    }
+    job.append(&text[at..], 0.0, plain());
+    job
+}
+
+fn hairline(ui: &Ui) {
+    let line = ui.available_rect_before_wrap();
+    ui.painter().hline(line.x_range(), line.top(), Stroke::new(1.0, Colours::of(ui).line));
+}
+
+impl Window {
+    /// Opens the search, with what was looked for last.
+    pub(super) fn open_search(&mut self) {
+        if let Some(driver) = &self.driver {
+            self.overlay = super::Overlay::Search(Box::new(Seek::new(driver.search().clone())));
+        }
+    }
+
+    /// Opens what was found; goes to the block once the note can be read.
+    pub(super) fn go_to_hit(&mut self, aim: Aim) {
+        self.close_overlay();
+        self.open(aim.note);
+        self.aim = Some(aim);
+    }
+
+    /// Goes where a hit was chosen, once its note is there.
+    pub(super) fn follow_aim(&mut self) {
+        let Some(aim) = &self.aim else { return };
+        if self.here.note != Some(aim.note) {
+            self.aim = None; // the user went elsewhere
+            return;
+        }
+        let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(aim.note)) else { return };
+        if note.phase == Phase::Reading {
+            return;
+        }
+        let at = aim.block.and_then(|id| {
+            let text = &note.block(id)?.text;
+            let first = marks(text, &aim.terms).first().map_or(0, |mark| mark.start);
+            Some(note.start(id)? + first)
+        });
+        self.here.editor.place(at.unwrap_or(0));
+        self.here.page.jump(at.unwrap_or(0));
+        self.aim = None;
+    }
+}
