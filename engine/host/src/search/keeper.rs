@@ -420,9 +420,6 @@ impl Keeper {
                     }
                 }
             }
-            None if self.fresh.is_empty() => {
-                self.thinkers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
-            }
             None => {}
         }
         let left = self.missing.as_ref().map_or(0, Missing::len);
@@ -430,6 +427,9 @@ impl Keeper {
             let fresh = std::mem::take(&mut self.fresh);
             if !fresh.is_empty() {
                 index.keep_vectors(&fresh)?;
+            }
+            if left == 0 {
+                self.thinkers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
             }
         }
         Ok(())
