@@ -405,22 +405,19 @@ impl Keeper {
         }
         let Some(missing) = &mut self.missing else { return Ok(()) };
         let next = if self.thinking { guarded(|| missing.pop())? } else { None };
-        match next {
-            Some((hash, text)) => {
-                let model = self.common.model();
-                let vector = model.and_then(|model| {
-                    guarded(|| Ok(model.embed(&text))).unwrap_or_else(|_| Err("the model failed".to_owned()))
-                });
-                match vector {
-                    Ok(vector) => self.fresh.push((hash, vector)),
-                    Err(why) => {
-                        // Words serve alone.
-                        self.thinking = false;
-                        self.common.freshness(|fresh| fresh.trouble = Some(format!("found by words only: {why}")));
-                    }
+        if let Some((hash, text)) = next {
+            let model = self.common.model();
+            let vector = model.and_then(|model| {
+                guarded(|| Ok(model.embed(&text))).unwrap_or_else(|_| Err("the model failed".to_owned()))
+            });
+            match vector {
+                Ok(vector) => self.fresh.push((hash, vector)),
+                Err(why) => {
+                    // Words serve alone.
+                    self.thinking = false;
+                    self.common.freshness(|fresh| fresh.trouble = Some(format!("found by words only: {why}")));
                 }
             }
-            None => {}
         }
         let left = self.missing.as_ref().map_or(0, Missing::len);
         if self.fresh.len() >= VECTORS || left == 0 {
