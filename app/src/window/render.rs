@@ -344,7 +344,12 @@ impl<'a> Draw<'a> {
             }
             Mark::TaskListMarker(done) => self.task(done, None, &range),
             Mark::FootnoteReference(name) => self.reference(&name, &range),
-            Mark::InlineMath(math) | Mark::DisplayMath(math) => self.push(&math, range, true),
+            Mark::InlineMath(math) => self.math(&math, range),
+            Mark::DisplayMath(math) => {
+                self.flush();
+                self.math(&math, range);
+                self.flush();
+            }
         }
     }
 

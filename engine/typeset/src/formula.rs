@@ -1,7 +1,7 @@
-//! Formulas as MathML, which browsers set by themselves.
+//! Formulas: as MathML, which browsers set by themselves, and as a line of letters for where nothing can be set.
 
 use pulldown_latex::config::{DisplayMode, RenderConfig};
-use pulldown_latex::event::{Content, Event};
+use pulldown_latex::event::{Content, Event, Grouping, ScriptType, Visual};
 use pulldown_latex::{Parser, Storage};
 
 /// Longer formulas stay as they are.
@@ -30,9 +30,134 @@ pub fn mathml(source: &str, display: bool) -> Option<String> {
     Some(out.replace("><</", ">&lt;</").replace(">&</", ">&amp;</").replace(">></", ">&gt;</"))
 }
 
+/// A formula as one line of letters and signs, for where it cannot be set: `a^2` is "a²", a fraction "a/b". `None` where
+/// it is not understood or would lose its shape.
+pub fn line(source: &str) -> Option<String> {
+    if source.len() > LONGEST {
+        return None;
+    }
+    let storage = Storage::new();
+    let events: Vec<Event<'_>> = Parser::new(source, &storage).collect::<Result<_, _>>().ok()?;
+    let mut line = Line { events: &events, at: 0 };
+    let mut out = String::new();
+    while line.at < events.len() {
+        out.push_str(&line.element(0)?);
+    }
+    Some(out.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Groups inside groups are followed this far.
+const DEEPEST: usize = 64;
+
+struct Line<'a> {
+    events: &'a [Event<'a>],
+    at: usize,
+}
+
+impl Line<'_> {
+    fn element(&mut self, depth: usize) -> Option<String> {
+        if depth > DEEPEST {
+            return None;
+        }
+        let event = self.events.get(self.at)?;
+        self.at += 1;
+        Some(match event {
+            Event::Content(content) => letters(content),
+            Event::Begin(grouping) => {
+                let (before, after) = match grouping {
+                    Grouping::Normal => (None, None),
+                    Grouping::LeftRight(before, after) => (*before, *after),
+                    // Rows and columns need more than a line.
+                    _ => return None,
+                };
+                let mut out = String::new();
+                out.extend(before);
+                while !matches!(self.events.get(self.at)?, Event::End) {
+                    out.push_str(&self.element(depth + 1)?);
+                }
+                self.at += 1;
+                out.extend(after);
+                out
+            }
+            Event::Visual(Visual::SquareRoot) => format!("√{}", grouped(&self.element(depth + 1)?)),
+            Event::Visual(Visual::Root) => {
+                let (inner, index) = (self.element(depth + 1)?, self.element(depth + 1)?);
+                format!("{}√{}", script(&index, SUPER)?, grouped(&inner))
+            }
+            Event::Visual(Visual::Fraction(_)) => {
+                let (above, below) = (self.element(depth + 1)?, self.element(depth + 1)?);
+                format!("{}/{}", grouped(&above), grouped(&below))
+            }
+            Event::Visual(Visual::Negation) => format!("{}\u{338}", self.element(depth + 1)?),
+            Event::Script { ty, .. } => {
+                let base = self.element(depth + 1)?;
+                let first = self.element(depth + 1)?;
+                match ty {
+                    ScriptType::Subscript => {
+                        base + &script(&first, SUB).unwrap_or_else(|| format!("_{}", grouped(&first)))
+                    }
+                    ScriptType::Superscript => {
+                        base + &script(&first, SUPER).unwrap_or_else(|| format!("^{}", grouped(&first)))
+                    }
+                    ScriptType::SubSuperscript => {
+                        let second = self.element(depth + 1)?;
+                        let below = script(&first, SUB).unwrap_or_else(|| format!("_{}", grouped(&first)));
+                        let above = script(&second, SUPER).unwrap_or_else(|| format!("^{}", grouped(&second)));
+                        base + &below + &above
+                    }
+                }
+            }
+            Event::Space { .. } => "\u{2009}".to_owned(),
+            Event::StateChange(_) => String::new(),
+            Event::End | Event::EnvironmentFlow(_) => return None,
+        })
+    }
+}
+
+fn letters(content: &Content<'_>) -> String {
+    match content {
+        Content::Text(text) | Content::Number(text) => (*text).to_owned(),
+        Content::Function(name) => format!("{name}\u{2009}"),
+        Content::Ordinary { content, .. } | Content::LargeOp { content, .. } | Content::Delimiter { content, .. } => {
+            content.to_string()
+        }
+        Content::BinaryOp { content, .. } => format!(" {content} "),
+        Content::Relation { content, .. } => {
+            let mut buffer = [0; 8];
+            format!(" {} ", String::from_utf8_lossy(content.encode_utf8_to_buf(&mut buffer)))
+        }
+        Content::Punctuation(sign) => format!("{sign} "),
+    }
+}
+
+/// What is more than a word goes into brackets.
+fn grouped(text: &str) -> String {
+    let text = text.trim();
+    let whole = text.chars().all(char::is_alphanumeric) || (text.starts_with('(') && text.ends_with(')'));
+    if whole { text.to_owned() } else { format!("({text})") }
+}
+
+const SUPER: (&str, &str) = ("0123456789+-−=()niTxyabcdekmprt′", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱᵀˣʸᵃᵇᶜᵈᵉᵏᵐᵖʳᵗ′");
+const SUB: (&str, &str) = ("0123456789+-−=()aeijknmprtx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑᵢⱼₖₙₘₚᵣₜₓ");
+
+/// A text in small letters above or below the line, where there are such letters.
+fn script(text: &str, (plain, small): (&str, &str)) -> Option<String> {
+    let text = text.chars().filter(|c| !c.is_whitespace());
+    text.map(|c| plain.chars().position(|known| known == c).and_then(|at| small.chars().nth(at))).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::mathml;
+    use super::{line, mathml};
+
+    #[test]
+    fn formulas_fit_on_a_line() {
+        assert_eq!(line("E = mc^2").as_deref(), Some("E = mc²"));
+        assert_eq!(line("\\frac{a+1}{b_{12}} \\leq \\sqrt{x}").as_deref(), Some("(a + 1)/b₁₂ ≤ √x"));
+        assert_eq!(line("\\sum_{i=1}^n \\alpha_i").as_deref(), Some("∑ᵢ₌₁ⁿαᵢ"));
+        assert_eq!(line("\\begin{pmatrix}1&2\\end{pmatrix}"), None);
+        assert_eq!(line("\\nonsense"), None);
+    }
 
     #[test]
     fn formulas_are_understood_or_left_alone() {

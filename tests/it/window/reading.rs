@@ -21,7 +21,7 @@ const NOTE: &str = "# Reading
 Rain falls on [[Other note|the other note]] and on ==what is lit== %%not this%% in #weather/rain. ^first
 
 > [!warning] Mind *the* step
-> It is **high**, and `code` stands here.
+> It is **high**, and `code` stands here: $E = mc^2$.
 
 > [!tip]- Folded
 > The secret.
@@ -85,7 +85,7 @@ fn reading(before: &str) -> (Bench, Driven) {
 fn what_markdown_does_not_know_is_read_all_the_same() {
     let (_bench, window) = reading("");
     window.get_by_label("Rain falls on the other note and on what is lit  in #weather/rain.");
-    window.get_by_label_contains("Mind the step\nIt is high, and code stands here.");
+    window.get_by_label_contains("Mind the step\nIt is high, and code stands here: E = mc².");
     assert!(window.query_by_label_contains("third").is_none(), "only the part that was named is embedded");
 }
 

@@ -140,6 +140,18 @@ impl Draw<'_> {
         inline.chars += count;
     }
 
+    /// A formula: on a line where that says it all, else as it is written.
+    pub(super) fn math(&mut self, source: &str, range: Range<usize>) {
+        match typeset::formula::line(source) {
+            Some(line) => {
+                self.look.emphasis += 1;
+                self.push(&line, range, false);
+                self.look.emphasis -= 1;
+            }
+            None => self.push(source.trim(), range, true),
+        }
+    }
+
     /// A picture or an embedded note, once its words are known.
     pub(super) fn end_image(&mut self) {
         let Some(image) = self.image.take() else { return };
