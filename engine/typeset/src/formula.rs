@@ -30,7 +30,7 @@ pub fn mathml(source: &str, display: bool) -> Option<String> {
     Some(out.replace("><</", ">&lt;</").replace(">&</", ">&amp;</").replace(">></", ">&gt;</"))
 }
 
-/// A formula as one line of letters and signs, for where it cannot be set: `a^2` is "a²", a fraction "a/b". `None` where
+/// A formula as a line of letters and signs, for where it cannot be set: `a^2` is "a²", a fraction "a/b". `None` where
 /// it is not understood or would lose its shape.
 pub fn line(source: &str) -> Option<String> {
     if source.len() > LONGEST {
