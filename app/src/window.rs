@@ -14,6 +14,7 @@ mod dropped;
 mod editor;
 mod field;
 mod figure;
+mod filing;
 mod find;
 mod fold;
 mod follow;
@@ -110,6 +111,8 @@ pub struct Window {
     /// Notes that the session keeps open, the newest first.
     kept: VecDeque<DocId>,
     tree: Tree,
+    /// What waits for a note's text.
+    errands: Vec<filing::Errand>,
     outline: Outline,
     references: References,
     completion: Completion,
@@ -150,6 +153,7 @@ impl Window {
         prefs.apply(ctx);
         let settings = driver.session().settings();
         let shortcuts = commands::shortcuts(settings);
+        let tree = Tree::of(settings);
         let (mut here, panes) = Panes::of(settings.panes.as_ref(), settings.pane);
         let wanted = if settings.panes.is_some() { here.note } else { settings.last_note };
         let chose = settings.panes.is_some() && wanted.is_none();
@@ -163,7 +167,8 @@ impl Window {
             wanted,
             chose,
             kept: VecDeque::new(),
-            tree: Tree::default(),
+            tree,
+            errands: Vec::new(),
             outline: Outline::default(),
             references: References::default(),
             completion: Completion::default(),
@@ -297,6 +302,7 @@ impl eframe::App for Window {
         self.keyboard(&ctx);
         self.follow_aim();
         self.keep_panes();
+        self.run_errands(&ctx);
         let actions = self.layout(ui);
         if let Some(driver) = &self.driver {
             sights::fetch(&ctx, driver.session());

@@ -158,6 +158,6 @@ pub enum Command {
     /// Keep these settings.
     Set {
         /// The settings.
-        settings: Settings,
+        settings: Box<Settings>,
     },
 }

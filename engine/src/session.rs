@@ -222,7 +222,7 @@ impl Session {
                 Ok(())
             }
             Command::Set { settings } => {
-                self.set(turn, settings);
+                self.set(turn, *settings);
                 Ok(())
             }
         }

@@ -55,6 +55,22 @@ pub struct Settings {
     pub spelling: bool,
     /// Words that are right although no dictionary has them.
     pub words: Vec<String>,
+    /// Starred notes, as they are listed.
+    pub starred: Vec<DocId>,
+    /// Volumes that are folded in the tree.
+    pub folded: Vec<DocId>,
+    /// Folders that are unfolded in the tree, with a `/` at their end.
+    pub unfolded: Vec<(DocId, String)>,
+    /// Whether the tree lists recent notes.
+    pub recent_open: bool,
+    /// The folder for daily notes.
+    pub daily_folder: String,
+    /// How a daily note is called: a date as `strftime` writes it.
+    pub daily_format: String,
+    /// The note that a daily note is made of, if there is one: its path in the volume.
+    pub daily_template: String,
+    /// The folder of templates.
+    pub templates: String,
     /// Tabs and splits; `None`: one note alone, the one that was open last.
     pub panes: Option<Arrangement>,
     /// Which of their tabs has the caret, counted in the order of reading.
@@ -80,6 +96,14 @@ impl Default for Settings {
             recent: Vec::new(),
             spelling: true,
             words: Vec::new(),
+            starred: Vec::new(),
+            folded: Vec::new(),
+            unfolded: Vec::new(),
+            recent_open: false,
+            daily_folder: "Journal".to_owned(),
+            daily_format: "%Y-%m-%d".to_owned(),
+            daily_template: "Templates/Daily.md".to_owned(),
+            templates: "Templates".to_owned(),
             panes: None,
             pane: 0,
         }

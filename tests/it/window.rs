@@ -3,6 +3,7 @@
 mod commands;
 mod dropped;
 mod figures;
+mod filing;
 mod finding;
 mod folding;
 mod keystrokes;

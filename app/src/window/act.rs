@@ -55,6 +55,7 @@ impl Window {
                         self.new_tab(Some(note));
                     }
                 }
+                Action::Tree(wish) => self.file(ctx, wish),
                 Action::Here(pane) => self.go_to_pane(pane),
                 Action::CloseTab(pane) => self.close_tab(pane),
                 Action::Follow(link) => self.follow(ctx, &link),
@@ -169,7 +170,7 @@ impl Window {
                 }
             }
             What::Search => self.open_search(),
-            What::NewNote => self.ask_name(String::new()),
+            What::NewNote => self.ask_name(String::new(), None),
             What::OpenFolder => {
                 self.overlay = Overlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
             }
@@ -217,6 +218,7 @@ impl Window {
             What::Write(writing) => self.run_writing(ctx, writing),
             What::Keys => self.overlay = Overlay::Settings(settings::Page::new(Section::Keys)),
             What::Settings => self.overlay = Overlay::Settings(settings::Page::new(Section::Look)),
+            What::File(filing) => self.run_filing(filing),
             What::Contrast => {
                 let contrast = !self.prefs.contrast;
                 self.set(ctx, vec![settings::Change::Contrast(contrast)]);
@@ -232,7 +234,7 @@ impl Window {
         let mut settings = driver.session().settings().clone();
         self.prefs.put(&mut settings);
         changes.into_iter().for_each(|change| change.make(&mut settings));
-        if self.send(Command::Set { settings: settings.clone() }) {
+        if self.send(Command::Set { settings: Box::new(settings.clone()) }) {
             self.shortcuts = commands::shortcuts(&settings);
             self.prefs.take(&settings);
         }
@@ -304,7 +306,7 @@ impl Window {
         });
     }
 
-    pub(super) fn ask_name(&mut self, name: String) {
+    pub(super) fn ask_name(&mut self, name: String, volume: Option<DocId>) {
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
         let volumes: Vec<(DocId, String)> = session
             .volumes()
@@ -316,7 +318,7 @@ impl Window {
             self.toasts.say("A note lies in a folder: open one first.");
             return;
         }
-        let own = self.here.note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
+        let own = volume.or_else(|| Some(session.place(self.here.note?)?.0));
         let chosen = volumes.iter().position(|(id, _)| Some(*id) == own).unwrap_or(0);
         self.overlay = Overlay::Dialog(Dialog::NewNote { volumes, chosen, name, trouble: None });
     }
@@ -354,7 +356,8 @@ impl Window {
                     self.here.page.restore(&mut self.here.editor);
                 }
             }
-            Choice::New(name) => self.ask_name(name),
+            Choice::New(name) => self.ask_name(name, None),
+            Choice::Template(note) => self.insert_template(note),
             Choice::Word { range, word } => self.put_word(ctx, range, word),
             Choice::Learn(word) => self.learn_word(word),
         }
@@ -365,6 +368,7 @@ impl Window {
     pub(super) fn decided(&mut self, ctx: &egui::Context, decision: Decision) {
         let refused = match decision {
             Decision::NewNote { volume, path } => self.make_note(volume, &path).err(),
+            Decision::RenameFolder { volume, from, path } => self.rename_folder(volume, &from, &path).err(),
             Decision::Rename { file, path } => self.rename(file, &path).err(),
             Decision::OpenFolder { path } => match absolute(&path) {
                 Some(folder) => {

@@ -1,6 +1,7 @@
 //! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
 //! `window.rs`; what they are called is in `engine::commands`.
 
+use super::filing::{Filing, filing};
 use super::views::Go;
 use super::writing::Writing;
 use eframe::egui;
@@ -49,6 +50,8 @@ pub(super) enum What {
     Keys,
     Settings,
     Contrast,
+    /// It keeps notes in order.
+    File(Filing),
     Quit,
     Find,
     Replace,
@@ -119,7 +122,7 @@ pub(super) fn what(id: &str) -> Option<What> {
         "text.strike" => What::Write(Writing::Strike),
         "text.link" => What::Write(Writing::Link),
         "text.task" => What::Write(Writing::Task),
-        _ => return super::views::go(id).map(What::Go),
+        _ => return super::views::go(id).map(What::Go).or_else(|| filing(id).map(What::File)),
     };
     Some(what)
 }

@@ -14,6 +14,8 @@ pub(super) enum Dialog {
     NewNote { volumes: Vec<(DocId, String)>, chosen: usize, name: String, trouble: Option<String> },
     /// The new path of a file.
     Rename { file: DocId, path: String, trouble: Option<String> },
+    /// The new path of a folder of a volume.
+    RenameFolder { volume: DocId, from: String, path: String, trouble: Option<String> },
     /// The path of a folder.
     OpenFolder { path: String, trouble: Option<String> },
     /// It cannot be saved: close anyway?
@@ -29,6 +31,11 @@ pub(super) enum Decision {
     },
     Rename {
         file: DocId,
+        path: String,
+    },
+    RenameFolder {
+        volume: DocId,
+        from: String,
         path: String,
     },
     OpenFolder {
@@ -47,6 +54,7 @@ impl Dialog {
         let id = Id::unique(match self {
             Dialog::NewNote { .. } => "new note",
             Dialog::Rename { .. } => "rename",
+            Dialog::RenameFolder { .. } => "rename folder",
             Dialog::OpenFolder { .. } => "open folder",
             Dialog::Closing { .. } => "closing",
         });
@@ -62,7 +70,14 @@ impl Dialog {
                     Dialog::NewNote { volumes, chosen, name, trouble } => {
                         new_note(ui, volumes, chosen, name, trouble.as_deref())
                     }
-                    Dialog::Rename { file, path, trouble } => rename(ui, *file, path, trouble.as_deref()),
+                    Dialog::Rename { file, path, trouble } => {
+                        let decided = rename(ui, path, trouble.as_deref());
+                        decided.and_then(|is| if is { renamed(*file, path) } else { Some(Decision::Never) })
+                    }
+                    Dialog::RenameFolder { volume, from, path, trouble } => {
+                        let decided = rename(ui, path, trouble.as_deref());
+                        decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(Decision::Never) })
+                    }
                     Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
                 };
@@ -78,6 +93,7 @@ impl Dialog {
         match self {
             Dialog::NewNote { volumes, chosen, name, .. } => made(volumes, *chosen, name),
             Dialog::Rename { file, path, .. } => renamed(*file, path),
+            Dialog::RenameFolder { volume, from, path, .. } => moved(*volume, from, path),
             Dialog::OpenFolder { path, .. } => opened(path),
             Dialog::Closing { .. } => None,
         }
@@ -86,9 +102,10 @@ impl Dialog {
     /// Says why it could not be done.
     pub(super) fn refuse(&mut self, why: String) {
         match self {
-            Dialog::NewNote { trouble, .. } | Dialog::Rename { trouble, .. } | Dialog::OpenFolder { trouble, .. } => {
-                *trouble = Some(why)
-            }
+            Dialog::NewNote { trouble, .. }
+            | Dialog::Rename { trouble, .. }
+            | Dialog::RenameFolder { trouble, .. }
+            | Dialog::OpenFolder { trouble, .. } => *trouble = Some(why),
             Dialog::Closing { .. } => {}
         }
     }
@@ -103,17 +120,19 @@ fn renamed(file: DocId, path: &str) -> Option<Decision> {
     (!path.trim().is_empty()).then(|| Decision::Rename { file, path: path.trim().to_owned() })
 }
 
-fn rename(ui: &mut Ui, file: DocId, path: &mut String, trouble: Option<&str>) -> Option<Decision> {
+fn moved(volume: DocId, from: &str, path: &str) -> Option<Decision> {
+    let (from, path) = (from.to_owned(), path.trim().to_owned());
+    (!path.is_empty()).then_some(Decision::RenameFolder { volume, from, path })
+}
+
+/// Whether the path shall be taken, once that is decided.
+fn rename(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<bool> {
     head(ui, "Rename or move");
     words(ui, "Links to it follow. A / in the path puts it into a folder.");
     ui.add_space(space::M);
     field(ui, path, "New path", "Name, or Folder/Name");
     says(ui, trouble);
-    match buttons(ui, "Rename", "Cancel") {
-        Some(true) => renamed(file, path),
-        Some(false) => Some(Decision::Never),
-        None => None,
-    }
+    buttons(ui, "Rename", "Cancel")
 }
 
 fn opened(path: &str) -> Option<Decision> {

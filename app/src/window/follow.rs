@@ -33,7 +33,7 @@ impl Window {
                 let name = engine::outline::unescape(path).into_owned();
                 let own = self.session().zip(self.here.note).and_then(|(session, note)| session.place(note));
                 let from_here = own.and_then(|(_, own)| links::join(own, &name)).filter(|_| name.starts_with('.'));
-                self.ask_name(links::without_ending(&from_here.unwrap_or(name)).to_owned());
+                self.ask_name(links::without_ending(&from_here.unwrap_or(name)).to_owned(), None);
             }
         }
     }

@@ -9,6 +9,7 @@ use super::editor::{self, Caret, Drag, Edit, Editor, Target, World, byte_of, tar
 use super::pane::PaneId;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
+use super::tree::Wish;
 use super::{keys, motion, render, sights, source};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
@@ -50,6 +51,8 @@ pub(super) enum Action {
     Delete(DocId),
     /// Show it in a tab of its own.
     OpenBeside(DocId),
+    /// A menu of the tree asks for this.
+    Tree(Wish),
     /// The caret goes to this pane.
     Here(PaneId),
     /// Close this tab.

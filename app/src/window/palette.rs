@@ -26,6 +26,8 @@ pub(super) enum Choice {
     Note(DocId),
     /// A new note of this name.
     New(String),
+    /// A template for the open note.
+    Template(DocId),
     /// This word in the place of those bytes of the open note.
     Word {
         range: std::ops::Range<usize>,
@@ -76,7 +78,9 @@ impl Palette {
             .collect();
         let rank = |entry: &Entry| match &entry.choice {
             Choice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
-            Choice::Note(_) | Choice::New(_) | Choice::Word { .. } | Choice::Learn(_) => usize::MAX,
+            Choice::Note(_) | Choice::New(_) | Choice::Word { .. } | Choice::Learn(_) | Choice::Template(_) => {
+                usize::MAX
+            }
         };
         entries.sort_by_key(rank);
         Palette::new("Command palette", "Type a part of a command", entries, false)
@@ -124,6 +128,23 @@ impl Palette {
         let title = format!("Keep “{wrong}”");
         entries.push(entry(Choice::Learn(wrong.to_owned()), title, "take it for right from now on, everywhere"));
         Palette::new("Correct spelling", "Choose a word", entries, false)
+    }
+
+    /// Templates by their names.
+    pub(super) fn templates(notes: Vec<(DocId, String)>) -> Palette {
+        let entry = |(note, title): (DocId, String)| {
+            let hay = Hay::new(&title);
+            Entry {
+                choice: Choice::Template(note),
+                title,
+                about: String::new(),
+                key: None,
+                hay,
+                about_hay: Hay::new(""),
+            }
+        };
+        let entries = notes.into_iter().map(entry).collect();
+        Palette::new("Insert template", "Type a part of a template's name", entries, false)
     }
 
     fn new(name: &'static str, hint: &'static str, entries: Vec<Entry>, makes: bool) -> Palette {

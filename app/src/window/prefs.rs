@@ -112,6 +112,7 @@ impl Window {
         let kept = driver.session().settings();
         let mut wanted = kept.clone();
         self.prefs.put(&mut wanted);
+        self.tree.put(&mut wanted);
         (wanted.panes, wanted.pane) = self.panes.kept(self.here.id, self.here.note.or(self.wanted));
         let wanted = wanted.clamped();
         if wanted == *kept {
@@ -126,7 +127,7 @@ impl Window {
         let since = *self.prefs.since.get_or_insert(now);
         if choice || now - since >= STILL {
             self.prefs.since = None;
-            if let Err(reject) = driver.command(Command::Set { settings: wanted }) {
+            if let Err(reject) = driver.command(Command::Set { settings: Box::new(wanted) }) {
                 self.toasts.say(reject.0);
             }
         } else {

@@ -236,7 +236,7 @@ impl Window {
         let mut settings = session.settings().clone();
         if !settings.words.contains(&word) {
             settings.words.push(word);
-            self.send(engine::Command::Set { settings });
+            self.send(engine::Command::Set { settings: Box::new(settings) });
         }
     }
 
@@ -246,7 +246,7 @@ impl Window {
         let mut settings = session.settings().clone();
         settings.spelling = !settings.spelling;
         let said = if settings.spelling { "Spelling is checked." } else { "Spelling is not checked any more." };
-        if self.send(engine::Command::Set { settings }) {
+        if self.send(engine::Command::Set { settings: Box::new(settings) }) {
             self.toasts.say(said);
         }
     }

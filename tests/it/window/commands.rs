@@ -141,6 +141,21 @@ fn writing() -> Drive {
     drive
 }
 
+fn filing() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n"), ("Templates/Sign.md", "signed")]);
+    drive.choose("note.star");
+    assert_eq!(session(&drive.window).settings().starred.len(), 1);
+    drive.choose("template.insert");
+    type_text(&mut drive.window, "sign");
+    press(&mut drive.window, NONE, Key::Enter);
+    drive.until("it is in the note", |window| text(window).as_deref() == Some("1\nsigned"));
+    drive.choose("note.duplicate");
+    drive.until("the copy is shown", |window| path(window) == "One 2.md");
+    drive.choose("note.today");
+    drive.until("today's note is shown", |window| path(window).starts_with("Journal/"));
+    drive
+}
+
 fn tabs() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n"), ("Two.md", "2\n")]);
     let count = |drive: &Drive| drive.window.query_all_by_role(Role::Tab).count();
@@ -274,7 +289,7 @@ fn quitting() -> Drive {
 
 #[test]
 fn every_command_does_what_it_says() {
-    let steps = [overlays, the_view, editing, writing, tabs, finding, words, cells, links, folders, quitting];
+    let steps = [filing, overlays, the_view, editing, writing, tabs, finding, words, cells, links, folders, quitting];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
     let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
     let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();

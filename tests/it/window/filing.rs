@@ -1,0 +1,114 @@
+//! Notes kept in order: today's note, templates, copies, stars, the tree's menus and what is dragged in it.
+
+use super::*;
+
+fn item(window: &mut Driven, line: &str, name: &str) {
+    window.get_by_role_and_label(Role::TreeItem, line).click_secondary();
+    window.run();
+    window.get_by_role_and_label(Role::Button, name).click();
+    window.run();
+}
+
+fn choose(window: &mut Driven, title: &str) {
+    press(window, CTRL_SHIFT, Key::P);
+    type_text(window, title);
+    press(window, NONE, Key::Enter);
+}
+
+fn lines(window: &Driven, name: &str) -> usize {
+    window.query_all_by_role_and_label(Role::TreeItem, name).count()
+}
+
+#[test]
+fn todays_note_comes_of_its_template() {
+    let bench = Bench::new(&[("One.md", "1\n"), ("Templates/Daily.md", "# {{title}} at {{date:%Y}}\n\n- [ ] \n")]);
+    let mut window = bench.opened();
+    choose(&mut window, "Today's note");
+    until(&mut window, "the note is there", |window| path(window).starts_with("Journal/"));
+    let name = path(&window);
+    let day = name.trim_start_matches("Journal/").trim_end_matches(".md").to_owned();
+    assert_eq!(day.len(), "2026-01-01".len(), "{name}");
+    let year = day[..4].to_owned();
+    until(&mut window, "it is read", |window| text(window).is_some());
+    assert_eq!(text(&window).expect("its text"), format!("# {day} at {year}\n\n- [ ] \n"));
+    type_text(&mut window, "Written.");
+    // A second time, it is the same note.
+    window.get_by_role_and_label(Role::TreeItem, "One").click();
+    window.run();
+    choose(&mut window, "Today's note");
+    until(&mut window, "it is shown again", |window| text(window).is_some_and(|text| text.ends_with("Written.")));
+    until(&mut window, "it is in the file", |_| bench.notes().join(&name).exists());
+}
+
+#[test]
+fn a_template_goes_where_the_caret_is() {
+    let bench = Bench::new(&[("One.md", "before after\n"), ("Templates/Sign.md", "«{{title}}» ")]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(7);
+    window.run();
+    choose(&mut window, "Insert template");
+    type_text(&mut window, "sign");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it is in the note", |window| text(window).is_some_and(|text| text.contains('«')));
+    assert_eq!(with_caret(&window), "before «One» |after\n");
+    press(&mut window, CTRL, Key::Z);
+    assert_eq!(text(&window).as_deref(), Some("before after\n"));
+}
+
+#[test]
+fn stars_and_folds_are_kept() {
+    let bench = Bench::new(&[("One.md", "1\n"), ("Folder/Two.md", "2\n")]);
+    let mut window = bench.opened();
+    window.get_by_role_and_label(Role::TreeItem, "Folder").click();
+    window.run();
+    item(&mut window, "Two", "Star");
+    assert_eq!(lines(&window, "Two"), 2, "among the starred, and in its folder");
+    window.get_by_role_and_label(Role::TreeItem, "Starred");
+    until(&mut window, "it is kept", |window| !session(window).settings().unfolded.is_empty());
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    window.into_state().close().expect("all is saved");
+    let mut window = bench.window();
+    until(&mut window, "the tree is there", |window| lines(window, "One") == 1);
+    assert_eq!(lines(&window, "Two"), 2, "starred and unfolded as before");
+}
+
+#[test]
+fn copies_and_new_notes_are_made_from_the_menu() {
+    let bench = Bench::new(&[("Folder/Two.md", "two\n"), ("One.md", "1\n")]);
+    let mut window = bench.opened();
+    window.get_by_role_and_label(Role::TreeItem, "Folder").click();
+    window.run();
+    item(&mut window, "Two", "Duplicate");
+    until(&mut window, "the copy is shown", |window| path(window) == "Folder/Two 2.md");
+    until(&mut window, "it is read", |window| text(window).as_deref() == Some("two\n"));
+    item(&mut window, "Folder", "New note here…");
+    type_text(&mut window, "Three");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the note is there", |window| path(window) == "Folder/Three.md");
+    item(&mut window, "Folder", "Rename or move…");
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "Box/Inner");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the files have moved", |_| bench.notes().join("Box/Inner/Two.md").exists());
+    assert!(!bench.notes().join("Folder/Two.md").exists());
+}
+
+#[test]
+fn a_note_is_dragged_into_a_folder() {
+    let bench = Bench::new(&[("Folder/Two.md", "two\n"), ("One.md", "1\n")]);
+    let mut window = bench.opened();
+    let at = |window: &Driven, name: &str| window.get_by_role_and_label(Role::TreeItem, name).rect().center();
+    let (from, to) = (at(&window, "One"), at(&window, "Folder"));
+    window.hover_at(from);
+    window.run();
+    window.drag_at(from);
+    window.run();
+    window.hover_at(from.lerp(to, 0.5));
+    window.run();
+    window.hover_at(to);
+    window.run();
+    window.drop_at(to);
+    window.run();
+    until(&mut window, "the file has moved", |_| bench.notes().join("Folder/One.md").exists());
+    until(&mut window, "it is still shown", |window| path(window) == "Folder/One.md");
+}
