@@ -162,7 +162,7 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
     window("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
     window("note.today", "Today's note", &["Ctrl+Shift+D"], "Open today's note; make it where there is none yet."),
-    window("note.duplicate", "Duplicate note", &[], "Make a copy of the open note beside it."),
+    window("note.duplicate", "Copy note", &[], "Make a copy of the open note beside it."),
     window("note.star", "Star or unstar note", &[], "List the open note above the tree, or no longer."),
     window(
         "template.insert",

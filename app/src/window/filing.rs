@@ -2,6 +2,8 @@
 //! text is needed, the session is asked to read it, and the rest is done once it is there.
 
 use super::dialogs::Dialog;
+use super::editor::Edit;
+use super::page::Action;
 use super::palette::Palette;
 use super::tree::{self, Wish};
 use super::{Overlay, Window};
@@ -203,9 +205,14 @@ impl Window {
                         .as_ref()
                         .and_then(|driver| driver.session().note(note))
                         .map_or(0, |note| note.length());
-                    let (at, after) = (caret.unwrap_or(end), caret.unwrap_or(end) + insert.len());
-                    if self.send(Command::Edit { note, at, delete: 0, insert }) && here {
+                    let at = caret.unwrap_or(end);
+                    if here {
+                        let after = at + insert.len();
+                        let edit = Edit { at, delete: 0, insert, caret: after, anchor: after };
+                        self.perform(ctx, vec![Action::Edit(edit)]);
                         self.here.editor.place(after);
+                    } else {
+                        self.send(Command::Edit { note, at, delete: 0, insert });
                     }
                 }
             }

@@ -32,11 +32,12 @@ fn todays_note_comes_of_its_template() {
     until(&mut window, "it is read", |window| text(window).is_some());
     assert_eq!(text(&window).expect("its text"), format!("# {day} at {year}\n\n- [ ] \n"));
     type_text(&mut window, "Written.");
+    assert_eq!(text(&window).expect("its text"), format!("# {day} at {year}\n\n- [ ] Written.\n"));
     // A second time, it is the same note.
     window.get_by_role_and_label(Role::TreeItem, "One").click();
     window.run();
     choose(&mut window, "Today's note");
-    until(&mut window, "it is shown again", |window| text(window).is_some_and(|text| text.ends_with("Written.")));
+    until(&mut window, "it is shown again", |window| text(window).is_some_and(|text| text.ends_with("Written.\n")));
     until(&mut window, "it is in the file", |_| bench.notes().join(&name).exists());
 }
 
