@@ -1,5 +1,5 @@
-//! The tree at the left: starred and recent notes, then volumes, folders, notes. Flattened when something changed, drawn
-//! only where it is in sight. Lines can be dragged into folders; each has a menu.
+//! The tree at the left: starred and recent notes, then volumes, folders, notes. Flattened when something changed,
+//! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
 
 use super::controls::{self, clipped, icon_button};
 use super::icons;
