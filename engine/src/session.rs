@@ -7,7 +7,7 @@ mod moves;
 mod notes;
 mod volumes;
 
-pub use moves::{FileMove, MOVING, Moving, RELINK, Spot, TRASH, Trashed};
+pub use moves::{FileMove, MOVING, Moving, RELINK, Spot, TRASH, TRASH_FOLDER, Trashed};
 pub use volumes::{LINKS, links_key};
 
 use crate::command::Command;

@@ -10,6 +10,7 @@ mod restore;
 pub use restore::{Restored, restore};
 
 use crate::replace::is_temporary;
+use engine::TRASH_FOLDER;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{File, FileTimes, OpenOptions};
@@ -238,6 +239,10 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
 
     let mut found = Vec::new();
     list(&dir.join(BLOBS), Path::new(BLOBS), &[], &mut found, &mut problems);
+    let trash = dir.join(TRASH_FOLDER);
+    if trash.is_dir() {
+        list(&trash, Path::new(TRASH_FOLDER), &[], &mut found, &mut problems);
+    }
     // Neither the workspace nor the backup is a part of a volume that they lie in.
     let apart: Vec<PathBuf> = [dir, dest].iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
     for mount in &mounts {
@@ -265,7 +270,9 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
             Ok(Some(kind)) => files.push(Entry { path, kind }),
             Ok(None) => problems.push(format!("not a file: {}", from.display())),
             // A user's file that cannot be read, or is gone by now, is told of.
-            Err(error @ BackupError::Unreadable { .. }) if path.starts_with(VOLUMES) => {
+            Err(error @ BackupError::Unreadable { .. })
+                if path.starts_with(VOLUMES) || path.starts_with(TRASH_FOLDER) =>
+            {
                 problems.push(error.to_string());
             }
             Err(error) => return Err(error),

@@ -19,6 +19,8 @@ pub const MOVING: &str = "moving";
 pub const RELINK: &str = "relink/";
 /// The beginning of the names under which it keeps what lies in the trash.
 pub const TRASH: &str = "trash/";
+/// The folder inside the workspace in which deleted files lie.
+pub const TRASH_FOLDER: &str = "trash";
 
 /// Notes that are rewritten at the same time.
 const AT_ONCE: usize = 8;
@@ -289,7 +291,7 @@ impl Session {
             Spot::Path(path) => Some(self.volumes.get(&row.volume)?.root.as_ref()?.join(path)),
             Spot::Trash => {
                 let name = row.path.rsplit('/').next().unwrap_or(&row.path);
-                Some(self.folder.join("trash").join(row.id.to_string()).join(name))
+                Some(self.folder.join(TRASH_FOLDER).join(row.id.to_string()).join(name))
             }
         }
     }

@@ -31,6 +31,11 @@ fn a_note_is_moved_deleted_and_restored() {
     assert_eq!(rows(&house, &["links", "--broken"]).len(), 2);
     let trash = rows(&house, &["trash"]);
     assert_eq!((trash.len(), &trash[0]["path"]), (1, &json!("sub/new b.md")));
+    // A backup holds the trash, too.
+    house.run(&["backup", "B"]).good();
+    house.run(&["restore", "B", "--workspace", "elsewhere/R"]).good();
+    house.run(&["restore-note", "new b", "--workspace", "elsewhere/R"]).good();
+    assert_eq!(house.run(&["cat", "new b", "--workspace", "elsewhere/R"]).good().out, b"B: [up](../a.md)\n");
     house.run(&["restore-note", "gone"]).refused(2, "in the trash");
     assert_eq!(house.run(&["restore-note", "new b", "back.md"]).good().text(), "back.md\n");
     assert_eq!(house.read("notes/back.md"), b"B: [up](../a.md)\n");

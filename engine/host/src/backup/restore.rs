@@ -2,6 +2,7 @@
 //! again where it was.
 
 use super::{BackupError, FORMAT, Job, Kind, MANIFEST, Manifest, Progress, VOLUMES, sync_all_below};
+use engine::TRASH_FOLDER;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -179,9 +180,9 @@ fn places(manifest: &Manifest, dir: &Path, part: &Path) -> Result<BTreeMap<DocId
     Ok(mounts.into_iter().map(|mount| (mount.id, mount.path)).collect())
 }
 
-/// Where a file of the backup goes, if it is a blob's or a volume's.
+/// Where a file of the backup goes, if it is a blob's, a volume's, or lay in the trash.
 fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>) -> Option<PathBuf> {
-    if path.starts_with(BLOBS) {
+    if path.starts_with(BLOBS) || path.starts_with(TRASH_FOLDER) {
         return Some(dir.join(path));
     }
     let inside = path.strip_prefix(VOLUMES).ok()?;
