@@ -270,6 +270,7 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "trash" => moves::trash(scene),
         "restore-note" => moves::restore(scene, args),
         "run" => running::run(scene, args),
+        "related" => search::related(scene, args),
         "search" => search::search(scene, args),
         "index" => search::index(scene, args),
         "fsck" => upkeep::fsck_beside(scene),

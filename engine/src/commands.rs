@@ -327,6 +327,13 @@ pub const COMMANDS: &[CommandInfo] = &[
         "List where a note's links lead and which notes link to it.",
     ),
     line(
+        "note.related",
+        "Related notes",
+        "related",
+        &[NOTE, arg("limit", Form::Value, "how many; 10 when left out")],
+        "List notes whose meaning is near to that of a note.",
+    ),
+    line(
         "workspace.todos",
         "List todos",
         "todos",

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "init",
     "open",
     "new",
@@ -29,6 +29,7 @@ const COMMANDS: [&str; 21] = [
     "export",
     "fsck",
     "search",
+    "related",
     "index",
     "backup",
     "restore",

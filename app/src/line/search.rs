@@ -4,7 +4,7 @@ use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene, choose};
 use clap::ArgMatches;
 use engine::Session;
-use host::search::{Ask, Hit, excerpt, marks};
+use host::search::{Answer, Ask, Hit, excerpt, marks};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -32,6 +32,22 @@ pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         let _ = search.meanings(THINKING); // words find without
     }
     let answer = search.find(Ask { text: text.clone(), limit, ..Ask::default() }).map_err(Refusal::workspace)?;
+    tell(scene, &answer, explain, &format!("Nothing fits “{text}”."))
+}
+
+/// Notes whose meaning is near to that of one.
+pub(super) fn related(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let limit = number(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    settle(scene)?;
+    let search = scene.handle.search();
+    let _ = search.meanings(THINKING);
+    let answer = search.related(note, limit, || {}).recv().map_err(|_| Refusal::workspace("the program is closing"))?;
+    tell(scene, &answer.map_err(Refusal::workspace)?, false, "Nothing is near to that note in meaning.")
+}
+
+/// Prints hits, or that there are none.
+fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Result<u8, Refusal> {
     let twice = twice(scene, &answer.hits)?;
     if scene.json {
         let hits: Vec<Value> = answer
@@ -75,7 +91,7 @@ pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         }
     }
     if answer.hits.is_empty() {
-        writeln!(scene.out, "Nothing fits “{text}”.")?;
+        writeln!(scene.out, "{none}")?;
     }
     Ok(DONE)
 }

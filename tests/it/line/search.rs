@@ -114,6 +114,17 @@ fn meaning_finds_other_words() {
 }
 
 #[test]
+fn related_notes_are_those_of_near_meaning() {
+    let house = house();
+    house.write("notes/Pizza.md", b"# Pizza\n\nWork flour, yeast and water into a dough and let it rise.\n");
+    house.run(&["open", "notes"]).good();
+    let hits = house.json(&["related", "Cooking/Bread.md", "--limit", "1"]);
+    assert_eq!(hits.as_array().map(Vec::len), Some(1), "{hits}");
+    assert!(hits[0]["address"].as_str().expect("found").starts_with("Pizza.md"), "{hits}");
+    house.run(&["related", "nowhere"]).refused(2, "there is no note");
+}
+
+#[test]
 fn edits_renames_and_deletions_are_followed_beside_an_owner() {
     let house = house();
     let mut owner = house.owner("Cooking/Soup.md");
