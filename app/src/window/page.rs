@@ -16,6 +16,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CursorIcon, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
 use engine::splice::moved;
+use engine::task::Task;
 use engine::{Command, Note};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -802,10 +803,18 @@ impl Page {
                 task.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, *done, label));
                 super::controls::ring(ui, &task, tokens::CORNER);
                 if task.clicked() {
-                    let at = start + row.content.start + mark.start;
-                    let words = if mark.len() > 1 { ["false", "true"] } else { [" ", "x"] };
-                    let insert = words[usize::from(!*done)].to_owned();
-                    actions.push(Action::Do(Command::Edit { note: world.note.id, at, delete: mark.len(), insert }));
+                    let line = source[..mark.start.min(source.len())].rfind('\n').map_or(0, |newline| newline + 1);
+                    let again = source[line..].lines().next().and_then(|text| Task::of(text, own.start + line));
+                    if let Some(again) = again.filter(|again| again.repeat.is_some()) {
+                        // Its next one comes with it.
+                        let (note, at, words, today) = (world.note.id, again.at, again.text, crate::clock::today());
+                        actions.push(Action::Do(Command::Check { note, at, words, today }));
+                    } else {
+                        let at = start + row.content.start + mark.start;
+                        let words = if mark.len() > 1 { ["false", "true"] } else { [" ", "x"] };
+                        let insert = words[usize::from(!*done)].to_owned();
+                        actions.push(Action::Do(Command::Edit { note: world.note.id, at, delete: mark.len(), insert }));
+                    }
                 }
             }
         }

@@ -220,3 +220,22 @@ fn links_pictures() {
     press(&mut window, CTRL_SHIFT, Key::L);
     picture(&mut window, "light-graph");
 }
+
+#[test]
+fn a_box_on_the_page_brings_the_next_of_what_comes_again() {
+    let bench = Bench::new(&[("A.md", "# A\n\n- [ ] water 🔁 every week 📅 2020-01-01\n- [ ] once\n")]);
+    let mut window = bench.opened();
+    for label in ["once", "water"] {
+        window.query_all_by_role(Role::CheckBox).find(|node| named(node).contains(label)).expect("a box").click();
+        window.run();
+    }
+    until(&mut window, "the next one is there", |window| {
+        text(window).is_some_and(|text| text.matches("water").count() == 2)
+    });
+    let text = text(&window).expect("the note is shown");
+    assert!(text.contains("- [x] once") && text.contains("- [ ] water") && text.contains("- [x] water"), "{text}");
+}
+
+fn named(node: &egui_kittest::Node<'_>) -> String {
+    egui_kittest::kittest::NodeT::accesskit_node(node).label().unwrap_or_default()
+}
