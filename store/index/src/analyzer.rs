@@ -71,12 +71,17 @@ fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Wor
         out.push(Word { text: folded, position: *position, range: range.clone(), whole });
     }
     if whole {
+        let begun = *position;
         for part in parts {
             let text = fold(&source[part.clone()]);
+            if text.is_empty() {
+                continue; // marks that belong to no letter
+            }
             let range = range.start + part.start..range.start + part.end;
             out.push(Word { text, position: *position, range, whole: false });
             *position += 1;
         }
+        *position = (*position).max(begun + 1);
     } else {
         *position += 1;
     }

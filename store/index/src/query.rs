@@ -64,6 +64,9 @@ impl Query {
                 joined = !groups.is_empty();
                 continue;
             }
+            if raw == "-" {
+                continue; // a dash alone says nothing
+            }
             let (not, raw) = match raw.strip_prefix('-') {
                 Some(rest) if !rest.is_empty() => (true, rest),
                 Some(_) | None => (false, raw),
