@@ -23,9 +23,10 @@ const INSIDE: &[(&str, &[&str])] = &[
     ("host", &["engine", "index", "store", "system"]),
     ("plot", &[]),
     ("python", &["plot"]),
+    ("jupyter", &["engine", "store"]),
     ("typeset", &["engine", "store"]),
-    ("tracebook", &["engine", "host", "plot", "python", "store", "system", "typeset"]),
-    ("tests", &["engine", "host", "index", "plot", "python", "store", "system", "tracebook", "typeset"]),
+    ("tracebook", &["engine", "host", "jupyter", "plot", "python", "store", "system", "typeset"]),
+    ("tests", &["engine", "host", "index", "jupyter", "plot", "python", "store", "system", "tracebook", "typeset"]),
 ];
 
 /// What a crate must never reach, however long the way.
@@ -209,6 +210,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("app/", "src"),
     ("engine/", "src"),
     ("engine/host/", "src"),
+    ("engine/jupyter/", "src"),
     ("engine/plot/", "src"),
     ("engine/python/", "src"),
     ("engine/typeset/", "src"),

@@ -13,10 +13,13 @@ pub use index::{Answer, Ask, Counts, Hit, Kind, Mode, Query, Tuning, Why, excerp
 use index::{Embedder, Index, IndexError, MiniLm};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 use store::DocId;
 use store::disk::{FileRow, Reader, Write};
+
+/// A model that nobody used for this long is given back: it is larger than all else that a window holds.
+const REST: Duration = Duration::from_secs(30);
 
 /// The index lies in this folder of the workspace.
 pub const FOLDER: &str = "index";
@@ -53,6 +56,8 @@ enum Task {
     Meanings(Sender<Result<(), String>>),
     Rebuild(Sender<Result<(), String>>),
     Verify(Sender<Result<Vec<String>, String>>),
+    /// The model was loaded for a question: look when it is to be given back.
+    Loaded,
     Close(Sender<()>),
 }
 
@@ -72,12 +77,19 @@ struct Question {
     told: Box<dyn Fn() + Send>,
 }
 
+/// The model, or why there is none.
+type Loaded = Result<Arc<dyn Embedder>, String>;
+
+/// The model while it is in use, and when that was last.
+#[derive(Default)]
+struct Held(Option<(Loaded, Instant)>);
+
 /// What both threads have in common.
 #[derive(Default)]
 struct Common {
     index: RwLock<Option<Arc<Index>>>,
     freshness: Mutex<Freshness>,
-    model: OnceLock<Result<Arc<dyn Embedder>, String>>,
+    model: Mutex<Held>,
     /// Set when an answer met damage: the index is to be looked at.
     suspect: Mutex<Option<String>>,
 }
@@ -91,9 +103,28 @@ impl Common {
         change(&mut self.freshness.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn model(&self) -> Result<Arc<dyn Embedder>, String> {
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The model, loaded if need be.
+    fn model(&self) -> Loaded {
+        let mut held = self.held();
         let load = || MiniLm::load().map(|model| Arc::new(model) as Arc<dyn Embedder>);
-        self.model.get_or_init(load).clone()
+        let (model, used) = held.0.get_or_insert_with(|| (load(), Instant::now()));
+        *used = Instant::now();
+        model.clone()
+    }
+
+    /// How long until the model is to be given back; `None`: there is none.
+    fn model_rests_in(&self) -> Option<Duration> {
+        self.held().0.as_ref().map(|(_, used)| REST.saturating_sub(used.elapsed()))
+    }
+
+    /// Gives a model back that nobody used for a while. Returns whether it did.
+    fn rest(&self) -> bool {
+        let due = self.model_rests_in().is_some_and(|left| left.is_zero());
+        due && self.held().0.take().is_some()
     }
 }
 
@@ -245,6 +276,20 @@ impl Search {
 fn closing() -> String {
     "the program is closing".to_owned()
 }
+
+/// Gives memory that was freed back to the system; glibc keeps much of it for itself.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back() {
+    #[allow(unsafe_code, reason = "std has no wrapper for malloc_trim; it is safe to call at any time")]
+    // SAFETY: it takes no pointer, and other threads may allocate meanwhile (malloc_trim(3), MT-Safe).
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Other systems' allocators do it by themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}
 
 /// Runs what reads the index: what a damaged file makes of it is an error like others.
 fn guarded<R>(what: impl FnOnce() -> Result<R, IndexError>) -> Result<R, IndexError> {

@@ -66,6 +66,7 @@ fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
             tell(found(&Ask { mode: Mode::Words, ..ask.clone() }));
         }
         ask.vector = meaning(common, &sentence);
+        let _ = tasks.send(Task::Loaded);
     }
     if !(by_meaning && ask.typing && ask.vector.is_none()) {
         tell(found(&ask));

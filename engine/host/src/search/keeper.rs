@@ -113,7 +113,7 @@ impl Keeper {
             } else if self.has_meanings_to_find() {
                 if self.thinkers.is_empty() { IDLE.saturating_sub(self.changed.elapsed()) } else { Duration::ZERO }
             } else {
-                Duration::from_secs(3_600)
+                self.common.model_rests_in().unwrap_or(Duration::from_secs(3_600))
             };
             let mut next = tasks.recv_timeout(wait);
             let mut any = false;
@@ -134,6 +134,9 @@ impl Keeper {
             let asked = !self.settlers.is_empty() || !self.thinkers.is_empty();
             if any && !open && !asked && begun.elapsed() < LATER {
                 continue;
+            }
+            if !self.has_meanings_to_find() && self.common.rest() {
+                super::give_back();
             }
             let done = self.step();
             if let Err(error) = done {
@@ -193,6 +196,7 @@ impl Keeper {
                     }
                 }
             }
+            Task::Loaded => {}
             Task::Close(answer) => _ = answer.send(()),
         }
     }

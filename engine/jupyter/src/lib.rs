@@ -1,0 +1,1 @@
+//! Jupyter: notebooks in its file format, kernels by its protocol.
