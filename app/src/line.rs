@@ -9,6 +9,7 @@ mod choose;
 mod collections;
 mod links;
 mod moves;
+mod notebooks;
 mod notes;
 mod pages;
 mod parse;

@@ -5,7 +5,7 @@ use crate::settings::Settings;
 use crate::splice::Splice;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use store::{BlockId, DocId};
+use store::{BlobRef, BlockId, DocId, Execution};
 
 /// What a user wants. What it does is in [`crate::Session::apply`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,6 +78,15 @@ pub enum Command {
     Redo {
         /// Which note.
         note: DocId,
+    },
+    /// Take over what came with a note that was a notebook.
+    TakeNotebook {
+        /// Which note.
+        note: DocId,
+        /// The notebook, kept as a blob.
+        notebook: BlobRef,
+        /// What its cells printed. Their code and time are filled in.
+        executions: Vec<Execution>,
     },
     /// Run one cell.
     Run {

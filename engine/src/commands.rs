@@ -378,10 +378,11 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Import files",
         "import",
         &[
-            arg("PATH", Form::Many, "files or folders to copy into a volume"),
+            arg("PATH", Form::Many, "files or folders to copy into a volume; a notebook (.ipynb) becomes a note"),
             arg("volume", Form::Value, "the volume (its name); `Notes` in the workspace when left out"),
         ],
-        "Copy files into a volume, byte for byte; never overwrites.",
+        "Copy files into a volume, byte for byte; never overwrites. A Jupyter notebook becomes a note with its \
+         outputs, and `export` makes the same notebook of it again.",
     ),
     line(
         "files.export",
@@ -389,11 +390,13 @@ pub const COMMANDS: &[CommandInfo] = &[
         "export",
         &[
             arg("NOTE_OR_VOLUME", Form::Needed, "what to export"),
-            arg("DEST", Form::Needed, "a new file or folder; a note for a file that ends in .html becomes a page"),
+            arg("DEST", Form::Needed, "a new file or folder; its ending (.html, .ipynb, .py) says what a note becomes"),
+            arg("to", Form::Value, "the form: ipynb, py, md or html; by the ending of DEST when left out"),
             arg("html", Form::Flag, "pages for a browser instead of the files themselves"),
         ],
         "Write a note, or a whole volume, to a new place: byte for byte, or as pages for a browser that need nothing \
-         beside them, with pictures and the outputs of cells.",
+         beside them, with pictures and the outputs of cells. A note also becomes a Jupyter notebook or a Python \
+         program.",
     ),
     line("note.outputs", "Print outputs", "outputs", &[NOTE], "Print the kept outputs of a note's cells."),
     line(

@@ -321,6 +321,11 @@ impl Note {
         }
     }
 
+    /// The blob that keeps the notebook that the note was imported from.
+    pub fn notebook(&self) -> Option<store::BlobRef> {
+        self.outputs.as_ref()?.notebook()
+    }
+
     /// What note and file had in common last, as far as the document and the marks know.
     pub(crate) fn in_common(&self, now: Option<&str>) -> String {
         let Some(doc) = self.document() else { return String::new() };

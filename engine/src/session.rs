@@ -201,6 +201,9 @@ impl Session {
             Command::EditAll { note, edits } => self.edit_all(turn, note, edits),
             Command::Undo { note } => self.undo(turn, note, false),
             Command::Redo { note } => self.undo(turn, note, true),
+            Command::TakeNotebook { note, notebook, executions } => {
+                self.take_notebook(turn, note, &notebook, executions)
+            }
             Command::Run { note, cell } => self.run(turn, note, cell),
             Command::RunWithin { note, cell, seconds } => self.run_within(turn, note, cell, seconds),
             Command::RunAll { note } => self.run_all(turn, note),

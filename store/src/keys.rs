@@ -34,6 +34,8 @@ pub(crate) const SETTINGS: &str = "settings";
 
 /// Outputs: map of execution id to execution.
 pub(crate) const EXECUTIONS: &str = "executions";
+/// Outputs: the blob (JSON) that keeps the notebook that the note was imported from.
+pub(crate) const NOTEBOOK: &str = "notebook";
 /// Execution: block id of its cell.
 pub(crate) const CELL: &str = "cell";
 /// Execution: hash of the code that ran.

@@ -201,6 +201,27 @@ impl OutputsDoc {
         Ok(document::increment(&self.doc, &before))
     }
 
+    /// The blob that keeps the notebook that the note was imported from.
+    pub fn notebook(&self) -> Option<BlobRef> {
+        let (value, _) = self.doc.get(automerge::ROOT, keys::NOTEBOOK).ok()??;
+        serde_json::from_str(value.as_str()?).ok()
+    }
+
+    /// Remembers the notebook that the note was imported from. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn keep_notebook(&mut self, notebook: &BlobRef, time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let json = serde_json::to_string(notebook).unwrap_or_default();
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| tx.put(automerge::ROOT, keys::NOTEBOOK, json),
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+
     fn read(&self, key: &str) -> Option<Execution> {
         let id = key.parse().ok()?;
         let (_, execution) = self.doc.get(&self.executions, key).ok()??;

@@ -3,6 +3,7 @@
 
 mod forms;
 mod moves;
+mod notebooks;
 mod owned;
 mod pages;
 mod refusals;

@@ -1,6 +1,7 @@
-//! `export` to HTML: a note as one page, a volume as a folder of pages that link to each other.
+//! `export` in other forms: a note as one page, a notebook or a program; a volume as a folder of pages that link to
+//! each other.
 
-use super::{Refusal, Scene, notes};
+use super::{Refusal, Scene, notebooks, notes};
 use crate::tokens::{DARK, LIGHT};
 use clap::ArgMatches;
 use engine::Session;
@@ -21,12 +22,46 @@ const LARGEST: u64 = 32 << 20;
 pub(super) enum Form {
     /// A page for a browser.
     Html,
+    /// A notebook for Jupyter.
+    Notebook,
+    /// A Python program.
+    Script,
 }
 
-/// What is asked for: by the ending of the new file's name, or by a flag.
-pub(super) fn wanted(dest: &Path, args: &ArgMatches) -> Option<Form> {
+impl Form {
+    fn of(ending: &str) -> Option<Form> {
+        match ending {
+            "html" | "htm" => Some(Form::Html),
+            "ipynb" => Some(Form::Notebook),
+            "py" => Some(Form::Script),
+            _ => None,
+        }
+    }
+
+    /// How the name of such a file ends.
+    pub(super) fn ending(self) -> &'static str {
+        match self {
+            Form::Html => "html",
+            Form::Notebook => "ipynb",
+            Form::Script => "py",
+        }
+    }
+}
+
+/// What is asked for: by an option, or by the ending of the new file's name. `None`: byte for byte.
+pub(super) fn wanted(dest: &Path, args: &ArgMatches) -> Result<Option<Form>, Refusal> {
+    if args.get_flag("html") {
+        return Ok(Some(Form::Html));
+    }
+    if let Some(to) = args.get_one::<String>("to") {
+        let form = Form::of(to);
+        let known = form.is_some() || to == "md";
+        return known
+            .then_some(form)
+            .ok_or_else(|| Refusal::usage(format!("no export to “{to}”: ipynb, py, md, html")));
+    }
     let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
-    (args.get_flag("html") || matches!(ending.as_str(), "html" | "htm")).then_some(Form::Html)
+    Ok(Form::of(&ending))
 }
 
 /// A volume's files as pages see them.
@@ -110,20 +145,24 @@ fn page(path: &str, text: &str, outputs: &[Option<Execution>], around: &dyn Arou
     html::page(&Page { title: title(path), text, outputs, light: &light, dark: &dark, around })
 }
 
-/// Writes one note as a page. Gives its path in the volume.
-pub(super) fn note(scene: &Scene<'_>, note: DocId, dest: &Path, args: &ArgMatches) -> Result<Vec<String>, Refusal> {
+/// Writes one note in another form. Gives its path in the volume.
+pub(super) fn note(scene: &mut Scene<'_>, note: DocId, dest: &Path, form: Form) -> Result<Vec<String>, Refusal> {
     let place =
         scene.handle.read(move |session| session.place(note).map(|(volume, path)| (volume, path.to_owned())))?;
     let (volume, path) = place.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
-    let (text, outputs) = content(scene, note)?;
-    let files = Files::of(scene, volume, false)?;
-    let near = Near { files: &files, own: &path, linked: &RefCell::default() };
-    let dest = if copy::is_folder(dest) { dest.join(format!("{}.html", title(&path))) } else { dest.to_owned() };
-    match wanted(&dest, args) {
-        Some(Form::Html) | None => {
-            copy::write_new(&dest, page(&path, &text, &outputs, &near).as_bytes()).map_err(Refusal::usage)?;
+    let ending = form.ending();
+    let dest = if copy::is_folder(dest) { dest.join(format!("{}.{ending}", title(&path))) } else { dest.to_owned() };
+    let bytes = match form {
+        Form::Html => {
+            let (text, outputs) = content(scene, note)?;
+            let files = Files::of(scene, volume, false)?;
+            let near = Near { files: &files, own: &path, linked: &RefCell::default() };
+            page(&path, &text, &outputs, &near).into_bytes()
         }
-    }
+        Form::Notebook => notebooks::notebook(scene, note)?,
+        Form::Script => notebooks::script(scene, note)?,
+    };
+    copy::write_new(&dest, &bytes).map_err(Refusal::usage)?;
     Ok(vec![path])
 }
 

@@ -1,7 +1,7 @@
 //! `open`, `new`, `ls`, `import`, `export`: what concerns volumes and their files.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose, notes, pages};
+use super::{DONE, Refusal, Scene, choose, notebooks, notes, pages};
 use clap::ArgMatches;
 use engine::event::Skipped;
 use engine::{Command, Note, Session};
@@ -207,14 +207,24 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 }
 
 pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
-    let paths = to_import(args, scene.folder);
+    let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
+        to_import(args, scene.folder).into_iter().partition(|path| notebooks::is(path));
+    let notebooks = notebooks::read(&notebooks)?;
     let (_, root) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
     // All or nothing: two of one name would meet in the middle of the copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
     if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {
         return Err(Refusal::usage(format!("two of that name are to be imported: {}", paths[twin].display())));
     }
-    if let Some(why) = paths.iter().find_map(|path| copy::taken(path, &root)) {
+    if let Some((twin, _)) = notebooks
+        .iter()
+        .enumerate()
+        .find_map(|(at, notebook)| notebooks[..at].iter().any(|other| other.0 == notebook.0).then_some(notebook))
+    {
+        return Err(Refusal::usage(format!("two of that name are to be imported: {twin}")));
+    }
+    let made = notebooks.iter().map(|(name, _)| Path::new(name));
+    if let Some(why) = paths.iter().map(PathBuf::as_path).chain(made).find_map(|path| copy::taken(path, &root)) {
         return Err(Refusal::usage(why));
     }
     let mut copied = copy::Copied::default();
@@ -224,6 +234,11 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         copied.skipped.extend(one.skipped);
     }
     let opened = open_volume(scene, root, None)?;
+    for (name, laid) in notebooks {
+        notebooks::make(scene, opened.id, &name, laid)?;
+        copied.files.push(name);
+    }
+    saved(scene)?;
     let (files, skipped) = (copied.files, copied.skipped);
     if scene.json {
         let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
@@ -239,16 +254,20 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 
 pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let dest = scene.folder.join(needed(args, "DEST")?);
+    let form = pages::wanted(&dest, args)?;
     let found = choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)?;
-    let (files, skipped) = match found {
-        choose::Found::Note(note) if pages::wanted(&dest, args).is_some() => {
-            (pages::note(scene, note, &dest, args)?, Vec::new())
-        }
-        choose::Found::Volume(volume) if args.get_flag("html") => {
+    let asked = args.get_flag("html") || args.get_one::<String>("to").is_some();
+    let (files, skipped) = match (found, form) {
+        (choose::Found::Note(note), Some(form)) => (pages::note(scene, note, &dest, form)?, Vec::new()),
+        (choose::Found::Volume(volume), Some(pages::Form::Html)) if asked => {
             fresh(scene, volume, &dest)?;
             pages::volume(scene, volume, &dest)?
         }
-        choose::Found::Note(note) => {
+        (choose::Found::Volume(volume), Some(form)) if asked => {
+            fresh(scene, volume, &dest)?;
+            notebooks::volume(scene, volume, &dest, form)?
+        }
+        (choose::Found::Note(note), None) => {
             let _held = notes::hold(scene.handle, note)?;
             let read = move |session: &Session| {
                 let path = session.place(note).map(|(_, path)| path.to_owned()).unwrap_or_default();
@@ -260,7 +279,7 @@ pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
             copy::write_new(&dest, text.as_bytes()).map_err(Refusal::usage)?;
             (vec![path], Vec::new())
         }
-        choose::Found::Volume(volume) => export_volume(scene, volume, &dest)?,
+        (choose::Found::Volume(volume), _) => export_volume(scene, volume, &dest)?,
     };
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"exported": files, "skipped": skipped}))?;

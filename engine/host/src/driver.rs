@@ -130,7 +130,12 @@ impl Driver {
 
     /// The way in for other threads.
     pub fn handle(&self) -> Handle {
-        Handle { inbox: self.inbox.clone(), folder: self.folder.clone(), search: self.search.clone() }
+        Handle {
+            inbox: self.inbox.clone(),
+            folder: self.folder.clone(),
+            search: self.search.clone(),
+            writer: self.writer.clone(),
+        }
     }
 
     /// Search.

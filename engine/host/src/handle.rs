@@ -23,6 +23,7 @@ pub struct Handle {
     pub(crate) inbox: Inbox,
     pub(crate) folder: std::path::PathBuf,
     pub(crate) search: crate::search::Search,
+    pub(crate) writer: crate::writer::Writer,
 }
 
 impl Handle {
@@ -94,6 +95,19 @@ impl Handle {
         let (answer, wait) = channel();
         self.inbox.post(Post::Job(Box::new(crate::worker::Job::Blob { hash, answer })));
         wait.recv().unwrap_or_else(|_| Err(Gone.to_string()))
+    }
+
+    /// Stores a blob; it is on disk when this returns.
+    ///
+    /// # Errors
+    /// A sentence: the disk refuses, or the program is closing.
+    pub fn keep_blob(&self, bytes: Vec<u8>) -> Result<store::BlobHash, String> {
+        self.writer.blob(bytes)
+    }
+
+    /// An output as a note keeps it: what is too large for a document is stored as a blob.
+    pub fn lighten(&self, body: store::OutputBody) -> store::Output {
+        crate::kernel::lighten(&self.writer, body)
     }
 
     /// Asks the program that owns the workspace to close.

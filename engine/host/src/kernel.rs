@@ -251,7 +251,7 @@ impl Replies {
                     sent.interrupted = ename == "KeyboardInterrupt";
                 }
                 self.end_stream(execution);
-                let output = self.lighten(body);
+                let output = lighten(&self.writer, body);
                 self.streams.entry(execution).or_default().count += 1;
                 self.inbox.event(Event::Output { note: self.note, execution, output });
             }
@@ -301,11 +301,19 @@ impl Replies {
             }
         }
     }
+}
 
-    /// Takes what is too large for a document out of it: the note keeps the plain text's beginning.
-    fn lighten(&self, mut body: OutputBody) -> Output {
-        let mut whole = None;
-        if let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut body {
+/// Takes what is too large for a document out of an output: the note keeps the beginning of a text.
+pub(crate) fn lighten(writer: &Writer, mut body: OutputBody) -> Output {
+    let mut whole = None;
+    let mut keep = |text: String, mime: &str| {
+        let size = text.len() as u64;
+        if let Ok(blob) = writer.blob(text.into_bytes()) {
+            whole.get_or_insert(BlobRef { blob, mime: mime.to_owned(), size });
+        }
+    };
+    match &mut body {
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
             let large: Vec<String> = data
                 .iter()
                 .filter(|(_, value)| value.as_str().map_or_else(|| value.to_string().len(), str::len) > LARGE)
@@ -314,19 +322,18 @@ impl Replies {
             for mime in large {
                 let Some(value) = data.remove(&mime) else { continue };
                 let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-                let size = text.len() as u64;
                 if mime == "text/plain" {
-                    let mut end = SHOWN.min(text.len());
-                    while !text.is_char_boundary(end) {
-                        end -= 1;
-                    }
-                    data.insert(mime.clone(), Value::from(&text[..end]));
+                    data.insert(mime.clone(), Value::from(&text[..text.floor_char_boundary(SHOWN)]));
                 }
-                if let Ok(blob) = self.writer.blob(text.into_bytes()) {
-                    whole.get_or_insert(BlobRef { blob, mime, size });
-                }
+                keep(text, &mime);
             }
         }
-        Output { body, whole }
+        // A kernel's streams come in pieces and are kept whole elsewhere; a notebook's come at once.
+        OutputBody::Stream { text, .. } if text.len() > SHOWN => {
+            let shown = text[..text.floor_char_boundary(SHOWN)].to_owned();
+            keep(std::mem::replace(text, shown), "text/plain");
+        }
+        OutputBody::Stream { .. } | OutputBody::Error { .. } => {}
     }
+    Output { body, whole }
 }

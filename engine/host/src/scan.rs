@@ -94,6 +94,8 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     let present: HashSet<&str> = found.iter().map(|(path, _, _)| path.as_str()).collect();
     let hidden = |row: &FileRow| unseen.iter().any(|place| root.join(&row.path).starts_with(place));
     let gone = known.values().filter(|row| !present.contains(row.path.as_str()) && !hidden(row));
+    // A note that was made while the folder was being listed is not gone: its file is there by now.
+    let gone = gone.filter(|row| std::fs::symlink_metadata(root.join(&row.path)).is_err());
     let gone: Vec<&FileRow> = gone.collect();
     // A file that appears with the bytes of one that is gone was renamed.
     let mut renamed: HashMap<(BlobHash, u64, i64), Vec<&str>> = HashMap::new();

@@ -19,6 +19,31 @@ const STREAM: usize = 65_536;
 const OUTPUTS: usize = 1_000;
 
 impl Session {
+    pub(super) fn take_notebook(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        notebook: &BlobRef,
+        executions: Vec<Execution>,
+    ) -> Result<(), Reject> {
+        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == Phase::Ready) else {
+            return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
+        };
+        let Some(doc) = &mut note.outputs else {
+            return Err(Reject("the note's outputs are not loaded yet; try again in a moment".to_owned()));
+        };
+        let kept = doc.keep_notebook(notebook, turn.now.seconds()).map_err(|error| Reject(error.to_string()))?;
+        let bytes = if std::mem::take(&mut note.outputs_new) { doc.save() } else { kept };
+        for execution in executions {
+            let Some(code) = note.code(execution.cell).map(code_hash) else { continue };
+            note.unsaved_outputs.insert(execution.cell);
+            note.executions.insert(execution.cell, Execution { code, started: turn.now.0, ..execution });
+        }
+        self.append(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
+        self.save_outputs(turn, id);
+        Ok(())
+    }
+
     pub(super) fn run(&mut self, turn: &mut Turn<'_>, id: DocId, cell: BlockId) -> Result<(), Reject> {
         self.queue(turn, id, vec![cell])
     }

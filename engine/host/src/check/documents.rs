@@ -193,6 +193,7 @@ impl Check<'_> {
                 writes.extend(more);
             }
             Document::Outputs(outputs) => {
+                self.named.extend(outputs.notebook().map(|notebook| (notebook.blob, id)));
                 let outputs = outputs.latest().into_iter().flat_map(|execution| execution.outputs);
                 self.named.extend(outputs.filter_map(|output| Some((output.whole?.blob, id))));
             }

@@ -1,0 +1,211 @@
+//! Notebook files: any JSON that claims to be one becomes a notebook of format 4, or a sentence says why not.
+//!
+//! What is read stays JSON: a field that nobody here knows comes back as it was.
+
+use serde_json::{Map, Value, json};
+
+/// A larger file is not read.
+const LARGEST: usize = 256 << 20;
+
+/// Why a file cannot be read as a notebook: a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+/// Reads a notebook file. What comes is of format 4; formats 2 and 3 are upgraded, slips that Jupyter forgives too
+/// (a missing minor version, ids that are twice there) are mended.
+///
+/// # Errors
+/// [`Unreadable`]: it is no JSON, no notebook, or a cell of it makes no sense.
+pub fn read(bytes: &[u8]) -> Result<Value, Unreadable> {
+    if bytes.len() > LARGEST {
+        return Err(Unreadable(format!("the notebook is larger than {} MB", LARGEST >> 20)));
+    }
+    let mut file: Value = serde_json::from_slice(bytes)
+        .map_err(|error| Unreadable(format!("it is not a notebook: no JSON ({error})")))?;
+    let format = file.get("nbformat").and_then(Value::as_i64);
+    let Some(format) = format.filter(|_| file.is_object()) else {
+        return Err(Unreadable("it is not a notebook: it does not say which format it has (nbformat)".to_owned()));
+    };
+    match format {
+        2 | 3 => upgraded(file),
+        4 => {
+            check(&file)?;
+            mend(&mut file);
+            Ok(file)
+        }
+        ..2 => Err(Unreadable(format!("its notebook format {format} is too old; save it anew with Jupyter"))),
+        _ => Err(Unreadable(format!("its notebook format {format} is newer than what is known here (4)"))),
+    }
+}
+
+/// A source or a text: one string, or lines of it.
+pub(crate) fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(lines) => lines.iter().map(Value::as_str).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+/// A text as Jupyter writes it: a list of lines, each with its end.
+pub(crate) fn lines(text: &str) -> Value {
+    text.split_inclusive('\n').collect()
+}
+
+fn check(file: &Value) -> Result<(), Unreadable> {
+    let no = |at: usize, what: &str| Err(Unreadable(format!("it is not a valid notebook: cell {} {what}", at + 1)));
+    let Some(cells) = file.get("cells").and_then(Value::as_array) else {
+        return Err(Unreadable("it is not a valid notebook: it has no cells".to_owned()));
+    };
+    if file.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
+        return Err(Unreadable("it is not a valid notebook: its metadata are no object".to_owned()));
+    }
+    // What a later minor version brought is kept as it is, and not shown.
+    let later = file.get("nbformat_minor").and_then(Value::as_i64).is_some_and(|minor| minor > 5);
+    for (at, cell) in cells.iter().enumerate() {
+        match cell["cell_type"].as_str() {
+            Some("markdown" | "code" | "raw") => {}
+            Some(_) if later => continue,
+            Some(other) => return no(at, &format!("is of a kind that does not exist: {other}")),
+            None => return no(at, "has no kind"),
+        }
+        if words(&cell["source"]).is_none() {
+            return no(at, "has no source");
+        }
+        if cell.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
+            return no(at, "has metadata that are no object");
+        }
+        let outputs = cell.get("outputs");
+        let good = |outputs: &Value| outputs.as_array().is_some_and(|outputs| outputs.iter().all(Value::is_object));
+        if cell["cell_type"] == "code" && !outputs.is_none_or(good) {
+            return no(at, "has outputs that are no list");
+        }
+    }
+    Ok(())
+}
+
+fn is_id(id: &str) -> bool {
+    (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+fn mend(file: &mut Value) {
+    let Some(top) = file.as_object_mut() else { return };
+    let minor = top.entry("nbformat_minor").or_insert_with(|| json!(4)).as_i64().unwrap_or(0);
+    top.entry("metadata").or_insert_with(|| json!({}));
+    let mut taken = std::collections::BTreeSet::new();
+    let cells = top.get_mut("cells").and_then(Value::as_array_mut);
+    for (at, cell) in cells.into_iter().flatten().filter_map(Value::as_object_mut).enumerate() {
+        cell.entry("metadata").or_insert_with(|| json!({}));
+        if cell.get("cell_type").is_some_and(|kind| kind == "code") {
+            cell.entry("outputs").or_insert_with(|| json!([]));
+            cell.entry("execution_count").or_insert(Value::Null);
+        }
+        if minor >= 5 {
+            let id = cell.get("id").and_then(Value::as_str).filter(|id| is_id(id)).map(ToOwned::to_owned);
+            let id = id.filter(|id| !taken.contains(id)).unwrap_or_else(|| {
+                let source = cell.get("source").map(Value::to_string).unwrap_or_default();
+                fresh_id(&format!("{at} {source}"), &taken)
+            });
+            cell.insert("id".to_owned(), id.clone().into());
+            taken.insert(id);
+        }
+    }
+}
+
+/// An id that nobody has, the same every time for the same seed.
+pub(crate) fn fresh_id(seed: &str, taken: &std::collections::BTreeSet<String>) -> String {
+    let mut id = store::BlobHash::of(seed.as_bytes()).to_string()[..8].to_owned();
+    while taken.contains(&id) {
+        id = store::BlobHash::of(id.as_bytes()).to_string()[..8].to_owned();
+    }
+    id
+}
+
+/// A notebook of format 2 or 3 as one of format 4.
+fn upgraded(mut file: Value) -> Result<Value, Unreadable> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        let why = why.to_string();
+        let first = why.lines().next().unwrap_or_default();
+        Unreadable(format!("it is not a valid notebook of format 3: {first}"))
+    };
+    let sheets = file.get("worksheets").and_then(Value::as_array).ok_or_else(|| wrong(&"it has no worksheets"))?;
+    if !sheets.iter().all(|sheet| sheet.get("cells").is_some_and(Value::is_array)) {
+        return Err(wrong(&"a worksheet has no cells"));
+    }
+    if file["nbformat"] == 2 {
+        file["nbformat"] = json!(3);
+        for sheet in file["worksheets"].as_array_mut().into_iter().flatten() {
+            for cell in sheet["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+                older(cell);
+            }
+        }
+    }
+    let text = file.to_string();
+    let upgraded = match nbformat::parse_notebook(&text) {
+        Ok(nbformat::Notebook::V3(old)) => nbformat::upgrade_v3_notebook(old).map_err(|error| wrong(&error))?,
+        Ok(_) => return Err(wrong(&"it is of another format")),
+        Err(error) => return Err(wrong(&error)),
+    };
+    let mut file = serde_json::to_value(upgraded).map_err(|error| wrong(&error))?;
+    // Its ids were made up on the way: these are the same at every import.
+    for cell in file["cells"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        cell.remove("id");
+    }
+    check(&file)?;
+    mend(&mut file);
+    Ok(file)
+}
+
+/// A cell of format 2 as one of format 3.
+fn older(cell: &mut Map<String, Value>) {
+    cell.entry("metadata").or_insert_with(|| json!({}));
+    let html = cell.get("cell_type").is_some_and(|kind| kind == "html");
+    if html {
+        cell.insert("cell_type".to_owned(), json!("markdown"));
+    }
+    if cell.get("cell_type").is_some_and(|kind| kind == "code") {
+        cell.entry("outputs").or_insert_with(|| json!([]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_notebook_gets_one_sentence() {
+        let cell = |cell: &str| format!(r#"{{"nbformat":4,"nbformat_minor":5,"metadata":{{}},"cells":[{cell}]}}"#);
+        let cases = [
+            ("nothing".to_owned(), "no JSON"),
+            ("[]".to_owned(), "does not say which format"),
+            (r#"{"nbformat":4}"#.to_owned(), "no cells"),
+            (r#"{"nbformat":7,"cells":[]}"#.to_owned(), "newer"),
+            (r#"{"nbformat":1,"cells":[]}"#.to_owned(), "too old"),
+            (r#"{"nbformat":3}"#.to_owned(), "no worksheets"),
+            (cell(r#"{"cell_type":"heading","source":""}"#), "cell 1 is of a kind"),
+            (cell(r#"{"cell_type":"markdown"}"#), "cell 1 has no source"),
+            (cell(r#"{"cell_type":"markdown","source":"","metadata":3}"#), "metadata"),
+            (cell(r#"{"cell_type":"code","source":"","outputs":[3]}"#), "outputs"),
+            ("[".repeat(5_000), "no JSON"),
+        ];
+        for (text, why) in cases {
+            let error = read(text.as_bytes()).expect_err(&text).to_string();
+            assert!(error.contains(why) && error.lines().count() == 1, "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn slips_are_mended() {
+        let text = r#"{"nbformat":4,"nbformat_minor":5,"cells":[
+            {"cell_type":"code","source":"1","id":"a"},{"cell_type":"raw","source":["x\n","y"],"id":"a"},
+            {"cell_type":"markdown","source":"","id":"$"}]}"#;
+        let file = read(text.as_bytes()).expect("read");
+        let ids: std::collections::BTreeSet<&str> =
+            file["cells"].as_array().expect("cells").iter().filter_map(|cell| cell["id"].as_str()).collect();
+        assert_eq!(ids.len(), 3);
+        assert!(ids.contains("a") && ids.iter().all(|id| is_id(id)));
+        assert_eq!(file["cells"][0]["outputs"], json!([]));
+        assert_eq!(file["metadata"], json!({}));
+    }
+}

@@ -1,0 +1,340 @@
+//! A notebook laid out as a note's text, and what is kept beside that text.
+
+use crate::file::words;
+use engine::markdown;
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::ops::Range;
+use store::ExecutionId;
+
+/// What stands in the text for a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Shape {
+    /// Its source.
+    Prose,
+    /// Its source in a fence.
+    Fence,
+    /// Its source as the note's properties.
+    Properties,
+}
+
+/// A cell as it was laid out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) range: Range<usize>,
+    pub(crate) shape: Shape,
+    /// The execution that its outputs became.
+    pub(crate) execution: Option<ExecutionId>,
+}
+
+/// What is kept of a notebook beside the note that it became: all of it, and how it was laid out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    pub(crate) notebook: Value,
+    pub(crate) text: String,
+    pub(crate) places: Vec<Place>,
+}
+
+impl Kept {
+    /// Reads what [`Kept::bytes`] made.
+    ///
+    /// # Errors
+    /// A sentence: it is damaged, or of a newer version.
+    pub fn read(bytes: &[u8]) -> Result<Kept, String> {
+        let kept: Kept =
+            serde_json::from_slice(bytes).map_err(|error| format!("the kept notebook cannot be read ({error})"))?;
+        let mut end = 0;
+        for Place { range, .. } in &kept.places {
+            if range.start != end || range.end < range.start || kept.text.get(range.clone()).is_none() {
+                return Err("the kept notebook cannot be read (its cells do not fit its text)".to_owned());
+            }
+            end = range.end;
+        }
+        let cells = kept.notebook["cells"].as_array().map_or(0, Vec::len);
+        if end != kept.text.len() || cells != kept.places.len() {
+            return Err("the kept notebook cannot be read (its cells do not fit its text)".to_owned());
+        }
+        Ok(kept)
+    }
+
+    /// As bytes, for [`Kept::read`].
+    pub fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// The outputs of a cell on their way into the note.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Printed {
+    /// Which execution they become.
+    pub execution: ExecutionId,
+    /// The kernel's count.
+    pub count: Option<u64>,
+    /// The outputs, as the notebook has them, with each text in one piece.
+    pub outputs: Vec<Value>,
+    /// Where the cell's fence begins in the text.
+    pub at: usize,
+}
+
+/// A notebook as a note.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Laid {
+    /// The note's text.
+    pub text: String,
+    /// What its cells printed.
+    pub printed: Vec<Printed>,
+    /// What is kept beside it.
+    pub kept: Kept,
+}
+
+/// Lays a notebook (as [`crate::read`] gives it) out as a note.
+pub fn lay(notebook: Value) -> Laid {
+    let language = language(&notebook);
+    let mut text = String::new();
+    let mut places = Vec::new();
+    let mut printed = Vec::new();
+    let name = store::BlobHash::of(notebook.to_string().as_bytes()).to_string();
+    let cells = notebook["cells"].as_array().map_or(&[][..], Vec::as_slice);
+    for (index, cell) in cells.iter().enumerate() {
+        let source = words(&cell["source"]).unwrap_or_default();
+        let at = text.len();
+        let shape = match cell["cell_type"].as_str() {
+            Some("code") => {
+                fenced(&mut text, &language, &source);
+                Shape::Fence
+            }
+            Some("raw") if index == 0 && is_properties(&source) => {
+                spaced(&mut text, &source);
+                Shape::Properties
+            }
+            Some("raw") => {
+                fenced(&mut text, RAW, &source);
+                Shape::Fence
+            }
+            Some("markdown") => {
+                prose(&mut text, &source, index == 0);
+                Shape::Prose
+            }
+            _ => Shape::Prose,
+        };
+        let outputs = outputs(cell);
+        let count = cell["execution_count"].as_u64();
+        let ran = cell["cell_type"] == "code" && (!outputs.is_empty() || count.is_some());
+        let execution = ran.then(|| {
+            let hash = store::BlobHash::of(format!("{name} {index}").as_bytes()).0;
+            ExecutionId(u64::from_le_bytes(std::array::from_fn(|byte| hash[byte])))
+        });
+        printed.extend(execution.map(|execution| Printed { execution, count, outputs, at }));
+        places.push(Place { range: at..text.len(), shape, execution });
+    }
+    // A file ends with one line end, not with an empty line.
+    while text.ends_with("\n\n") {
+        text.pop();
+    }
+    for place in &mut places {
+        place.range.start = place.range.start.min(text.len());
+        place.range.end = place.range.end.min(text.len());
+    }
+    Laid { kept: Kept { notebook, text: text.clone(), places }, text, printed }
+}
+
+/// The word behind the fence of a raw cell.
+pub(crate) const RAW: &str = "raw";
+
+/// The language of a notebook's cells, as it stands behind a fence.
+pub(crate) fn language(notebook: &Value) -> String {
+    let metadata = &notebook["metadata"];
+    let named = [&metadata["kernelspec"]["language"], &metadata["language_info"]["name"]];
+    let name = named.into_iter().find_map(Value::as_str).unwrap_or("python").to_lowercase();
+    let plain = !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "+#-_.".contains(letter));
+    match name.as_str() {
+        "ipython" | "python3" => "python".to_owned(),
+        _ if plain && name != RAW => name,
+        _ => "python".to_owned(),
+    }
+}
+
+fn is_properties(source: &str) -> bool {
+    let body = source.strip_prefix("---\n").map(|rest| rest.trim_end());
+    body.is_some_and(|body| {
+        let inner = body.strip_suffix("\n---");
+        inner.is_some_and(|inner| !inner.lines().any(|line| line.trim_end() == "---" || line.trim_end() == "..."))
+    })
+}
+
+/// A text and an empty line behind it.
+fn spaced(text: &mut String, source: &str) {
+    if source.trim().is_empty() {
+        return; // nothing to see: it is kept beside the text alone
+    }
+    text.push_str(source);
+    while !text.ends_with("\n\n") {
+        text.push('\n');
+    }
+}
+
+fn fenced(text: &mut String, language: &str, source: &str) {
+    let mut longest = 2;
+    let mut run = 0;
+    for letter in source.chars() {
+        run = if letter == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    text.push_str(&fence);
+    text.push_str(language);
+    text.push('\n');
+    if !source.is_empty() {
+        text.push_str(source);
+        text.push('\n');
+    }
+    text.push_str(&fence);
+    text.push_str("\n\n");
+}
+
+/// What ends that a piece of Markdown may leave open.
+const ENDS: [&str; 10] = ["```", "~~~", "`````", "~~~~~", "-->", "?>", "]]>", "</script>", "</pre>", "</style>"];
+
+/// Prose, so that what follows it stands for itself: in a notebook each cell is read alone.
+fn prose(text: &mut String, source: &str, first: bool) {
+    if source.trim().is_empty() {
+        return;
+    }
+    // At the top `---` would begin properties that nobody meant.
+    let mut whole = String::new();
+    spaced(&mut whole, source);
+    let mark = "```python\nx\n```\n";
+    let ends_well = |piece: &str| {
+        let test = if first { format!("{piece}{mark}") } else { format!("x\n\n{piece}{mark}") };
+        markdown::cells(&test).last().is_some_and(|cell| cell.start + mark.len() >= test.len())
+    };
+    if ends_well(&whole) {
+        text.push_str(&whole);
+        return;
+    }
+    for end in ENDS {
+        let mut closed = source.trim_end_matches('\n').to_owned();
+        closed.push('\n');
+        closed.push_str(end);
+        closed.push_str("\n\n");
+        if ends_well(&closed) {
+            text.push_str(&closed);
+            return;
+        }
+    }
+    fenced(text, "markdown", source);
+}
+
+/// The outputs of a cell with each text in one piece.
+fn outputs(cell: &Value) -> Vec<Value> {
+    let mut outputs = cell["outputs"].as_array().cloned().unwrap_or_default();
+    for output in &mut outputs {
+        if let Some(text) = output.get_mut("text")
+            && let Some(whole) = words(text)
+        {
+            *text = whole.into();
+        }
+        for (mime, value) in output.get_mut("data").and_then(Value::as_object_mut).into_iter().flatten() {
+            if !is_json(mime)
+                && let Some(whole) = words(value)
+            {
+                *value = whole.into();
+            }
+        }
+    }
+    outputs
+}
+
+/// Whether data of this media type is JSON and not text.
+pub(crate) fn is_json(mime: &str) -> bool {
+    mime == "application/json" || mime.ends_with("+json")
+}
+
+/// What a fence holds.
+pub(crate) struct Fence<'a> {
+    /// With its fence, and what stands behind it up to the end of the line.
+    pub(crate) range: Range<usize>,
+    /// The word behind the fence.
+    pub(crate) language: &'a str,
+    /// What is in it, without the last line end.
+    pub(crate) code: &'a str,
+}
+
+/// The closed fences at the top level of a text.
+pub(crate) fn fences(text: &str) -> Vec<Fence<'_>> {
+    let mut depth = 0_usize;
+    let mut found = Vec::new();
+    for (event, range) in Parser::new_ext(text, markdown::options()).into_offset_iter() {
+        match event {
+            Event::Start(tag) => {
+                depth += 1;
+                if let (1, Tag::CodeBlock(CodeBlockKind::Fenced(_))) = (depth, tag) {
+                    found.extend(fence(text, range));
+                }
+            }
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn fence(text: &str, range: Range<usize>) -> Option<Fence<'_>> {
+    let start = text[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[range.end..].find('\n').map_or(text.len(), |newline| range.end + newline + 1);
+    let end = if text[..range.end].ends_with('\n') { range.end } else { end };
+    let block = &text[start..end];
+    let opening = block.lines().next()?.trim();
+    let mark = opening.chars().next()?;
+    let info = opening.trim_start_matches(mark);
+    let head = block.find('\n')? + 1;
+    let tail = block.trim_end().rfind('\n')? + 1;
+    let closing = block[tail..].trim();
+    let closed = closing.len() >= 3 && closing.chars().all(|letter| letter == mark);
+    if !closed || tail < head {
+        return None;
+    }
+    let code = &block[head..tail];
+    let code = code.strip_suffix('\n').unwrap_or(code);
+    let language = info.trim().split(|c: char| c.is_whitespace() || c == '{' || c == ',').next().unwrap_or("");
+    Some(Fence { range: start..end, language, code: code.strip_suffix('\r').unwrap_or(code) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn laid(cells: Value) -> Laid {
+        lay(json!({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}))
+    }
+
+    #[test]
+    fn cells_become_text() {
+        let laid = laid(json!([
+            {"cell_type": "markdown", "source": ["# T\n", "words"]},
+            {"cell_type": "markdown", "source": ""},
+            {"cell_type": "code", "source": "s = '''\n```\n'''", "execution_count": 3, "outputs": []},
+            {"cell_type": "raw", "source": "<b>"},
+            {"cell_type": "code", "source": ""},
+        ]));
+        let text = "# T\nwords\n\n````python\ns = '''\n```\n'''\n````\n\n```raw\n<b>\n```\n\n```python\n```\n";
+        assert_eq!(laid.text, text);
+        assert_eq!(laid.printed.len(), 1);
+        assert_eq!(laid.printed[0].at, 11);
+        assert_eq!(Kept::read(&laid.kept.bytes()).as_ref(), Ok(&laid.kept));
+    }
+
+    #[test]
+    fn what_a_piece_leaves_open_is_closed() {
+        for open in ["```\nx", "~~~~\ny", "<!-- never", "<script>\n1", "<pre>\n\nx", "````js\n```\n", "`````\n````"] {
+            let laid = laid(json!([
+                {"cell_type": "markdown", "source": open},
+                {"cell_type": "code", "source": "1"},
+            ]));
+            assert_eq!(markdown::cells(&laid.text).len(), 1, "{}", laid.text);
+        }
+    }
+}

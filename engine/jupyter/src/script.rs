@@ -1,0 +1,52 @@
+//! A note as a Python program: code as it stands, everything else as comments, in the form with `# %%` between cells
+//! that Jupytext, VS Code, Spyder and PyCharm read.
+
+use engine::markdown;
+
+/// The program.
+pub fn script(text: &str) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for cell in markdown::cells(text) {
+        prose(&mut out, &text[at..cell.start]);
+        let block = &text[cell.clone()];
+        let code = markdown::cell(block).map_or("", |parts| &block[parts.code]);
+        part(&mut out, "# %%\n");
+        out.push_str(code.trim_end());
+        out.push('\n');
+        at = cell.end;
+    }
+    prose(&mut out, &text[at..]);
+    out
+}
+
+fn part(out: &mut String, head: &str) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(head);
+}
+
+fn prose(out: &mut String, text: &str) {
+    let text = text.trim_matches(['\n', '\r']);
+    if text.trim().is_empty() {
+        return;
+    }
+    part(out, "# %% [markdown]\n");
+    for line in text.lines() {
+        out.push_str(format!("# {line}").trim_end());
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_and_comments() {
+        let text = "# T\n\nwords\n\n```python\nx = 1\n```\n```py\n\n```\nend\n";
+        let made = "# %% [markdown]\n# # T\n#\n# words\n\n# %%\nx = 1\n\n# %%\n\n\n# %% [markdown]\n# end\n";
+        assert_eq!(script(text), made);
+    }
+}

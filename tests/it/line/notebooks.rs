@@ -1,0 +1,145 @@
+//! Jupyter's notebooks: what is imported comes back, also after edits
+
+use crate::program::{House, shared};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Files that Jupyter's own check refuses, too, and what is said of them.
+const INVALID: [(&str, &str); 3] = [
+    ("invalid", "cell 1 has no source"),
+    ("test3_no_worksheets", "no worksheets"),
+    ("test3_worksheet_with_no_cells", "a worksheet has no cells"),
+];
+/// Files with slips that are mended, and old formats: they come back as something else.
+const MENDED: [&str; 8] = [
+    "invalid_cell_id",
+    "invalid_unique_cell_id",
+    "no_min_version",
+    "test2",
+    "test3",
+    "test3_no_metadata",
+    "test3_no_min_version",
+    "v4_5_no_cell_id",
+];
+
+fn notebooks() -> Option<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for folder in ["notebooks/nbdime", "notebooks/nbformat"] {
+        let files = std::fs::read_dir(shared(folder)?).expect("a folder");
+        for path in files.map(|entry| entry.expect("an entry").path()) {
+            if path.extension().is_some_and(|ending| ending == "ipynb") {
+                found.push((path.file_stem().expect("a name").to_string_lossy().into_owned(), path));
+            }
+        }
+    }
+    found.sort();
+    Some(found)
+}
+
+fn notebook(path: &std::path::Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).expect("read")).expect("JSON")
+}
+
+fn export(house: &House, name: &str) -> Value {
+    let to = format!("out/{name}.ipynb");
+    house.run(&["export", &format!("{name}.md"), &to]).good();
+    notebook(&house.path(&to))
+}
+
+#[test]
+fn notebooks_come_back_as_they_were() {
+    let Some(all) = notebooks() else { return };
+    assert!(all.len() > 70);
+    let house = House::new();
+    let good: Vec<&(String, PathBuf)> =
+        all.iter().filter(|(name, _)| INVALID.iter().all(|(invalid, _)| invalid != name)).collect();
+    let paths = good.iter().map(|(_, path)| path.to_str().expect("UTF-8"));
+    let words: Vec<&str> = ["import"].into_iter().chain(paths).collect();
+    house.run(&words).good();
+    let done = house.json(&["export", "Notes", "out", "--to", "ipynb"]);
+    assert_eq!((done["exported"].as_array().map(Vec::len), &done["skipped"]), (Some(good.len()), &json!([])));
+    for (name, path) in &good {
+        let (was, mut is) = (notebook(path), notebook(&house.path(&format!("out/{name}.ipynb"))));
+        if MENDED.contains(&name.as_str()) {
+            assert_eq!(is["nbformat"], 4, "{name}");
+            let old = &was["worksheets"][0]["cells"];
+            let old = if old.is_array() { old } else { &was["cells"] };
+            assert_eq!(is["cells"].as_array().map(Vec::len), old.as_array().map(Vec::len), "{name}");
+            continue;
+        }
+        let cells = is["cells"].as_array_mut().expect("cells").iter_mut();
+        for (cell, old) in cells.zip(was["cells"].as_array().expect("cells")) {
+            // Where format 4.5 wants an id and the file has none, one was made.
+            if old.get("id").is_none() {
+                cell.as_object_mut().expect("a cell").remove("id");
+            }
+        }
+        assert_eq!(is, was, "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_notebook_is_refused() {
+    let Some(all) = notebooks() else { return };
+    let house = House::new();
+    for (name, why) in INVALID {
+        let (_, path) = all.iter().find(|(other, _)| other == name).expect(name);
+        house.run(&["import", path.to_str().expect("UTF-8")]).refused(2, why);
+        assert!(!house.path(&format!("W/Notes/{name}.md")).exists());
+    }
+}
+
+#[test]
+fn a_notebook_goes_on_as_a_note() {
+    let house = House::with(&[("a.md", "a\n")]);
+    let file = json!({
+        "cells": [
+            {"cell_type": "markdown", "id": "m1", "metadata": {"tags": ["x"]}, "source": "# Sums"},
+            {"cell_type": "markdown", "id": "m2", "metadata": {}, "source": ["![p](attachment:p.png)\n", "end"],
+             "attachments": {"p.png": {"image/png": "iVBORw0KGgo="}}},
+            {"cell_type": "code", "id": "c1", "metadata": {"collapsed": true}, "source": "x = 20", "outputs": [],
+             "execution_count": 1},
+            {"cell_type": "code", "id": "c2", "metadata": {}, "source": "x + 1", "execution_count": 2,
+             "outputs": [{"output_type": "execute_result", "execution_count": 2, "metadata": {},
+                          "data": {"text/plain": ["21"], "text/html": ["<b>\n", "21</b>"]}}]},
+        ],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}, "mine": 1},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    });
+    house.write("in/sums.ipynb", file.to_string().as_bytes());
+    assert_eq!(
+        house.json(&["import", "in/sums.ipynb", "--volume", "notes"]),
+        json!({"volume": "notes", "imported": ["sums.md"], "skipped": []})
+    );
+    house.run(&["import", "in/sums.ipynb", "--volume", "notes"]).refused(2, "it is there already");
+    let text = "# Sums\n\n![p](attachment:p.png)\nend\n\n```python\nx = 20\n```\n\n```python\nx + 1\n```\n";
+    assert_eq!(String::from_utf8(house.read("notes/sums.md")).expect("text"), text);
+    let outputs = String::from_utf8(house.run(&["outputs", "sums"]).good().out).expect("text");
+    assert_eq!(outputs, "cell 1: ok\ncell 2: ok\n21\n");
+
+    // Another editor changes a cell and adds one; the cell is run again.
+    let edited = text.replace("x = 20", "x = 41").replace("# Sums\n", "# Sums of two\n") + "\n```python\nx\n```\n";
+    std::fs::write(house.path("notes/sums.md"), edited).expect("written");
+    house.run(&["run", "sums"]).good();
+    let made = export(&house, "sums");
+    let cells = made["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 5, "{made:#}");
+    assert_eq!(
+        cells[0],
+        json!({"cell_type": "markdown", "id": "m1", "metadata": {"tags": ["x"]}, "source": "# Sums of two"})
+    );
+    assert_eq!(cells[1], file["cells"][1]);
+    assert_eq!(cells[2]["metadata"], json!({"collapsed": true}));
+    assert_eq!((&cells[2]["id"], &cells[2]["source"]), (&json!("c1"), &json!("x = 41")));
+    assert_eq!(cells[3]["id"], "c2");
+    assert_eq!(cells[3]["outputs"][0]["data"], json!({"text/plain": ["42"]}));
+    assert_eq!(cells[4]["outputs"][0]["data"], json!({"text/plain": ["41"]}));
+    assert_eq!(made["metadata"], file["metadata"]);
+
+    house.run(&["export", "sums", "out", "--to", "py"]).good();
+    let program = String::from_utf8(house.read("out/sums.py")).expect("text");
+    assert!(program.ends_with("# %%\nx = 41\n\n# %%\nx + 1\n\n# %%\nx\n"), "{program}");
+    house.run(&["export", "sums", "out2", "--to", "doc"]).refused(2, "no export to “doc”");
+    house.run(&["fsck", "--check"]).good();
+}
