@@ -7,6 +7,7 @@ mod bench;
 mod bundled;
 mod choose;
 mod collections;
+mod history;
 mod links;
 mod moves;
 mod notebooks;
@@ -261,7 +262,7 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "ls" => volumes::list(scene, args),
         "cat" => notes::cat(scene, args),
         "edit" => notes::edit(scene, args),
-        "history" => notes::history(scene, args),
+        "history" => history::history(scene, args),
         "outputs" => notes::outputs(scene, args),
         "base" => collections::base(scene, args),
         "links" => links::links(scene, args),

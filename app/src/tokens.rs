@@ -46,6 +46,14 @@ pub struct Colours {
     pub tool: Color32,
     /// Behind highlighted text.
     pub lit: Color32,
+    /// Behind a line that is gone.
+    pub gone: Color32,
+    /// Behind its words that are gone.
+    pub gone_strong: Color32,
+    /// Behind a line that came.
+    pub come: Color32,
+    /// Behind its words that came.
+    pub come_strong: Color32,
 }
 
 /// Light.
@@ -66,6 +74,10 @@ pub const LIGHT: Colours = Colours {
     thought: Color32::from_rgb(0x7a, 0x4f, 0xc4),
     tool: Color32::from_rgb(0x0b, 0x72, 0x85),
     lit: Color32::from_rgb(0xff, 0xef, 0xb0),
+    gone: Color32::from_rgb(0xfd, 0xf0, 0xee),
+    gone_strong: Color32::from_rgb(0xf6, 0xcd, 0xc8),
+    come: Color32::from_rgb(0xed, 0xf6, 0xee),
+    come_strong: Color32::from_rgb(0xc3, 0xe6, 0xca),
 };
 
 /// Dark.
@@ -86,6 +98,10 @@ pub const DARK: Colours = Colours {
     thought: Color32::from_rgb(0xb7, 0x9b, 0xf0),
     tool: Color32::from_rgb(0x5c, 0xc4, 0xd6),
     lit: Color32::from_rgb(0x3d, 0x37, 0x1c),
+    gone: Color32::from_rgb(0x2a, 0x1b, 0x1e),
+    gone_strong: Color32::from_rgb(0x5c, 0x2c, 0x31),
+    come: Color32::from_rgb(0x16, 0x27, 0x1c),
+    come_strong: Color32::from_rgb(0x24, 0x52, 0x2f),
 };
 
 /// Light, with more contrast.
@@ -106,6 +122,10 @@ pub const LIGHT_CLEAR: Colours = Colours {
     thought: Color32::from_rgb(0x55, 0x24, 0x9e),
     tool: Color32::from_rgb(0x04, 0x4a, 0x58),
     lit: Color32::from_rgb(0xff, 0xe9, 0x80),
+    gone: Color32::from_rgb(0xff, 0xea, 0xe7),
+    gone_strong: Color32::from_rgb(0xff, 0xbd, 0xb5),
+    come: Color32::from_rgb(0xe3, 0xf7, 0xe6),
+    come_strong: Color32::from_rgb(0xa6, 0xe3, 0xb2),
 };
 
 /// Dark, with more contrast.
@@ -126,6 +146,10 @@ pub const DARK_CLEAR: Colours = Colours {
     thought: Color32::from_rgb(0xd4, 0xc0, 0xff),
     tool: Color32::from_rgb(0x8d, 0xe6, 0xf5),
     lit: Color32::from_rgb(0x4a, 0x42, 0x14),
+    gone: Color32::from_rgb(0x32, 0x0d, 0x10),
+    gone_strong: Color32::from_rgb(0x70, 0x1d, 0x22),
+    come: Color32::from_rgb(0x06, 0x26, 0x0f),
+    come_strong: Color32::from_rgb(0x0f, 0x55, 0x22),
 };
 
 thread_local! {
@@ -529,6 +553,11 @@ mod tests {
         0.2126 * linear(colour.r()) + 0.7152 * linear(colour.g()) + 0.0722 * linear(colour.b())
     }
 
+    fn contrast(one: Color32, other: Color32) -> f32 {
+        let (a, b) = (luminance(one), luminance(other));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
     #[test]
     fn every_text_can_be_read() {
         for (colours, least) in [(&LIGHT, 4.7), (&DARK, 4.7), (&LIGHT_CLEAR, 8.0), (&DARK_CLEAR, 8.0)] {
@@ -537,10 +566,27 @@ mod tests {
             let texts = [colours.ink, colours.muted, colours.accent, colours.ok, colours.warn, colours.bad];
             for ground in grounds {
                 for text in texts.into_iter().chain([colours.thought, colours.tool]) {
-                    let (a, b) = (luminance(ground), luminance(text));
-                    let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
-                    assert!(contrast >= least, "{text:?} on {ground:?}: {contrast}");
+                    let found = contrast(text, ground);
+                    assert!(found >= least, "{text:?} on {ground:?}: {found}");
                 }
+            }
+            // Text on what is selected, found, highlighted, gone or new: at least what WCAG asks for as AA.
+            let marked = [colours.accent_ground, colours.mark, colours.mark_strong, colours.lit];
+            let compared = [colours.gone, colours.gone_strong, colours.come, colours.come_strong];
+            for ground in marked.into_iter().chain(compared) {
+                let found = contrast(colours.ink, ground);
+                assert!(found >= 4.5, "{:?} on {ground:?}: {found}", colours.ink);
+            }
+            for (text, ground) in [
+                (colours.accent, colours.accent_ground),
+                (colours.muted, colours.accent_ground),
+                (colours.muted, colours.hover(colours.paper)),
+                (colours.ink, colours.hover(colours.sunken)),
+                (colours.accent, colours.hover(colours.paper)),
+                (colours.paper, colours.accent),
+            ] {
+                let found = contrast(text, ground);
+                assert!(found >= 4.5, "{text:?} on {ground:?}: {found}");
             }
         }
     }

@@ -22,6 +22,7 @@ mod forces;
 mod fuzzy;
 mod graph;
 mod grid;
+mod history;
 mod hover;
 #[path = "../../assets/icons.rs"]
 mod icons;
@@ -303,6 +304,7 @@ impl eframe::App for Window {
         self.follow_aim();
         self.keep_panes();
         self.run_errands(&ctx);
+        self.history_step(&ctx);
         let actions = self.layout(ui);
         if let Some(driver) = &self.driver {
             sights::fetch(&ctx, driver.session());

@@ -372,7 +372,24 @@ pub const COMMANDS: &[CommandInfo] = &[
         ],
         "Take a note out of the trash, with its history.",
     ),
-    line("note.history", "Show history", "history", &[NOTE], "List the changes of a note."),
+    CommandInfo {
+        id: "note.history",
+        title: "History of this note",
+        help: "Show how the note was, what has changed since, and who wrote what; bring back all of it or a part.",
+        keys: &["Ctrl+Shift+H"],
+        window: true,
+        line: Some(Line {
+            name: "history",
+            args: &[
+                NOTE,
+                arg("at", Form::Value, "print the note as it was after this change (its number or hash)"),
+                arg("diff", Form::Flag, "print what has changed since --at; since the last version when left out"),
+                arg("blame", Form::Flag, "print who wrote each line, and when"),
+                arg("restore", Form::Value, "make the note again as it was after this change"),
+            ],
+        }),
+    },
+    window("note.writers", "Who wrote this", &[], "Show who or what wrote each passage of the open note, and when."),
     line(
         "files.import",
         "Import files",

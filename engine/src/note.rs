@@ -129,6 +129,8 @@ pub struct Note {
     /// Operations since the last change, and the journal number of the last of them.
     pub(crate) pending: Vec<Op>,
     pub(crate) pending_upto: u64,
+    /// Whether all of them are another program's.
+    pub(crate) outside: bool,
     pub(crate) burst: Option<Time>,
     pub(crate) last_edit: Time,
     pub(crate) undo: Undo,
@@ -175,6 +177,7 @@ impl Note {
             adopted: false,
             pending: Vec::new(),
             pending_upto: 0,
+            outside: false,
             burst: None,
             last_edit: Time::default(),
             undo: Undo::default(),

@@ -102,6 +102,11 @@ fn refine(old: &str, new: &str, offset: usize, splices: &mut Vec<Splice>) {
     });
 }
 
+/// Calls `each` with the byte ranges of the words that differ.
+pub(crate) fn word_hunks(old: &str, new: &str, each: impl FnMut(Range<usize>, Range<usize>)) {
+    hunks(&Pieces::words(old), &Pieces::words(new), Algorithm::Histogram, each);
+}
+
 /// Calls `each` with the byte ranges of what differs.
 fn hunks(old: &Pieces<'_>, new: &Pieces<'_>, by: Algorithm, mut each: impl FnMut(Range<usize>, Range<usize>)) {
     let found = Diff::compute(by, &InternedInput::new(old, new));

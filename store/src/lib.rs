@@ -22,7 +22,7 @@ pub use document::{HistoryEntry, Loaded};
 pub use error::StoreError;
 pub use id::{BlobHash, BlockId, DocId, ExecutionId};
 pub use journal::Record;
-pub use note::{Block, NoteDoc, Op, Touched, apply_op, coalesce, import_blocks, sort_blocks};
+pub use note::{Block, Moment, NoteDoc, Op, Passage, Past, Touched, apply_op, coalesce, import_blocks, sort_blocks};
 pub use outputs::{BlobRef, Execution, Output, OutputBody, OutputsDoc, Status};
 pub use plain::PlainText;
 pub use position::{between, spread};

@@ -4,6 +4,10 @@
 //! a block whose text is empty is not there. So deleting a block is deleting its text, and what another device typed
 //! into it meanwhile stays and is seen. The document does not know what a block means; Markdown is the engine's.
 
+mod past;
+
+pub use past::{Moment, Passage, Past};
+
 use crate::document::{self, HistoryEntry, Loaded};
 use crate::error::StoreError;
 use crate::id::{BlockId, DocId};
@@ -166,7 +170,8 @@ fn join(first: (&mut usize, &mut usize, &mut String), second: (usize, usize, &st
     true
 }
 
-/// The document behind a note.
+/// The document behind a note. A copy of it costs little: what both have is shared.
+#[derive(Clone)]
 pub struct NoteDoc {
     id: DocId,
     doc: Automerge,
@@ -260,26 +265,6 @@ impl NoteDoc {
             .collect();
         sort_blocks(&mut blocks);
         blocks
-    }
-
-    /// The note's whole text as it was at `heads`.
-    ///
-    /// # Errors
-    /// automerge's, when `heads` are not part of this history.
-    pub fn text_at(&self, heads: &[ChangeHash]) -> Result<String, StoreError> {
-        let mut found = Vec::new();
-        for key in self.doc.keys_at(&self.blocks, heads) {
-            let (Ok(id), Some((_, block))) = (key.parse(), self.doc.get_at(&self.blocks, key.as_str(), heads)?) else {
-                continue;
-            };
-            let pos = self.doc.get_at(&block, keys::POS, heads)?;
-            let pos = pos.and_then(|(pos, _)| pos.as_str().map(str::to_owned)).unwrap_or_default();
-            if let Some((_, text)) = self.doc.get_at(&block, keys::TEXT, heads)? {
-                found.push(Block { id, pos, text: self.doc.text_at(&text, heads)? });
-            }
-        }
-        sort_blocks(&mut found);
-        Ok(found.into_iter().map(|block| block.text).collect())
     }
 
     /// Makes one change of all `ops` and gives it back as a chunk to append. `time` is seconds since 1970.

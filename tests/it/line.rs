@@ -2,6 +2,7 @@
 //! same whether it owns the workspace or another process does.
 
 mod forms;
+mod history;
 mod moves;
 mod notebooks;
 mod owned;

@@ -6,6 +6,7 @@ mod figures;
 mod filing;
 mod finding;
 mod folding;
+mod history;
 mod keystrokes;
 mod links;
 mod panes;

@@ -1,4 +1,4 @@
-//! `cat`, `edit`, `history`, `outputs`: what concerns one note.
+//! `cat`, `edit`, `outputs`: what concerns one note.
 
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, USAGE, choose};
@@ -109,7 +109,7 @@ pub(super) fn edit(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 }
 
 /// Waits until the note's file has its text, or says why it has not.
-fn say_behind(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+pub(super) fn say_behind(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
     scene.handle.command(Command::Save)?;
     let look = move |session: &Session| {
         let Some(open) = session.note(note) else { return Some(None) };
@@ -175,7 +175,7 @@ fn one(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u64, String> {
 }
 
 /// Waits until a keystroke is on disk. While the disk refuses, says so once and goes on waiting for some seconds.
-fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), Refusal> {
+pub(super) fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), Refusal> {
     let look = move |session: &Session| {
         let saving = session.saving();
         if saving.durable >= seq { Some(Ok(())) } else { saving.trouble.clone().map(Err) }
@@ -207,26 +207,6 @@ fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
     durable(scene.handle, seq, scene.errors)?;
     writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
     Ok(())
-}
-
-pub(super) fn history(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = hold(scene.handle, note)?;
-    let changes = loaded(scene.handle, note, |note| note.document().map(store::NoteDoc::history).unwrap_or_default())?;
-    if scene.json {
-        writeln!(scene.out, "{}", serde_json::to_string(&changes).unwrap_or_default())?;
-        return Ok(DONE);
-    }
-    if changes.is_empty() {
-        writeln!(scene.out, "no changes yet: the note is as its file was found")?;
-    }
-    for change in changes {
-        let when = super::upkeep::date(change.time);
-        let what = change.message.unwrap_or_else(|| "edit".to_owned());
-        let (operations, by) = (change.operations, &change.actor[..8.min(change.actor.len())]);
-        writeln!(scene.out, "{}  {when}  {operations:>6} operations  {what} by {by}", &change.hash[..10])?;
-    }
-    Ok(DONE)
 }
 
 pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {

@@ -166,7 +166,7 @@ impl Window {
             What::RunCell { .. } => self.writes(ctx) && self.cell_of_caret(ctx).is_some(),
             // A text field elsewhere has keys of its own.
             What::Write(_) | What::SelectNext | What::SelectAll => {
-                self.writes(ctx) || ctx.memory(|memory| memory.focused()).is_none()
+                self.writes(ctx) || (self.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
             }
             _ => true,
         }

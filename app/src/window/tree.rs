@@ -66,6 +66,8 @@ pub(super) enum Wish {
     CopyLink(DocId),
     /// Where it lies, for the clipboard.
     CopyPath(DocId),
+    /// How it was.
+    History(DocId),
 }
 
 /// The tree's state: what is folded, and the lines as they were made last.
@@ -474,6 +476,7 @@ fn menu(session: &Session, line: &Line, response: &egui::Response, actions: &mut
                 item(ui, "New note here…", Action::Tree(Wish::NewNote(line.volume, folder.to_owned())));
                 item(ui, "Duplicate", Action::Tree(Wish::Duplicate(*note)));
                 item(ui, "Rename or move", Action::Rename(*note));
+                item(ui, "History", Action::Tree(Wish::History(*note)));
                 ui.separator();
                 item(ui, "Copy link", Action::Tree(Wish::CopyLink(*note)));
                 item(ui, "Copy path", Action::Tree(Wish::CopyPath(*note)));

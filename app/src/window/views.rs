@@ -7,7 +7,7 @@ use super::dialogs::Dialog;
 use super::graph::Graph;
 use super::page::Action;
 use super::references::Broken;
-use super::{Overlay, Window, icons};
+use super::{Overlay, Window, history, icons};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -26,6 +26,8 @@ pub(super) enum Go {
     Agenda,
     Graph,
     LocalGraph,
+    History,
+    Writers,
 }
 
 /// What a command of the table is here.
@@ -39,6 +41,8 @@ pub(super) fn go(id: &str) -> Option<Go> {
         "view.agenda" => Go::Agenda,
         "view.graph" => Go::Graph,
         "view.local_graph" => Go::LocalGraph,
+        "note.history" => Go::History,
+        "note.writers" => Go::Writers,
         _ => return None,
     };
     Some(go)
@@ -49,6 +53,7 @@ pub(super) enum View {
     Agenda(Agenda),
     Graph(Graph),
     Broken(Broken),
+    History(Box<history::Page>),
 }
 
 impl View {
@@ -57,6 +62,7 @@ impl View {
             View::Agenda(_) => "Agenda",
             View::Graph(_) => "Graph",
             View::Broken(_) => "Broken links",
+            View::History(_) => "History",
         }
     }
 
@@ -75,6 +81,7 @@ impl View {
             View::Agenda(agenda) => agenda.show(&mut ui, session, actions),
             View::Graph(graph) => graph.show(&mut ui, session, note, actions),
             View::Broken(broken) => broken.show(&mut ui, session, actions),
+            View::History(page) => page.show(&mut ui, session),
         }
         closed
     }
@@ -121,6 +128,8 @@ impl Window {
                 Some(note) => self.view = Some(View::Graph(Graph::new(Some(note)))),
                 None => self.toasts.say("No note is open."),
             },
+            Go::History => self.show_history(self.here.note, false),
+            Go::Writers => self.show_history(self.here.note, true),
             Go::Agenda => self.view = Some(View::Agenda(Agenda::default())),
         }
     }

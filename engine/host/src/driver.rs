@@ -232,6 +232,11 @@ impl Driver {
         crate::mentions::start(&self.session, note, self.inbox.clone())
     }
 
+    /// Begins to look at the past of an open note.
+    pub fn history(&self, note: store::DocId) -> crate::history::History {
+        crate::history::History::start(self.handle(), note)
+    }
+
     /// Reads a blob; blocks, so not while drawing.
     ///
     /// # Errors

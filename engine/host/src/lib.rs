@@ -9,6 +9,7 @@ pub mod copy;
 mod driver;
 mod files;
 mod handle;
+pub mod history;
 mod kernel;
 pub mod load;
 mod machine;

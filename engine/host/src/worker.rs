@@ -7,6 +7,7 @@ use crate::relocate;
 use crate::replace::{self, Replaced};
 use engine::Event;
 use engine::event::{FileStamp, FileText, Survey};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -25,6 +26,7 @@ pub(crate) enum Job {
     MoveFiles { moves: Vec<(PathBuf, PathBuf)>, emptied: Vec<PathBuf> },
     Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
     Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
+    Actors { answer: Sender<Result<BTreeSet<ActorId>, String>> },
 }
 
 /// The way to the workers.
@@ -105,6 +107,10 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
             }
             Job::Blob { hash, answer } => {
                 let _ = answer.send(reader.blob(hash).map_err(|error| error.to_string()));
+            }
+            Job::Actors { answer } => {
+                let actors = reader.actors().map_err(|error| error.to_string());
+                let _ = answer.send(actors.map(|all| all.into_iter().map(|(actor, _)| actor.into()).collect()));
             }
         }
     }

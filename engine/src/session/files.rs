@@ -113,6 +113,8 @@ impl Session {
 
     /// Takes the file's text over into the note; afterwards that text is what both have in common.
     pub(super) fn merge_file(&mut self, turn: &mut Turn<'_>, id: DocId, file: FileText) {
+        // What was typed until now is a change of its own: the history tells it from what another program wrote.
+        self.end_burst(turn, id);
         self.merge_text(turn, id, &file.text);
         let Some(note) = self.notes.get_mut(&id) else { return };
         let same = note.text() == file.text;

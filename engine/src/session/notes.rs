@@ -449,6 +449,7 @@ impl Session {
         if !note.adopted {
             return;
         }
+        note.outside &= foreign;
         note.last_edit = turn.now;
         note.burst.get_or_insert(turn.now);
         self.saving.last += 1;
@@ -500,8 +501,10 @@ impl Session {
         if note.pending.is_empty() {
             return;
         }
-        match doc.commit(&note.pending, turn.now.seconds(), None) {
+        let message = note.outside.then_some(crate::history::OUTSIDE);
+        match doc.commit(&note.pending, turn.now.seconds(), message) {
             Ok(bytes) => {
+                note.outside = false;
                 let touched: BTreeSet<BlockId> = note.pending.iter().map(Op::block).collect();
                 note.pending.clear();
                 let mut writes = vec![Write::Chunk { doc: id, bytes }];
@@ -614,6 +617,7 @@ impl Session {
             let inserted = splice::perform(&removed, &moved);
             note.undo.push(Change { at, removed, inserted });
         }
+        note.outside |= note.pending.is_empty();
         self.splice_note(turn, id, &splices, true, with);
     }
 

@@ -261,6 +261,19 @@ fn links() -> Drive {
     drive
 }
 
+fn pasts() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n")]);
+    drive.window.state_mut().place_caret(1);
+    drive.window.run();
+    type_text(&mut drive.window, "2");
+    drive.until("it is saved", |window| session(window).is_saved());
+    drive.choose("note.history");
+    drive.until("what has changed is shown", |window| window.query_by_label("Now: 12").is_some());
+    drive.choose("note.writers");
+    drive.until("who wrote it is shown", |window| window.query_by_label_contains(": 12").is_some());
+    drive
+}
+
 fn folders() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
     let before = session(&drive.window).volumes().next().expect("a volume").scans;
@@ -289,7 +302,8 @@ fn quitting() -> Drive {
 
 #[test]
 fn every_command_does_what_it_says() {
-    let steps = [filing, overlays, the_view, editing, writing, tabs, finding, words, cells, links, folders, quitting];
+    let steps =
+        [filing, overlays, the_view, editing, writing, tabs, finding, words, cells, links, pasts, folders, quitting];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
     let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
     let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();

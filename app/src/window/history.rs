@@ -1,0 +1,432 @@
+//! The past of a note: its versions at the left, at the right what has changed since one of them, or who wrote what.
+//! Texts are made and compared elsewhere; here they are asked for and drawn, and what shall be brought back is said.
+
+mod list;
+mod sides;
+mod writers;
+
+use super::controls::{clipped, icon_button, named, ring, text_button};
+use super::icons;
+use super::views::View;
+use super::{Window, states};
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::{Role, Toggled};
+use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::history::{Story, Who};
+use engine::splice::{self, Splice};
+use engine::{Command, Session};
+use host::Driver;
+use host::history::{Ask, Compared, History, Told, With};
+use list::List;
+use sides::Sides;
+use std::sync::Arc;
+use store::DocId;
+use writers::Writers;
+
+/// The list of versions is this wide.
+const LIST: f32 = 264.0;
+/// On a narrower page, the list goes above what is compared.
+const NARROW: f32 = 620.0;
+/// What a line of the head holds.
+const HEAD: f32 = 44.0;
+
+/// What a version is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Against {
+    /// The note as it is now.
+    Now,
+    /// The version before it.
+    Before,
+}
+
+/// What is to be done outside the page.
+enum Wish {
+    /// Edits of the note, and what is said once they are made.
+    Edit(Vec<Splice>, &'static str),
+}
+
+/// What was asked for last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    /// A version's changes, the other side, and which revision of the note that is.
+    Compare(std::ops::Range<usize>, Against, u64),
+    Written(usize),
+}
+
+/// The page.
+pub(super) struct Page {
+    note: DocId,
+    look: History,
+    /// What is known of the past; the outer one: whether an answer has come.
+    story: Option<Option<Arc<Story>>>,
+    trouble: Option<String>,
+    list: List,
+    /// The version that is looked at.
+    chosen: usize,
+    against: Against,
+    /// Whether who wrote what is shown, and not what has changed.
+    authors: bool,
+    asked: Option<Asked>,
+    /// Since when an answer is waited for.
+    since: f64,
+    waits: bool,
+    sides: Sides,
+    writers: Writers,
+    /// The note's revision of which the document was looked at.
+    seen: u64,
+    wishes: Vec<Wish>,
+}
+
+impl Page {
+    pub(super) fn new(driver: &Driver, note: DocId, authors: bool) -> Page {
+        let seen = driver.session().note(note).map_or(0, engine::Note::revision);
+        Page {
+            note,
+            look: driver.history(note),
+            story: None,
+            trouble: None,
+            list: List::default(),
+            chosen: 0,
+            against: Against::Now,
+            authors,
+            asked: None,
+            since: 0.0,
+            waits: false,
+            sides: Sides::default(),
+            writers: Writers::default(),
+            seen,
+            wishes: Vec::new(),
+        }
+    }
+
+    /// Takes in answers, and asks for what is to be seen.
+    fn step(&mut self, session: &Session, now: f64) -> Vec<Wish> {
+        while let Some(told) = self.look.told() {
+            match told {
+                Told::Past(story) => self.take(story),
+                Told::Compared(compared) => {
+                    (self.waits, self.trouble) = (false, None);
+                    self.sides.take(compared);
+                }
+                Told::Written(authored) => {
+                    (self.waits, self.trouble) = (false, None);
+                    let versions = self.versions();
+                    self.writers.take(authored, versions.as_deref());
+                }
+                Told::Failed(why) => (self.waits, self.trouble) = (false, Some(why)),
+            }
+        }
+        let Some(note) = session.note(self.note) else { return std::mem::take(&mut self.wishes) };
+        if self.seen != note.revision() && note.is_committed() && self.story.is_some() {
+            self.seen = note.revision();
+            self.look.ask(Ask::Again);
+        }
+        let Some(story) = self.versions() else { return std::mem::take(&mut self.wishes) };
+        let Some(version) = story.versions.get(self.chosen) else { return std::mem::take(&mut self.wishes) };
+        let wanted = match (self.authors, self.against) {
+            (true, _) => Asked::Written(version.changes.end),
+            (false, Against::Now) => Asked::Compare(version.changes.clone(), Against::Now, note.revision()),
+            (false, Against::Before) => Asked::Compare(version.changes.clone(), Against::Before, 0),
+        };
+        if self.asked.as_ref() != Some(&wanted) {
+            if !self.waits {
+                (self.waits, self.since) = (true, now);
+            }
+            self.look.ask(match &wanted {
+                Asked::Written(count) => Ask::Written(*count),
+                Asked::Compare(changes, Against::Now, _) => {
+                    Ask::Compare { then: changes.end, with: With::Now(Arc::from(note.text())) }
+                }
+                Asked::Compare(changes, Against::Before, _) => {
+                    Ask::Compare { then: changes.start, with: With::Version(changes.end) }
+                }
+            });
+            self.asked = Some(wanted);
+        }
+        std::mem::take(&mut self.wishes)
+    }
+
+    fn versions(&self) -> Option<Arc<Story>> {
+        self.story.clone().flatten()
+    }
+
+    /// Takes over what the document tells. What was looked at stays.
+    fn take(&mut self, story: Option<Arc<Story>>) {
+        let first = self.story.is_none();
+        let before = self.versions();
+        let start = before.and_then(|story| story.versions.get(self.chosen).map(|version| version.changes.start));
+        if let Some(story) = &story {
+            let last = story.versions.len().saturating_sub(1);
+            self.chosen = match start.filter(|_| !first) {
+                Some(start) => story.versions.partition_point(|version| version.changes.end <= start).min(last),
+                // Who opens a history wants to see what the last version has changed.
+                None if self.authors => last,
+                None => last.saturating_sub(1),
+            };
+            self.list.take(story, self.chosen);
+        }
+        (self.story, self.asked) = (Some(story), None);
+    }
+
+    /// Brings back a part of what is compared.
+    fn bring_back(&mut self, part: usize) {
+        let edits = self.sides.compared().map(|compared| {
+            let Compared { old, new, comparison } = &*compared;
+            comparison.parts.get(part).map_or_else(Vec::new, |part| engine::compare::bring_back(part, old, new))
+        });
+        if let Some(edits) = edits.filter(|edits| !edits.is_empty()) {
+            self.wishes.push(Wish::Edit(edits, "That part is as it was."));
+        }
+    }
+
+    /// Makes the whole note as it was.
+    fn restore(&mut self) {
+        let Some(compared) = self.sides.compared() else { return };
+        let edits = splice::difference(&compared.new, &compared.old);
+        if !edits.is_empty() {
+            self.wishes.push(Wish::Edit(edits, "The note is as it was then."));
+        }
+    }
+
+    /// Draws the page.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session) {
+        let now = ui.input(|input| input.time);
+        if let Some(why) = self.trouble.clone() {
+            states::bar(
+                ui,
+                icons::WARNING_CIRCLE,
+                &format!("The history cannot be read: {why}."),
+                Colours::of(ui).bad,
+                false,
+            );
+        }
+        let Some(story) = &self.story else {
+            if self.trouble.is_none() && now - self.since > states::PATIENCE {
+                states::skeleton(ui, size::COLUMN.min(ui.available_width() - 2.0 * space::XL), space::XL);
+            }
+            return;
+        };
+        let Some(story) = story.clone().filter(|story| !story.versions.is_empty()) else {
+            let text = "This note has no history yet: it is as its file was found.";
+            states::sentence(ui, text, None, "It begins with the first edit that is made here.");
+            return;
+        };
+        self.keys(ui);
+        let area = ui.available_rect_before_wrap();
+        let narrow = area.width() < NARROW + LIST;
+        let (list, rest) = if narrow {
+            let height = (area.height() * 0.3).min(200.0);
+            area.split_top_bottom_at_y(area.top() + height)
+        } else {
+            area.split_left_right_at_x(area.left() + LIST)
+        };
+        let line = Stroke::new(1.0, Colours::of(ui).line);
+        if narrow {
+            ui.painter().hline(list.x_range(), list.bottom() - 0.5, line);
+        } else {
+            ui.painter().vline(list.right() - 0.5, list.y_range(), line);
+        }
+        let chosen = self.list.show(&mut super::layout::part(ui, "versions", list, list), &story, self.chosen);
+        if let Some(chosen) = chosen {
+            self.chosen = chosen;
+        }
+        let mut ui = super::layout::part(ui, "compared", rest, rest);
+        self.head(&mut ui, &story, session);
+        let waits = self.waits && now - self.since > states::PATIENCE;
+        let area = ui.available_rect_before_wrap();
+        if self.authors {
+            if let Some(chosen) = self.writers.show(&mut ui) {
+                self.chosen = chosen;
+                self.authors = false;
+                self.list.reveal(chosen);
+            }
+        } else if let Some(part) = self.sides.show(&mut ui, self.against == Against::Now) {
+            self.bring_back(part);
+        }
+        if waits {
+            let text = "Reading…";
+            let at = pos2(area.right() - space::L, area.top() + space::S);
+            ui.painter().text(at, Align2::RIGHT_TOP, text, tokens::caption().font, Colours::of(&ui).muted);
+        } else if self.waits {
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(states::PATIENCE));
+        }
+    }
+
+    /// Keys of the page: from one change to the next.
+    fn keys(&mut self, ui: &Ui) {
+        let pressed = |key| ui.input_mut(|input| input.consume_key(Modifiers::ALT, key));
+        if pressed(Key::ArrowDown) {
+            self.sides.go(false);
+        }
+        if pressed(Key::ArrowUp) {
+            self.sides.go(true);
+        }
+    }
+
+    /// What is looked at, and what can be done with it.
+    fn head(&mut self, ui: &mut Ui, story: &Story, session: &Session) {
+        let colours = Colours::of(ui);
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HEAD), Sense::hover());
+        ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+        let inner = rect.shrink2(vec2(space::L, 0.0));
+        let mut tools = ui
+            .new_child(UiBuilder::new().max_rect(inner).id_salt("tools").layout(Layout::right_to_left(Align::Center)));
+        tools.spacing_mut().item_spacing.x = space::S;
+        let locked = session.note(self.note).is_none_or(|note| note.read_only().is_some());
+        if !self.authors && self.against == Against::Now && !locked {
+            let differs = self.sides.changes() > 0;
+            if differs && text_button(&mut tools, "Restore this version", true).clicked() {
+                self.restore();
+            }
+        }
+        if toggle(&mut tools, icons::USER, "Who wrote this", self.authors) {
+            self.authors = !self.authors;
+        }
+        if !self.authors {
+            let chosen = usize::from(self.against == Against::Before);
+            if let Some(place) = segments(&mut tools, &["Since then", "In this version"], chosen) {
+                self.against = if place == 0 { Against::Now } else { Against::Before };
+            }
+            let changes = self.sides.changes();
+            if changes > 1 {
+                if icon_button(&mut tools, icons::CARET_DOWN, "Next change", Some("Alt+ArrowDown")).clicked() {
+                    self.sides.go(false);
+                }
+                if icon_button(&mut tools, icons::CARET_UP, "Previous change", Some("Alt+ArrowUp")).clicked() {
+                    self.sides.go(true);
+                }
+            }
+        }
+        let right = tools.min_rect().left() - space::L;
+        let Some(version) = story.versions.get(self.chosen) else { return };
+        let title = list::when(version.to);
+        let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+        let room = right - inner.left();
+        let middle = rect.center().y;
+        let width = clipped(ui, pos2(inner.left(), middle - 10.0), room, &title, &bold, colours.ink);
+        let changes = match (self.authors, self.sides.changes()) {
+            (true, _) => String::new(),
+            (false, 0) => "nothing differs".to_owned(),
+            (false, 1) => "1 change".to_owned(),
+            (false, many) => format!("{many} changes"),
+        };
+        let at = pos2(inner.left() + width + space::S, middle - 8.0);
+        clipped(ui, at, room - width - space::S, &changes, &tokens::caption(), colours.muted);
+        let heard = ui.interact(rect.with_max_x(right.max(rect.left())), ui.scope_id().with("title"), Sense::hover());
+        named(&heard, Role::Heading, &format!("{title}: {changes}"));
+    }
+}
+
+/// The icon of who made a change.
+fn glyph(who: &Who) -> &'static str {
+    match who {
+        Who::Here => icons::USER,
+        Who::Program => icons::TERMINAL,
+        Who::Agent => icons::ROBOT,
+        Who::Found => icons::FILE_TEXT,
+        Who::Repair => icons::WRENCH,
+        Who::Device(_) => icons::HARD_DRIVES,
+    }
+}
+
+/// The colour of who made a change; the icon or the word says the same.
+fn hue(who: &Who, colours: &Colours) -> egui::Color32 {
+    match who {
+        Who::Here => colours.accent,
+        Who::Program => colours.warn,
+        Who::Agent => colours.thought,
+        Who::Found => colours.muted,
+        Who::Repair => colours.bad,
+        Who::Device(_) => colours.tool,
+    }
+}
+
+/// A button that stays down; whether it was clicked.
+fn toggle(ui: &mut Ui, icon: &str, name: &str, on: bool) -> bool {
+    let colours = Colours::of(ui);
+    let colour = if on { colours.accent } else { colours.ink };
+    let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::small().font, colour);
+    let wanted = vec2(galley.size().x + 2.0 * space::M + 20.0, size::HIT);
+    let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
+    response.widget_info(|| egui::WidgetInfo::selected(Role::Button, true, on, name));
+    let toggled = if on { Toggled::True } else { Toggled::False };
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
+    let fill = match (on, response.hovered()) {
+        (true, _) => colours.accent_ground,
+        (false, true) => colours.hover(colours.sunken),
+        (false, false) => colours.sunken,
+    };
+    ui.painter().rect_filled(rect, CORNER, fill);
+    let at = pos2(rect.left() + space::M + 6.0, rect.center().y);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+    let text = pos2(rect.left() + space::M + 20.0, rect.center().y - galley.size().y / 2.0);
+    ui.painter().galley(text, galley, colour);
+    ring(ui, &response, CORNER);
+    response.clicked()
+}
+
+/// One of two; gives the one that was clicked.
+fn segments(ui: &mut Ui, names: &[&str], chosen: usize) -> Option<usize> {
+    let mut clicked = None;
+    ui.spacing_mut().item_spacing.x = 0.0;
+    ui.add_space(space::S);
+    for (place, name) in names.iter().enumerate().rev() {
+        let (colours, is) = (Colours::of(ui), place == chosen);
+        let colour = if is { colours.accent } else { colours.ink };
+        let galley = ui.painter().layout_no_wrap((*name).to_owned(), tokens::small().font, colour);
+        let wanted = vec2(galley.size().x + 2.0 * space::M, size::HIT);
+        let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
+        response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, is, *name));
+        let ground = match (is, response.hovered()) {
+            (true, _) => colours.accent_ground,
+            (false, true) => colours.hover(colours.sunken),
+            (false, false) => colours.sunken,
+        };
+        ui.painter().rect_filled(rect, CORNER, ground);
+        let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
+        ui.painter().galley(at, galley, colour);
+        ring(ui, &response, CORNER);
+        if response.clicked() {
+            clicked = Some(place);
+        }
+    }
+    ui.add_space(space::S);
+    ui.spacing_mut().item_spacing.x = space::S;
+    clicked
+}
+
+impl Window {
+    /// Shows the past of a note.
+    pub(super) fn show_history(&mut self, note: Option<DocId>, authors: bool) {
+        let Some(note) = note else {
+            self.toasts.say("No note is open.");
+            return;
+        };
+        self.open(note);
+        if let Some(driver) = self.driver.as_ref().filter(|driver| driver.session().note(note).is_some()) {
+            self.view = Some(View::History(Box::new(Page::new(driver, note, authors))));
+        }
+    }
+
+    /// Has the page of a note's past take in answers, and does what it asks for.
+    pub(super) fn history_step(&mut self, ctx: &egui::Context) {
+        let (Some(View::History(page)), Some(driver)) = (&mut self.view, &self.driver) else { return };
+        let note = page.note;
+        let wishes = page.step(driver.session(), ctx.input(|input| input.time));
+        for Wish::Edit(edits, said) in wishes {
+            let revision =
+                self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
+            if !self.send(Command::EditAll { note, edits }) {
+                continue;
+            }
+            self.toasts.offer(said, "Undo", "note.undo");
+            if self.here.note == Some(note)
+                && let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(note))
+            {
+                self.here.editor.follow(revision, note);
+            }
+            ctx.request_repaint();
+        }
+    }
+}

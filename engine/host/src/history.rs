@@ -1,0 +1,194 @@
+//! The past of a note, looked at in a thread of its own: it has a copy of the document, makes texts as they were and
+//! compares them, and never disturbs who draws. Of several questions that wait, only the last is answered.
+
+use crate::driver::Post;
+use crate::handle::Handle;
+use crate::worker::Job;
+use engine::compare::{Comparison, compare};
+use engine::history::{Story, Written};
+use engine::{Command, Phase, Session};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use store::{ActorId, DocId, NoteDoc};
+
+/// How long a note's document may take to be loaded.
+const LOAD: Duration = Duration::from_secs(120);
+
+/// The other side of a comparison.
+#[derive(Clone, Debug)]
+pub enum With {
+    /// The note as it is now.
+    Now(Arc<str>),
+    /// As it was after so many changes.
+    Version(usize),
+}
+
+/// A question about a note's past.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// Look at the document again: it has changed.
+    Again,
+    /// How the note after the first `then` changes differs from another.
+    Compare {
+        /// How many changes.
+        then: usize,
+        /// The other side.
+        with: With,
+    },
+    /// Who wrote what of the note after so many changes.
+    Written(usize),
+}
+
+/// Two texts and what differs between them.
+#[derive(Debug)]
+pub struct Compared {
+    /// The older text.
+    pub old: Arc<str>,
+    /// The newer one.
+    pub new: Arc<str>,
+    /// What differs.
+    pub comparison: Comparison,
+}
+
+/// A text and who wrote what of it.
+#[derive(Debug)]
+pub struct Authored {
+    /// The text.
+    pub text: Arc<str>,
+    /// Its stretches, in order.
+    pub written: Vec<Written>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Told {
+    /// The document was looked at; `None`: the note has none, since nobody has edited it yet.
+    Past(Option<Arc<Story>>),
+    /// The answer to [`Ask::Compare`].
+    Compared(Arc<Compared>),
+    /// The answer to [`Ask::Written`].
+    Written(Arc<Authored>),
+    /// It cannot be read: a sentence for the user.
+    Failed(String),
+}
+
+/// The way to the thread; it ends when this goes.
+#[derive(Debug)]
+pub struct History {
+    asks: Sender<Ask>,
+    told: Receiver<Told>,
+}
+
+impl History {
+    /// Begins to look at a note's past; [`Told::Past`] is the first answer.
+    pub(crate) fn start(handle: Handle, note: DocId) -> History {
+        let (asks, questions) = channel();
+        let (tell, told) = channel();
+        std::thread::spawn(move || work(&handle, note, &questions, &tell));
+        History { asks, told }
+    }
+
+    /// Asks something.
+    pub fn ask(&self, ask: Ask) {
+        let _ = self.asks.send(ask);
+    }
+
+    /// An answer that has come.
+    pub fn told(&self) -> Option<Told> {
+        self.told.try_recv().ok()
+    }
+}
+
+impl Handle {
+    /// The past of an open note; `None` when it has none, since nobody has edited it yet. Waits for its document.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn story(&self, note: DocId) -> Result<Option<Story>, String> {
+        // What was typed just now is a change, too.
+        let _ = self.command(Command::Save);
+        let found = self.wait(Some(LOAD), move |session| document(session, note)).map_err(|gone| gone.to_string())?;
+        match found {
+            None => Err("the note's document could not be read in two minutes".to_owned()),
+            Some(Err(why)) => Err(why),
+            Some(Ok(None)) => Ok(None),
+            Some(Ok(Some(doc))) => Ok(Some(Story::of(*doc, self.actors()?))),
+        }
+    }
+
+    /// All actors under which this device ever wrote.
+    ///
+    /// # Errors
+    /// A sentence: the disk refuses, or the program is closing.
+    pub fn actors(&self) -> Result<BTreeSet<ActorId>, String> {
+        let (answer, wait) = channel();
+        self.inbox.post(Post::Job(Box::new(Job::Actors { answer })));
+        wait.recv().unwrap_or_else(|_| Err(crate::handle::Gone.to_string()))
+    }
+}
+
+/// A copy of the note's document once it is there; nothing where it has none.
+fn document(session: &Session, note: DocId) -> Option<Result<Option<Box<NoteDoc>>, String>> {
+    let Some(note) = session.note(note) else { return Some(Err("the note was closed meanwhile".to_owned())) };
+    match &note.phase {
+        Phase::Failed(why) => return Some(Err(why.clone())),
+        Phase::Reading => return None,
+        Phase::Ready => {}
+    }
+    if let Some(why) = note.read_only() {
+        return Some(Err(why.to_owned()));
+    }
+    (!note.is_loading()).then(|| Ok(note.document().map(|doc| Box::new(doc.clone()))))
+}
+
+fn work(handle: &Handle, note: DocId, questions: &Receiver<Ask>, tell: &Sender<Told>) {
+    let mut story: Option<Arc<Story>> = None;
+    let mut next = Some(Ask::Again);
+    loop {
+        let Some(ask) = next.take().or_else(|| questions.recv().ok()) else { return };
+        let (mut again, mut last) = (matches!(ask, Ask::Again), ask);
+        while let Ok(ask) = questions.try_recv() {
+            again |= matches!(ask, Ask::Again);
+            last = ask;
+        }
+        let mut answers = Vec::new();
+        if again {
+            match handle.story(note) {
+                Ok(found) => {
+                    story = found.map(Arc::new);
+                    answers.push(Told::Past(story.clone()));
+                }
+                Err(why) => answers.push(Told::Failed(why)),
+            }
+        }
+        if let Some(story) = &story {
+            answers.extend(answer(story, last));
+        }
+        for told in answers {
+            if tell.send(told).is_err() {
+                return; // nobody looks at it any more
+            }
+        }
+        handle.inbox.post(Post::Read(Box::new(|_| ()))); // wakes who draws
+    }
+}
+
+fn answer(story: &Story, ask: Ask) -> Option<Told> {
+    let told = match ask {
+        Ask::Again => return None,
+        Ask::Compare { then, with } => story.text(then).and_then(|old| {
+            let new = match with {
+                With::Now(text) => text,
+                With::Version(count) => Arc::from(story.text(count)?),
+            };
+            let comparison = compare(&old, &new);
+            Ok(Told::Compared(Arc::new(Compared { old: Arc::from(old), new, comparison })))
+        }),
+        Ask::Written(count) => story.text(count).and_then(|text| {
+            Ok(Told::Written(Arc::new(Authored { text: Arc::from(text), written: story.written(count)? })))
+        }),
+    };
+    Some(told.unwrap_or_else(|error| Told::Failed(error.to_string())))
+}

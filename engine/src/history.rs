@@ -1,0 +1,295 @@
+//! A note's past as people see it: who made which change, changes gathered to versions, versions to sittings. Decides
+//! on nothing but the dates of changes and their writers; no text is looked at, so that a long past costs little.
+
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use store::{ActorId, Moment, NoteDoc, Past, StoreError};
+
+/// The message of a change that took over what another program wrote into the note's file.
+pub const OUTSIDE: &str = "outside";
+/// The message of a change that the agent made.
+pub const AGENT: &str = "agent";
+
+/// A version is over after a pause of this many seconds …
+const PAUSE: i64 = 5 * 60;
+/// … or once it is this long …
+const LONGEST: i64 = 10 * 60;
+/// … or once it has this many operations.
+const LARGEST: u64 = 2_000;
+/// A sitting is over after a pause of this many seconds.
+const BREAK: i64 = 45 * 60;
+/// There are at most about this many versions: of a very long past, they are longer.
+const MOST: usize = 2_000;
+
+/// Who made a change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Who {
+    /// The user, on this device.
+    Here,
+    /// Another program, that wrote into the note's file.
+    Program,
+    /// The agent.
+    Agent,
+    /// Nobody: so the file was found.
+    Found,
+    /// `tracebook fsck`, out of what is kept twice.
+    Repair,
+    /// Somebody on another device: the beginning of its name.
+    Device(String),
+}
+
+impl Who {
+    /// Who made this change. `own`: all actors under which this device ever wrote.
+    pub fn of(moment: &Moment, past: &Past, own: &BTreeSet<ActorId>) -> Who {
+        match moment.message.as_deref() {
+            Some("first" | "import") => return Who::Found,
+            Some("repair") => return Who::Repair,
+            Some(OUTSIDE) => return Who::Program,
+            Some(AGENT) => return Who::Agent,
+            Some(_) | None => {}
+        }
+        match past.actors.get(moment.actor) {
+            Some(actor) if !own.contains(actor) => {
+                Who::Device(actor.to_hex_string().chars().take(4).collect::<String>())
+            }
+            Some(_) | None => Who::Here,
+        }
+    }
+
+    /// In words, as the window and the command line say it.
+    pub fn words(&self) -> String {
+        match self {
+            Who::Here => "You".to_owned(),
+            Who::Program => "Another program".to_owned(),
+            Who::Agent => "The agent".to_owned(),
+            Who::Found => "As the file was found".to_owned(),
+            Who::Repair => "A repair".to_owned(),
+            Who::Device(name) => format!("Another device ({name})"),
+        }
+    }
+}
+
+/// Some changes of one writer, one behind the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Who made them.
+    pub who: Who,
+    /// When the first of them was made, in seconds since 1970; 0: nobody knows.
+    pub from: i64,
+    /// When the last of them was made.
+    pub to: i64,
+    /// Their places among the changes. The note as it was then: the changes up to their end.
+    pub changes: Range<usize>,
+    /// How many characters came and went by them, about.
+    pub operations: u64,
+}
+
+/// Versions without a long pause between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sitting {
+    /// When it began, in seconds since 1970.
+    pub from: i64,
+    /// When it ended.
+    pub to: i64,
+    /// Its versions.
+    pub versions: Range<usize>,
+    /// How many characters came and went in it, about.
+    pub operations: u64,
+}
+
+/// The changes of a note as versions, oldest first.
+pub fn versions(past: &Past, own: &BTreeSet<ActorId>) -> Vec<Version> {
+    let whos: Vec<Who> = past.moments.iter().map(|moment| Who::of(moment, past, own)).collect();
+    let mut factor = 1;
+    loop {
+        let found = gathered(past, &whos, factor);
+        // Twice as long, half as many; where writers take turns, longer ones are no help.
+        if found.len() <= MOST || factor > 1 << 20 {
+            return found;
+        }
+        factor *= 2;
+    }
+}
+
+fn gathered(past: &Past, whos: &[Who], factor: i64) -> Vec<Version> {
+    let mut found: Vec<Version> = Vec::new();
+    for (at, (moment, who)) in past.moments.iter().zip(whos).enumerate() {
+        // Every note begins by the same change, which holds no text.
+        if moment.message.as_deref() == Some("first") {
+            continue;
+        }
+        let goes_on = |last: &Version| {
+            last.who == *who
+                && moment.time - last.to <= PAUSE.saturating_mul(factor)
+                && moment.time - last.from <= LONGEST.saturating_mul(factor)
+                && last.operations + moment.operations <= LARGEST.saturating_mul(factor.unsigned_abs())
+        };
+        match found.last_mut() {
+            Some(last) if goes_on(last) => {
+                last.to = last.to.max(moment.time);
+                last.changes.end = at + 1;
+                last.operations += moment.operations;
+            }
+            _ => found.push(Version {
+                who: who.clone(),
+                from: moment.time,
+                to: moment.time,
+                changes: at..at + 1,
+                operations: moment.operations,
+            }),
+        }
+    }
+    found
+}
+
+/// Versions gathered to sittings, oldest first. `day`: on which day a time is where the user is.
+pub fn sittings(versions: &[Version], day: impl Fn(i64) -> i64) -> Vec<Sitting> {
+    let mut found: Vec<Sitting> = Vec::new();
+    for (at, version) in versions.iter().enumerate() {
+        match found.last_mut() {
+            Some(last) if version.from - last.to <= BREAK && day(version.from) == day(last.from) => {
+                last.to = last.to.max(version.to);
+                last.versions.end = at + 1;
+                last.operations += version.operations;
+            }
+            _ => found.push(Sitting {
+                from: version.from,
+                to: version.to,
+                versions: at..at + 1,
+                operations: version.operations,
+            }),
+        }
+    }
+    found
+}
+
+/// A note's document with what is known of its past.
+#[derive(Debug)]
+pub struct Story {
+    doc: NoteDoc,
+    own: BTreeSet<ActorId>,
+    /// All changes.
+    pub past: Past,
+    /// The same as versions, oldest first.
+    pub versions: Vec<Version>,
+}
+
+/// A stretch of text, and who wrote it when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Where it stands, in bytes.
+    pub range: Range<usize>,
+    /// Who wrote it; `None` where the document does not tell.
+    pub who: Option<Who>,
+    /// When, in seconds since 1970; 0: nobody knows.
+    pub time: i64,
+    /// By which change: its place among all.
+    pub change: Option<usize>,
+}
+
+impl Story {
+    /// Of a note's document. `own`: all actors under which this device ever wrote.
+    pub fn of(doc: NoteDoc, own: BTreeSet<ActorId>) -> Story {
+        let past = doc.past();
+        let versions = versions(&past, &own);
+        Story { doc, own, past, versions }
+    }
+
+    /// Who made a change.
+    pub fn who(&self, change: usize) -> Option<Who> {
+        self.past.moments.get(change).map(|moment| Who::of(moment, &self.past, &self.own))
+    }
+
+    /// The note's text once the first `count` changes had been made.
+    ///
+    /// # Errors
+    /// The document's, if it is damaged.
+    pub fn text(&self, count: usize) -> Result<String, StoreError> {
+        self.doc.text_at(&self.past.heads(count))
+    }
+
+    /// Who wrote what of that text.
+    ///
+    /// # Errors
+    /// The document's, if it is damaged.
+    pub fn written(&self, count: usize) -> Result<Vec<Written>, StoreError> {
+        let mut at = 0;
+        let passages = self.doc.passages(&self.past, &self.past.heads(count))?;
+        let written = passages.into_iter().map(|passage| {
+            let range = at..at + passage.length;
+            at = range.end;
+            let time = passage.moment.and_then(|change| self.past.moments.get(change)).map_or(0, |moment| moment.time);
+            Written { range, who: passage.moment.and_then(|change| self.who(change)), time, change: passage.moment }
+        });
+        Ok(written.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::{Block, BlockId, DocId, NoteDoc, Op};
+
+    fn at(minute: i64) -> i64 {
+        1_000_000 + minute * 60
+    }
+
+    fn write(doc: &mut NoteDoc, time: i64, text: &str, message: Option<&str>) {
+        let op = Op::Splice { block: BlockId(1), at: 0, delete: 0, insert: text.to_owned() };
+        doc.commit(&[op], time, message).expect("a change");
+    }
+
+    fn note() -> NoteDoc {
+        let block = Block { id: BlockId(1), pos: "a".to_owned(), text: "found\n".to_owned() };
+        NoteDoc::import(DocId([1; 16]), &[block], ActorId::from([1; 16])).expect("a note")
+    }
+
+    #[test]
+    fn changes_become_versions_and_sittings() {
+        let mut doc = note();
+        for (minute, message) in [(0, None), (1, None), (9, None), (12, Some(OUTSIDE)), (13, None), (200, None)] {
+            write(&mut doc, at(minute), "x", message);
+        }
+        let past = doc.past();
+        let own = BTreeSet::from([ActorId::from([1; 16])]);
+        let found = versions(&past, &own);
+        let seen: Vec<(Who, Range<usize>)> =
+            found.iter().map(|version| (version.who.clone(), version.changes.clone())).collect();
+        let expected = [
+            (Who::Found, 1..2),
+            (Who::Here, 2..4),
+            (Who::Here, 4..5),
+            (Who::Program, 5..6),
+            (Who::Here, 6..7),
+            (Who::Here, 7..8),
+        ];
+        assert_eq!(seen, expected);
+        let sat: Vec<Range<usize>> =
+            sittings(&found, |time| time / 86_400).into_iter().map(|one| one.versions).collect();
+        assert_eq!(sat, [0..1, 1..5, 5..6]);
+        assert_eq!(doc.text_at(&past.heads(found[1].changes.end)).expect("a text"), "xxfound\n");
+        let other = versions(&past, &BTreeSet::new());
+        assert_eq!(other[1].who, Who::Device("0101".to_owned()));
+    }
+
+    #[test]
+    fn a_long_past_has_longer_versions() {
+        let moments: Vec<Moment> = {
+            let mut doc = note();
+            write(&mut doc, 5, "x", None);
+            let moment = doc.past().moments.remove(2);
+            let later = |at: i64| {
+                let mut moment = moment.clone();
+                moment.time = at * 1_000;
+                moment
+            };
+            (0..20_000).map(later).collect()
+        };
+        let past = Past { moments, actors: vec![ActorId::from([1; 16])] };
+        let found = versions(&past, &BTreeSet::new());
+        assert!(found.len() <= MOST && found.len() > MOST / 8, "{}", found.len());
+        assert_eq!(found.last().map(|version| version.changes.end), Some(20_000));
+    }
+}
