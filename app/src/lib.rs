@@ -1,6 +1,7 @@
 //! The program `tracebook`: its window and its command line, two callers of the same commands.
 
 mod clock;
+mod drawings;
 pub mod line;
 pub mod tokens;
 pub mod window;

@@ -10,6 +10,7 @@ use engine::{Settings, Theme};
 use std::cell::Cell;
 use std::sync::Arc;
 use typeset::colour::Hue;
+use typeset::tints::Tints;
 
 /// The colours of one theme.
 #[derive(Debug)]
@@ -199,6 +200,27 @@ impl Colours {
             Hue::Comment => self.muted,
             Hue::Number => self.tool,
             Hue::Name => self.accent,
+        }
+    }
+
+    /// The colours for what is typeset: diagrams, pages.
+    pub fn tints(&self) -> Tints {
+        let rgb = |colour: Color32| [colour.r(), colour.g(), colour.b()];
+        Tints {
+            paper: rgb(self.paper),
+            sunken: rgb(self.sunken),
+            ink: rgb(self.ink),
+            muted: rgb(self.muted),
+            line: rgb(self.line),
+            accent: rgb(self.accent),
+            accent_ground: rgb(self.accent_ground),
+            mark: rgb(self.mark),
+            lit: rgb(self.lit),
+            ok: rgb(self.ok),
+            warn: rgb(self.warn),
+            bad: rgb(self.bad),
+            thought: rgb(self.thought),
+            tool: rgb(self.tool),
         }
     }
 

@@ -12,6 +12,7 @@ mod links;
 mod panes;
 mod searching;
 mod selecting;
+mod setting;
 mod settings;
 mod spelling;
 

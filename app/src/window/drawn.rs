@@ -1,11 +1,13 @@
 //! A row as it was laid out: what to paint where, and the way back from a point to the source.
 
+use super::sights;
 use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::epaint::text::CharIndex;
 use egui::{Align2, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, TextureHandle, Vec2, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
+use typeset::formula::Formula;
 
 /// From a character of laid-out text back to the byte of the source.
 #[derive(Debug, Default)]
@@ -120,6 +122,34 @@ pub(super) enum Part {
         rect: Rect,
         texture: TextureHandle,
     },
+    /// A formula, in a rectangle as much larger than it as its drawing is.
+    Formula {
+        rect: Rect,
+        formula: Arc<Formula>,
+        ink: Color32,
+    },
+    /// What is said while the pointer rests there; nothing is painted for it.
+    Remark {
+        rect: Rect,
+        text: String,
+    },
+}
+
+impl Part {
+    /// The same, elsewhere.
+    pub(super) fn moved(mut self, by: Vec2) -> Part {
+        match &mut self {
+            Part::Text { at, .. } => *at += by,
+            Part::Fill { rect, .. }
+            | Part::Task { rect, .. }
+            | Part::Edit { rect, .. }
+            | Part::Fold { rect, .. }
+            | Part::Picture { rect, .. }
+            | Part::Formula { rect, .. }
+            | Part::Remark { rect, .. } => *rect = rect.translate(by),
+        }
+        self
+    }
 }
 
 /// A laid-out row.
@@ -127,6 +157,8 @@ pub(super) enum Part {
 pub(super) struct Drawn {
     pub(super) height: f32,
     pub(super) parts: Vec<Part>,
+    /// Whether it is a drawing: code that is shown as one stands in no box.
+    pub(super) bare: bool,
     /// Its text without marks, for those who listen.
     pub(super) text: String,
 }
@@ -164,7 +196,10 @@ impl Drawn {
                 Part::Task { rect, done, state, .. } => {
                     paint_task(painter, rect.translate(origin.to_vec2()), *done, *state, colours);
                 }
-                Part::Fold { .. } | Part::Edit { .. } => {}
+                Part::Fold { .. } | Part::Edit { .. } | Part::Remark { .. } => {}
+                Part::Formula { rect, formula, ink } => {
+                    sights::paint_formula(painter, rect.translate(origin.to_vec2()), formula, *ink);
+                }
                 Part::Picture { rect, texture } => {
                     let whole = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));
                     let image = egui::epaint::RectShape::filled(
@@ -197,9 +232,13 @@ impl Drawn {
     pub(super) fn end(&self) -> Option<Rect> {
         let last = self.parts.iter().rev().find_map(|part| match part {
             Part::Text { at, galley, .. } => Some(galley.rows.last()?.rect().translate(*at)),
-            Part::Fill { .. } | Part::Task { .. } | Part::Fold { .. } | Part::Edit { .. } | Part::Picture { .. } => {
-                None
-            }
+            Part::Fill { .. }
+            | Part::Task { .. }
+            | Part::Fold { .. }
+            | Part::Edit { .. }
+            | Part::Picture { .. }
+            | Part::Formula { .. }
+            | Part::Remark { .. } => None,
         })?;
         Some(last.with_min_x(last.right()))
     }

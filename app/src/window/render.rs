@@ -1,7 +1,7 @@
 //! A row of Markdown as it is read: laid out once, drawn many times. It knows fonts and colours; it does not know the
 //! caret, the note or the session.
 
-use super::drawn::{Drawn, Map, Part, Run};
+use super::drawn::{Drawn, Map, Part, Run, rects};
 use super::rows::Kind;
 use super::table::Table;
 use crate::tokens::{self, Colours, Cut, space};
@@ -13,9 +13,12 @@ use pulldown_cmark::{CodeBlockKind, Event as Mark, LinkType, Options, Tag, TagEn
 use std::ops::Range;
 use std::sync::Arc;
 use store::DocId;
+use typeset::formula::Formula;
 
 mod inset;
 mod properties;
+
+pub(super) use inset::diagram;
 
 /// How far an item of a list stands in from the one around it.
 pub(super) const INDENT: f32 = space::XL;
@@ -100,7 +103,7 @@ fn plain(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
     let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: true }] };
     let at = vec2(inset, if ground { space::S } else { 0.0 });
     parts.push(Part::Text { at, galley, map, links: Vec::new() });
-    Drawn { height, parts, text: source.to_owned() }
+    Drawn { height, parts, text: source.to_owned(), bare: false }
 }
 
 /// An item's source without the indentation that its list gives it.
@@ -172,7 +175,24 @@ pub(super) struct Inline {
     pub(super) links: Vec<(Range<usize>, String)>,
     /// Which characters are set on a ground: code, tags, highlights.
     lit: Vec<(Range<usize>, Color32)>,
+    /// What stands in place of characters, in order.
+    insets: Vec<Inset>,
+    /// How far its beginning is moved to the right.
+    shift: f32,
     chars: usize,
+}
+
+/// Something in place of characters.
+struct Inset {
+    chars: Range<usize>,
+    what: What,
+}
+
+enum What {
+    /// A formula in letters of so many points; `base`: how far below the middle of a line letters stand.
+    Formula { formula: Arc<Formula>, em: f32, base: f32, ink: Color32, words: String },
+    /// What is said of the characters while the pointer rests there.
+    Remark(String),
 }
 
 impl Inline {
@@ -181,9 +201,45 @@ impl Inline {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-−.,:%\u{2009}\u{a0} ".contains(c))
     }
 
-    /// The grounds behind code and other words, for the text laid out at a place.
+    /// Its text as it is read aloud: a formula in words.
+    pub(super) fn words(&self) -> String {
+        let mut insets = self.insets.iter().filter_map(|inset| match &inset.what {
+            What::Formula { words, .. } => Some((&inset.chars, words)),
+            What::Remark(_) => None,
+        });
+        let mut next = insets.next();
+        let mut out = String::with_capacity(self.job.text.len());
+        for (at, letter) in self.job.text.chars().enumerate() {
+            match next {
+                Some((chars, words)) if chars.start == at => out.push_str(words),
+                Some((chars, _)) if chars.contains(&at) => {}
+                _ => out.push(letter),
+            }
+            if next.is_some_and(|(chars, _)| at + 1 >= chars.end) {
+                next = insets.next();
+            }
+        }
+        out
+    }
+
+    /// What stands behind the words and in place of some, for the text laid out at a place.
     pub(super) fn grounds(&self, galley: &Galley, at: Vec2) -> Vec<Part> {
         let mut parts = Vec::new();
+        for Inset { chars, what } in &self.insets {
+            for rect in rects(galley, chars.clone()).into_iter().map(|rect| rect.translate(at)) {
+                parts.push(match what {
+                    What::Remark(text) => Part::Remark { rect, text: text.clone() },
+                    What::Formula { formula, em, base, ink, .. } => {
+                        let line = rect.center().y + base;
+                        let high = formula.height + formula.depth;
+                        let left_top = pos2(rect.left(), line - formula.height * em);
+                        let size = vec2(formula.width, high) * *em;
+                        let rect = Rect::from_min_size(left_top, size).expand(typeset::formula::PAD * em);
+                        Part::Formula { rect, formula: formula.clone(), ink: *ink }
+                    }
+                });
+            }
+        }
         let mut first = 0;
         for row in galley.rows.iter().filter(|_| !self.lit.is_empty()) {
             for (chars, colour) in &self.lit {
@@ -238,8 +294,8 @@ struct Draw<'a> {
     own: bool,
     /// Where the mark of the last item was put, so that a task box can take its place.
     mark: Option<usize>,
-    /// Code under way, and its language.
-    code: Option<(String, String)>,
+    /// Code under way, its language, and where it stands.
+    code: Option<(String, String, Range<usize>)>,
     table: Option<Table>,
     small: bool,
 }
@@ -327,7 +383,7 @@ impl<'a> Draw<'a> {
             Mark::Start(tag) => self.start(tag, range),
             Mark::End(tag) => self.end(tag),
             Mark::Text(text) => match &mut self.code {
-                Some((code, _)) => code.push_str(&text),
+                Some((code, ..)) => code.push_str(&text),
                 None => self.push(&text, range, false),
             },
             Mark::Code(code) => self.push(&code, range, true),
@@ -344,10 +400,10 @@ impl<'a> Draw<'a> {
             }
             Mark::TaskListMarker(done) => self.task(done, None, &range),
             Mark::FootnoteReference(name) => self.reference(&name, &range),
-            Mark::InlineMath(math) => self.math(&math, range),
+            Mark::InlineMath(math) => self.math(&math, range, false),
             Mark::DisplayMath(math) => {
                 self.flush();
-                self.math(&math, range);
+                self.math(&math, range, true);
                 self.flush();
             }
         }
@@ -376,7 +432,7 @@ impl<'a> Draw<'a> {
                     CodeBlockKind::Fenced(info) => super::source::word(&info).to_owned(),
                     CodeBlockKind::Indented => String::new(),
                 };
-                self.code = Some((String::new(), language));
+                self.code = Some((String::new(), language, range));
             }
             Tag::List(number) => {
                 self.flush();
@@ -529,6 +585,18 @@ impl<'a> Draw<'a> {
         inline.chars += 2;
     }
 
+    /// The colour of words here.
+    fn colour(&self) -> Color32 {
+        let colours = self.pen.colours;
+        match (&self.look.link, self.heading, self.quotes.last()) {
+            (Some(_), _, _) => colours.accent,
+            (None, Some(4..), _) => colours.muted,
+            (None, _, Some(Quote { callout: None, .. })) => colours.muted,
+            (None, _, Some(Quote { callout: Some((colour, _)), .. })) if self.title.is_some() => *colour,
+            (None, _, _) => colours.ink,
+        }
+    }
+
     fn push(&mut self, text: &str, range: Range<usize>, code: bool) {
         let kind = self.kind();
         let colours = self.pen.colours;
@@ -552,13 +620,7 @@ impl<'a> Draw<'a> {
             (false, false) if base_bold => Cut::SemiBold,
             (false, false) => Cut::Regular,
         };
-        let colour = match (&self.look.link, self.heading, self.quotes.last()) {
-            (Some(_), _, _) => colours.accent,
-            (None, Some(4..), _) => colours.muted,
-            (None, _, Some(Quote { callout: None, .. })) => colours.muted,
-            (None, _, Some(Quote { callout: Some((colour, _)), .. })) if self.title.is_some() => *colour,
-            (None, _, _) => colours.ink,
-        };
+        let colour = self.colour();
         let size = if self.table.is_some() { 14.0 } else { kind.font.size };
         let line = if self.table.is_some() { 20.0 } else { kind.line };
         let mut style = if code {
@@ -605,7 +667,10 @@ impl<'a> Draw<'a> {
     }
 
     fn code_block(&mut self) {
-        let Some((code, language)) = self.code.take() else { return };
+        let Some((code, language, range)) = self.code.take() else { return };
+        if language == "mermaid" && self.diagram(&code, &range) {
+            return;
+        }
         self.space();
         let width = (self.width - self.x).max(48.0);
         let line = tokens::code().line;
@@ -634,11 +699,11 @@ impl<'a> Draw<'a> {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        self.text.push_str(&inline.job.text);
+        self.text.push_str(&inline.words());
         inline.job.wrap.max_width = (self.width - self.x).max(48.0);
         let galley = self.pen.galley(std::mem::take(&mut inline.job));
         let height = galley.size().y.max(self.kind().line);
-        let at = vec2(self.x, self.y);
+        let at = vec2(self.x + inline.shift, self.y);
         self.parts.extend(inline.grounds(&galley, at));
         self.parts.push(Part::Text { at, galley, map: inline.map, links: inline.links });
         self.y += height;
@@ -657,6 +722,6 @@ impl<'a> Draw<'a> {
         if self.parts.is_empty() {
             return plain(source, Kind::Definition, self.width, self.pen);
         }
-        Drawn { height: self.y.max(tokens::body().line), parts: self.parts, text }
+        Drawn { height: self.y.max(tokens::body().line), parts: self.parts, text, bare: false }
     }
 }

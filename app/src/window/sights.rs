@@ -1,10 +1,12 @@
-//! What rows show beyond their own text: pictures, other notes, colours of code. A row asks for it while it is laid out
-//! and is laid out again when it is there; reading, decoding and colouring happen on a thread of their own.
+//! What rows show beyond their own text: pictures, other notes, formulas, diagrams, colours of code. A row asks for it
+//! while it is laid out and is laid out again when it is there; reading, decoding, drawing and colouring happen on a
+//! thread of their own.
 
-use crate::tokens;
+use crate::drawings;
+use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
-use egui::{ColorImage, Context, Galley, TextureHandle, TextureOptions, Ui, Vec2, vec2};
+use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
 use engine::Session;
 use engine::markdown::{self, dialect, meant};
 use std::collections::{HashMap, HashSet};
@@ -13,8 +15,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use store::{DocId, FileKind};
 use typeset::colour::{self, Hue};
+use typeset::formula::Formula;
+use typeset::vector::Raster;
 
 /// A file larger than this is named, not shown.
 const LARGEST: u64 = 64 << 20;
@@ -26,6 +31,14 @@ const SIDE: u32 = 2_080;
 const EXCERPT: usize = 6_000;
 /// Coloured codes that are kept.
 const CODES: usize = 500;
+/// Drawings are kept up to this many bytes.
+const DRAWN: usize = 64 << 20;
+/// Formulas whose measures are kept.
+const FORMULAS: usize = 5_000;
+/// What takes longer to set is given up.
+const LONG: Duration = Duration::from_secs(2);
+/// A formula up to this length is set at once, which takes less than a tenth of a millisecond; in bytes.
+const SHORT: usize = 160;
 
 /// What a row asked for.
 #[derive(Clone)]
@@ -44,9 +57,29 @@ pub(super) enum Sight {
 type Wish = (DocId, String);
 
 enum Done {
-    Picture(Wish, Option<ColorImage>),
+    Picture(Wish, Option<Pixels>),
     Text(Wish, Option<Arc<str>>),
     Code(u64, Option<Hues>),
+    Formula(u64, Set),
+    Letters(u64, Result<Pixels, String>),
+    Diagram(u64, Result<Pixels, String>),
+}
+
+/// A picture, and how large it would like to be, in points.
+type Pixels = (ColorImage, Vec2);
+
+/// A formula that was set, or what of it was not understood.
+pub(super) type Set = Result<Arc<Formula>, Arc<str>>;
+
+/// A drawing that was asked for.
+#[derive(Clone)]
+pub(super) enum Vector {
+    /// It is on its way.
+    Waiting,
+    /// It, and how large it would like to be, in points.
+    Ready(TextureHandle, Vec2),
+    /// Why it is not there.
+    Failed(Arc<str>),
 }
 
 /// What stands out in a piece of code.
@@ -59,6 +92,8 @@ type Job = Box<dyn FnOnce() -> Done + Send>;
 pub(super) struct Sights {
     known: HashMap<Wish, (Sight, u64)>,
     codes: HashMap<u64, Option<Hues>>,
+    formulas: HashMap<u64, Option<Set>>,
+    drawings: HashMap<u64, (Vector, u64)>,
     wishes: Vec<Wish>,
     /// Callouts that somebody folded or unfolded, by what names them.
     turned: HashSet<u64>,
@@ -100,13 +135,14 @@ impl Sights {
         if done.is_empty() {
             return;
         }
-        self.version += 1;
         for done in done {
+            // A formula has its place before it has its pixels.
+            if !matches!(&done, Done::Letters(..)) {
+                self.version += 1;
+            }
             match done {
                 Done::Picture(wish, image) => {
-                    let sight = image.map_or(Sight::None, |image| {
-                        #[allow(clippy::cast_precision_loss, reason = "a picture's side is small")]
-                        let size = vec2(image.width() as f32, image.height() as f32);
+                    let sight = image.map_or(Sight::None, |(image, size)| {
                         Sight::Picture(ctx.load_texture(&wish.1, image, TextureOptions::LINEAR), size)
                     });
                     self.known.insert(wish, (sight, self.frame));
@@ -120,6 +156,16 @@ impl Sights {
                     }
                     self.codes.insert(hash, hues);
                 }
+                Done::Formula(hash, set) => _ = self.formulas.insert(hash, Some(set)),
+                Done::Letters(name, made) | Done::Diagram(name, made) => {
+                    let vector = match made {
+                        Ok((image, size)) => {
+                            Vector::Ready(ctx.load_texture("drawing", image, TextureOptions::LINEAR), size)
+                        }
+                        Err(why) => Vector::Failed(Arc::from(why)),
+                    };
+                    self.drawings.insert(name, (vector, self.frame));
+                }
             }
         }
         self.forget();
@@ -131,6 +177,14 @@ impl Sights {
             Sight::Picture(texture, _) => texture.byte_size(),
             Sight::Waiting | Sight::Text(_) | Sight::None => 0,
         };
+        let drawn = |vector: &Vector| match vector {
+            Vector::Ready(texture, _) => texture.byte_size(),
+            Vector::Waiting | Vector::Failed(_) => 0,
+        };
+        if self.drawings.values().map(|(vector, _)| drawn(vector)).sum::<usize>() > DRAWN {
+            // What is in sight is asked for in every frame, and stays.
+            self.drawings.retain(|_, (vector, seen)| *seen + 2 >= self.frame || matches!(vector, Vector::Waiting));
+        }
         let mut all: usize = self.known.values().map(|(sight, _)| bytes(sight)).sum();
         let mut old: Vec<(u64, Wish)> = self.known.iter().map(|(wish, (_, seen))| (*seen, wish.clone())).collect();
         old.sort();
@@ -197,9 +251,7 @@ pub(super) fn sight(ctx: &Context, note: DocId, name: &str) -> Sight {
 
 /// What stands out in a piece of code; nothing until it is known.
 pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
-    let mut hasher = DefaultHasher::new();
-    (code, language).hash(&mut hasher);
-    let hash = hasher.finish();
+    let hash = name(&(code, language));
     with(ctx, |sights| {
         if let Some(known) = sights.codes.get(&hash) {
             return known.clone();
@@ -210,6 +262,90 @@ pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
         let _ = sights.way(ctx).send(Box::new(job));
         None
     })?
+}
+
+/// A formula that was set; `None` until it is.
+pub(super) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Set> {
+    let name = name(&(source, display));
+    with(ctx, |sights| {
+        if let Some(known) = sights.formulas.get(&name) {
+            return known.clone();
+        }
+        if sights.formulas.len() > FORMULAS {
+            sights.formulas.clear();
+        }
+        let (short, source) = (source.len() <= SHORT, source.to_owned());
+        let set = move || Formula::new(&source, display).map(Arc::new).map_err(Arc::from);
+        let known = short.then(&set);
+        sights.formulas.insert(name, known.clone());
+        if known.is_none() {
+            let late = || Err(Arc::from("It takes too long to set."));
+            let set = move || drawings::within(LONG, set).unwrap_or_else(late);
+            let _ = sights.way(ctx).send(Box::new(move || Done::Formula(name, set())));
+        }
+        known
+    })?
+}
+
+/// Paints a formula; `rect` is as much larger than it as its drawing is.
+pub(super) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<Formula>, ink: Color32) {
+    let ctx = painter.ctx();
+    let scale = ctx.pixels_per_point();
+    // On whole pixels its lines are as sharp as those of letters.
+    let at = (rect.min * scale).round() / scale;
+    let wide = (rect.width() * scale).round().max(1.0);
+    let name = name(&(Arc::as_ptr(formula) as usize, wide.to_bits(), ink));
+    let vector = with(ctx, |sights| {
+        let frame = sights.frame;
+        if let Some((vector, seen)) = sights.drawings.get_mut(&name) {
+            *seen = frame;
+            return vector.clone();
+        }
+        sights.drawings.insert(name, (Vector::Waiting, frame));
+        let formula = formula.clone();
+        let made = move || {
+            let drawing = formula.drawing([ink.r(), ink.g(), ink.b()], drawings::fonts())?;
+            let scale = wide / drawing.width;
+            drawings::raster(drawing, scale).map(pixels)
+        };
+        let _ = sights.way(ctx).send(Box::new(move || Done::Letters(name, made())));
+        Vector::Waiting
+    });
+    if let Some(Vector::Ready(texture, _)) = vector {
+        let whole = Rect::from_min_max(egui::Pos2::ZERO, egui::pos2(1.0, 1.0));
+        let size = texture.size_vec2() / scale;
+        painter.image(texture.id(), Rect::from_min_size(at, size), whole, Color32::WHITE);
+    }
+}
+
+/// A mermaid diagram in the colours in use.
+pub(super) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) -> Vector {
+    let scale = ctx.pixels_per_point();
+    let name = name(&(source, colours.tints(), scale.to_bits()));
+    let vector = with(ctx, |sights| {
+        let frame = sights.frame;
+        if let Some((vector, seen)) = sights.drawings.get_mut(&name) {
+            *seen = frame;
+            return vector.clone();
+        }
+        sights.drawings.insert(name, (Vector::Waiting, frame));
+        let source = source.to_owned();
+        let made = move || drawings::diagram(&source, colours).and_then(|drawing| drawings::raster(drawing, scale));
+        let _ = sights.way(ctx).send(Box::new(move || Done::Diagram(name, made().map(pixels))));
+        Vector::Waiting
+    });
+    vector.unwrap_or(Vector::Waiting)
+}
+
+fn name(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn pixels((raster, [width, height]): (Raster, [f32; 2])) -> Pixels {
+    let size = [raster.width as usize, raster.height as usize];
+    (ColorImage::from_rgba_premultiplied(size, &raster.bytes), vec2(width, height))
 }
 
 /// Whether a callout was turned from how it begins.
@@ -242,12 +378,12 @@ pub(super) fn fetch(ctx: &Context, session: &Session) {
     });
     let wishes = wishes.unwrap_or_default();
     for wish in wishes {
-        let job = job(session, wish);
+        let job = job(session, wish, ctx.pixels_per_point());
         with(ctx, |sights| sights.way(ctx).send(job));
     }
 }
 
-fn job(session: &Session, wish: Wish) -> Job {
+fn job(session: &Session, wish: Wish, scale: f32) -> Job {
     let (name, part) = dialect::wiki_target(&wish.1);
     let found = session.place(wish.0).and_then(|(volume, own)| {
         let volume = session.volume(volume)?;
@@ -256,7 +392,7 @@ fn job(session: &Session, wish: Wish) -> Job {
     });
     let part = part.map(str::to_owned);
     match found {
-        Some((file, FileKind::Attachment, _)) => Box::new(move || Done::Picture(wish, picture(file))),
+        Some((file, FileKind::Attachment, _)) => Box::new(move || Done::Picture(wish, picture(file, scale))),
         Some((file, FileKind::Note, note)) => {
             // What is open here may be ahead of its file.
             let open = session.note(note).filter(|note| note.phase == engine::Phase::Ready).map(engine::Note::text);
@@ -283,8 +419,14 @@ fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {
     Some(Arc::from(format!("{}\n\n…", &text[..end])))
 }
 
-fn picture(file: PathBuf) -> Option<ColorImage> {
+fn picture(file: PathBuf, scale: f32) -> Option<Pixels> {
     let bytes = host::copy::read(&file, LARGEST)?;
+    if file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
+        let drawing = drawings::svg(bytes).ok()?;
+        #[allow(clippy::cast_precision_loss, reason = "some thousand")]
+        let scale = scale.min(SIDE as f32 / drawing.width.max(drawing.height).max(1.0));
+        return drawings::raster(drawing, scale).ok().map(pixels);
+    }
     let mut reader = image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format().ok()?;
     let mut limits = image::Limits::default();
     limits.max_image_width = Some(20_000);
@@ -295,5 +437,7 @@ fn picture(file: PathBuf) -> Option<ColorImage> {
     let image = if image.width().max(image.height()) > SIDE { image.thumbnail(SIDE, SIDE) } else { image };
     let image = image.into_rgba8();
     let size = [image.width() as usize, image.height() as usize];
-    Some(ColorImage::from_rgba_unmultiplied(size, image.as_raw()))
+    #[allow(clippy::cast_precision_loss, reason = "a picture's side is small")]
+    let points = vec2(size[0] as f32, size[1] as f32);
+    Some((ColorImage::from_rgba_unmultiplied(size, image.as_raw()), points))
 }

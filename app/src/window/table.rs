@@ -63,8 +63,8 @@ impl Table {
             let mut at = left;
             for (column, mut cell) in row.into_iter().enumerate() {
                 let inner = widths[column] - 2.0 * PAD;
+                words.push_str(&cell.words());
                 let mut job = std::mem::take(&mut cell.job);
-                words.push_str(&job.text);
                 words.push(if column + 1 == count { '\n' } else { '\t' });
                 job.wrap.max_width = inner.max(24.0);
                 let galley = pen.galley(job);

@@ -1,4 +1,9 @@
-//! Formulas: as MathML, which browsers set by themselves, and as a line of letters for where nothing can be set.
+//! Formulas: set in two dimensions, as MathML, which browsers set by themselves, and as a line of letters for where
+//! nothing can be set.
+
+mod set;
+
+pub use set::{Formula, PAD};
 
 use pulldown_latex::config::{DisplayMode, RenderConfig};
 use pulldown_latex::event::{Content, Event, Grouping, ScriptType, Visual};

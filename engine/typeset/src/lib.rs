@@ -1,7 +1,12 @@
-//! Notes as others read them: coloured code, set formulas, HTML. Pure: text goes in, text comes out; it opens no file
-//! and knows no window. A crate of its own so that grammars stay off the way of a keystroke.
+//! Notes as others read them: coloured code, set formulas, diagrams, HTML. Pure: text goes in, text and pictures come
+//! out; it opens no file (system fonts apart, where asked for) and knows no window. A crate of its own so that grammars
+//! stay off the way of a keystroke.
 
 pub mod colour;
+pub mod diagram;
+pub mod fonts;
 pub mod formula;
 pub mod html;
 pub mod printed;
+pub mod tints;
+pub mod vector;

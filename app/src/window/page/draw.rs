@@ -39,7 +39,9 @@ impl Page {
                 let start = row.code.as_ref().map_or(0, |code| code.start) - row.content.start;
                 let map = code_map(text.get(row.code.clone().unwrap_or_default()).unwrap_or(""), start);
                 let part = Part::Text { at: vec2(0.0, cells::PAD), galley, map, links: Vec::new() };
-                Drawn { height, parts: vec![part], text: code }
+                let drawn = Drawn { height, parts: vec![part], bare: false, text: code.clone() };
+                let whole = 0..content.len();
+                if language == "mermaid" { render::diagram(drawn, &code, whole, width, world.pen) } else { drawn }
             }
             _ => render::draw(text.get(row.content.clone()).unwrap_or(""), row.kind, width, wide, world.pen),
         };
@@ -187,7 +189,8 @@ impl Page {
             (None, None) => 0.0,
         };
         let frame = cells::code_box(origin, world.width, code_height - 2.0 * cells::PAD, row.kind == Kind::Cell);
-        if boxed || (row.kind == Kind::Indented && editing.is_some()) {
+        let bare = drawn.as_ref().is_some_and(|drawn| drawn.bare);
+        if (boxed && !bare) || (row.kind == Kind::Indented && editing.is_some()) {
             ui.painter().rect_filled(frame, tokens::CORNER, colours.sunken);
         }
         let mut first = None;
@@ -230,7 +233,7 @@ impl Page {
                 let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
                 self.cells.output(ui, id, number, at, wide, whole);
             }
-            Kind::Fence { .. } => {
+            Kind::Fence { .. } if !bare => {
                 self.language(ui, spot, &row, frame, first.as_deref(), world, editor);
             }
             _ => {}
@@ -299,6 +302,11 @@ impl Page {
                 if fold.on_hover_cursor(CursorIcon::PointingHand).clicked() {
                     sights::turn(ui.ctx(), *callout);
                 }
+            }
+            if let Part::Remark { rect, text } = part {
+                let remark = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::hover());
+                named(&remark, Role::Label, text);
+                remark.on_hover_text(text);
             }
             if let Part::Edit { rect, range, insert, caret, label } = part {
                 let button = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());

@@ -3,19 +3,27 @@
 use super::super::drawn::{Drawn, Map, Part, Run};
 use super::super::icons;
 use super::super::rows::Kind;
-use super::super::sights::{self, Sight};
-use super::{Dedented, Draw, Image, Quote, Title, format};
+use super::super::sights::{self, Sight, Vector};
+use super::{Dedented, Draw, Image, Inline, Inset, Pen, Quote, Title, What, format};
 use crate::tokens::{self, Cut, space};
 use eframe::egui;
 use egui::{CornerRadius, Rect, Vec2, pos2, vec2};
 use engine::markdown::dialect::{self, Callout, CalloutKind};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
+use std::sync::Arc;
+use typeset::formula::Formula;
 
 /// Embeds inside embeds are followed this far.
 const DEEPEST: u8 = 2;
 /// No picture takes more height than this.
 const HIGHEST: f32 = 640.0;
+/// Nor does a diagram take more than this.
+const DIAGRAM: f32 = 1_000.0;
+/// The size of a formula's letters beside those around it.
+const LETTERS: f32 = 1.18;
+/// A formula in a table is made smaller than this.
+const WIDEST_IN_TABLE: f32 = 360.0;
 /// The bar at the left of quotes and callouts.
 const BAR: f32 = 3.0;
 
@@ -79,7 +87,7 @@ impl Draw<'_> {
         if self.inline.as_ref().is_none_or(|inline| inline.job.text.trim().is_empty()) {
             self.push(&words, 0..0, false);
         }
-        let label = self.inline.as_ref().map_or(words, |inline| inline.job.text.clone());
+        let label = self.inline.as_ref().map_or(words, Inline::words);
         let top = self.y;
         let width = self.inline.as_ref().map_or(0.0, |inline| self.pen.galley(inline.job.clone()).size().x);
         self.flush();
@@ -140,16 +148,66 @@ impl Draw<'_> {
         inline.chars += count;
     }
 
-    /// A formula: on a line where that says it all, else as it is written.
-    pub(super) fn math(&mut self, source: &str, range: Range<usize>) {
-        match typeset::formula::line(source) {
-            Some(line) => {
-                self.look.emphasis += 1;
-                self.push(&line, range, false);
-                self.look.emphasis -= 1;
+    /// A formula, set on the line on which letters stand; as it is written where it is not understood.
+    pub(super) fn math(&mut self, source: &str, range: Range<usize>, display: bool) {
+        let chars = self.inline.as_ref().map_or(0, |inline| inline.chars);
+        match sights::formula(self.pen.ctx, source, display) {
+            Some(Ok(formula)) => self.formula(formula, source, &range, display),
+            Some(Err(why)) => {
+                self.push(source.trim(), range, true);
+                let inline = self.inline.get_or_insert_default();
+                let text = format!("This formula is not understood. {why}");
+                inline.insets.push(Inset { chars: chars..inline.chars, what: What::Remark(text) });
             }
             None => self.push(source.trim(), range, true),
         }
+    }
+
+    fn formula(&mut self, formula: Arc<Formula>, source: &str, range: &Range<usize>, display: bool) {
+        let (kind, ink) = (self.kind(), self.colour());
+        let (size, line) = if self.table.is_some() { (14.0, 20.0) } else { (kind.font.size, kind.line) };
+        // Inter is larger for its size than the letters of formulas.
+        let full = size * LETTERS;
+        let room = if self.table.is_some() { WIDEST_IN_TABLE } else { (self.width - self.x).max(48.0) };
+        let em = full.min(room / formula.width.max(0.01));
+        // Letters stand so far below the middle of their line.
+        let probe = self.pen.text("x", &tokens::Type { font: tokens::inter(Cut::Regular, size), line }, ink, 48.0);
+        let base = probe.rows.first().and_then(|row| Some(row.glyphs.first()?.pos.y - row.size.y / 2.0)).unwrap_or(0.0);
+        let (above, below) = (formula.height * em - base, formula.depth * em + base);
+        let high = line.max(2.0 * above + 4.0).max(2.0 * below + 4.0);
+        let width = formula.width * em;
+        let source_range = self.source.source(range.start)..self.source.source(range.end);
+        let inline = self.inline.get_or_insert_default();
+        inline.map.runs.push(Run { chars: inline.chars, source: source_range, exact: false });
+        // Two signs without ink between which no line is broken, as far apart as the formula is wide.
+        let mut style = format(tokens::inter(Cut::Regular, 1.0), high, ink);
+        inline.job.append("\u{a0}", 0.0, style.clone());
+        style.extra_letter_spacing = (width - 0.5).max(0.0);
+        inline.job.append("\u{a0}", 0.0, style);
+        let words = typeset::formula::line(source).unwrap_or_else(|| source.trim().to_owned());
+        let what = What::Formula { formula, em, base, ink, words };
+        inline.insets.push(Inset { chars: inline.chars..inline.chars + 2, what });
+        inline.chars += 2;
+        if display && self.table.is_none() {
+            inline.shift = ((room - width) / 2.0).max(0.0);
+        }
+    }
+
+    /// A diagram in place of the code that it is written in. Whether it could be drawn.
+    pub(super) fn diagram(&mut self, code: &str, range: &Range<usize>) -> bool {
+        let Vector::Ready(texture, natural) = sights::diagram(self.pen.ctx, code, self.pen.colours) else {
+            return false;
+        };
+        self.space();
+        let rect = diagram_rect(natural, self.x, self.y, self.width);
+        self.parts.push(Part::Picture { rect, texture });
+        let galley = self.pen.text("", &tokens::body(), self.pen.colours.ink, rect.width());
+        let map = self.mark(range);
+        self.parts.push(Part::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() });
+        self.text.push_str(&format!("Diagram: {code}"));
+        self.y += rect.height();
+        self.gap = space::S;
+        true
     }
 
     /// A picture or an embedded note, once its words are known.
@@ -223,29 +281,58 @@ impl Draw<'_> {
         self.text.push_str(&inner.text);
         let map = self.mark(&image.range);
         for part in inner.parts {
-            self.parts.push(match part {
+            self.parts.push(match part.moved(by) {
                 Part::Text { at, galley, links, .. } => {
                     let runs = map.runs.iter().map(|run| Run { chars: 0, source: run.source.clone(), exact: false });
-                    Part::Text { at: at + by, galley, map: Map { runs: runs.collect() }, links }
-                }
-                Part::Fill { rect, colour, corner } => Part::Fill { rect: rect.translate(by), colour, corner },
-                Part::Picture { rect, texture } => Part::Picture { rect: rect.translate(by), texture },
-                Part::Fold { rect, callout, open, label } => {
-                    Part::Fold { rect: rect.translate(by), callout, open, label }
+                    Part::Text { at, galley, map: Map { runs: runs.collect() }, links }
                 }
                 // Another note is edited there, and its boxes are ticked there.
                 Part::Edit { .. } => continue,
                 Part::Task { rect, done, .. } => {
-                    let mark = Rect::from_center_size(rect.center() + by, vec2(12.0, 12.0));
+                    let mark = Rect::from_center_size(rect.center(), vec2(12.0, 12.0));
                     let colour = if done { colours.accent } else { colours.line };
                     Part::Fill { rect: mark, colour, corner: CornerRadius::same(3) }
                 }
+                part => part,
             });
         }
         self.y = by.y + inner.height + space::M;
         let card = Rect::from_min_max(pos2(left, top), pos2(left + width, self.y));
         self.parts[ground] = Part::Fill { rect: card, colour: colours.sunken, corner: tokens::CARD };
         self.gap = space::S;
+    }
+}
+
+/// Where a diagram stands: in the middle, made smaller where it is too large.
+fn diagram_rect(natural: Vec2, x: f32, y: f32, width: f32) -> Rect {
+    let room = (width - x).max(48.0);
+    let scale = (room / natural.x.max(1.0)).min(DIAGRAM / natural.y.max(1.0)).min(1.0);
+    let size = natural * scale;
+    Rect::from_min_size(pos2(x + ((room - size.x) / 2.0).max(0.0), y), size)
+}
+
+/// A block of code whose language draws diagrams, as one; `code` is how it looks as code, `range` its source.
+pub(in super::super) fn diagram(code: Drawn, source: &str, range: Range<usize>, width: f32, pen: Pen<'_>) -> Drawn {
+    let map = Map { runs: vec![Run { chars: 0, source: range, exact: false }] };
+    match sights::diagram(pen.ctx, source, pen.colours) {
+        Vector::Waiting => code,
+        Vector::Ready(texture, natural) => {
+            let rect = diagram_rect(natural, 0.0, space::S, width);
+            let galley = pen.text("", &tokens::body(), pen.colours.ink, rect.width());
+            let text = Part::Text { at: rect.min.to_vec2(), galley, map, links: Vec::new() };
+            let parts = vec![text, Part::Picture { rect, texture }];
+            let height = rect.height() + 2.0 * space::S;
+            Drawn { height, parts, bare: true, text: format!("Diagram: {source}") }
+        }
+        Vector::Failed(why) => {
+            let mut code = code;
+            let galley = pen.text(&format!("Not drawn. {why}"), &tokens::caption(), pen.colours.warn, width);
+            let at = vec2(0.0, code.height - space::XS);
+            code.height += galley.size().y + space::XS;
+            code.text = format!("{} Not drawn. {why}", code.text);
+            code.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+            code
+        }
     }
 }
 

@@ -59,7 +59,7 @@ fn table(source: &str, properties: &[Property], width: f32, pen: Pen<'_>) -> Dra
     let (insert, label) = ("name: \n".to_owned(), "Add a property".to_owned());
     table.parts.push(Part::Edit { rect, range: end..end, insert, caret: Some(4), label });
     table.y += LINE;
-    Drawn { height: table.y, parts: table.parts, text: table.text }
+    Drawn { height: table.y, parts: table.parts, text: table.text, bare: false }
 }
 
 struct Table<'a> {

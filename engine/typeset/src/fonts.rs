@@ -1,0 +1,92 @@
+//! The letters that drawings and pages are set in: those that the program carries, and for what these lack the
+//! system's.
+
+use resvg::usvg::fontdb::{Database, Family, ID, Query, Source, Stretch, Style, Weight};
+use std::sync::Arc;
+
+/// The family of text.
+pub const TEXT: &str = "Inter";
+/// The family of code.
+pub const CODE: &str = "JetBrains Mono";
+
+macro_rules! files {
+    ($($name:literal),*) => {
+        [$(include_bytes!(concat!("../../../assets/fonts/", $name, ".ttf")).as_slice()),*]
+    };
+}
+
+const FILES: [&[u8]; 8] = files!(
+    "Inter-Regular",
+    "Inter-Italic",
+    "Inter-SemiBold",
+    "Inter-Bold",
+    "Inter-BoldItalic",
+    "JetBrainsMono-Regular",
+    "JetBrainsMono-Italic",
+    "JetBrainsMono-Bold"
+);
+
+/// Fonts by name and by letter.
+#[derive(Clone)]
+pub struct Fonts {
+    pub(crate) db: Arc<Database>,
+}
+
+impl Fonts {
+    /// The fonts that the program carries; what is drawn with them looks the same everywhere.
+    pub fn bundled() -> Fonts {
+        let mut db = Database::new();
+        for file in FILES {
+            db.load_font_source(Source::Binary(Arc::new(file)));
+        }
+        db.set_sans_serif_family(TEXT);
+        db.set_serif_family(TEXT);
+        db.set_cursive_family(TEXT);
+        db.set_fantasy_family(TEXT);
+        db.set_monospace_family(CODE);
+        Fonts { db: Arc::new(db) }
+    }
+
+    /// Those, and behind them all fonts of the system: for letters that ours lack. Looks through the system's folders
+    /// of fonts, so it takes up to a second the first time.
+    pub fn with_system() -> Fonts {
+        let mut fonts = Fonts::bundled();
+        Arc::make_mut(&mut fonts.db).load_system_fonts();
+        fonts
+    }
+
+    /// The face of a family in a cut.
+    pub fn face(&self, family: &str, bold: u16, italic: bool) -> Option<ID> {
+        self.db.query(&Query {
+            families: &[Family::Name(family)],
+            weight: Weight(bold),
+            stretch: Stretch::Normal,
+            style: if italic { Style::Italic } else { Style::Normal },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cut_is_there() {
+        let fonts = Fonts::bundled();
+        let mut all: Vec<ID> = Vec::new();
+        for (family, bold, italic) in [
+            (TEXT, 400, false),
+            (TEXT, 400, true),
+            (TEXT, 600, false),
+            (TEXT, 700, false),
+            (TEXT, 700, true),
+            (CODE, 400, false),
+            (CODE, 400, true),
+            (CODE, 700, false),
+        ] {
+            let face = fonts.face(family, bold, italic).unwrap_or_else(|| panic!("{family} {bold} {italic}"));
+            assert!(!all.contains(&face), "{family} {bold} {italic} is a cut of its own");
+            all.push(face);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The colours in which diagrams and pages are drawn. They are the caller's: this crate has no look of its own.
+
+/// Red, green, blue.
+pub type Rgb = [u8; 3];
+
+/// The colours of a theme, by what they are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the words are those of the window's own colours")]
+pub struct Tints {
+    pub paper: Rgb,
+    pub sunken: Rgb,
+    pub ink: Rgb,
+    pub muted: Rgb,
+    pub line: Rgb,
+    pub accent: Rgb,
+    pub accent_ground: Rgb,
+    /// Behind notes and what was found.
+    pub mark: Rgb,
+    /// Behind highlighted words.
+    pub lit: Rgb,
+    pub ok: Rgb,
+    pub warn: Rgb,
+    pub bad: Rgb,
+    pub thought: Rgb,
+    pub tool: Rgb,
+}
+
+impl Tints {
+    /// Colours that can be told apart, for slices, branches and the like.
+    pub fn palette(&self) -> [Rgb; 6] {
+        [self.accent, self.tool, self.warn, self.thought, self.ok, self.bad]
+    }
+}
+
+/// A colour as CSS writes it.
+pub fn hex([red, green, blue]: Rgb) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// A colour between two; `share` of the second, 0 to 1.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
+pub fn mix(one: Rgb, other: Rgb, share: f32) -> Rgb {
+    let share = share.clamp(0.0, 1.0);
+    std::array::from_fn(|at| (f32::from(one[at]) * (1.0 - share) + f32::from(other[at]) * share).round() as u8)
+}
+
+/// Colours for tests: those of the window's light theme.
+#[cfg(test)]
+pub(crate) const PLAIN: Tints = Tints {
+    paper: [0xfc, 0xfb, 0xf8],
+    sunken: [0xf4, 0xf2, 0xec],
+    ink: [0x1f, 0x23, 0x28],
+    muted: [0x5c, 0x64, 0x6d],
+    line: [0xe6, 0xe3, 0xdc],
+    accent: [0x3b, 0x5b, 0xdb],
+    accent_ground: [0xe7, 0xec, 0xfd],
+    mark: [0xfb, 0xf0, 0xc4],
+    lit: [0xfb, 0xf0, 0xc4],
+    ok: [0x2b, 0x7a, 0x3b],
+    warn: [0x9a, 0x4f, 0x00],
+    bad: [0xc4, 0x2b, 0x2b],
+    thought: [0x7a, 0x4f, 0xc4],
+    tool: [0x0b, 0x72, 0x85],
+};
