@@ -269,7 +269,7 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "todos" => links::todos(scene, args),
         "mv" => moves::mv(scene, args),
         "rm" => moves::rm(scene, args),
-        "trash" => moves::trash(scene),
+        "trash" => moves::trash(scene, args),
         "restore-note" => moves::restore(scene, args),
         "run" => running::run(scene, args),
         "related" => search::related(scene, args),

@@ -55,6 +55,7 @@ mod status;
 mod table;
 mod tabs;
 mod toasts;
+mod trash;
 mod tree;
 mod turns;
 mod views;

@@ -136,6 +136,11 @@ pub enum Command {
         /// Where to; where it lay when `None`. A name that is taken gets a number.
         path: Option<String>,
     },
+    /// Delete files in the trash for good, with their history and outputs.
+    Discard {
+        /// Which.
+        files: Vec<DocId>,
+    },
     /// Click the box of a task in a note that need not be open. One that comes again gets its next above it.
     Check {
         /// Which note.

@@ -145,6 +145,8 @@ pub const COMMANDS: &[CommandInfo] = &[
         &["F2"],
         "Give the open note another path; every link to it is written anew.",
     ),
+    window("view.trash", "Trash", &[], "Show what was deleted, to restore it or to delete it for good."),
+    window("trash.empty", "Empty the trash", &[], "Delete for good all that lies in the trash, with its history."),
     window("note.delete", "Delete note", &[], "Put the open note into the workspace's trash."),
     window(
         "files.undo",
@@ -361,7 +363,16 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Give a note or a folder another path; every link to it is written anew.",
     ),
     line("note.remove", "Delete a note", "rm", &[NOTE], "Put a note into the workspace's trash."),
-    line("workspace.trash", "List the trash", "trash", &[], "List what lies in the workspace's trash."),
+    line(
+        "workspace.trash",
+        "List the trash",
+        "trash",
+        &[
+            arg("delete", Form::Value, "delete this file of the trash for good: its old path, its name or its id"),
+            arg("empty", Form::Flag, "delete for good all that lies in it"),
+        ],
+        "List what lies in the workspace's trash, or delete it for good, with history and outputs.",
+    ),
     line(
         "note.restore",
         "Restore a note",

@@ -50,6 +50,13 @@ pub enum Effect {
         /// Folders that go if nothing is left in them.
         emptied: Vec<PathBuf>,
     },
+    /// Remove a file of the trash, and the folder that was made for it (`Discarded`).
+    Discard {
+        /// Which.
+        file: DocId,
+        /// Where it lies.
+        path: PathBuf,
+    },
     /// Tell of outside changes below this folder (`FileTouched`) from now on.
     Watch {
         /// Which volume.

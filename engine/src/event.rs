@@ -71,6 +71,13 @@ pub enum Event {
         /// Done; or nothing was done, and why: a sentence for the user.
         result: Result<(), String>,
     },
+    /// The end of [`crate::Effect::Discard`].
+    Discarded {
+        /// Which file.
+        file: DocId,
+        /// Why it is still there: a sentence for the user.
+        result: Result<(), String>,
+    },
     /// A note's blocks, ready to be shown.
     NoteRead {
         /// Which.

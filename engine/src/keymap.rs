@@ -92,6 +92,20 @@ pub fn keymap(settings: &Settings) -> BTreeMap<&'static str, Vec<String>> {
     map
 }
 
+/// Commands that have lost a key to one to which the user gave it: which, the key, and the command that has it now.
+pub fn taken(settings: &Settings) -> Vec<(&'static str, String, &'static str)> {
+    let now = keymap(settings);
+    let before = keymap(&Settings { keys: BTreeMap::new(), ..settings.clone() });
+    let mut taken = Vec::new();
+    for (id, keys) in before.into_iter().filter(|(id, _)| !settings.keys.contains_key(*id)) {
+        for key in keys {
+            let has = now.iter().find(|(other, keys)| **other != id && keys.contains(&key));
+            taken.extend(has.map(|(other, _)| (id, key, *other)));
+        }
+    }
+    taken
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +133,8 @@ mod tests {
         let map = keymap(&settings);
         assert_eq!((&map["note.save"][..], &map["palette.open"][..]), (&["Ctrl+P".to_owned()][..], &[][..]));
         assert_eq!(map["note.close"], ["Ctrl+W"]);
+        assert_eq!(taken(&settings), [("palette.open", "Ctrl+P".to_owned(), "note.save")]);
+        settings.keys.clear();
+        assert!(taken(&settings).is_empty());
     }
 }

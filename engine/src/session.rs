@@ -1,6 +1,7 @@
 //! The one door: all state, and [`Session::apply`], the only way it changes.
 
 mod cells;
+mod discard;
 mod errands;
 mod files;
 mod moves;
@@ -121,6 +122,8 @@ pub struct Session {
     unfinished: Vec<DocId>,
     problems: Vec<String>,
     trash: BTreeMap<DocId, Trashed>,
+    /// Files of the trash that are being deleted for good.
+    discarding: BTreeSet<DocId>,
     moving: Option<Moving>,
     moved: Vec<moves::Moved>,
     errands: Vec<errands::Errand>,
@@ -160,6 +163,7 @@ impl Session {
             unfinished: Vec::new(),
             problems: Vec::new(),
             trash: BTreeMap::new(),
+            discarding: BTreeSet::new(),
             moving: None,
             moved: Vec::new(),
             errands: Vec::new(),
@@ -212,6 +216,7 @@ impl Session {
             Command::MoveFiles { moves } => self.move_files(turn, &moves),
             Command::DeleteFiles { files } => self.delete_files(turn, &files),
             Command::RestoreFile { file, path } => self.restore_file(turn, file, path.as_deref()),
+            Command::Discard { files } => self.discard(turn, &files),
             Command::Amend { note, at, old, new } => self.amend(turn, note, at, old, new),
             Command::Check { note, at, words, today } => self.check(turn, note, at, words, today),
             Command::UndoMove => self.undo_move(turn),
@@ -249,6 +254,7 @@ impl Session {
             Event::FileFailed { note, why } => self.file_failed(turn, note, why),
             Event::Indexed { volume, notes } => self.indexed(turn, volume, notes),
             Event::FilesMoved { result } => self.files_moved(turn, result),
+            Event::Discarded { file, result } => self.discarded(turn, file, result),
             Event::Durable { batch } => self.durable(turn, batch),
             Event::DiskTrouble { why } => self.saving.trouble = Some(why),
             Event::Remote { note, bytes } => self.remote(turn, note, bytes),

@@ -140,6 +140,12 @@ pub enum Write {
         /// Milliseconds since 1970.
         at: i64,
     },
+    /// Removes all that is kept of a document: chunks, blocks, records. For what a user deletes for good; blobs stay,
+    /// since others may hold the same bytes.
+    Forget {
+        /// Whose.
+        doc: DocId,
+    },
 }
 
 /// What is known of a file of a volume: enough to see, without reading it, that it has not changed.

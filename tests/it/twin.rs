@@ -212,6 +212,7 @@ impl Twin {
                 | Effect::Scan { .. }
                 | Effect::Index { .. }
                 | Effect::MoveFiles { .. }
+                | Effect::Discard { .. }
                 | Effect::ReadFile { .. }
                 | Effect::WriteFile { .. } => {
                     self.jobs.push_back(effect);
@@ -414,6 +415,10 @@ impl Twin {
             Effect::Index { volume, note, text } => {
                 let survey = Survey::of(BlobHash::of(text.as_bytes()), &text);
                 vec![Event::Indexed { volume, notes: vec![(note, survey)] }]
+            }
+            Effect::Discard { file, path } => {
+                self.world.files.remove(&path);
+                vec![Event::Discarded { file, result: Ok(()) }]
             }
             Effect::MoveFiles { moves, .. } => vec![Event::FilesMoved { result: self.move_files(&moves) }],
             other => panic!("not a worker's job: {other:?}"),

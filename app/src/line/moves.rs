@@ -120,7 +120,49 @@ fn trashed(scene: &Scene<'_>) -> Result<Vec<(DocId, String, String, i64)>, Refus
     Ok(scene.handle.read(read)?)
 }
 
-pub(super) fn trash(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+/// Which file of the trash a word means; of several of one name, the one that was deleted last.
+fn in_trash(all: &[(DocId, String, String, i64)], word: &str) -> Result<DocId, Refusal> {
+    let short = |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md").to_owned();
+    let fits = |(id, volume, path, _): &&(DocId, String, String, i64)| {
+        id.to_string() == word || path == word || format!("{volume}:{path}") == word || short(path) == short(word)
+    };
+    let found = all.iter().find(fits).map(|(file, ..)| *file);
+    found.ok_or_else(|| Refusal::usage(format!("there is no “{word}” in the trash; `tracebook trash` lists what is")))
+}
+
+/// Deletes files of the trash for good, and waits until they are gone.
+fn discard(scene: &mut Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
+    let before = scene.handle.read(|session| session.problems().len())?;
+    let count = files.len();
+    scene.handle.command(Command::Discard { files })?;
+    let look = move |session: &Session| {
+        (!session.is_discarding()).then(|| session.problems().get(before..).unwrap_or_default().join("; "))
+    };
+    match scene.handle.wait(Some(MOVE), look)? {
+        Some(problems) if problems.is_empty() => {}
+        Some(problems) => return Err(Refusal::workspace(problems)),
+        None => return Err(Refusal::workspace("the files could not be deleted in ten minutes")),
+    }
+    volumes::saved(scene)?;
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"deleted": count}))?;
+    } else {
+        writeln!(scene.out, "deleted for good: {count}")?;
+    }
+    Ok(())
+}
+
+pub(super) fn trash(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    if let Some(word) = args.get_one::<String>("delete") {
+        let file = in_trash(&trashed(scene)?, word)?;
+        discard(scene, vec![file])?;
+        return Ok(DONE);
+    }
+    if args.get_flag("empty") {
+        let files = trashed(scene)?.into_iter().map(|(file, ..)| file).collect();
+        discard(scene, files)?;
+        return Ok(DONE);
+    }
     for (id, volume, path, at) in trashed(scene)? {
         let when = jiff::Timestamp::from_millisecond(at).map(|at| at.to_string()).unwrap_or_default();
         if scene.json {
@@ -135,16 +177,8 @@ pub(super) fn trash(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
 
 pub(super) fn restore(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let word = needed(args, "NOTE")?;
-    let all = trashed(scene)?;
-    let short = |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md").to_owned();
-    let fits = |(id, volume, path, _): &&(DocId, String, String, i64)| {
-        id.to_string() == word || path == word || format!("{volume}:{path}") == word || short(path) == short(word)
-    };
-    // Of several of one name, the one that was deleted last.
-    let Some((file, ..)) = all.iter().find(fits) else {
-        return Err(Refusal::usage(format!("there is no “{word}” in the trash; `tracebook trash` lists what is")));
-    };
-    let (file, path) = (*file, args.get_one::<String>("PATH").cloned());
+    let file = in_trash(&trashed(scene)?, word)?;
+    let path = args.get_one::<String>("PATH").cloned();
     choose::volumes_known(scene, true)?;
     perform(scene, Command::RestoreFile { file, path })?;
     let path = paths(scene, vec![file])?.remove(0);

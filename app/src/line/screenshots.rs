@@ -27,9 +27,17 @@ enum Do {
     Show(&'static str),
     /// Every cell of the note runs.
     RunAll,
+    /// All that was written reaches the disk.
+    Saved,
+    /// Another program replaces words in the file of the open note.
+    Outside(&'static str, &'static str),
+    /// The window is let be for so many milliseconds.
+    Wait(u64),
+    /// A note goes into the trash.
+    Delete(&'static str),
 }
 
-use Do::{Press, Run, RunAll, Show, To, Type};
+use Do::{Delete, Outside, Press, Run, RunAll, Saved, Show, To, Type, Wait};
 
 /// The scenes: a name, and how the window comes to it from the one before.
 const SCENES: &[(&str, &[Do])] = &[
@@ -39,17 +47,90 @@ const SCENES: &[(&str, &[Do])] = &[
     ("error", &[Show("Python/When something goes wrong.md"), RunAll]),
     ("palette", &[Show("Welcome.md"), Run("palette.open"), Type("run")]),
     ("switcher", &[Press("Escape"), Run("switcher.open"), Type("ke")]),
+    ("search", &[Press("Escape"), Run("search.open"), Type("rain"), Wait(2_500)]),
     ("outline", &[Press("Escape"), Show("Guide/Writing.md"), Run("view.right")]),
-    ("split", &[Run("view.right"), Run("pane.split_right"), Show("Python/Rainfall.md")]),
+    ("links", &[Show("Garden/Plan.md"), Wait(300), Run("view.links")]),
+    ("split", &[Run("view.links"), Show("Guide/Writing.md"), Run("pane.split_right"), Show("Python/Rainfall.md")]),
     ("tabs", &[Run("note.close"), Run("tab.new"), Press("Escape"), Show("Guide/Your files.md")]),
     ("new", &[Run("note.new"), Type("Journal/Today")]),
+    (
+        "history",
+        &[
+            Press("Escape"),
+            Run("note.close"),
+            Show("Garden/Plan.md"),
+            To("along the wall"),
+            Type(", where the sun stays longest"),
+            Saved,
+            Wait(700),
+            Outside("two rows of beans", "three rows of beans, a hand apart"),
+            Saved,
+            Outside("Water every evening.", "Water every morning, before the sun is on the leaves."),
+            Saved,
+            To("before the frost"),
+            Type(", or they are lost"),
+            Saved,
+            Wait(700),
+            Run("note.history"),
+            Wait(400),
+            Press("ArrowDown"),
+            Wait(400),
+        ],
+    ),
+    ("writers", &[Run("note.writers"), Wait(500)]),
+    ("agenda", &[Press("Escape"), Run("view.agenda"), Wait(300)]),
+    ("graph", &[Run("view.graph"), Wait(2_500)]),
+    (
+        "trash",
+        &[
+            Press("Escape"),
+            Delete("Garden/Old list.md"),
+            Delete("Garden/Seeds 2024.md"),
+            Run("view.trash"),
+            Wait(4_200),
+        ],
+    ),
+    ("settings", &[Press("Escape"), Run("app.settings")]),
     ("keys", &[Press("Escape"), Run("app.keys")]),
-    ("empty", &[Press("Escape"), Run("note.close"), Run("note.close")]),
+    ("contrast", &[Press("Escape"), Show("Garden/Plan.md"), Run("view.contrast"), Run("note.history"), Wait(600)]),
+    ("empty", &[Run("view.contrast"), Press("Escape"), Run("note.close"), Run("note.close"), Wait(400)]),
+];
+/// Notes that the pictures need beside the sample. Days stand for those around the day on which they are made.
+const STAGED: &[(&str, &str)] = &[
+    (
+        "Garden/Plan.md",
+        "# Plan for the garden\n\nThis year the [[Beds]] are dug in March, before the [[Seeds]] come.\n\n\
+         ## Sowing\n\nFirst two rows of beans, then peas along the wall. The rest waits for [[Rainfall]].\n\n\
+         - [ ] Order seeds \u{1f4c5} {-2}\n- [ ] Mend the fence \u{1f53c} \u{1f4c5} {0}\n\
+         - [ ] Turn the compost \u{1f4c5} {0} \u{1f501} every week\n- [x] Draw the beds \u{1f4c5} {-5}\n\n\
+         ## Watering\n\nWater every evening. In June the barrel is empty by noon.\n\n\
+         | Bed | Crop | Weeks |\n|---|---|---:|\n| North | Beans | 9 |\n| South | Peas | 11 |\n\
+         | Wall | Tomatoes | 16 |\n\n\
+         ## Autumn\n\nBring in the pumpkins before the frost. What is left feeds the compost.\n",
+    ),
+    (
+        "Garden/Beds.md",
+        "# Beds\n\nFour of them, as in the [[Plan]].\n\n- [ ] Measure the south bed \u{1f4c5} {1}\n\
+         - [ ] Buy string \u{1f4c5} {3}\n\
+         - [ ] Ask [[Ines]] for her spade\n",
+    ),
+    ("Garden/Seeds.md", "# Seeds\n\n- [ ] Test last year's peas \u{23eb} \u{1f4c5} {6}\nSee [[Plan]] and [[Beds]].\n"),
+    ("Garden/Compost.md", "# Compost\n\nFeeds the [[Beds]]; turned each week, as the [[Plan]] says.\n"),
+    ("Garden/Old list.md", "# Old list\n\nNobody needs it.\n"),
+    ("Garden/Seeds 2024.md", "# Seeds of 2024\n"),
+    ("People/Ines.md", "# Ines\n\nHas a spade and reads [[Rainfall]].\n"),
+    ("People/Tom.md", "# Tom\n\nHelps with the [[Compost]]; met at [[Ines]].\n"),
+    (
+        "Journal/First day.md",
+        "# First day\n\nWith [[Ines]] and [[Tom]] in the garden: [[Plan]].\n\n- [x] Dig\n- [ ] Rest\n",
+    ),
 ];
 /// Pictures in a row of the sheet, and how much smaller they are there.
-const ACROSS: usize = 4;
-const SMALLER: usize = 2;
+const ACROSS: usize = 5;
+const SMALLER: usize = 4;
 const GAP: usize = 24;
+/// What is seen between pictures.
+const GROUND: Color32 = Color32::from_gray(0x80);
 
 pub(super) fn screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
     let here = std::env::current_dir().unwrap_or_default();
@@ -65,6 +146,7 @@ pub(super) fn screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
         return Err(Refusal::usage(format!("there is no scene “{scene}”; there are {}", names.join(", "))));
     }
     let failed = |why| Refusal { code: FAILED, why };
+    let mut both = Vec::new();
     for theme in ["light", "dark"] {
         let mut shots = Vec::new();
         take(theme, scale, only, |name, picture| {
@@ -82,7 +164,16 @@ pub(super) fn screenshots(args: &ArgMatches, json: bool, out: &mut dyn Write) ->
         if only.is_none() {
             let file = folder.join(format!("{theme}-sheet.png"));
             copy::write_new(&file, &canvas::png(&sheet(&shots)).map_err(failed)?).map_err(failed)?;
+            // Each theme begins a row.
+            let [width, height] = shots.first().map_or([1, 1], |shot| shot.size);
+            let blank = || ColorImage::filled([width, height], GROUND);
+            both.extend(shots);
+            both.resize_with(both.len().next_multiple_of(ACROSS), blank);
         }
+    }
+    if only.is_none() {
+        let file = folder.join("sheet.png");
+        copy::write_new(&file, &canvas::png(&sheet(&both)).map_err(failed)?).map_err(failed)?;
     }
     Ok(DONE)
 }
@@ -97,6 +188,15 @@ fn take(
     let scratch = Scratch::new(&format!("pictures-{theme}"))?;
     for (path, bytes) in system::SAMPLE {
         scratch.write(&format!("Sample/{path}"), bytes)?;
+    }
+    let today = jiff::Zoned::now().date();
+    for (path, text) in STAGED {
+        let mut text = (*text).to_owned();
+        for days in -9..=9_i64 {
+            let day = today.saturating_add(jiff::Span::new().days(days));
+            text = text.replace(&format!("{{{days}}}"), &day.to_string());
+        }
+        scratch.write(&format!("Sample/{path}"), text.as_bytes())?;
     }
     let options = Options { program: program().map_err(|refusal| refusal.why)?, create: true };
     let workspace = scratch.folder().join("workspace");
@@ -115,7 +215,7 @@ fn take(
     stage.run_until("the sample is known", |session| session.volumes().any(|volume| volume.scans > 0))?;
     for (name, steps) in SCENES {
         for step in *steps {
-            act(&mut stage, step)?;
+            act(&mut stage, step, &scratch)?;
         }
         if only.is_none_or(|only| only == *name) {
             stage.run(QUIET);
@@ -132,7 +232,7 @@ fn take(
 /// What is folded and faded has come to rest after this.
 const QUIET: Duration = Duration::from_millis(300);
 
-fn act(stage: &mut Stage, step: &Do) -> Result<(), String> {
+fn act(stage: &mut Stage, step: &Do, scratch: &Scratch) -> Result<(), String> {
     match step {
         Run(id) => stage.perform(id),
         Press(key) => stage.press(key),
@@ -149,6 +249,26 @@ fn act(stage: &mut Stage, step: &Do) -> Result<(), String> {
             stage.show(note);
             stage.run_until("the note can be read", |session| {
                 session.note(note).is_some_and(engine::Note::is_settled)
+            })?;
+        }
+        Saved => stage.run_until("all is saved", Session::is_saved)?,
+        Wait(time) => stage.run(Duration::from_millis(*time)),
+        Outside(old, new) => {
+            let note = stage.note().ok_or("no note is open")?;
+            let place = stage.session().place(note).map(|(_, path)| path.to_owned()).ok_or("the note is gone")?;
+            let text = stage.session().note(note).map(engine::Note::text).unwrap_or_default();
+            scratch.write(&format!("Sample/{place}"), text.replace(old, new).as_bytes())?;
+            stage.run_until("the other program's words are there", |session| {
+                session.note(note).is_some_and(|note| note.text().contains(new))
+            })?;
+        }
+        Delete(path) => {
+            let find =
+                |session: &Session| session.volumes().find_map(|volume| volume.files.get(*path)).map(|row| row.id);
+            let file = find(stage.session()).ok_or("the note is gone")?;
+            stage.command(Command::DeleteFiles { files: vec![file] });
+            stage.run_until("the note is in the trash", |session| {
+                session.moving().is_none() && find(session).is_none()
             })?;
         }
         RunAll => {
@@ -173,7 +293,7 @@ fn sheet(shots: &[ColorImage]) -> ColorImage {
     let [width, height] = shots.first().map_or([1, 1], |shot| shot.size);
     let rows = shots.len().div_ceil(ACROSS);
     let size = [ACROSS * (width + GAP) + GAP, rows * (height + GAP) + GAP];
-    let mut sheet = ColorImage::filled(size, Color32::from_gray(0x80));
+    let mut sheet = ColorImage::filled(size, GROUND);
     for (place, shot) in shots.iter().enumerate() {
         let at = [GAP + place % ACROSS * (width + GAP), GAP + place / ACROSS * (height + GAP)];
         canvas::put(shot, &mut sheet, at);

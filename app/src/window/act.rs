@@ -233,7 +233,17 @@ impl Window {
         let Some(driver) = self.driver.as_ref().filter(|_| !changes.is_empty()) else { return };
         let mut settings = driver.session().settings().clone();
         self.prefs.put(&mut settings);
+        self.tree.put(&mut settings);
+        let close = changes.iter().any(|change| matches!(change, settings::Change::CloseTabs));
+        let resize = changes.iter().any(|change| matches!(change, settings::Change::WindowSize));
         changes.into_iter().for_each(|change| change.make(&mut settings));
+        if close {
+            self.close_other_tabs();
+        }
+        if resize {
+            ctx.send_viewport_cmd(egui::ViewportCommand::InnerSize(settings.window.into()));
+        }
+        self.tree.set(&settings);
         if self.send(Command::Set { settings: Box::new(settings.clone()) }) {
             self.shortcuts = commands::shortcuts(&settings);
             self.prefs.take(&settings);
@@ -379,6 +389,10 @@ impl Window {
                 }
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
+            Decision::Discard { files } => {
+                self.send(Command::Discard { files });
+                None
+            }
             Decision::CloseAnyway => {
                 self.closing = Closing::Yes;
                 ctx.send_viewport_cmd(egui::ViewportCommand::Close);

@@ -18,6 +18,8 @@ pub(super) enum Dialog {
     RenameFolder { volume: DocId, from: String, path: String, trouble: Option<String> },
     /// The path of a folder.
     OpenFolder { path: String, trouble: Option<String> },
+    /// Files of the trash are deleted for good: which, and what they are called.
+    Discard { files: Vec<DocId>, what: String },
     /// It cannot be saved: close anyway?
     Closing { why: String },
 }
@@ -41,6 +43,9 @@ pub(super) enum Decision {
     OpenFolder {
         path: String,
     },
+    Discard {
+        files: Vec<DocId>,
+    },
     CloseAnyway,
     /// The dialog goes.
     Never,
@@ -56,6 +61,7 @@ impl Dialog {
             Dialog::Rename { .. } => "rename",
             Dialog::RenameFolder { .. } => "rename folder",
             Dialog::OpenFolder { .. } => "open folder",
+            Dialog::Discard { .. } => "discard",
             Dialog::Closing { .. } => "closing",
         });
         let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
@@ -79,6 +85,7 @@ impl Dialog {
                         decided.and_then(|is| if is { moved(*volume, from, path) } else { Some(Decision::Never) })
                     }
                     Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
+                    Dialog::Discard { files, what } => discard(ui, files, what),
                     Dialog::Closing { why } => closing(ui, why),
                 };
             });
@@ -95,7 +102,7 @@ impl Dialog {
             Dialog::Rename { file, path, .. } => renamed(*file, path),
             Dialog::RenameFolder { volume, from, path, .. } => moved(*volume, from, path),
             Dialog::OpenFolder { path, .. } => opened(path),
-            Dialog::Closing { .. } => None,
+            Dialog::Discard { .. } | Dialog::Closing { .. } => None,
         }
     }
 
@@ -106,7 +113,7 @@ impl Dialog {
             | Dialog::Rename { trouble, .. }
             | Dialog::RenameFolder { trouble, .. }
             | Dialog::OpenFolder { trouble, .. } => *trouble = Some(why),
-            Dialog::Closing { .. } => {}
+            Dialog::Discard { .. } | Dialog::Closing { .. } => {}
         }
     }
 }
@@ -228,6 +235,17 @@ fn open_folder(ui: &mut Ui, path: &mut String, trouble: Option<&str>) -> Option<
     says(ui, trouble);
     match buttons(ui, "Open", "Cancel") {
         Some(true) => opened(path),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<Decision> {
+    head(ui, &format!("Delete {what} for good?"));
+    words(ui, "Text, history and outputs go with it. This cannot be undone.");
+    says(ui, None);
+    match buttons(ui, "Delete for good", "Cancel") {
+        Some(true) => Some(Decision::Discard { files: files.to_vec() }),
         Some(false) => Some(Decision::Never),
         None => None,
     }

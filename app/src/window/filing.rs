@@ -67,6 +67,7 @@ impl Window {
             }
             Wish::Duplicate(note) => self.duplicate(note),
             Wish::Star(note) => self.star(note),
+            Wish::Discard(files) => self.ask_discard(files),
             Wish::History(note) => self.show_history(Some(note), false),
             Wish::CopyLink(note) => {
                 if let Some((_, path)) = self.place_of(note) {

@@ -5,6 +5,8 @@ mod list;
 mod sides;
 mod writers;
 
+pub(super) use list::when;
+
 use super::controls::{clipped, icon_button, named, ring, text_button};
 use super::icons;
 use super::views::View;

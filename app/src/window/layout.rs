@@ -14,6 +14,8 @@ use std::ops::RangeInclusive;
 
 /// How wide the edge of a panel is to grab.
 const GRAB: f32 = 8.0;
+/// A narrower window shows one of the two panels.
+const BOTH: f32 = 640.0;
 /// Folding takes this long, in seconds.
 const FOLDS: f32 = 0.12;
 
@@ -28,13 +30,14 @@ impl Window {
         let time = if self.prefs.calm { 0.0 } else { FOLDS };
         let fold =
             |name: &str, open: bool| ctx.animate_bool_with_time_and_easing(Id::unique(name), open, time, cubic_out);
-        let left = (self.prefs.left * fold("left", self.prefs.left_open)).round();
+        // Where there is little room (a large scale, a small window), the note keeps some of it.
+        let both = all.width() >= BOTH || !self.prefs.right_open;
+        let wide = self.prefs.left.min(all.width() * 0.55).round();
+        let left = (wide * fold("left", self.prefs.left_open && both)).round();
         let right = (self.prefs.right.min(all.width() * 0.45) * fold("right", self.prefs.right_open)).round();
         let body = Rect::from_min_max(all.min, pos2(all.right(), all.bottom() - size::STATUS));
-        let tree = Rect::from_min_max(
-            pos2(body.left() + left - self.prefs.left, body.top()),
-            pos2(body.left() + left, body.bottom()),
-        );
+        let tree =
+            Rect::from_min_max(pos2(body.left() + left - wide, body.top()), pos2(body.left() + left, body.bottom()));
         let panel = Rect::from_min_max(pos2(body.right() - right, body.top()), body.max);
         let middle = Rect::from_min_max(pos2(tree.right(), body.top()), pos2(panel.left(), body.bottom()));
         let line = Stroke::new(1.0, colours.line);
@@ -65,7 +68,7 @@ impl Window {
             let note = self.here.note.and_then(|note| session.note(note));
             self.status.show(&mut foot, session, note, self.here.sheet.words(), &mut actions);
         }
-        if self.prefs.left_open {
+        if self.prefs.left_open && both {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);
             self.prefs.left = moved.unwrap_or(self.prefs.left);
         }

@@ -301,6 +301,13 @@ impl Window {
         }
     }
 
+    /// Closes all tabs but the one with the caret.
+    pub(super) fn close_other_tabs(&mut self) {
+        for pane in self.panes.order().into_iter().filter(|pane| *pane != self.here.id).collect::<Vec<_>>() {
+            self.close_tab(pane);
+        }
+    }
+
     /// Opens the tab again that was closed last.
     pub(super) fn reopen_tab(&mut self) {
         while let Some(note) = self.panes.closed.pop() {

@@ -68,6 +68,8 @@ pub(super) enum Wish {
     CopyPath(DocId),
     /// How it was.
     History(DocId),
+    /// An end to files of the trash.
+    Discard(Vec<DocId>),
 }
 
 /// The tree's state: what is folded, and the lines as they were made last.
@@ -92,6 +94,15 @@ impl Tree {
         let open = settings.unfolded.iter().cloned().collect();
         let folded = settings.folded.iter().copied().collect();
         Tree { open, folded, recent_open: settings.recent_open, ..Tree::default() }
+    }
+
+    /// Takes over what the settings say of it.
+    pub(super) fn set(&mut self, settings: &Settings) {
+        let Tree { folded, open, recent_open, .. } = Tree::of(settings);
+        if (&self.folded, &self.open, self.recent_open) != (&folded, &open, recent_open) {
+            (self.folded, self.open, self.recent_open) = (folded, open, recent_open);
+            self.changes += 1;
+        }
     }
 
     /// Has the settings remember what is folded.
@@ -505,6 +516,7 @@ fn menu(session: &Session, line: &Line, response: &egui::Response, actions: &mut
                 item(ui, "New note here…", Action::Tree(Wish::NewNote(line.volume, String::new())));
                 item(ui, "New folder here…", Action::Tree(Wish::NewNote(line.volume, "New folder/".to_owned())));
                 ui.separator();
+                item(ui, "Trash", Action::Run("view.trash"));
                 item(ui, "Close volume", Action::Do(Command::CloseVolume { volume: line.volume }));
             }
             Thing::Section { .. } => {}

@@ -7,6 +7,7 @@ use super::dialogs::Dialog;
 use super::graph::Graph;
 use super::page::Action;
 use super::references::Broken;
+use super::trash::Trash;
 use super::{Overlay, Window, history, icons};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
@@ -28,6 +29,8 @@ pub(super) enum Go {
     LocalGraph,
     History,
     Writers,
+    Trash,
+    EmptyTrash,
 }
 
 /// What a command of the table is here.
@@ -43,6 +46,8 @@ pub(super) fn go(id: &str) -> Option<Go> {
         "view.local_graph" => Go::LocalGraph,
         "note.history" => Go::History,
         "note.writers" => Go::Writers,
+        "view.trash" => Go::Trash,
+        "trash.empty" => Go::EmptyTrash,
         _ => return None,
     };
     Some(go)
@@ -54,6 +59,7 @@ pub(super) enum View {
     Graph(Graph),
     Broken(Broken),
     History(Box<history::Page>),
+    Trash(Trash),
 }
 
 impl View {
@@ -63,6 +69,7 @@ impl View {
             View::Graph(_) => "Graph",
             View::Broken(_) => "Broken links",
             View::History(_) => "History",
+            View::Trash(_) => "Trash",
         }
     }
 
@@ -82,6 +89,7 @@ impl View {
             View::Graph(graph) => graph.show(&mut ui, session, note, actions),
             View::Broken(broken) => broken.show(&mut ui, session, actions),
             View::History(page) => page.show(&mut ui, session),
+            View::Trash(trash) => trash.show(&mut ui, session, actions),
         }
         closed
     }
@@ -129,6 +137,8 @@ impl Window {
                 None => self.toasts.say("No note is open."),
             },
             Go::History => self.show_history(self.here.note, false),
+            Go::Trash => self.view = Some(View::Trash(Trash::default())),
+            Go::EmptyTrash => self.ask_empty(),
             Go::Writers => self.show_history(self.here.note, true),
             Go::Agenda => self.view = Some(View::Agenda(Agenda::default())),
         }

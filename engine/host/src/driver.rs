@@ -336,6 +336,7 @@ impl Driver {
                 }
                 Effect::Index { volume, note, text } => self.workers.send(Job::Index { volume, note, text }),
                 Effect::MoveFiles { moves, emptied } => self.workers.send(Job::MoveFiles { moves, emptied }),
+                Effect::Discard { file, path } => self.workers.send(Job::Discard { file, path }),
                 Effect::Watch { volume, root } => self.watcher.watch(volume, root),
                 Effect::Unwatch { volume } => self.watcher.unwatch(volume),
                 Effect::ReadNote { note, volume, path, file } => {

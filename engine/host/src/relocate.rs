@@ -25,6 +25,22 @@ pub(crate) fn move_files(moves: &[(PathBuf, PathBuf)], emptied: &[PathBuf]) -> R
     Ok(())
 }
 
+/// Removes a file for good, and the folder around it if nothing is left in that.
+///
+/// # Errors
+/// A sentence; the file is still there then.
+pub(crate) fn remove(file: &Path) -> Result<(), String> {
+    match std::fs::remove_file(file) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {} // done before a crash
+        Err(error) => return Err(format!("it cannot be deleted ({error}): {}", file.display())),
+    }
+    if let Some(folder) = file.parent() {
+        let _ = std::fs::remove_dir(folder); // refused while something is in it
+    }
+    Ok(())
+}
+
 fn move_file(from: &Path, to: &Path) -> Result<(), String> {
     let say = |what: &str, error: &dyn std::fmt::Display, path: &Path| format!("{what} ({error}): {}", path.display());
     let there = |path: &Path| std::fs::symlink_metadata(path).is_ok();

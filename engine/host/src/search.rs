@@ -170,7 +170,8 @@ impl Search {
             | Write::Ahead { .. }
             | Write::Actor { .. }
             | Write::SetAside { .. }
-            | Write::SetAsideJournal { .. } => None,
+            | Write::SetAsideJournal { .. }
+            | Write::Forget { .. } => None,
         };
         let concerned: Vec<Written> = writes.iter().filter_map(concerns).collect();
         if !concerned.is_empty() {

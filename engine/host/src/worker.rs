@@ -24,6 +24,7 @@ pub(crate) enum Job {
     WriteFile { note: DocId, file: PathBuf, expected: Option<BlobHash>, text: Arc<str> },
     Index { volume: DocId, note: DocId, text: Arc<str> },
     MoveFiles { moves: Vec<(PathBuf, PathBuf)>, emptied: Vec<PathBuf> },
+    Discard { file: DocId, path: PathBuf },
     Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
     Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
     Actors { answer: Sender<Result<BTreeSet<ActorId>, String>> },
@@ -96,6 +97,9 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
             }
             Job::MoveFiles { moves, emptied } => {
                 inbox.event(Event::FilesMoved { result: relocate::move_files(&moves, &emptied) });
+            }
+            Job::Discard { file, path } => {
+                inbox.event(Event::Discarded { file, result: relocate::remove(&path) });
             }
             Job::Marker { folder, volumes, done } => {
                 let mount = |(id, name, path)| store::disk::Mount { id, name, path };

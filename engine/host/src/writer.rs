@@ -218,7 +218,8 @@ fn weight(writes: &[Write]) -> usize {
         | Write::Ahead { .. }
         | Write::Actor { .. }
         | Write::SetAside { .. }
-        | Write::SetAsideJournal { .. } => 100,
+        | Write::SetAsideJournal { .. }
+        | Write::Forget { .. } => 100,
     };
     writes.iter().map(one).sum()
 }

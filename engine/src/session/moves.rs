@@ -122,6 +122,9 @@ impl Session {
         let Some(trashed) = self.trash.get(&file) else {
             return Err(Reject("it is not in the trash; `tracebook trash` lists what is".to_owned()));
         };
+        if self.discarding.contains(&file) {
+            return Err(Reject("it is being deleted for good".to_owned()));
+        }
         let row = trashed.row.clone();
         let Some(volume) = self.volumes.get(&row.volume) else {
             return Err(Reject(format!("its volume is closed; open its folder first: {}", row.path)));
@@ -176,7 +179,7 @@ impl Session {
         self.begin_move(turn, files, relinks, true)
     }
 
-    fn nothing_moves(&self) -> Result<(), Reject> {
+    pub(super) fn nothing_moves(&self) -> Result<(), Reject> {
         match &self.moving {
             Some(_) => Err(Reject("other files are being moved; try again in a moment".to_owned())),
             None => Ok(()),
@@ -286,7 +289,7 @@ impl Session {
     }
 
     /// Where a file lies on this device.
-    fn spot(&self, row: &FileRow, spot: &Spot) -> Option<PathBuf> {
+    pub(super) fn spot(&self, row: &FileRow, spot: &Spot) -> Option<PathBuf> {
         match spot {
             Spot::Path(path) => Some(self.volumes.get(&row.volume)?.root.as_ref()?.join(path)),
             Spot::Trash => {

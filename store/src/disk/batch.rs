@@ -93,6 +93,12 @@ impl<'a> Batch<'a> {
                 self.run("DELETE FROM chunks WHERE doc = ?1 AND seq = ?2", (doc.0, *seq))?;
             }
             Write::SetAsideJournal { note, from, why, at } => self.set_aside_journal(*note, *from, (why, *at))?,
+            Write::Forget { doc } => {
+                for (table, key) in [("chunks", "doc"), ("blocks", "note"), ("journal", "note"), ("ahead", "note")] {
+                    self.run(&format!("DELETE FROM {table} WHERE {key} = ?1"), [doc.0])?;
+                }
+                self.refresh_tail(*doc)?;
+            }
         }
         Ok(())
     }
@@ -233,6 +239,10 @@ impl<'a> Batch<'a> {
 pub(super) fn removes_numbers(write: &Write) -> bool {
     matches!(
         write,
-        Write::JournalDone { .. } | Write::DropChunks { .. } | Write::SetAside { .. } | Write::SetAsideJournal { .. }
+        Write::JournalDone { .. }
+            | Write::DropChunks { .. }
+            | Write::SetAside { .. }
+            | Write::SetAsideJournal { .. }
+            | Write::Forget { .. }
     )
 }

@@ -279,6 +279,12 @@ impl State {
             Write::SetAsideJournal { note, from, why, at } => {
                 self.set_aside_journal(*note, *from, (why, *at));
             }
+            Write::Forget { doc } => {
+                Arc::make_mut(&mut self.chunks).retain(|_, (chunk, _)| chunk.doc != *doc);
+                Arc::make_mut(&mut self.blocks).retain(|(note, _), _| note != doc);
+                Arc::make_mut(&mut self.journal).retain(|_, ((note, _), _)| note != doc);
+                Arc::make_mut(&mut self.ahead).remove(doc);
+            }
         }
         Ok(None)
     }

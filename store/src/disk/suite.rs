@@ -387,6 +387,7 @@ fn write() -> impl Strategy<Value = Write> {
         1 => (doc(), number, text(), at).prop_map(|(doc, seq, why, at)| Write::SetAside { doc, seq, why, at }),
         1 => (doc(), 0_u64..40, text(), at)
             .prop_map(|(note, from, why, at)| Write::SetAsideJournal { note, from, why, at }),
+        1 => doc().prop_map(|doc| Write::Forget { doc }),
     ]
 }
 

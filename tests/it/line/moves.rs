@@ -41,6 +41,16 @@ fn a_note_is_moved_deleted_and_restored() {
     assert_eq!(house.read("notes/back.md"), b"B: [up](../a.md)\n");
     assert!(house.json(&["history", "back"]).as_array().is_some_and(|changes| !changes.is_empty()));
     assert!(house.run(&["trash"]).good().text().is_empty());
+    // Deleted for good, and nothing of it is kept.
+    house.run(&["rm", "back"]).good();
+    house.run(&["rm", "a.md"]).good();
+    house.run(&["trash", "--delete", "nowhere"]).refused(2, "in the trash");
+    assert_eq!(house.run(&["trash", "--delete", "back"]).good().text(), "deleted for good: 1\n");
+    assert_eq!(rows(&house, &["trash"]).len(), 1);
+    assert_eq!(rows(&house, &["trash", "--empty"]), [json!({"deleted": 1})]);
+    assert!(house.run(&["trash"]).good().text().is_empty());
+    house.run(&["restore-note", "back"]).refused(2, "in the trash");
+    house.run(&["fsck"]).good();
 }
 
 #[test]

@@ -258,6 +258,12 @@ fn links() -> Drive {
     drive.until("it is over", |window| session(window).moving().is_none());
     drive.choose("note.delete");
     drive.until("it is in the trash", |window| session(window).trash().count() == 1);
+    drive.choose("view.trash");
+    assert!(drive.has("Restore One"));
+    drive.choose("trash.empty");
+    drive.window.get_by_label("Delete for good").click();
+    drive.window.run();
+    drive.until("it is gone", |window| session(window).trash().count() == 0);
     drive
 }
 

@@ -56,6 +56,8 @@ fn keys_are_changed_by_pressing_them() {
     click(&mut window, "Take it");
     window.get_by_label("Save now: Ctrl+P");
     window.get_by_label("Go to note: ");
+    window.get_by_label("1 command has lost a key to another.");
+    window.get_by_label("Go to note: Ctrl+P means “Save now” now");
     click(&mut window, "Change the key of Go to note");
     press(&mut window, NONE, Key::F6);
     window.get_by_label("Go to note: F6");
@@ -87,6 +89,52 @@ fn other_editors_keys_can_be_had() {
     press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL, Key::O);
     window.get_by_label("Go to note");
+}
+
+fn fill(window: &mut Driven, label: &str, text: &str) {
+    window.get_by_label(label).focus();
+    window.run();
+    press(window, CTRL, Key::A);
+    type_text(window, text);
+    press(window, NONE, Key::Enter);
+}
+
+#[test]
+fn every_other_setting_is_set_and_found_by_its_words() {
+    let bench = Bench::new(&[("One.md", "1\n"), ("Folder/Two.md", "2\n")]);
+    let mut window = bench.opened();
+    window.get_by_role_and_label(Role::TreeItem, "Folder").click();
+    window.run();
+    click(&mut window, "Settings");
+    click(&mut window, "Daily notes and templates");
+    fill(&mut window, "Folder for daily notes", "Log/");
+    fill(&mut window, "Names of daily notes", "%d.%m.%Y");
+    fill(&mut window, "Template of daily notes", "T/Day.md");
+    fill(&mut window, "Folder of templates", "T");
+    window.get_by_label_contains("Today: ");
+    click(&mut window, "Spelling");
+    window.get_by_role_and_label(Role::Switch, "Check spelling").click();
+    window.run();
+    fill(&mut window, "Add a word", "huose");
+    fill(&mut window, "Add a word", "wrod");
+    click(&mut window, "Forget the word huose");
+    click(&mut window, "Window and tree");
+    window.get_by_role_and_label(Role::Switch, "Panel at the right").click();
+    window.run();
+    click(&mut window, "Larger: the tree");
+    click(&mut window, "Smaller: the panel");
+    click(&mut window, "Fold all");
+    click(&mut window, "Forget them");
+    fill(&mut window, "Find a setting", "contrast");
+    window.get_by_role_and_label(Role::Switch, "More contrast").click();
+    window.run();
+    assert!(window.query_by_label("Check spelling").is_none(), "only what was looked for is there");
+    let set = settings(&window);
+    assert_eq!((set.daily_folder.as_str(), set.daily_format.as_str()), ("Log", "%d.%m.%Y"));
+    assert_eq!((set.daily_template.as_str(), set.templates.as_str()), ("T/Day.md", "T"));
+    assert_eq!((set.spelling, set.words), (false, vec!["wrod".to_owned()]));
+    assert_eq!((set.right_open, set.left, set.right), (true, 260.0, 340.0));
+    assert!(set.contrast && set.unfolded.is_empty() && set.recent.is_empty());
 }
 
 /// Pictures of the settings, for people.

@@ -75,6 +75,7 @@ impl Bare {
                 | Effect::Scan { .. }
                 | Effect::Index { .. }
                 | Effect::MoveFiles { .. }
+                | Effect::Discard { .. }
                 | Effect::Watch { .. }
                 | Effect::Unwatch { .. }
                 | Effect::ReadNote { .. }

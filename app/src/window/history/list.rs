@@ -31,6 +31,8 @@ pub(super) struct List {
     /// Sittings that are unfolded, by their first version.
     open: BTreeSet<usize>,
     reveal: Option<usize>,
+    /// Whether the chosen version shall have the keyboard.
+    focus: bool,
 }
 
 fn zoned(seconds: i64) -> Option<Zoned> {
@@ -50,7 +52,7 @@ fn day_words(date: Date, today: Date) -> String {
 }
 
 /// A point in time as one says it.
-pub(super) fn when(seconds: i64) -> String {
+pub(in super::super) fn when(seconds: i64) -> String {
     zoned(seconds).map_or_else(
         || "Before the first edit".to_owned(),
         |time| format!("{}, {}", day_words(time.date(), Zoned::now().date()), time.strftime("%H:%M")),
@@ -79,6 +81,7 @@ fn characters(count: u64) -> String {
 impl List {
     /// Takes over the versions of a note; the chosen one is to be seen.
     pub(super) fn take(&mut self, story: &Story, chosen: usize) {
+        self.focus |= self.sittings.is_empty();
         let day = |seconds: i64| {
             zoned(seconds).map_or(i64::MIN, |time| i64::from(time.year()) * 400 + i64::from(time.day_of_year()))
         };
@@ -170,6 +173,9 @@ impl List {
                 self.open.insert(first);
             }
             self.make();
+        }
+        if std::mem::take(&mut self.focus) {
+            ui.memory_mut(|memory| memory.request_focus(id(chosen)));
         }
         if let Some(picked) = self.reveal {
             ui.memory_mut(|memory| memory.request_focus(id(picked)));
