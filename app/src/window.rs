@@ -30,6 +30,7 @@ mod keyboard;
 mod keys;
 mod layout;
 mod lists;
+mod long;
 mod marks;
 mod motion;
 mod outline;

@@ -180,7 +180,7 @@ impl Drawn {
         }
         for part in &self.parts {
             let Part::Text { at, galley, map, .. } = part else { continue };
-            let total = galley.text().chars().count();
+            let total = if grounds.is_empty() { 0 } else { galley.text().chars().count() };
             for (range, colour) in grounds {
                 let whole = map.runs.is_empty() && range.start == 0 && range.end >= source.len();
                 let chars = if whole { std::iter::once(0..total).collect() } else { map.chars(source, range, total) };

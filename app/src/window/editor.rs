@@ -401,7 +401,12 @@ pub(super) fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<
     let start = world.sheet.start(spot.block);
     let row = world.rows(spot.block).get(spot.row)?.clone();
     let text = &world.texts.get(spot.block)?.text;
-    let whole_fence = matches!(row.kind, Kind::Cell | Kind::Fence { closed: true });
+    let whole_fence = match row.kind {
+        Kind::Cell | Kind::Fence { closed: true } => true,
+        // Open code at the note's end is edited as it stands there.
+        Kind::Code { .. } => row.code.as_ref().is_some_and(|code| code.end != row.content.end),
+        _ => false,
+    };
     let (mut range, mut code_only, mut trail) = (row.content.clone(), false, "");
     if let Some(code) = row.code.filter(|_| whole_fence && !fences) {
         code_only = true;
@@ -443,7 +448,7 @@ fn missing_lines(texts: &[&Block]) -> &'static str {
 /// Where and how wide the text field of a target is, from the column's left.
 pub(super) fn place_of(target: &Target, width: f32, margin: f32, pen: Pen<'_>) -> (f32, f32) {
     match target.kind {
-        Kind::Cell | Kind::Fence { .. } | Kind::Indented => (0.0, cells::code_width(width)),
+        kind if kind.is_fenced() || kind == Kind::Indented => (0.0, cells::code_width(width)),
         kind => {
             let x = source::hang(&target.shown, kind, margin, pen);
             (x, width - x)

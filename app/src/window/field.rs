@@ -56,7 +56,7 @@ impl Page {
         let focused = response.has_focus();
         if focused {
             // Where Tab moves an item or code in, it must not move the keyboard on.
-            let mono = matches!(target.kind, Kind::Cell | Kind::Fence { .. } | Kind::Table);
+            let mono = target.kind.is_fenced() || target.kind == Kind::Table;
             let across = caret.range().start < target.range.start || caret.range().end > target.range.end;
             let tab = mono || across || matches!(target.kind, Kind::Item { tail: false, .. });
             let filter = EventFilter { tab, horizontal_arrows: true, vertical_arrows: true, escape: true };
@@ -75,7 +75,8 @@ impl Page {
         }
         ui.painter().galley(origin, galley.clone(), colours.ink);
         if editor.preedit.is_none()
-            && !matches!(target.kind, Kind::Cell | Kind::Fence { .. } | Kind::Indented | Kind::Html | Kind::Meta)
+            && !target.kind.is_fenced()
+            && !matches!(target.kind, Kind::Indented | Kind::Html | Kind::Meta)
         {
             super::spelling::paint(ui.painter(), origin, &galley, Some(char_of(&text, here)));
         }

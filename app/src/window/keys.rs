@@ -236,7 +236,7 @@ impl Editor {
     }
 
     fn left(&mut self, target: &Target, world: &mut World<'_>) -> Done {
-        if target.code_only {
+        if target.code_only && !target.kind.goes_on().0 {
             return self.enter_fence(target, target.range.start.saturating_sub(1), world);
         }
         let before = match target.spot {
@@ -280,7 +280,7 @@ impl Editor {
             let from = if word { motion::word_before(&target.shown, at) } else { motion::before(&target.shown, at) };
             return Done::edit(target.replace(from..at, "", 0));
         }
-        if target.code_only {
+        if target.code_only && !target.kind.goes_on().0 {
             return self.enter_fence(target, target.range.start.saturating_sub(1), world);
         }
         let Some(spot) = target.spot else {
@@ -293,7 +293,7 @@ impl Editor {
         let Some(before) = world.before(spot) else { return Done::Moved };
         let Some(row) = world.rows(before.block).get(before.row).cloned() else { return Done::Moved };
         let end = world.sheet.start(before.block) + row.content.end;
-        let joins = !row.kind.is_mono() && row.kind != Kind::Rule;
+        let joins = row.kind.goes_on().1 || (!row.kind.is_mono() && row.kind != Kind::Rule);
         if joins || target.shown.is_empty() {
             let delete = target.range.start + lead - end;
             let caret = if joins { end } else { target_of(before, false, false, world).map_or(end, |t| t.range.end) };
@@ -312,14 +312,19 @@ impl Editor {
             let to = if word { motion::word_after(&target.shown, at) } else { motion::after(&target.shown, at) };
             return Done::edit(target.replace(at..to, "", 0));
         }
-        let Some(spot) = target.spot.filter(|_| !target.code_only) else { return Done::Moved };
+        let Some(spot) = target.spot else { return Done::Moved };
+        if target.code_only && !target.kind.goes_on().1 {
+            // The last part of long code is the way to its closing fence.
+            let is_part = matches!(target.kind, Kind::Code { .. });
+            return if is_part { self.enter_fence(target, target.range.end + 1, world) } else { Done::Moved };
+        }
         if world.unfold_beside(spot, true) {
             return Done::Moved;
         }
         let Some(after) = world.after(spot) else { return Done::Moved };
         let Some(row) = world.rows(after.block).get(after.row).cloned() else { return Done::Moved };
         let start = world.sheet.start(after.block) + row.content.start;
-        if row.kind.is_mono() || row.kind == Kind::Rule {
+        if !row.kind.goes_on().0 && (row.kind.is_mono() || row.kind == Kind::Rule) {
             if !target.shown.is_empty() {
                 return Done::Moved;
             }

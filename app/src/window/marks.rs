@@ -53,7 +53,7 @@ fn enter_in(target: &Target, here: &At, world: &mut World<'_>) -> Done {
             let fence: String = text.trim_start().chars().take_while(|c| matches!(c, '`' | '~')).collect();
             target.replace(range, &format!("\n\n{fence}"), 1)
         }
-        Kind::Cell | Kind::Fence { .. } => {
+        Kind::Cell | Kind::Fence { .. } | Kind::Code { .. } => {
             let opens = target.kind == Kind::Cell && text[line_start..here.from].trim_end().ends_with(':');
             with(&format!("\n{indent}{}", if opens { "    " } else { "" }))
         }
@@ -144,7 +144,7 @@ pub(super) fn tab(caret: Caret, target: &Target, here: &At, back: bool, world: &
     match target.kind {
         Kind::Item { tail: false, .. } => shift_item(target, here.head, back, world),
         Kind::Table => tab_table(target, here, back),
-        Kind::Cell | Kind::Fence { .. } => {
+        Kind::Cell | Kind::Fence { .. } | Kind::Code { .. } => {
             let text = &target.shown;
             let first = text[..here.from].rfind('\n').map_or(0, |newline| newline + 1);
             let several = text[here.from..here.to].contains('\n');

@@ -117,7 +117,7 @@ fn facts(ui: &mut Ui, session: &Session, world: &World<'_>) {
     fact(ui, "Size", &amount(note.length() as u64));
     fact(ui, "Words", &thousands(world.sheet.words()));
     fact(ui, "Blocks", &thousands(world.texts.len()));
-    fact(ui, "Cells", &thousands(note.cells().count()));
+    fact(ui, "Cells", &thousands(world.sheet.cells()));
     fact(ui, "Changes waiting", if note.is_ahead() { "yes, on their way to the file" } else { "none" });
     fact(
         ui,

@@ -84,12 +84,23 @@ struct Seen {
     area: Rect,
 }
 
+/// A laid-out row that is kept.
+struct Kept {
+    drawn: Rc<Drawn>,
+    /// In which frame it was used last.
+    used: u64,
+    /// Where colours were still on their way: how many had come by then.
+    waits: Option<u64>,
+    /// Where its misspelt words stand, and for which state of the dictionaries.
+    spelt: Option<(u64, Vec<Rect>)>,
+}
+
 /// The page.
 #[derive(Default)]
 pub(super) struct Page {
     note: Option<DocId>,
     pub(super) cells: Cells,
-    drawn: HashMap<u64, (Rc<Drawn>, u64)>,
+    drawn: HashMap<u64, Kept>,
     frame: u64,
     /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
     look: Option<(f32, f32, Color32, f32, u64)>,
@@ -169,10 +180,9 @@ impl Page {
         }
         self.seat.at = self.seat.at.min(note.length());
         if sheet.sync(note, texts) || revision != note.revision() {
-            let cells: Vec<BlockId> = note.cells().collect();
-            if cells != self.order {
-                self.numbers = cells.iter().copied().zip(1..).collect();
-                self.order = cells;
+            if !sheet.cell_ids().eq(self.order.iter().copied()) {
+                self.order = sheet.cell_ids().collect();
+                self.numbers = self.order.iter().copied().zip(1..).collect();
             }
         }
         editor.carry(note);
@@ -266,7 +276,7 @@ impl Page {
         self.ended = output.state.clamped_offset().y;
         if self.drawn.len() > KEPT {
             let frame = self.frame;
-            self.drawn.retain(|_, (_, used)| *used + 2 >= frame);
+            self.drawn.retain(|_, kept| kept.used + 2 >= frame);
         }
     }
 
@@ -355,12 +365,7 @@ impl Page {
 
     fn row_height(&mut self, spot: Spot, row: &Row, editing: Option<&Target>, world: &mut World<'_>) -> f32 {
         let mut height = match editing {
-            Some(target) => {
-                let (_, width) = editor::place_of(target, world.width, world.margin, world.pen);
-                let galley = world.pen.galley(editor::job_of(target, &target.shown, width, world.pen));
-                let boxed = matches!(row.kind, Kind::Cell | Kind::Fence { .. } | Kind::Indented);
-                editor::text_height(&galley, row.kind) + if boxed { 2.0 * cells::PAD } else { 0.0 }
-            }
+            Some(target) => source_height(target, world),
             None => self.drawn_row(spot, row, world).height,
         };
         if row.kind == Kind::Cell {
@@ -381,9 +386,18 @@ impl Page {
     }
 }
 
-/// Whether a row's source stands in a box.
-fn has_box(kind: Kind) -> bool {
-    matches!(kind, Kind::Cell | Kind::Fence { .. } | Kind::Indented)
+/// How high a row is while its source is edited, without what stands below it.
+fn source_height(target: &Target, world: &World<'_>) -> f32 {
+    let (_, width) = editor::place_of(target, world.width, world.margin, world.pen);
+    let galley = world.pen.galley(editor::job_of(target, &target.shown, width, world.pen));
+    let (above, below) = pads(target.kind);
+    editor::text_height(&galley, target.kind) + above + below
+}
+
+/// The room above and below the source of a row, inside the box in which it stands.
+fn pads(kind: Kind) -> (f32, f32) {
+    let (above, below) = kind.pads();
+    (if above { cells::PAD } else { 0.0 }, if below { cells::PAD } else { 0.0 })
 }
 
 /// Puts the caret behind the last row: onto an empty line that is there, or onto one that comes with the first letter.

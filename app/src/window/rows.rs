@@ -3,9 +3,11 @@
 //!
 //! The cut loses nothing: the ranges of a block's rows, one after another, are the block byte for byte.
 
+use super::long::{self, Open};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Parser, Tag, TagEnd};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
+use std::rc::Rc;
 
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +34,13 @@ pub(super) enum Kind {
         /// Whether the closing fence is there.
         closed: bool,
     },
+    /// A part of fenced code that is too long to be one row.
+    Code {
+        /// Whether the opening fence is its first line.
+        first: bool,
+        /// Whether the closing fence is its last line.
+        last: bool,
+    },
     /// Code by indentation.
     Indented,
     /// Raw HTML.
@@ -55,8 +64,37 @@ impl Kind {
     pub(super) fn is_mono(self) -> bool {
         matches!(
             self,
-            Kind::Table | Kind::Fence { .. } | Kind::Indented | Kind::Html | Kind::Meta | Kind::Definition | Kind::Cell
+            Kind::Table
+                | Kind::Fence { .. }
+                | Kind::Code { .. }
+                | Kind::Indented
+                | Kind::Html
+                | Kind::Meta
+                | Kind::Definition
+                | Kind::Cell
         )
+    }
+
+    /// Whether it is code between fences.
+    pub(super) fn is_fenced(self) -> bool {
+        matches!(self, Kind::Cell | Kind::Fence { .. } | Kind::Code { .. })
+    }
+
+    /// Whether it stands in a box that is taller than its text above, and below.
+    pub(super) fn pads(self) -> (bool, bool) {
+        match self {
+            Kind::Cell | Kind::Fence { .. } | Kind::Indented => (true, true),
+            Kind::Code { first, last } => (first, last),
+            _ => (false, false),
+        }
+    }
+
+    /// Whether the text before it, or behind it, goes on in the same fences.
+    pub(super) fn goes_on(self) -> (bool, bool) {
+        match self {
+            Kind::Code { first, last } => (!first, !last),
+            _ => (false, false),
+        }
     }
 }
 
@@ -69,8 +107,12 @@ pub(super) struct Row {
     pub content: Range<usize>,
     /// The code between the fences, where there are fences.
     pub code: Option<Range<usize>>,
+    /// Of a part of long code: the whole code of which it is a part, as far as it stands in this block, and its language.
+    pub whole: Option<long::Whole>,
     /// What it is.
     pub kind: Kind,
+    /// Whether it goes on with the row before, of which it is a later part.
+    pub part: bool,
     /// Whether an empty line is in front of it.
     pub spaced: bool,
     /// Names its content and kind: equal rows look equal.
@@ -84,7 +126,7 @@ pub(super) struct Row {
 }
 
 /// What stands in front of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Before {
     /// Nothing: it is the note's first.
     Start,
@@ -94,17 +136,22 @@ pub(super) enum Before {
     LineEnd,
     /// An empty line.
     Gap,
+    /// Fenced code that was cut since it is long, and goes on.
+    Code(Rc<Open>),
 }
 
 impl Before {
     /// What the end of a text is for the block behind it.
-    pub(super) fn of(self, text: &str) -> Before {
+    pub(super) fn of(&self, text: &str) -> Before {
+        if let Some(open) = long::open_at_end(self, text) {
+            return Before::Code(open);
+        }
         let lines = text.bytes().rev().filter(|byte| *byte != b'\r').take_while(|byte| *byte == b'\n').take(2).count();
         let all = text.bytes().all(|byte| matches!(byte, b'\n' | b'\r'));
         match (lines, all, self) {
             (0, _, _) => Before::Line,
             (_, true, Before::Start) => Before::Gap,
-            (1, true, Before::Line) => Before::LineEnd,
+            (1, true, Before::Line | Before::Code(_)) => Before::LineEnd,
             (1, false, _) => Before::LineEnd,
             (_, _, _) => Before::Gap,
         }
@@ -120,16 +167,32 @@ struct Piece {
 }
 
 /// Cuts a block. `cell` is its code when the block is a cell; `last` says that no block follows.
-pub(super) fn rows(text: &str, before: Before, cell: Option<Range<usize>>, last: bool) -> Vec<Row> {
-    let bom = if before == Before::Start && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let pieces = match cell {
-        Some(code) => vec![Piece { start: 0, end: line_end(text, code.end), kind: Kind::Cell, code: Some(code) }],
-        None => pieces(&text[bom..], bom, before == Before::Start),
+pub(super) fn rows(text: &str, before: &Before, cell: Option<Range<usize>>, last: bool) -> Vec<Row> {
+    let bom = if *before == Before::Start && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let (mut at, mut whole, mut more) = (bom, None, Vec::new());
+    let pieces = match (cell, before) {
+        (Some(code), _) => vec![Piece { start: 0, end: line_end(text, code.end), kind: Kind::Cell, code: Some(code) }],
+        (None, Before::Code(open)) => {
+            let (parts, code, end) = long::rest(text, open, last);
+            (more, whole, at) = (parts, Some((code, open.language.clone())), end);
+            pieces(&text[end..], end, false)
+        }
+        (None, _) => pieces(&text[bom..], bom, *before == Before::Start),
     };
-    let mut cut = Cut { text, rows: Vec::new(), at: bom, gap: before != Before::LineEnd, before };
+    let gap = !matches!(before, Before::LineEnd | Before::Code(_));
+    let mut cut = Cut { text, rows: Vec::new(), at: bom, gap, before: before.clone() };
+    more.into_iter().for_each(|part| cut.part(part, whole.clone(), true));
+    cut.at = at;
     for piece in pieces {
         cut.lines(piece.start, false);
-        cut.push(piece.kind, piece.start..piece.end, piece.code);
+        match long::parts(text, piece.kind, piece.start..piece.end, piece.code.clone(), last) {
+            Some((parts, whole)) => {
+                for (index, part) in parts.into_iter().enumerate() {
+                    cut.part(part, whole.clone(), index > 0);
+                }
+            }
+            None => cut.push(piece.kind, piece.start..piece.end, piece.code),
+        }
     }
     cut.lines(text.len(), last);
     cut.finish()
@@ -154,7 +217,9 @@ impl Cut<'_> {
             range: content.clone(),
             content,
             code,
+            whole: None,
             kind,
+            part: false,
             spaced: self.gap,
             hash: hasher.finish(),
             height: None,
@@ -162,6 +227,16 @@ impl Cut<'_> {
             hidden: false,
         });
         self.gap = false;
+    }
+
+    /// A part of a piece that is too long to be one row.
+    fn part(&mut self, part: long::Part, whole: Option<long::Whole>, goes_on: bool) {
+        self.push(part.kind, part.content, part.code);
+        if let Some(row) = self.rows.last_mut() {
+            let mut hasher = DefaultHasher::new();
+            (row.hash, whole.as_ref().map(|(_, language)| language)).hash(&mut hasher);
+            (row.hash, row.whole, row.part) = (hasher.finish(), whole, goes_on);
+        }
     }
 
     /// Takes the lines up to `end`, in which no piece begins: empty ones, and what Markdown does not show.
@@ -270,6 +345,12 @@ fn pieces(text: &str, offset: usize, first: bool) -> Vec<Piece> {
         }
     }
     pieces
+}
+
+/// Where the fence begins that is still open where a text ends.
+pub(super) fn open_fence(text: &str, first: bool) -> Option<usize> {
+    let last = pieces(text, 0, first).pop()?;
+    (last.kind == Kind::Fence { closed: false }).then_some(last.start)
 }
 
 struct Walk<'a> {
@@ -387,7 +468,7 @@ fn line_end(text: &str, at: usize) -> usize {
 }
 
 /// Where the line behind the one around `at` begins.
-fn after_line(text: &str, at: usize) -> usize {
+pub(super) fn after_line(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }
 
@@ -402,7 +483,7 @@ fn trim_blank(text: &str, start: usize, end: usize) -> usize {
 }
 
 /// Leaves out one line end at the end of the range.
-fn trim_line_end(text: &str, start: usize, end: usize) -> usize {
+pub(super) fn trim_line_end(text: &str, start: usize, end: usize) -> usize {
     let part = &text[start..end];
     let part = part.strip_suffix('\n').map_or(part, |part| part.strip_suffix('\r').unwrap_or(part));
     start + part.len()
@@ -414,7 +495,7 @@ mod tests {
 
     fn show(text: &str) -> Vec<String> {
         let cell = engine::markdown::cell(text).map(|cell| cell.code);
-        let rows = rows(text, Before::Start, cell, true);
+        let rows = rows(text, &Before::Start, cell, true);
         let mut at = 0;
         for row in &rows {
             assert_eq!(row.range.start, at, "{text:?} {rows:?}");
@@ -485,7 +566,7 @@ mod tests {
     #[test]
     fn a_block_goes_on_after_another() {
         let kinds = |text: &str, before| -> Vec<(Kind, bool)> {
-            rows(text, before, None, false).iter().map(|row| (row.kind, row.spaced)).collect()
+            rows(text, &before, None, false).iter().map(|row| (row.kind, row.spaced)).collect()
         };
         assert_eq!(kinds("\nb\n", Before::LineEnd), [(Kind::Paragraph, true)]);
         assert_eq!(kinds("b\n", Before::LineEnd), [(Kind::Paragraph, false)]);

@@ -21,6 +21,7 @@ pub(super) struct Piece {
     revision: u64,
     before: Before,
     last: bool,
+    cell: bool,
     bytes: usize,
     words: usize,
     /// Its rows, once somebody looked.
@@ -43,6 +44,7 @@ pub(super) struct Sheet {
     /// Counts layouts: rows measured for an earlier one are measured again when they are seen.
     layout: u32,
     words: usize,
+    cells: usize,
     /// Headings whose rows are folded away: their block, and the how manieth heading of it they are.
     pub(super) folds: HashSet<(BlockId, usize)>,
     /// Whether a row is hidden by them.
@@ -60,49 +62,101 @@ impl Sheet {
             self.folds.clear();
             self.note = Some(note.id);
         }
+        let (head, tail) = self.untouched(note, texts);
         self.revision = note.revision();
-        let mut before = Before::Start;
-        let befores: Vec<Before> = texts
-            .iter()
-            .map(|text| {
-                let after = before.of(&text.text);
-                std::mem::replace(&mut before, after)
-            })
-            .collect();
-        let same = |piece: &Piece, index: usize| {
-            piece.id == texts[index].id
-                && piece.revision == note.block_revision(piece.id)
-                && piece.bytes == texts[index].text.len()
-                && piece.before == befores[index]
-                && piece.last == (index + 1 == texts.len())
+        let mut tail = tail;
+        let mut before = match head.checked_sub(1) {
+            Some(last) => self.pieces[last].before.of(&texts[last].text),
+            None => Before::Start,
         };
-        let head = self.pieces.iter().enumerate().take(texts.len()).take_while(|(i, piece)| same(piece, *i)).count();
-        let most = self.pieces.len().min(texts.len()) - head;
         let (from_end, to_end) = (self.pieces.len(), texts.len());
-        let tail = (1..=most).take_while(|back| same(&self.pieces[from_end - back], to_end - back)).count();
         let old: Vec<Piece> = self.pieces.splice(head..from_end - tail, std::iter::empty()).collect();
         let mut known: HashMap<BlockId, Piece> = old.into_iter().map(|piece| (piece.id, piece)).collect();
-        let middle: Vec<Piece> = (head..to_end - tail)
-            .map(|index| {
-                let (text, before, last) = (texts[index], befores[index], index + 1 == to_end);
-                match known.remove(&text.id) {
-                    Some(piece) if same(&piece, index) => piece,
-                    old => Piece::new(note, text, before, last, old, self.layout),
+        let mut middle: Vec<Piece> = Vec::with_capacity(to_end - tail - head);
+        let mut index = head;
+        loop {
+            if index >= to_end - tail {
+                // What stands before them may have changed what the blocks behind are.
+                if tail == 0 || self.pieces[head].before == before {
+                    break;
                 }
-            })
-            .collect();
+                let piece = self.pieces.remove(head);
+                known.insert(piece.id, piece);
+                tail -= 1;
+            }
+            let (text, last) = (texts[index], index + 1 == to_end);
+            let after = before.of(&text.text);
+            let this = std::mem::replace(&mut before, after);
+            let same = |piece: &Piece| {
+                piece.revision == note.block_revision(piece.id)
+                    && piece.bytes == text.text.len()
+                    && piece.before == this
+                    && piece.last == last
+            };
+            middle.push(match known.remove(&text.id) {
+                Some(piece) if same(&piece) => piece,
+                old => Piece::new(note, text, this, last, old, self.layout),
+            });
+            index += 1;
+        }
         self.pieces.splice(head..head, middle);
-        self.starts.clear();
-        let mut at = 0;
-        for piece in &self.pieces {
+        self.starts.truncate(head);
+        let mut at = match head.checked_sub(1) {
+            Some(last) => self.starts[last] + self.pieces[last].bytes,
+            None => 0,
+        };
+        for piece in &self.pieces[head..] {
             self.starts.push(at);
             at += piece.bytes;
         }
         self.starts.push(at);
         self.words = self.pieces.iter().map(|piece| piece.words).sum();
+        self.cells = self.pieces.iter().filter(|piece| piece.cell).count();
         self.moved = self.moved.min(head);
         self.refold(note, texts);
         true
+    }
+
+    /// How many blocks at the beginning and at the end are what they were, as the edits since then tell it.
+    fn untouched(&self, note: &Note, texts: &[&Block]) -> (usize, usize) {
+        let Some(shifts) = note.shifts_since(self.revision).filter(|_| self.revision != 0) else { return (0, 0) };
+        let (mut front, mut back, mut length) = (usize::MAX, usize::MAX, note.length());
+        for shift in shifts.collect::<Vec<_>>().into_iter().rev() {
+            front = front.min(shift.at);
+            back = back.min(length.saturating_sub(shift.at + shift.insert));
+            length = (length + shift.delete).saturating_sub(shift.insert);
+        }
+        let same = |piece: &Piece, text: &Block| piece.id == text.id && piece.bytes == text.text.len();
+        let most = self.pieces.len().min(texts.len());
+        let (mut head, mut bytes) = (0, 0);
+        while head < most && same(&self.pieces[head], texts[head]) {
+            bytes += self.pieces[head].bytes;
+            let last = head + 1 == texts.len();
+            if bytes >= front || self.pieces[head].last != last {
+                break;
+            }
+            head += 1;
+        }
+        let (mut tail, mut bytes) = (0, 0);
+        while tail < most - head {
+            let (piece, text) = (&self.pieces[self.pieces.len() - 1 - tail], texts[texts.len() - 1 - tail]);
+            bytes += piece.bytes;
+            if bytes >= back || !same(piece, text) {
+                break;
+            }
+            tail += 1;
+        }
+        (head, tail)
+    }
+
+    /// The blocks that are cells, in order.
+    pub(super) fn cell_ids(&self) -> impl Iterator<Item = BlockId> {
+        self.pieces.iter().filter(|piece| piece.cell).map(|piece| piece.id)
+    }
+
+    /// How many of the blocks are cells.
+    pub(super) fn cells(&self) -> usize {
+        self.cells
     }
 
     /// How many words the note has.
@@ -137,7 +191,7 @@ impl Sheet {
         let piece = &mut self.pieces[block];
         if piece.rows.is_none() {
             let cell = note.cell(piece.id).map(|cell| cell.code.clone());
-            piece.rows = Some(rows::rows(&texts[block].text, piece.before, cell, piece.last));
+            piece.rows = Some(rows::rows(&texts[block].text, &piece.before, cell, piece.last));
             let height = piece.measure();
             if piece.height != height {
                 piece.height = height;
@@ -306,6 +360,7 @@ impl Piece {
             revision: note.block_revision(text.id),
             before,
             last,
+            cell: note.cell(text.id).is_some(),
             bytes: text.text.len(),
             words: text.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count(),
             rows: None,
@@ -316,7 +371,7 @@ impl Piece {
             let heights: HashMap<u64, (f32, u32)> =
                 old.iter().filter_map(|row| Some((row.hash, (row.height?, row.layout)))).collect();
             let cell = note.cell(text.id).map(|cell| cell.code.clone());
-            let mut rows = rows::rows(&text.text, before, cell, last);
+            let mut rows = rows::rows(&text.text, &piece.before, cell, last);
             for (index, row) in rows.iter_mut().enumerate() {
                 if let Some((height, layout)) = heights.get(&row.hash) {
                     (row.height, row.layout) = (Some(*height), *layout);
@@ -356,6 +411,8 @@ fn guess(row: &Row) -> f32 {
     }
     row.height.unwrap_or_else(|| match row.kind {
         Kind::Heading(level) => tokens::heading(level).line,
+        // Of a part of long code it is nearly known: lines of about 35 letters.
+        Kind::Code { .. } => (row.content.len() as f32 / 35.0).ceil().max(1.0) * tokens::code().line,
         _ => (row.content.len() as f32 / 90.0).ceil().max(1.0) * 24.0,
     })
 }
@@ -363,7 +420,7 @@ fn guess(row: &Row) -> f32 {
 /// The room above a row: more before what begins something, less between what belongs together.
 fn above(rows: &[Row], index: usize, first_block: bool) -> f32 {
     let row = &rows[index];
-    if row.hidden {
+    if row.hidden || row.part {
         return 0.0;
     }
     let before = index.checked_sub(1).map(|before| rows[before].kind);
@@ -398,11 +455,9 @@ fn above(rows: &[Row], index: usize, first_block: bool) -> f32 {
             }
         }
         _ if after_heading => space::M,
-        Kind::Cell | Kind::Fence { .. } | Kind::Table | Kind::Indented | Kind::Rule => space::L,
-        _ if matches!(
-            before,
-            Some(Kind::Table | Kind::Fence { .. } | Kind::Indented | Kind::Rule | Kind::Cell) | None
-        ) =>
+        kind if kind.is_fenced() || matches!(kind, Kind::Table | Kind::Indented | Kind::Rule) => space::L,
+        _ if before
+            .is_none_or(|before| before.is_fenced() || matches!(before, Kind::Table | Kind::Indented | Kind::Rule)) =>
         {
             space::L
         }

@@ -85,13 +85,22 @@ pub(super) enum Vector {
 /// What stands out in a piece of code.
 type Hues = Arc<[(Range<usize>, Hue)]>;
 
+/// The colours of a code.
+enum Code {
+    Waiting,
+    Known(Option<Hues>),
+}
+
 type Job = Box<dyn FnOnce() -> Done + Send>;
 
 /// Everything that was asked for.
 #[derive(Default)]
 pub(super) struct Sights {
     known: HashMap<Wish, (Sight, u64)>,
-    codes: HashMap<u64, Option<Hues>>,
+    codes: HashMap<u64, Code>,
+    /// Counts how often colours were asked for that were still on their way, and how many have come.
+    waits: u64,
+    coloured: u64,
     formulas: HashMap<u64, Option<Set>>,
     drawings: HashMap<u64, (Vector, u64)>,
     wishes: Vec<Wish>,
@@ -136,8 +145,8 @@ impl Sights {
             return;
         }
         for done in done {
-            // A formula has its place before it has its pixels.
-            if !matches!(&done, Done::Letters(..)) {
+            // A formula has its place before it has its pixels, and code before it has its colours.
+            if !matches!(&done, Done::Letters(..) | Done::Code(..)) {
                 self.version += 1;
             }
             match done {
@@ -154,7 +163,8 @@ impl Sights {
                     if self.codes.len() > CODES {
                         self.codes.clear();
                     }
-                    self.codes.insert(hash, hues);
+                    self.coloured += u64::from(hues.is_some());
+                    self.codes.insert(hash, Code::Known(hues));
                 }
                 Done::Formula(hash, set) => _ = self.formulas.insert(hash, Some(set)),
                 Done::Letters(name, made) | Done::Diagram(name, made) => {
@@ -253,10 +263,13 @@ pub(super) fn sight(ctx: &Context, note: DocId, name: &str) -> Sight {
 pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
     let hash = name(&(code, language));
     with(ctx, |sights| {
-        if let Some(known) = sights.codes.get(&hash) {
-            return known.clone();
+        if let Some(Code::Known(hues)) = sights.codes.get(&hash) {
+            return hues.clone();
         }
-        sights.codes.insert(hash, None);
+        sights.waits += 1;
+        if sights.codes.insert(hash, Code::Waiting).is_some() {
+            return None;
+        }
         let (code, language) = (code.to_owned(), language.to_owned());
         let job = move || Done::Code(hash, colour::colours(&code, &language).map(Arc::from));
         let _ = sights.way(ctx).send(Box::new(job));
@@ -346,6 +359,16 @@ fn name(what: &impl Hash) -> u64 {
 fn pixels((raster, [width, height]): (Raster, [f32; 2])) -> Pixels {
     let size = [raster.width as usize, raster.height as usize];
     (ColorImage::from_rgba_premultiplied(size, &raster.bytes), vec2(width, height))
+}
+
+/// Counts how often colours were asked for that were not known yet.
+pub(super) fn waits(ctx: &Context) -> u64 {
+    with(ctx, |sights| sights.waits).unwrap_or(0)
+}
+
+/// Counts the codes that were coloured.
+pub(super) fn coloured(ctx: &Context) -> u64 {
+    with(ctx, |sights| sights.coloured).unwrap_or(0)
 }
 
 /// Whether a callout was turned from how it begins.

@@ -27,7 +27,7 @@ pub(super) fn type_of(kind: Kind) -> tokens::Type {
 pub(super) fn job(text: &str, kind: Kind, width: f32, pen: Pen<'_>) -> LayoutJob {
     let mut job = match kind {
         Kind::Cell => code(text, "python", true, pen),
-        Kind::Fence { .. } => code(text, language(text), true, pen),
+        Kind::Fence { .. } | Kind::Code { .. } => code(text, language(text), true, pen),
         kind if kind.is_mono() => {
             let style = type_of(kind);
             let colour = if kind == Kind::Table { pen.colours.ink } else { pen.colours.muted };
@@ -74,26 +74,52 @@ pub(super) fn code(text: &str, language: &str, fenced: bool, pen: Pen<'_>) -> La
     let muted = TextFormat { color: colours.muted, ..plain.clone() };
     append(&mut job, &text[..from.min(to)], &muted);
     let body = &text[from.min(to)..to];
-    let mut at = 0;
-    for (range, hue) in hues(body, language, pen) {
-        if range.start < at || body.get(range.clone()).is_none() {
-            continue;
-        }
-        append(&mut job, &body[at..range.start], &plain);
-        let mut format = plain.clone();
-        format.color = colours.code(hue);
-        if hue == Hue::Comment {
-            format.font_id = tokens::code_italic();
-        }
-        append(&mut job, &body[range.clone()], &format);
-        at = range.end;
-    }
-    append(&mut job, &body[at..], &plain);
+    coloured(&mut job, body, hues(body, language, pen), &plain, colours);
     append(&mut job, &text[to..], &muted);
     if job.sections.is_empty() {
         job.append("", 0.0, plain);
     }
     job
+}
+
+/// A part of code that begins at the byte `at` of the whole, coloured as it is in the whole.
+pub(super) fn part(text: &str, whole: &str, at: usize, language: &str, pen: Pen<'_>) -> LayoutJob {
+    let style = tokens::code();
+    let plain = format(style.font, style.line, pen.colours.ink);
+    let end = at + text.len();
+    let hues = hues(whole, language, pen).into_iter().filter(|(range, _)| range.start < end && at < range.end);
+    let hues = hues.map(|(range, hue)| (range.start.max(at) - at..range.end.min(end) - at, hue)).collect();
+    let mut job = LayoutJob::default();
+    coloured(&mut job, text, hues, &plain, pen.colours);
+    if job.sections.is_empty() {
+        job.append("", 0.0, plain);
+    }
+    job
+}
+
+/// Sets code in its colours.
+fn coloured(
+    job: &mut LayoutJob,
+    code: &str,
+    hues: Vec<(Range<usize>, Hue)>,
+    plain: &TextFormat,
+    colours: &tokens::Colours,
+) {
+    let mut at = 0;
+    for (range, hue) in hues {
+        if range.start < at || code.get(range.clone()).is_none() {
+            continue;
+        }
+        append(job, &code[at..range.start], plain);
+        let mut format = plain.clone();
+        format.color = colours.code(hue);
+        if hue == Hue::Comment {
+            format.font_id = tokens::code_italic();
+        }
+        append(job, &code[range.clone()], &format);
+        at = range.end;
+    }
+    append(job, &code[at..], plain);
 }
 
 /// What stands out in code. Python is coloured at once, since cells are what is written most; other languages are

@@ -3,7 +3,7 @@
 
 use super::Overlay;
 use super::Window;
-use super::drawn::rects;
+use super::drawn::{Drawn, Part, rects};
 use super::editor::Edit;
 use super::motion;
 use super::page::Action;
@@ -22,6 +22,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Texts whose words are remembered.
 const KEPT: usize = 2_000;
+/// Words that are remembered.
+const WORDS: usize = 20_000;
 /// Texts longer than this many bytes are not looked through: what is that long is data.
 const LONGEST: usize = 50_000;
 
@@ -42,6 +44,10 @@ pub(super) struct Spelling {
     own: HashSet<String>,
     /// Texts by their hash, with the characters of the misspelt words in them.
     known: HashMap<u64, Arc<[Range<usize>]>>,
+    /// Words that were looked up, and whether they are right.
+    words: HashMap<String, bool>,
+    /// Counts the changes of all of this: marks made before one may be others now.
+    version: u64,
     tell: Sender<Asked>,
     told: Receiver<Asked>,
 }
@@ -59,7 +65,35 @@ pub(super) struct SpellingPlugin(std::sync::Mutex<Option<Spelling>>);
 impl Spelling {
     fn new() -> Spelling {
         let (tell, told) = channel();
-        Spelling { speller: None, own: HashSet::new(), known: HashMap::new(), tell, told }
+        Spelling {
+            speller: None,
+            own: HashSet::new(),
+            known: HashMap::new(),
+            words: HashMap::new(),
+            version: 0,
+            tell,
+            told,
+        }
+    }
+
+    /// What was known of texts is not known any more.
+    fn forget(&mut self) {
+        self.known.clear();
+        self.words.clear();
+        self.version += 1;
+    }
+
+    /// [`Spelling::accepts`], remembered.
+    fn is_right(&mut self, word: &str) -> bool {
+        if let Some(right) = self.words.get(word) {
+            return *right;
+        }
+        if self.words.len() >= WORDS {
+            self.words.clear();
+        }
+        let right = self.accepts(word);
+        self.words.insert(word.to_owned(), right);
+        right
     }
 
     /// Whether a word is written as a dictionary, or its user, has it.
@@ -85,7 +119,7 @@ impl Spelling {
                 range.contains(&at) && tokens::is_mono(&section.format.font_id)
             })
         };
-        let words = words(text).filter(|range| !code(range.start) && !self.accepts(&text[range.clone()]));
+        let words = words(text).filter(|range| !code(range.start) && !self.is_right(&text[range.clone()]));
         let mut found: Vec<Range<usize>> = words.collect();
         let (mut byte, mut chars) = (0, 0);
         for range in &mut found {
@@ -133,6 +167,34 @@ pub(super) fn paint(painter: &Painter, origin: Pos2, galley: &Galley, caret: Opt
     }
 }
 
+/// Changes whenever other words may be misspelt than before.
+pub(super) fn version(ctx: &egui::Context) -> u64 {
+    with(ctx, |spelling| spelling.version).unwrap_or(0)
+}
+
+/// Where misspelt words stand in a laid-out row.
+pub(super) fn marks(ctx: &egui::Context, drawn: &Drawn) -> Vec<Rect> {
+    let mut marks = Vec::new();
+    for part in &drawn.parts {
+        if let Part::Text { at, galley, .. } = part
+            && let Some(Some(found)) =
+                with(ctx, |spelling| spelling.speller.is_some().then(|| spelling.misspelt(galley)))
+        {
+            let found = found.iter().flat_map(|range| rects(galley, range.clone()));
+            marks.extend(found.map(|rect| rect.translate(*at)));
+        }
+    }
+    marks
+}
+
+/// Draws the marks of a row.
+pub(super) fn paint_marks(painter: &Painter, origin: Pos2, marks: &[Rect]) {
+    let colour = Colours::dark(painter.ctx().global_style().visuals.dark_mode).bad;
+    for rect in marks {
+        wave(painter, rect.translate(origin.to_vec2()), Stroke::new(1.0, colour));
+    }
+}
+
 /// A small wave under a word: a shape of its own, so that the colour does not speak alone.
 fn wave(painter: &Painter, rect: Rect, stroke: Stroke) {
     if !painter.clip_rect().intersects(rect) {
@@ -164,15 +226,15 @@ impl Window {
                 let wake = ctx.clone();
                 spelling.speller = on.then(|| {
                     Speller::start(language(), move || {
-                        with(&wake, |spelling| spelling.known.clear());
+                        with(&wake, Spelling::forget);
                         wake.request_repaint();
                     })
                 });
-                spelling.known.clear();
+                spelling.forget();
             }
             if own.len() != spelling.own.len() || own.iter().any(|word| !spelling.own.contains(word)) {
                 spelling.own = own.iter().cloned().collect();
-                spelling.known.clear();
+                spelling.forget();
             }
             spelling.told.try_recv().ok()
         });

@@ -360,7 +360,13 @@ impl<'a> Reading<'a> {
             end = range.start + self.text[range.start..name.start - 1].trim_end_matches([' ', '\t']).len();
         }
         let (mut from, mut at) = (range.start, range.start);
+        let bytes = self.text.as_bytes();
         while at < end {
+            // Nothing begins inside a word.
+            if bytes[at].is_ascii_alphanumeric() && at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
+                at += 1;
+                continue;
+            }
             if let Ok(place) = lit.binary_search_by_key(&at, |(place, _)| *place) {
                 self.text(from..at);
                 self.out.push((Token::Highlight(lit[place].1), at..at + 2));

@@ -8,11 +8,11 @@ use super::super::rows::{Kind, Row};
 use super::super::sheet::Spot;
 use super::super::{field, fold, motion, render, sights, source, spelling};
 use super::pointer::pressed;
-use super::{Action, Page, Seen, TOP, go_behind, has_box};
+use super::{Action, Kept, Page, Seen, TOP, go_behind, pads, source_height};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Color32, CursorIcon, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
+use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
 use engine::Command;
 use engine::task::Task;
 use std::ops::Range;
@@ -21,32 +21,23 @@ use std::rc::Rc;
 impl Page {
     /// A row that is read, laid out.
     pub(super) fn drawn_row(&mut self, spot: Spot, row: &Row, world: &World<'_>) -> Rc<Drawn> {
-        if let Some((drawn, used)) = self.drawn.get_mut(&row.hash) {
-            *used = self.frame;
-            return drawn.clone();
+        let coloured = sights::coloured(world.pen.ctx);
+        if let Some(kept) = self.drawn.get_mut(&row.hash)
+            && kept.waits.is_none_or(|waits| waits == coloured)
+        {
+            kept.used = self.frame;
+            return kept.drawn.clone();
         }
+        let waits = sights::waits(world.pen.ctx);
         let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
         let (width, wide, ..) = self.look.unwrap_or_default();
-        let drawn = match (row.kind, &row.code) {
-            (Kind::Cell | Kind::Fence { .. }, Some(code)) => {
-                let code = text.get(code.clone()).unwrap_or("").replace("\r\n", "\n");
-                let content = text.get(row.content.clone()).unwrap_or("");
-                let language = if row.kind == Kind::Cell { "python" } else { source::language(content) };
-                let mut job = source::code(code.trim_end_matches('\n'), language, false, world.pen);
-                job.wrap.max_width = cells::code_width(width);
-                let galley = world.pen.galley(job);
-                let height = galley.size().y.max(tokens::code().line) + 2.0 * cells::PAD;
-                let start = row.code.as_ref().map_or(0, |code| code.start) - row.content.start;
-                let map = code_map(text.get(row.code.clone().unwrap_or_default()).unwrap_or(""), start);
-                let part = Part::Text { at: vec2(0.0, cells::PAD), galley, map, links: Vec::new() };
-                let drawn = Drawn { height, parts: vec![part], bare: false, text: code.clone() };
-                let whole = 0..content.len();
-                if language == "mermaid" { render::diagram(drawn, &code, whole, width, world.pen) } else { drawn }
-            }
+        let drawn = match &row.code {
+            Some(code) if row.kind.is_fenced() => code_row(text, row, code, width, world.pen),
             _ => render::draw(text.get(row.content.clone()).unwrap_or(""), row.kind, width, wide, world.pen),
         };
         let drawn = Rc::new(drawn);
-        self.drawn.insert(row.hash, (drawn.clone(), self.frame));
+        let waits = (sights::waits(world.pen.ctx) != waits).then_some(coloured);
+        self.drawn.insert(row.hash, Kept { drawn: drawn.clone(), used: self.frame, waits, spelt: None });
         drawn
     }
 
@@ -179,25 +170,34 @@ impl Page {
         let id = world.sheet.piece(spot.block).id;
         let colours = Colours::of(ui);
         self.seen.push(Seen { spot, origin, area });
-        let boxed = matches!(row.kind, Kind::Cell | Kind::Fence { .. });
         let drawn = if editing.is_none() { Some(self.drawn_row(spot, &row, world)) } else { None };
         let code_height = match (&drawn, editing) {
             (Some(drawn), _) => drawn.height,
-            (None, Some(target)) => {
-                self.row_height(spot, &Row { kind: Kind::Fence { closed: true }, ..row.clone() }, Some(target), world)
-            }
+            (None, Some(target)) => source_height(target, world),
             (None, None) => 0.0,
         };
         let frame = cells::code_box(origin, world.width, code_height - 2.0 * cells::PAD, row.kind == Kind::Cell);
         let bare = drawn.as_ref().is_some_and(|drawn| drawn.bare);
-        if (boxed && !bare) || (row.kind == Kind::Indented && editing.is_some()) {
-            ui.painter().rect_filled(frame, tokens::CORNER, colours.sunken);
+        if (row.kind.is_fenced() && !bare) || (row.kind == Kind::Indented && editing.is_some()) {
+            let (top, bottom) = row.kind.pads();
+            let round = |round: bool, corner: u8| if round { corner } else { 0 };
+            let all = tokens::CORNER;
+            let corner = CornerRadius {
+                nw: round(top, all.nw),
+                ne: round(top, all.ne),
+                sw: round(bottom, all.sw),
+                se: round(bottom, all.se),
+            };
+            // Parts of one box reach into each other: no line of the paper shows between them.
+            let below = if row.kind.goes_on().1 { 1.0 } else { 0.0 };
+            ui.painter().rect_filled(frame.with_max_y(frame.bottom() + below), corner, colours.sunken);
         }
         let mut first = None;
         match (&drawn, editing) {
             (None, Some(target)) => {
-                let inset = if has_box(row.kind) { cells::PAD } else { 0.0 };
-                let area = if has_box(row.kind) { area.with_max_y(frame.bottom()) } else { area };
+                let inset = pads(row.kind).0;
+                let is_boxed = row.kind.is_fenced() || row.kind == Kind::Indented;
+                let area = if is_boxed { area.with_max_y(frame.bottom()) } else { area };
                 first = self.field(ui, origin + vec2(0.0, inset), area, world, editor, target, hold);
             }
             (Some(drawn), _) => {
@@ -233,7 +233,7 @@ impl Page {
                 let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
                 self.cells.output(ui, id, number, at, wide, whole);
             }
-            Kind::Fence { .. } if !bare => {
+            Kind::Fence { .. } | Kind::Code { first: true, .. } if !bare => {
                 self.language(ui, spot, &row, frame, first.as_deref(), world, editor);
             }
             _ => {}
@@ -283,12 +283,8 @@ impl Page {
             let line = Rect::from_min_max(place.min, pos2(place.min.x + 2.0, place.max.y.max(place.min.y + 20.0)));
             egui::text_selection::visuals::paint_text_cursor(ui, ui.painter(), line, since);
         }
-        if !matches!(row.kind, Kind::Cell | Kind::Fence { .. } | Kind::Indented | Kind::Html | Kind::Meta) {
-            for part in &drawn.parts {
-                if let Part::Text { at, galley, .. } = part {
-                    spelling::paint(ui.painter(), origin + *at, galley, None);
-                }
-            }
+        if !row.kind.is_fenced() && !matches!(row.kind, Kind::Indented | Kind::Html | Kind::Meta) {
+            self.misspelt(ui.painter(), origin, row.hash);
         }
         if response.has_focus() {
             field::ring(ui, origin, world.width, area.bottom());
@@ -345,7 +341,7 @@ impl Page {
                 }
             }
         }
-        let code = row.code.clone().filter(|_| matches!(row.kind, Kind::Cell | Kind::Fence { closed: true }));
+        let code = row.code.clone().filter(|_| row.kind.is_fenced() && row.kind != Kind::Fence { closed: false });
         let content = code.unwrap_or_else(|| row.content.clone());
         let place = |point: Pos2| -> (usize, Option<String>) {
             let (byte, link) = drawn.at(source, point - origin);
@@ -367,6 +363,19 @@ impl Page {
             let at = start + point.map_or(content.start, |point| place(point).0);
             self.press(ui, at, point.unwrap_or(origin), world, editor);
         }
+    }
+
+    /// Marks the misspelt words of a row; they are looked for once in each row that was laid out.
+    fn misspelt(&mut self, painter: &Painter, origin: Pos2, row: u64) {
+        let Some(kept) = self.drawn.get_mut(&row) else { return };
+        let version = spelling::version(painter.ctx());
+        let Some((_, marks)) = kept.spelt.as_ref().filter(|(known, _)| *known == version) else {
+            let marks = spelling::marks(painter.ctx(), &kept.drawn);
+            spelling::paint_marks(painter, origin, &marks);
+            kept.spelt = Some((version, marks));
+            return;
+        };
+        spelling::paint_marks(painter, origin, marks);
     }
 
     /// The word behind an opening fence; a click on it edits the fences.
@@ -404,6 +413,33 @@ impl Page {
             editor.fence = Some((id, spot.row));
         }
     }
+}
+
+/// Code between fences, or a part of it, laid out.
+fn code_row(text: &str, row: &Row, code: &Range<usize>, width: f32, pen: render::Pen<'_>) -> Drawn {
+    let shown = |range: &Range<usize>| text.get(range.clone()).unwrap_or("").replace("\r\n", "\n");
+    let shown_code = shown(code);
+    let mut job = match &row.whole {
+        Some((whole, language)) => {
+            let body = shown_code.strip_suffix('\n').unwrap_or(&shown_code);
+            source::part(body, &shown(whole), shown(&(whole.start..code.start)).len(), language, pen)
+        }
+        None => {
+            let content = text.get(row.content.clone()).unwrap_or("");
+            let language = if row.kind == Kind::Cell { "python" } else { source::language(content) };
+            source::code(shown_code.trim_end_matches('\n'), language, false, pen)
+        }
+    };
+    job.wrap.max_width = cells::code_width(width);
+    let galley = pen.galley(job);
+    let (above, below) = pads(row.kind);
+    let height = galley.size().y.max(tokens::code().line) + above + below;
+    let map = code_map(text.get(code.clone()).unwrap_or(""), code.start - row.content.start);
+    let part = Part::Text { at: vec2(0.0, above), galley, map, links: Vec::new() };
+    let drawn = Drawn { height, parts: vec![part], bare: false, text: shown_code.clone() };
+    let content = text.get(row.content.clone()).unwrap_or("");
+    let is_diagram = row.whole.is_none() && row.kind != Kind::Cell && source::language(content) == "mermaid";
+    if is_diagram { render::diagram(drawn, &shown_code, 0..content.len(), width, pen) } else { drawn }
 }
 
 /// From the characters of code, shown with plain line ends, to the bytes of a row whose code begins at `start`.

@@ -1,9 +1,8 @@
 //! What the pointer does on the page: a press puts the caret, a pull selects, the middle button drops text.
 
-use super::super::cells;
 use super::super::editor::{self, Drag, Editor, Target, World, byte_of, target_of};
 use super::super::{keys, motion};
-use super::{Action, Page, has_box};
+use super::{Action, Page};
 use crate::tokens::space;
 use eframe::egui;
 use egui::{Pos2, Ui, vec2};
@@ -118,7 +117,7 @@ impl Page {
         let row = world.sheet.row(spot)?.clone();
         if let Some(target) = target.filter(|target| target.spot == Some(spot)) {
             let (galley, left) = keys::layout(target, world);
-            let inset = if has_box(row.kind) { cells::PAD } else { 0.0 };
+            let inset = super::pads(row.kind).0;
             let cursor = galley.cursor_from_pos(point - origin - vec2(left, inset));
             let at = motion::floor(&target.shown, byte_of(&target.shown, cursor.index.0));
             return Some(target.note_byte(at));
