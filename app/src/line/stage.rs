@@ -6,7 +6,7 @@ use crate::window::Window;
 use eframe::App;
 use eframe::egui::epaint::ClippedPrimitive;
 use eframe::egui::{
-    self, ColorImage, Event, Key, Modifiers, PointerButton, Pos2, RawInput, Rect, ViewportInfo, pos2, vec2,
+    self, ColorImage, Event, Key, Modifiers, PointerButton, Pos2, RawInput, Rect, Vec2, ViewportInfo, pos2, vec2,
 };
 use engine::{Command, Session};
 use host::Driver;
@@ -28,6 +28,8 @@ pub(super) struct Drawn {
     pub(super) cpu: Duration,
     /// Of it, how long this thread waited for a core that others were on; zero where the system does not say.
     pub(super) waited: Duration,
+    /// How often this thread gave up its core meanwhile to wait for something.
+    pub(super) gave_way: u64,
     /// Of it, the taking in of what happened elsewhere.
     pub(super) pump: Duration,
     /// The same as CPU time.
@@ -51,6 +53,8 @@ pub(super) struct Stage {
     /// What a picture needs; measurements do without.
     canvas: Option<Canvas>,
     triangles: Vec<ClippedPrimitive>,
+    /// Where something is held.
+    pointer: Pos2,
 }
 
 impl Stage {
@@ -77,6 +81,7 @@ impl Stage {
             scale: 1.0,
             canvas: None,
             triangles: Vec::new(),
+            pointer: middle(0.0),
         }
     }
 
@@ -102,7 +107,7 @@ impl Stage {
             ..RawInput::default()
         };
         let (Stage { context, window, frame, canvas, .. }, mut drawn) = (&mut *self, Drawn::default());
-        let waited = measure::thread_waited();
+        let (waited, gave_way) = (measure::thread_waited(), measure::thread_gave_way());
         let (begun, cpu) = (Instant::now(), measure::thread_cpu());
         let mut output = context.run_ui(input, |ui| {
             let (begun, cpu) = (Instant::now(), measure::thread_cpu());
@@ -115,6 +120,9 @@ impl Stage {
         let triangles = context.tessellate(output.shapes, output.pixels_per_point);
         drawn.wall = begun.elapsed();
         drawn.cpu = measure::thread_cpu().saturating_sub(cpu);
+        if let (Some(before), Some(after)) = (gave_way, measure::thread_gave_way()) {
+            drawn.gave_way = after.saturating_sub(before);
+        }
         if let Some(canvas) = canvas {
             canvas.take(&output.textures_delta);
         }
@@ -140,6 +148,24 @@ impl Stage {
     pub(super) fn perform(&mut self, id: &str) {
         self.window.perform_command(&self.context, id);
         self.run(Duration::from_millis(60));
+    }
+
+    /// Asks for a command of the table, and draws nothing yet.
+    pub(super) fn ask(&mut self, id: &str) {
+        self.window.perform_command(&self.context, id);
+    }
+
+    /// Presses the button in the middle of the page, or lets it go.
+    pub(super) fn grab(&mut self, pressed: bool) {
+        let (pos, button, modifiers) = (self.pointer, PointerButton::Primary, Modifiers::NONE);
+        self.frame(vec![Event::PointerMoved(pos)]);
+        self.frame(vec![Event::PointerButton { pos, button, pressed, modifiers }]);
+    }
+
+    /// Moves the pointer, and what it holds.
+    pub(super) fn pull(&mut self, by: Vec2) -> Drawn {
+        self.pointer += by;
+        self.frame(vec![Event::PointerMoved(self.pointer)])
     }
 
     /// Presses a key that is no letter.

@@ -28,8 +28,10 @@ const STEPS: usize = 300;
 
 /// Where the notes lie so far; the layout goes on while somebody holds it.
 type Places = Mutex<Arc<Vec<[f32; 2]>>>;
-/// What a mesh was made of: places, view, area, hovered note, colours.
-type Key = (usize, [u32; 3], [u32; 4], Option<usize>, bool);
+/// What says where notes are on the screen: places, the point at the middle and the zoom, the area.
+type View = (usize, [u32; 3], [u32; 4]);
+/// What a mesh was made of: places and view, hovered note, open note, colours.
+type Key = (View, Option<usize>, Option<DocId>, bool);
 
 /// A graph as it is shown.
 #[derive(Default)]
@@ -49,6 +51,9 @@ pub(super) struct Graph {
     zoom: f32,
     /// Whether the user has moved it.
     moved: bool,
+    /// Where the notes are on the screen, and for which places and view that holds.
+    points: Vec<Pos2>,
+    view: Option<View>,
     mesh: Option<(Key, Arc<Mesh>)>,
 }
 
@@ -140,12 +145,13 @@ impl Graph {
             return;
         };
         self.steer(ui, &response, area, &places);
+        let view = self.look(area, &places);
         let pointer = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
-        let hovered = pointer.and_then(|pointer| self.nearest(pointer, area, &places));
-        let mesh = self.mesh(area, &places, hovered, note, ui.visuals().dark_mode);
+        let hovered = pointer.and_then(|pointer| self.nearest(pointer));
+        let mesh = self.mesh(view, area, hovered, note, ui.visuals().dark_mode);
         let painter = ui.painter().with_clip_rect(area);
         painter.add(Shape::mesh(mesh));
-        self.names(&painter, area, &places, hovered, colours);
+        self.names(&painter, area, hovered, colours);
         let at = area.left_bottom() + vec2(space::L, -space::M);
         painter.text(at, Align2::LEFT_BOTTOM, words, tokens::caption().font, colours.muted);
         if let Some(node) = hovered {
@@ -197,8 +203,21 @@ impl Graph {
         }
     }
 
-    fn on_screen(&self, place: [f32; 2], area: Rect) -> Pos2 {
-        area.center() + (vec2(place[0], place[1]) - self.centre) * self.zoom
+    /// Finds out where all notes are on the screen, unless that is known.
+    fn look(&mut self, area: Rect, places: &Arc<Vec<[f32; 2]>>) -> View {
+        let bits = |number: f32| number.to_bits();
+        let view = (
+            Arc::as_ptr(places) as usize,
+            [bits(self.centre.x), bits(self.centre.y), bits(self.zoom)],
+            [bits(area.left()), bits(area.top()), bits(area.right()), bits(area.bottom())],
+        );
+        if self.view != Some(view) {
+            let (middle, centre, zoom) = (area.center(), self.centre, self.zoom);
+            self.points.clear();
+            self.points.extend(places.iter().map(|place| middle + (vec2(place[0], place[1]) - centre) * zoom));
+            self.view = Some(view);
+        }
+        view
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a count of links")]
@@ -207,52 +226,47 @@ impl Graph {
         (size * self.zoom.sqrt()).clamp(1.2, 18.0)
     }
 
-    fn nearest(&self, pointer: Pos2, area: Rect, places: &[[f32; 2]]) -> Option<usize> {
-        let distance = |node: usize| self.on_screen(places[node], area).distance(pointer);
-        let nearest = (0..places.len()).min_by(|one, other| distance(*one).total_cmp(&distance(*other)))?;
-        (distance(nearest) < self.radius(nearest) + 6.0).then_some(nearest)
+    fn nearest(&self, pointer: Pos2) -> Option<usize> {
+        let far = |at: &Pos2| at.distance_sq(pointer);
+        let nearest = self.points.iter().enumerate().min_by(|one, other| far(one.1).total_cmp(&far(other.1)))?;
+        (nearest.1.distance(pointer) < self.radius(nearest.0) + 6.0).then_some(nearest.0)
     }
 
     /// All notes and links in sight as one mesh; made anew when something has changed.
-    fn mesh(
-        &mut self,
-        area: Rect,
-        places: &Arc<Vec<[f32; 2]>>,
-        hovered: Option<usize>,
-        open: Option<DocId>,
-        dark: bool,
-    ) -> Arc<Mesh> {
-        let bits = |number: f32| number.to_bits();
-        let key = (
-            Arc::as_ptr(places) as usize,
-            [bits(self.centre.x), bits(self.centre.y), bits(self.zoom)],
-            [bits(area.left()), bits(area.top()), bits(area.right()), bits(area.bottom())],
-            hovered,
-            dark,
-        );
+    fn mesh(&mut self, view: View, area: Rect, hovered: Option<usize>, open: Option<DocId>, dark: bool) -> Arc<Mesh> {
+        let key = (view, hovered, open, dark);
         if let Some((made, mesh)) = &self.mesh
             && *made == key
         {
             return mesh.clone();
         }
         let colours = Colours::dark(dark);
-        let points: Vec<Pos2> = places.iter().map(|place| self.on_screen(*place, area)).collect();
+        let (points, near) = (&self.points, area.expand(20.0));
         let mut mesh = Mesh::default();
         let stride = self.edges.len() / EDGES + 1;
-        let near = area.expand(20.0);
+        let quiet = colours.line.lerp_to_gamma(colours.muted, 0.3);
+        let room = self.edges.len().min(EDGES) + points.len();
+        mesh.reserve_vertices(4 * room);
+        mesh.reserve_triangles(2 * room);
         for (index, (from, to)) in self.edges.iter().enumerate() {
             let (from, to) = (*from as usize, *to as usize);
             let lit = hovered.is_some_and(|hovered| hovered == from || hovered == to);
+            if !lit && index % stride != 0 {
+                continue;
+            }
             let (one, other) = (points[from], points[to]);
-            if (lit || index % stride == 0) && near.intersects(Rect::from_two_pos(one, other)) {
-                let colour = if lit { colours.accent } else { colours.line.lerp_to_gamma(colours.muted, 0.3) };
-                line(&mut mesh, one, other, if lit { 1.5 } else { 1.0 }, colour);
+            // What is so short lies below its notes.
+            if near.intersects(Rect::from_two_pos(one, other)) && (lit || one.distance_sq(other) > 4.0) {
+                let (width, colour) = if lit { (1.5, colours.accent) } else { (1.0, quiet) };
+                line(&mut mesh, one, other, width, colour);
             }
         }
+        let open = open.and_then(|open| self.number.get(&open)).map(|number| *number as usize);
+        let wheel = Wheel::default();
         for (node, at) in points.iter().enumerate().filter(|(_, at)| near.contains(**at)) {
-            let is_open = open == Some(self.nodes[node].0);
+            let is_open = open == Some(node);
             let colour = if is_open || hovered == Some(node) { colours.accent } else { colours.muted };
-            dot(&mut mesh, *at, self.radius(node) + if is_open { 2.0 } else { 0.0 }, colour);
+            wheel.dot(&mut mesh, *at, self.radius(node) + if is_open { 2.0 } else { 0.0 }, colour);
         }
         let mesh = Arc::new(mesh);
         self.mesh = Some((key, mesh.clone()));
@@ -260,16 +274,9 @@ impl Graph {
     }
 
     /// Names of the notes with most links in sight, where they do not cover each other; of the hovered one always.
-    fn names(
-        &self,
-        painter: &egui::Painter,
-        area: Rect,
-        places: &[[f32; 2]],
-        hovered: Option<usize>,
-        colours: &Colours,
-    ) {
-        let in_sight = |node: &usize| area.contains(self.on_screen(places[*node], area));
-        let mut shown: Vec<usize> = (0..places.len()).filter(in_sight).collect();
+    fn names(&self, painter: &egui::Painter, area: Rect, hovered: Option<usize>, colours: &Colours) {
+        let in_sight = |node: &usize| area.contains(self.points[*node]);
+        let mut shown: Vec<usize> = (0..self.points.len()).filter(in_sight).collect();
         if shown.len() > NAMES {
             shown.select_nth_unstable_by_key(NAMES, |node| std::cmp::Reverse(self.degrees[*node]));
             shown.truncate(NAMES);
@@ -279,7 +286,7 @@ impl Graph {
         let mut taken: Vec<Rect> = Vec::new();
         for node in shown {
             let lit = Some(node) == hovered;
-            let at = self.on_screen(places[node], area) + vec2(0.0, self.radius(node) + 3.0);
+            let at = self.points[node] + vec2(0.0, self.radius(node) + 3.0);
             let colour = if lit { colours.ink } else { colours.muted };
             let galley = painter.layout_no_wrap(self.nodes[node].1.clone(), tokens::caption().font, colour);
             let rect = Align2::CENTER_TOP.anchor_size(at, galley.size());
@@ -301,18 +308,36 @@ fn line(mesh: &mut Mesh, from: Pos2, to: Pos2, width: f32, colour: Color32) {
     mesh.add_triangle(first, first + 2, first + 3);
 }
 
+/// The corners of dots: the smaller a dot, the fewer.
+struct Wheel {
+    coarse: [Vec2; 4],
+    middle: [Vec2; 7],
+    fine: [Vec2; 14],
+}
+
+impl Default for Wheel {
+    fn default() -> Self {
+        Wheel { coarse: corners(), middle: corners(), fine: corners() }
+    }
+}
+
+impl Wheel {
+    fn dot(&self, mesh: &mut Mesh, at: Pos2, radius: f32, colour: Color32) {
+        let corners = match radius {
+            ..2.0 => &self.coarse[..],
+            ..5.0 => &self.middle,
+            _ => &self.fine,
+        };
+        let first = u32::try_from(mesh.vertices.len()).unwrap_or(0);
+        corners.iter().for_each(|corner| mesh.colored_vertex(at + radius * *corner, colour));
+        let count = u32::try_from(corners.len()).unwrap_or(0);
+        (1..count - 1).for_each(|corner| mesh.add_triangle(first, first + corner, first + corner + 1));
+    }
+}
+
 #[allow(clippy::cast_precision_loss, reason = "a handful of corners")]
-fn dot(mesh: &mut Mesh, at: Pos2, radius: f32, colour: Color32) {
-    // The smaller, the fewer corners.
-    let corners: u32 = if radius < 2.0 { 4 } else { 12 };
-    let first = u32::try_from(mesh.vertices.len()).unwrap_or(0);
-    for corner in 0..corners {
-        let angle = std::f32::consts::TAU * corner as f32 / corners as f32;
-        mesh.colored_vertex(at + radius * Vec2::angled(angle), colour);
-    }
-    for corner in 1..corners - 1 {
-        mesh.add_triangle(first, first + corner, first + corner + 1);
-    }
+fn corners<const COUNT: usize>() -> [Vec2; COUNT] {
+    std::array::from_fn(|corner| Vec2::angled(std::f32::consts::TAU * corner as f32 / COUNT as f32))
 }
 
 /// Begins to lay a graph out in a thread, which ends when nobody holds the places any more.

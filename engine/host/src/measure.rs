@@ -1,7 +1,10 @@
 //! What `tracebook bench` and `screenshots` need of the machine: clocks of CPU time, counters of processes, a folder
 //! that goes away. Nothing else uses it, and it knows nothing of notes.
 
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// CPU time of the calling thread so far.
@@ -39,6 +42,14 @@ pub fn process_cpu() -> Duration {
 pub fn thread_waited() -> Option<Duration> {
     let words = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     words.split(' ').nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
+/// How often the calling thread has given up its core so far to wait for something: a disk, a lock, another thread.
+/// `None` where the system does not say.
+pub fn thread_gave_way() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    count.trim().parse().ok()
 }
 
 /// How many cores this process may use, and what the processor calls itself.
@@ -131,6 +142,45 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Keeps a disk busy: a thread writes a file of some megabytes and waits until it is on the disk, over and over.
+#[derive(Debug)]
+pub struct Churn {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<u64>,
+}
+
+impl Churn {
+    /// Begins, in this folder.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn new(folder: &Path) -> Result<Churn, String> {
+        let path = folder.join("churn");
+        let mut file = std::fs::File::create(&path)
+            .map_err(|error| format!("the file cannot be made ({error}): {}", path.display()))?;
+        let (stop, bytes) = (Arc::new(AtomicBool::new(false)), vec![7; 8 << 20]);
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut written = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                let done = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&bytes));
+                if done.and_then(|()| file.sync_all()).is_err() {
+                    break;
+                }
+                written += 1;
+            }
+            written
+        });
+        Ok(Churn { stop, thread })
+    }
+
+    /// Ends. Gives how often the file reached the disk.
+    pub fn end(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or(0)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Notes as they are read in the window: callouts, tags, pictures, embedded notes, links between notes, coloured code.
 
-use super::{Bench, Driven, NONE, path, press, text, until};
+use super::{Bench, Driven, NONE, path, press, session, text, until};
 use egui::Key;
 use egui_kittest::kittest::Queryable;
 use std::path::PathBuf;
@@ -140,6 +140,53 @@ fn properties_are_a_table_that_is_edited_in_place() {
     let bench = Bench::new(&[("Bad.md", "---\na: [b\n---\n\nText.\n")]);
     let window = bench.opened();
     window.get_by_label_contains("These properties cannot be read");
+}
+
+#[test]
+fn long_code_is_code_to_its_end_and_is_edited_as_one() {
+    // More than one block, and many rows.
+    let lines: String = (0..900).map(|line| format!("let value{line} = {line};\n")).collect();
+    let bench = Bench::new(&[("Long.md", &format!("# Long\n\n```js\n{lines}```\n\nBehind.\n"))]);
+    let mut window = bench.opened();
+    let at = |window: &Driven, what: &str| text(window).and_then(|text| text.find(what)).expect("it is there");
+    let go = |window: &mut Driven, at: usize| {
+        window.state_mut().place_caret(at);
+        window.run();
+    };
+    // At the beginning of every line of a stretch longer than any part: back over the line end, and Enter again.
+    let before = text(&window);
+    for line in 700..755 {
+        let start = at(&window, &format!("let value{line} "));
+        go(&mut window, start);
+        press(&mut window, NONE, Key::Backspace);
+        assert_eq!(super::with_caret(&window).find('|'), Some(start - 1), "line {line}");
+        press(&mut window, NONE, Key::Enter);
+        assert_eq!(text(&window), before, "line {line}");
+    }
+    // Delete does it from the other side, here across the border of the blocks.
+    let blocks = session(&window).notes().flat_map(|note| note.blocks().take(2));
+    let border: usize = blocks.map(|block| block.text.len()).sum();
+    go(&mut window, border - 1);
+    press(&mut window, NONE, Key::Delete);
+    assert_eq!(text(&window).map(|text| text.len() + 1), before.as_ref().map(String::len));
+    press(&mut window, NONE, Key::Enter);
+    assert_eq!(text(&window), before);
+    // Up and down go through it line by line.
+    let (from, to) = (at(&window, "let value760 "), at(&window, "let value800 "));
+    go(&mut window, from);
+    (0..40).for_each(|_| press(&mut window, NONE, Key::ArrowDown));
+    assert_eq!(super::with_caret(&window).find('|'), Some(to));
+    // It is code to its end, also in its second block.
+    let label = |window: &Driven, what: &str| window.query_by_label_contains(what).is_some();
+    assert!(label(&window, "let value801 = 801;\nlet value802 = 802;"));
+    let end = at(&window, "Behind");
+    go(&mut window, end);
+    assert!(label(&window, "let value898 = 898;\nlet value899 = 899;"));
+    let end = at(&window, "let value899") + "let value899 = 899;".len();
+    go(&mut window, end);
+    press(&mut window, NONE, Key::Delete);
+    super::type_text(&mut window, "`");
+    assert!(text(&window).is_some_and(|text| text.contains("\n`````\n") || text.contains("\n````\n")));
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! What a frame costs the thread that draws, triangles included: scrolling, jumping and typing in a note of very many
-//! blocks, in notes that are one single block, and in one full of outputs.
+//! blocks, in notes that are one single block, and in one full of outputs; the graph of very many notes; and what the
+//! thread that draws waits for.
+
+mod graph;
+mod waits;
 
 use super::prose::{self, Chance};
 use super::report::{Goal, Report};
@@ -8,14 +12,17 @@ use crate::line::stage::{Stage, press};
 use engine::{Command, Session};
 use host::measure::Scratch;
 use std::time::Duration;
-use store::DocId;
+use store::{DocId, OutputBody};
 
 /// Frames of each kind.
 const FRAMES: usize = 300;
 /// One turn of a wheel, in points.
 const TURN: f32 = 120.0;
-/// The cells of the note with outputs.
+/// The cells of the note with outputs, and how many of them draw.
 const CELLS: usize = 200;
+const PLOTS: usize = 50;
+/// The notes of the graph.
+const NOTES: usize = 20_000;
 
 /// What of the goals holds for a note.
 struct Goals {
@@ -30,7 +37,10 @@ pub(super) fn measure(report: &mut Report, blocks: usize) -> Result<(), String> 
     note(report, &format!("{blocks} blocks"), &prose::blocks(blocks), &goals(), false)?;
     note(report, "one paragraph of 1 MB", &prose::paragraph(1_000_000), &goals(), false)?;
     note(report, "one block of code of 1 MB", &prose::code(1_000_000), &goals(), false)?;
-    note(report, &format!("{CELLS} outputs"), &prose::outputs(CELLS), &goals(), true)
+    let outputs = prose::outputs(CELLS, PLOTS);
+    note(report, &format!("{CELLS} outputs, {PLOTS} of them plots"), &outputs, &goals(), true)?;
+    graph::measure(report, NOTES)?;
+    waits::measure(report)
 }
 
 fn note(report: &mut Report, name: &str, text: &str, goals: &Goals, run: bool) -> Result<(), String> {
@@ -53,11 +63,24 @@ fn note(report: &mut Report, name: &str, text: &str, goals: &Goals, run: bool) -
             })
         };
         stage.run_until("all cells have run", done)?;
+        let plots = stage.session().note(note).map_or(0, plots);
+        if plots != PLOTS {
+            report.wrong(format!("{PLOTS} plots should be there and {plots} are"));
+        }
     }
     stage.run(Duration::from_millis(500));
     measured(report, name, text.len(), goals, &mut stage, note);
     stage.close();
     Ok(())
+}
+
+/// How many cells of a note have drawn.
+fn plots(note: &engine::Note) -> usize {
+    let drew = |output: &store::Output| match &output.body {
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => data.contains_key(plot::MIME),
+        OutputBody::Stream { .. } | OutputBody::Error { .. } => false,
+    };
+    note.cells().filter_map(|cell| note.execution(cell)).filter(|run| run.outputs.iter().any(drew)).count()
 }
 
 fn measured(report: &mut Report, name: &str, length: usize, goals: &Goals, stage: &mut Stage, note: DocId) {

@@ -189,10 +189,15 @@ pub(super) fn code(length: usize) -> String {
     text
 }
 
-/// A note of `count` cells that print.
-pub(super) fn outputs(count: usize) -> String {
+/// A note of `count` cells: `plots` of them draw, the others print.
+pub(super) fn outputs(count: usize, plots: usize) -> String {
     let mut text = String::from("# Outputs\n\n");
     for number in 0..count {
+        if number * plots / count != (number + 1) * plots / count {
+            let draws = format!("plt.plot([n * (n - {number}) for n in range(100)])\nplt.show()");
+            let _ = write!(text, "```python\nimport matplotlib.pyplot as plt\n{draws}\n```\n\nText.\n\n");
+            continue;
+        }
         let _ = write!(text, "```python\nfor n in range(12): print({number}, n, 'x' * n)\n{number}\n```\n\nText.\n\n");
     }
     text
