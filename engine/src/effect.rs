@@ -20,7 +20,8 @@ pub enum Effect {
         /// The writes.
         writes: Vec<Write>,
     },
-    /// Read a volume's known files (`VolumeRead`), then its document (`VolumeLoaded`).
+    /// Read a volume's known files (`VolumeRead`), then their links (`VolumeLinked`), then its document
+    /// (`VolumeLoaded`).
     LoadVolume {
         /// Which.
         volume: DocId,

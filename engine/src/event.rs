@@ -25,6 +25,13 @@ pub enum Event {
         /// Its files as they were last.
         files: Box<KnownFiles>,
     },
+    /// What is known of the links between a volume's files. Comes after `VolumeRead`: the tree need not wait for it.
+    VolumeLinked {
+        /// Which.
+        volume: DocId,
+        /// Its links as they were last.
+        links: Box<KnownLinks>,
+    },
     /// A volume's document is loaded.
     VolumeLoaded {
         /// Which.
@@ -234,26 +241,44 @@ impl Survey {
 pub struct KnownFiles {
     pub(crate) files: BTreeMap<String, FileRow>,
     pub(crate) places: HashMap<DocId, (DocId, String)>,
-    pub(crate) links: Links,
-    pub(crate) unindexed: BTreeSet<DocId>,
 }
 
 impl KnownFiles {
     /// The rows of a volume.
-    pub fn new(volume: DocId, rows: Vec<FileRow>, outlines: impl IntoIterator<Item = (DocId, Outlined)>) -> KnownFiles {
-        let mut links = Links::default();
-        rows.iter().for_each(|row| links.enter(row.id, &row.path));
-        let mut unindexed: BTreeSet<DocId> =
-            rows.iter().filter(|row| row.kind == FileKind::Note).map(|row| row.id).collect();
-        let hashes: HashMap<DocId, BlobHash> = rows.iter().map(|row| (row.id, row.hash)).collect();
+    pub fn new(volume: DocId, rows: Vec<FileRow>) -> KnownFiles {
+        let places = rows.iter().map(|row| (row.id, (volume, row.path.clone()))).collect();
+        let files = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
+        KnownFiles { files, places }
+    }
+}
+
+/// The links between a volume's files as they were last, made where they are read, as [`KnownFiles`].
+#[derive(Debug)]
+pub struct KnownLinks {
+    pub(crate) links: Links,
+    pub(crate) unindexed: BTreeSet<DocId>,
+}
+
+impl KnownLinks {
+    /// Of these files; an outline holds where it is of the bytes that the file's row names.
+    pub fn new<'a>(
+        files: impl IntoIterator<Item = &'a FileRow>,
+        outlines: impl IntoIterator<Item = (DocId, Outlined)>,
+    ) -> KnownLinks {
+        let (mut links, mut unindexed, mut hashes) = (Links::default(), BTreeSet::new(), HashMap::new());
+        for row in files {
+            links.enter(row.id, &row.path);
+            hashes.insert(row.id, row.hash);
+            if row.kind == FileKind::Note {
+                unindexed.insert(row.id);
+            }
+        }
         for (note, outlined) in outlines {
             if hashes.get(&note).is_some_and(|hash| outlined.is_of(*hash)) && unindexed.remove(&note) {
                 links.set(note, Arc::new(outlined.outline));
             }
         }
-        let places = rows.iter().map(|row| (row.id, (volume, row.path.clone()))).collect();
-        let files = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
-        KnownFiles { files, places, links, unindexed }
+        KnownLinks { links, unindexed }
     }
 }
 

@@ -90,6 +90,11 @@ impl Links {
         self.outlines.iter().map(|(note, outline)| (*note, outline))
     }
 
+    /// All files with their paths and what they hold, in no order.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (DocId, &str, Option<&Arc<Outline>>)> {
+        self.paths.iter().map(|(file, path)| (*file, path.as_str(), self.outlines.get(file)))
+    }
+
     /// A file's path.
     pub fn path(&self, file: DocId) -> Option<&str> {
         self.paths.get(&file).map(String::as_str)

@@ -81,6 +81,8 @@ pub struct Volume {
     pub links: Links,
     /// Notes of which that is not known yet.
     pub(crate) unindexed: BTreeSet<DocId>,
+    /// Files that went away while the links of the last time are still being read; `None` once these are here.
+    linking: Option<Vec<DocId>>,
     doc: Option<Box<VolumeDoc>>,
     doc_new: bool,
     doc_pending: VecDeque<(DocId, Option<FileEntry>)>,
@@ -241,6 +243,7 @@ impl Session {
             Event::Started(started) => self.started(turn, *started),
             Event::Tick => self.tick(turn),
             Event::VolumeRead { volume, files } => self.volume_read(turn, volume, *files),
+            Event::VolumeLinked { volume, links } => self.volume_linked(turn, volume, *links),
             Event::VolumeLoaded { volume, doc } => self.volume_loaded(turn, volume, doc),
             Event::Scanned { volume, files, seen } => self.scanned(turn, volume, files, seen),
             Event::ScanDone { volume, gone, skipped, failed } => self.scan_done(turn, volume, &gone, skipped, failed),

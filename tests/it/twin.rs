@@ -382,7 +382,10 @@ impl Twin {
         let disk = &self.world.disk;
         match job {
             Effect::LoadVolume { volume } => {
-                vec![load::volume_files(disk, volume), load::volume_doc(disk, volume, &self.actor)]
+                let mut events = Vec::new();
+                load::volume_files(disk, volume, |event| events.push(event));
+                events.push(load::volume_doc(disk, volume, &self.actor));
+                events
             }
             Effect::ReadNote { note, volume, path, file } => {
                 let content = load::note_content(disk, note, volume, &path, || self.read(&file)).map(Box::new);

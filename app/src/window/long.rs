@@ -1,5 +1,5 @@
-//! What is too long to be one row: fenced code and paragraphs are cut into parts at line ends, so that only the parts in
-//! sight are laid out, and an edit lays out one of them. Pure text, as `rows.rs` is.
+//! What is too long to be one row: fenced code and paragraphs are cut into parts at line ends, so that only the parts
+//! in sight are laid out, and an edit lays out one of them. Pure text, as `rows.rs` is.
 
 use super::rows::{self, Before, Kind, after_line, trim_line_end};
 use super::source;

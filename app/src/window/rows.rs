@@ -107,7 +107,7 @@ pub(super) struct Row {
     pub content: Range<usize>,
     /// The code between the fences, where there are fences.
     pub code: Option<Range<usize>>,
-    /// Of a part of long code: the whole code of which it is a part, as far as it stands in this block, and its language.
+    /// Of a part of long code: all of the code, as far as it stands in this block, and its language.
     pub whole: Option<long::Whole>,
     /// What it is.
     pub kind: Kind,

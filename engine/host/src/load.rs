@@ -2,7 +2,7 @@
 //! disk's twin in memory it serves tests as well.
 
 use crate::workspace::OpenError;
-use engine::event::{FileText, KnownFiles, NoteContent, NoteDocs, Started, marks_key};
+use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
 use engine::outline::Outlined;
 use engine::{Event, LINKS, MOVING, Moving, RELINK, Settings, TRASH, markdown};
 use rand::RngCore;
@@ -77,19 +77,19 @@ fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Resul
     Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
 }
 
-/// Reads a volume's known files.
-pub fn volume_files(reader: &dyn Reader, volume: DocId) -> Event {
-    match reader.files(volume) {
-        Ok(rows) => {
-            // What cannot be read of the outlines is made again.
-            let outlines = reader.metas(LINKS).unwrap_or_default();
-            let outlines = outlines.iter().filter_map(|(key, value)| {
-                Some((key.strip_prefix(LINKS)?.parse().ok()?, serde_json::from_slice::<Outlined>(value).ok()?))
-            });
-            Event::VolumeRead { volume, files: Box::new(KnownFiles::new(volume, rows, outlines)) }
-        }
-        Err(error) => Event::VolumeLoaded { volume, doc: Err(error.to_string()) },
-    }
+/// Reads a volume's known files, then the links between them; tells of both.
+pub fn volume_files(reader: &dyn Reader, volume: DocId, mut tell: impl FnMut(Event)) {
+    let rows = match reader.files(volume) {
+        Ok(rows) => rows,
+        Err(error) => return tell(Event::VolumeLoaded { volume, doc: Err(error.to_string()) }),
+    };
+    tell(Event::VolumeRead { volume, files: Box::new(KnownFiles::new(volume, rows.clone())) });
+    // What cannot be read of the outlines is made again.
+    let outlines = reader.metas(LINKS).unwrap_or_default();
+    let outlines = outlines.iter().filter_map(|(key, value)| {
+        Some((key.strip_prefix(LINKS)?.parse().ok()?, serde_json::from_slice::<Outlined>(value).ok()?))
+    });
+    tell(Event::VolumeLinked { volume, links: Box::new(KnownLinks::new(&rows, outlines)) });
 }
 
 /// Loads a volume's document.

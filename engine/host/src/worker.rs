@@ -63,7 +63,7 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
         match job {
             Job::Volume { volume } => {
                 // The files first: they can be shown, and the document takes longer.
-                inbox.event(load::volume_files(reader, volume));
+                load::volume_files(reader, volume, |event| inbox.event(event));
                 inbox.event(load::volume_doc(reader, volume, actor));
             }
             Job::Files { volume, answer } => {

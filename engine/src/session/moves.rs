@@ -212,6 +212,9 @@ impl Session {
         if files.iter().any(|file| file.row.volume != id) {
             return Err(Reject("files of several volumes cannot be moved at once".to_owned()));
         }
+        if !volume.is_linked() {
+            return Err(Reject("its links are still being read; try again in a moment".to_owned()));
+        }
         let leaves = |path: &str| files.iter().any(|file| file.from == Spot::Path(path.to_owned()));
         let mut targets: Vec<&str> = Vec::new();
         for file in &files {
@@ -265,7 +268,7 @@ impl Session {
                 return;
             }
             let volume = moving.files.first().and_then(|file| self.volumes.get(&file.row.volume));
-            match volume.map(|volume| (volume.known, &volume.root)) {
+            match volume.map(|volume| (volume.is_linked(), &volume.root)) {
                 Some((true, Some(_))) => {}
                 Some((false, _)) => return,
                 Some((true, None)) | None => {
@@ -423,7 +426,7 @@ impl Session {
             }
             Spot::Trash => {
                 volume.doc_pending.push_back((id, None));
-                volume.links.forget(id);
+                volume.unlink(id);
                 self.places.remove(&id);
                 let trashed = Trashed { row, at: turn.now.0 };
                 writes.push(json(format!("{TRASH}{id}"), &trashed));
@@ -458,7 +461,7 @@ impl Session {
 
     /// Writes what is to be written into notes that link to moved files, some notes at a time.
     fn relink_step(&mut self, turn: &mut Turn<'_>) {
-        if self.volumes.values().any(|volume| !volume.known) {
+        if self.volumes.values().any(|volume| !volume.is_linked()) {
             return;
         }
         let Some(moving) = &self.moving else { return };

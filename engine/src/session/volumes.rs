@@ -2,7 +2,7 @@
 
 use super::{Reject, Scanning, Session, Turn, Volume};
 use crate::effect::Effect;
-use crate::event::{KnownFiles, ScannedFile, Skipped, Survey};
+use crate::event::{KnownFiles, KnownLinks, ScannedFile, Skipped, Survey};
 use crate::links::{self, Links};
 use crate::note::{KernelPhase, Phase};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +30,7 @@ impl Volume {
             revision: 0,
             links: Links::default(),
             unindexed: BTreeSet::new(),
+            linking: Some(Vec::new()),
             doc: None,
             doc_new: false,
             doc_pending: Default::default(),
@@ -38,7 +39,20 @@ impl Volume {
 
     /// Whether it is known of all its notes what they hold that others refer to.
     pub fn is_indexed(&self) -> bool {
-        self.known && self.unindexed.is_empty()
+        self.known && self.is_linked() && self.unindexed.is_empty()
+    }
+
+    /// Whether the links that were known when it was closed are here again.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.linking.is_none()
+    }
+
+    /// A file is no part of it any more.
+    pub(crate) fn unlink(&mut self, file: DocId) {
+        self.links.forget(file);
+        if let Some(gone) = &mut self.linking {
+            gone.push(file);
+        }
     }
 
     /// How many notes and attachments it has.
@@ -88,7 +102,7 @@ impl Session {
         let id = DocId(self.random(turn));
         let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?.doc;
         let mut volume = Volume::new(id, self.free_name(&name), Some(folder.clone()));
-        (volume.known, volume.doc, volume.doc_new) = (true, Some(Box::new(doc)), true);
+        (volume.known, volume.linking, volume.doc, volume.doc_new) = (true, None, Some(Box::new(doc)), true);
         let name = volume.name.clone();
         self.mounts.insert(id, folder.clone());
         self.volumes.insert(id, volume);
@@ -181,8 +195,7 @@ impl Session {
 
     pub(super) fn volume_read(&mut self, turn: &mut Turn<'_>, id: DocId, known: KnownFiles) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
-        let KnownFiles { mut files, mut places, links, unindexed } = known;
-        (volume.links, volume.unindexed) = (links, unindexed);
+        let KnownFiles { mut files, mut places } = known;
         // The smaller goes into the larger: the thread that draws calls, and must not be held up.
         if places.len() > self.places.len() {
             std::mem::swap(&mut places, &mut self.places);
@@ -191,16 +204,38 @@ impl Session {
         volume.files.append(&mut files);
         volume.known = true;
         volume.revision += 1;
-        if let Some(root) = volume.root.clone() {
-            turn.effects.push(Effect::Watch { volume: id, root });
-        }
-        self.scan(turn, id);
         // What a crash left between keystroke and file is brought to its end.
         let mine: Vec<DocId> = self.unfinished.iter().copied().filter(|note| self.places.contains_key(note)).collect();
         self.unfinished.retain(|note| !mine.contains(note));
         for note in mine {
             self.read_note(turn, note);
         }
+    }
+
+    pub(super) fn volume_linked(&mut self, turn: &mut Turn<'_>, id: DocId, known: KnownLinks) {
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let early = std::mem::replace(&mut volume.links, known.links);
+        let unindexed = std::mem::replace(&mut volume.unindexed, known.unindexed);
+        volume.unindexed.extend(unindexed);
+        // What happened between the two readings is newer.
+        for (file, path, outline) in early.files() {
+            volume.links.enter(file, path);
+            if let Some(outline) = outline {
+                volume.links.set(file, outline.clone());
+                volume.unindexed.remove(&file);
+            }
+        }
+        for file in volume.linking.take().into_iter().flatten() {
+            if !self.places.contains_key(&file) {
+                volume.links.forget(file);
+                volume.unindexed.remove(&file);
+            }
+        }
+        volume.revision += 1;
+        if let Some(root) = volume.root.clone() {
+            turn.effects.push(Effect::Watch { volume: id, root });
+        }
+        self.scan(turn, id);
     }
 
     pub(super) fn volume_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, doc: Result<Box<VolumeDoc>, String>) {
@@ -347,7 +382,7 @@ impl Session {
             volume.demoted.retain(|other| other.path != path);
             volume.doc_pending.push_back((row.id, None));
             volume.revision += 1;
-            volume.links.forget(row.id);
+            volume.unlink(row.id);
             self.places.remove(&row.id);
             writes.push(Write::FileGone { volume: id, path: path.to_owned() });
             writes.push(Write::Meta { key: links_key(row.id), value: None });

@@ -178,7 +178,6 @@ fn long_code_is_code_to_its_end_and_is_edited_as_one() {
     assert_eq!(super::with_caret(&window).find('|'), Some(to));
     // It is code to its end, also in its second block.
     let label = |window: &Driven, what: &str| window.query_by_label_contains(what).is_some();
-    assert!(label(&window, "let value801 = 801;\nlet value802 = 802;"));
     let end = at(&window, "Behind");
     go(&mut window, end);
     assert!(label(&window, "let value898 = 898;\nlet value899 = 899;"));
