@@ -1,6 +1,6 @@
 //! What the thread that draws waits for between a key and the triangles, while all else is busy: the disk with writes
-//! of others, the index with a new folder, the kernel with a cell that prints. Each time that the thread gives up its core
-//! of its own accord (a read, a lock, a channel) the system counts it.
+//! of others, the index with a new folder, the kernel with a cell that prints. Each time that the thread gives up its
+//! core of its own accord (a read, a lock, a channel) the system counts it.
 
 use super::super::report::{Goal, Report};
 use super::super::{ms, prose, volume, workspace};
