@@ -271,6 +271,8 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "rm" => moves::rm(scene, args),
         "trash" => moves::trash(scene, args),
         "restore-note" => moves::restore(scene, args),
+        "undo" => moves::undo(scene),
+        "follow" => moves::follow(scene),
         "run" => running::run(scene, args),
         "related" => search::related(scene, args),
         "search" => search::search(scene, args),

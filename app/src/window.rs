@@ -4,6 +4,7 @@
 mod act;
 mod agenda;
 mod cells;
+mod cellwork;
 mod closing;
 mod commands;
 mod complete;
@@ -26,12 +27,14 @@ mod history;
 mod hover;
 #[path = "../../assets/icons.rs"]
 mod icons;
+mod jupyter;
 mod keyboard;
 mod keys;
 mod layout;
 mod lists;
 mod long;
 mod marks;
+mod modal;
 mod motion;
 mod outline;
 mod outputs;
@@ -60,6 +63,7 @@ mod trash;
 mod tree;
 mod turns;
 mod views;
+mod vim;
 mod writing;
 
 use crate::tokens;
@@ -124,12 +128,18 @@ pub struct Window {
     view: Option<View>,
     status: Status,
     toasts: Toasts,
+    /// In how many notes links could follow renamed files, when that was said last.
+    told_renamed: usize,
     dropped: dropped::Dropped,
     overlay: Overlay,
     /// Where a chosen hit leads, until its note can be read.
     aim: Option<search::Aim>,
-    /// What is looked for in the open note.
+    /// What is looked for in the open note, and what was looked for before.
     find: Option<find::Find>,
+    sought: Option<find::Find>,
+    /// Modes of other editors.
+    modal: modal::Modal,
+    jupyter: jupyter::Jupyter,
     /// The menu behind a slash.
     slash: Option<slash::Slash>,
     /// Commands by when they were used, newest first.
@@ -179,10 +189,14 @@ impl Window {
             view: None,
             status: Status::default(),
             toasts: Toasts::default(),
+            told_renamed: 0,
             dropped: dropped::Dropped::default(),
             overlay: Overlay::None,
             aim: None,
             find: None,
+            sought: None,
+            modal: modal::Modal::default(),
+            jupyter: jupyter::Jupyter::default(),
             slash: None,
             recent: Vec::new(),
             dismissed: HashSet::new(),
@@ -305,8 +319,10 @@ impl eframe::App for Window {
         self.keyboard(&ctx);
         self.follow_aim();
         self.keep_panes();
+        self.tell_renamed();
         self.run_errands(&ctx);
         self.history_step(&ctx);
+        self.here.editor.shape = self.caret_shape();
         let actions = self.layout(ui);
         if let Some(driver) = &self.driver {
             sights::fetch(&ctx, driver.session());

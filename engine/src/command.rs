@@ -165,6 +165,8 @@ pub enum Command {
     },
     /// Take back the last move or deletion, in files and links.
     UndoMove,
+    /// Write the links anew that lead to files which another program renamed.
+    FollowRenamed,
     /// Look at all files of all volumes again.
     Rescan,
     /// Save everything now: end bursts, write files.

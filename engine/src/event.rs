@@ -217,6 +217,10 @@ pub struct Started {
     pub trash: BTreeMap<DocId, crate::Trashed>,
     /// A move of files that was under way.
     pub moving: Option<crate::Moving>,
+    /// Moves that can be taken back.
+    pub moved: Vec<crate::Moved>,
+    /// Files that other programs renamed, for which links could follow.
+    pub renamed: Vec<crate::Renamed>,
 }
 
 /// An outline made of a note's file, and how the disk keeps it: both made where the file is read.

@@ -17,6 +17,10 @@ pub enum Preset {
     VsCode,
     /// As in Obsidian.
     Obsidian,
+    /// Vim's motions and modes in the note.
+    Vim,
+    /// Jupyter's command mode in cells.
+    Jupyter,
 }
 
 /// Commands and their keys.
@@ -44,9 +48,11 @@ const OBSIDIAN: Keys = &[
     ("text.task", &["Ctrl+L"]),
 ];
 
+const VIM: Keys = &[("select.next", &["Ctrl+Alt+N"])];
+
 impl Preset {
     /// All of them.
-    pub const ALL: [Preset; 3] = [Preset::Tracebook, Preset::VsCode, Preset::Obsidian];
+    pub const ALL: [Preset; 5] = [Preset::Tracebook, Preset::VsCode, Preset::Obsidian, Preset::Vim, Preset::Jupyter];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
@@ -54,14 +60,17 @@ impl Preset {
             Preset::Tracebook => "Tracebook",
             Preset::VsCode => "VS Code",
             Preset::Obsidian => "Obsidian",
+            Preset::Vim => "Vim",
+            Preset::Jupyter => "Jupyter",
         }
     }
 
     fn keys(self) -> Keys {
         match self {
-            Preset::Tracebook => &[],
+            Preset::Tracebook | Preset::Jupyter => &[],
             Preset::VsCode => VS_CODE,
             Preset::Obsidian => OBSIDIAN,
+            Preset::Vim => VIM,
         }
     }
 }

@@ -33,8 +33,8 @@ pub use effect::{BatchNumber, Effect};
 pub use event::Event;
 pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
 pub use session::{
-    FileMove, Input, LINKS, MOVING, Moving, RELINK, Reject, Saving, Scanning, Session, Spot, TRASH, TRASH_FOLDER,
-    Trashed, Volume, links_key,
+    FileMove, Input, LINKS, MOVED, MOVING, Moved, Moving, RELINK, RENAMED, Reject, Renamed, Saving, Scanning, Session,
+    Spot, TRASH, TRASH_FOLDER, Trashed, Volume, links_key,
 };
 pub use settings::{Settings, Theme};
 pub use time::Time;

@@ -242,6 +242,11 @@ impl Note {
         self.revision
     }
 
+    /// How many steps of the user's can be taken back now.
+    pub fn undo_steps(&self) -> usize {
+        self.undo.steps()
+    }
+
     /// Its length in bytes.
     pub fn length(&self) -> usize {
         self.length

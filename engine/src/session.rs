@@ -6,9 +6,11 @@ mod errands;
 mod files;
 mod moves;
 mod notes;
+mod renamed;
 mod volumes;
 
-pub use moves::{FileMove, MOVING, Moving, RELINK, Spot, TRASH, TRASH_FOLDER, Trashed};
+pub use moves::{FileMove, MOVED, MOVING, Moved, Moving, RELINK, Spot, TRASH, TRASH_FOLDER, Trashed};
+pub use renamed::{RENAMED, Renamed};
 pub use volumes::{LINKS, links_key};
 
 use crate::command::Command;
@@ -127,7 +129,9 @@ pub struct Session {
     /// Files of the trash that are being deleted for good.
     discarding: BTreeSet<DocId>,
     moving: Option<Moving>,
-    moved: Vec<moves::Moved>,
+    moved: Vec<Moved>,
+    renamed: Vec<Renamed>,
+    renamed_notes: usize,
     errands: Vec<errands::Errand>,
     saving: Saving,
     in_flight: VecDeque<InFlight>,
@@ -168,6 +172,8 @@ impl Session {
             discarding: BTreeSet::new(),
             moving: None,
             moved: Vec::new(),
+            renamed: Vec::new(),
+            renamed_notes: 0,
             errands: Vec::new(),
             saving: Saving::default(),
             in_flight: VecDeque::new(),
@@ -222,6 +228,7 @@ impl Session {
             Command::Amend { note, at, old, new } => self.amend(turn, note, at, old, new),
             Command::Check { note, at, words, today } => self.check(turn, note, at, words, today),
             Command::UndoMove => self.undo_move(turn),
+            Command::FollowRenamed => self.follow_renamed(turn),
             Command::Rescan => {
                 let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
                 volumes.into_iter().for_each(|volume| self.scan(turn, volume));
@@ -282,6 +289,8 @@ impl Session {
         self.problems = started.problems;
         self.trash = started.trash;
         self.moving = started.moving;
+        self.moved = started.moved;
+        self.renamed = started.renamed;
         let actor = Write::Actor { actor: started.actor.to_vec(), at: turn.now.0 };
         self.append(turn, vec![actor], None);
         for (id, entry) in started.doc.volumes() {

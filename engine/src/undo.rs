@@ -105,6 +105,11 @@ impl Undo {
         }
     }
 
+    /// How many steps can be taken back; those that were made at once are one.
+    pub(crate) fn steps(&self) -> usize {
+        self.done.iter().filter(|step| !step.joined).count()
+    }
+
     /// Notes an edit as a step of its own.
     pub(crate) fn push(&mut self, change: Change) {
         self.undone.clear();

@@ -9,6 +9,7 @@ mod folding;
 mod history;
 mod keystrokes;
 mod links;
+mod modes;
 mod panes;
 mod searching;
 mod selecting;
@@ -108,6 +109,14 @@ fn path(harness: &Driven) -> String {
     let window = harness.state();
     let place = window.note().and_then(|note| window.session()?.place(note));
     place.expect("a note is shown").1.to_owned()
+}
+
+/// Chooses another editor's keys in the settings.
+fn choose_preset(window: &mut Driven, name: &str) {
+    press(window, NONE, Key::F1);
+    window.get_by_role_and_label(Role::RadioButton, name).click();
+    window.run();
+    press(window, NONE, Key::Escape);
 }
 
 fn press(harness: &mut Driven, modifiers: Modifiers, key: Key) {

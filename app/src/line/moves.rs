@@ -1,4 +1,4 @@
-//! `mv`, `rm`, `trash`, `restore-note`: files moved, deleted and taken back.
+//! `mv`, `rm`, `trash`, `restore-note`, `undo`, `follow`: files moved, deleted and taken back, and links that follow.
 
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, choose, volumes};
@@ -102,6 +102,23 @@ pub(super) fn rm(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal
     } else {
         writeln!(scene.out, "{path} is in the trash; `tracebook restore-note` brings it back")?;
     }
+    Ok(DONE)
+}
+
+/// Takes back what was moved or deleted last.
+pub(super) fn undo(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+    indexed(scene)?;
+    perform(scene, Command::UndoMove)?;
+    writeln!(scene.out, "taken back")?;
+    Ok(DONE)
+}
+
+/// Lets links follow files that other programs renamed.
+pub(super) fn follow(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+    indexed(scene)?;
+    let notes = scene.handle.read(Session::links_to_follow)?;
+    perform(scene, Command::FollowRenamed)?;
+    writeln!(scene.out, "links follow in {notes} {}", if notes == 1 { "note" } else { "notes" })?;
     Ok(DONE)
 }
 

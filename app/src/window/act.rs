@@ -12,6 +12,7 @@ use super::{Closing, Overlay, Window};
 use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;
+use engine::keymap::Preset;
 use engine::splice::Splice;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
@@ -219,6 +220,7 @@ impl Window {
             What::Keys => self.overlay = Overlay::Settings(settings::Page::new(Section::Keys)),
             What::Settings => self.overlay = Overlay::Settings(settings::Page::new(Section::Look)),
             What::File(filing) => self.run_filing(filing),
+            What::Cells(wish) => self.run_cells(ctx, wish),
             What::Contrast => {
                 let contrast = !self.prefs.contrast;
                 self.set(ctx, vec![settings::Change::Contrast(contrast)]);
@@ -282,7 +284,7 @@ impl Window {
         }
     }
 
-    fn undo(&mut self, redo: bool) {
+    pub(super) fn undo(&mut self, redo: bool) {
         let Some(note) = self.here.note else { return };
         let revision =
             self.driver.as_ref().and_then(|driver| driver.session().note(note)).map_or(0, engine::Note::revision);
@@ -299,7 +301,14 @@ impl Window {
             self.toasts.say("Put the caret into a Python cell first; a cell starts with ```python.");
             return;
         };
-        if !self.send(Command::Run { note, cell }) || !on {
+        if !self.send(Command::Run { note, cell }) {
+            return;
+        }
+        if self.preset() == Preset::Jupyter {
+            self.after_run(ctx, on);
+            return;
+        }
+        if !on {
             return;
         }
         let dark = ctx.global_style().visuals.dark_mode;

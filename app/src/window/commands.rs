@@ -2,6 +2,7 @@
 //! `window.rs`; what they are called is in `engine::commands`.
 
 use super::filing::{Filing, filing};
+use super::jupyter::Cells;
 use super::views::Go;
 use super::writing::Writing;
 use eframe::egui;
@@ -66,6 +67,8 @@ pub(super) enum What {
     Write(Writing),
     /// It concerns links or files.
     Go(Go),
+    /// It concerns whole cells.
+    Cells(Cells),
 }
 
 /// What a command of the table is here.
@@ -122,7 +125,11 @@ pub(super) fn what(id: &str) -> Option<What> {
         "text.strike" => What::Write(Writing::Strike),
         "text.link" => What::Write(Writing::Link),
         "text.task" => What::Write(Writing::Task),
-        _ => return super::views::go(id).map(What::Go).or_else(|| filing(id).map(What::File)),
+        _ => {
+            let file = || filing(id).map(What::File);
+            let cells = || super::jupyter::cells(id).map(What::Cells);
+            return super::views::go(id).map(What::Go).or_else(file).or_else(cells);
+        }
     };
     Some(what)
 }

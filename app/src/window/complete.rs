@@ -76,7 +76,7 @@ impl Window {
     fn typed(&self) -> Option<(usize, String)> {
         let editor = &self.here.editor;
         let caret = editor.caret.filter(|caret| caret.is_empty() && editor.more.is_empty())?;
-        if self.view.is_some() || !matches!(self.overlay, Overlay::None) {
+        if self.view.is_some() || !matches!(self.overlay, Overlay::None) || self.commands_by_letter() {
             return None;
         }
         let note = self.session()?.note(self.here.note?)?;

@@ -179,6 +179,17 @@ fn to_raw(raw: &str, shown: usize) -> usize {
     at
 }
 
+/// How the caret looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Shape {
+    #[default]
+    Line,
+    /// It covers a letter: letters are commands.
+    Block,
+    /// It is not to be seen: letters mean whole cells.
+    None,
+}
+
 /// The caret and all that goes with it.
 #[derive(Default)]
 pub(super) struct Editor {
@@ -203,6 +214,7 @@ pub(super) struct Editor {
     pub(super) goal: Option<f32>,
     pub(super) drag: Option<Drag>,
     pub(super) preedit: Option<Preedit>,
+    pub(super) shape: Shape,
     /// When the caret was moved last, by the window's clock: it does not blink out right then.
     pub(super) touched: f64,
     /// Where on the screen it was drawn last.

@@ -2,7 +2,7 @@
 //! never come here, they have edited the note before (`keyboard.rs`); what is drawn is the note as it is.
 
 use super::drawn::rects;
-use super::editor::{self, Editor, Target, World, char_of};
+use super::editor::{self, Editor, Shape, Target, World, char_of};
 use super::page::{Page, pressed};
 use super::rows::Kind;
 use crate::tokens::{Colours, size, space};
@@ -140,11 +140,19 @@ impl Page {
             let rect = galley.pos_from_cursor(editor.cursor(text, shown)).translate(origin.to_vec2());
             Rect::from_min_max(rect.min, pos2(rect.min.x + 1.0, rect.max.y)).expand2(vec2(0.5, 0.0))
         };
+        let block = (editor.shape == Shape::Block).then(|| {
+            let head = target.shown_byte(caret.at);
+            let back = caret.at > caret.anchor && head > 0;
+            let head = if back { super::motion::before(text, head) } else { head };
+            (head, super::motion::after(text, head))
+        });
         let leads = editor.drag.is_none() || own.contains(&caret.at);
         let rect = place(caret.at);
         let now = ui.input(|input| input.time);
         let since = now - editor.touched;
-        if leads && focused && ui.input(|input| input.focused) {
+        if let Some((head, end)) = block.filter(|_| leads && focused && ui.input(|input| input.focused)) {
+            block_caret(ui, origin, galley, text, head..end);
+        } else if leads && focused && editor.shape == Shape::Line && ui.input(|input| input.focused) {
             paint_text_cursor(ui, ui.painter(), rect, since);
             for other in editor.more.iter().filter(|other| own.contains(&other.at)) {
                 paint_text_cursor(ui, ui.painter(), place(other.at), since);
@@ -203,6 +211,24 @@ impl Page {
         let place = TSTransform::from_translation(origin.to_vec2());
         update_accesskit_for_text_widget(ui.ctx(), response.id, range, place, galley);
     }
+}
+
+/// A caret that covers a letter, where letters are commands.
+fn block_caret(ui: &Ui, origin: Pos2, galley: &Arc<Galley>, text: &str, letter: std::ops::Range<usize>) {
+    let colours = Colours::of(ui);
+    let place = |at: usize| {
+        let cursor = CCursor { prefer_next_row: true, ..CCursor::new(char_of(text, at)) };
+        galley.pos_from_cursor(cursor).translate(origin.to_vec2())
+    };
+    let (from, to) = (place(letter.start), place(letter.end));
+    let right = if to.top() < from.bottom() && to.left() > from.left() { to.left() } else { from.left() + space::S };
+    let rect = Rect::from_min_max(from.left_top(), pos2(right, from.bottom()));
+    ui.painter().rect_filled(rect, 2.0, colours.accent);
+    ui.painter().with_clip_rect(rect.intersect(ui.clip_rect())).galley_with_override_text_color(
+        origin,
+        galley.clone(),
+        colours.paper,
+    );
 }
 
 /// The ring of focus is the caret; where rows are only read it is this.

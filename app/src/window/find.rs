@@ -279,7 +279,10 @@ impl Window {
 
     /// Closes the bar; what was found last stays selected.
     pub(super) fn close_find(&mut self) {
-        self.find = None;
+        self.sought = self.find.take().or(self.sought.take());
+        if let Some(caret) = self.here.editor.caret.filter(|_| self.commands_by_letter()) {
+            self.here.editor.place(caret.range().start);
+        }
         self.here.page.found = Rc::default();
         self.here.page.current = None;
         self.here.editor.focus = self.here.editor.caret.is_some();
@@ -297,6 +300,37 @@ impl Window {
         find.go(&mut self.here, if back { caret.start } else { caret.end }, back);
     }
 
+    /// Goes to the beginning of the next place, or the one before, of what was looked for last; the bar may be closed.
+    pub(super) fn seek_again(&mut self, back: bool) {
+        let note = self.here.note.and_then(|note| self.driver.as_ref()?.session().note(note));
+        let (Some(find), Some(note)) = (self.find.as_mut().or(self.sought.as_mut()), note) else {
+            self.open_find(false);
+            return;
+        };
+        find.refresh(note);
+        let at = self.here.editor.caret.map_or(0, |caret| caret.range().start);
+        let next = match back {
+            true => find.found[..find.found.partition_point(|range| range.start < at)].last().or(find.found.last()),
+            false => find.found.get(find.found.partition_point(|range| range.start <= at)).or(find.found.first()),
+        };
+        match next {
+            Some(range) => self.here.editor.place(range.start),
+            None => self.toasts.say(format!("No match: {}", find.query.text)),
+        }
+    }
+
+    /// Looks for a word from the caret on, or before it.
+    pub(super) fn seek_word(&mut self, word: String, back: bool) {
+        if !word.is_empty() {
+            let query = Query { text: word, case: true, whole: true, regex: false };
+            match &mut self.find {
+                Some(find) => find.query = query,
+                None => self.sought = Some(Find { query, ..Find::default() }),
+            }
+            self.seek_again(back);
+        }
+    }
+
     /// Keys while the bar has the keyboard.
     pub(super) fn find_key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         let focused = ctx.memory(|memory| memory.focused());
@@ -307,6 +341,10 @@ impl Window {
         }
         match key {
             Key::Escape if modifiers.is_none() => self.close_find(),
+            // The bar has done its work: the keys are the note's.
+            Key::Enter if modifiers.is_none() && focused == Some(field()) && self.commands_by_letter() => {
+                self.close_find();
+            }
             Key::Enter if modifiers.is_none() && focused == Some(field()) => self.next_match(false),
             Key::Enter if modifiers.shift_only() => self.next_match(true),
             Key::Enter if modifiers.is_none() => {

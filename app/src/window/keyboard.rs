@@ -2,9 +2,11 @@
 //! each has done its work before the next is looked at. A key that comes in the same frame behind text for a text field
 //! waits for the next one, so that it sees what was typed.
 
+use super::cellwork::Work;
 use super::commands::What;
 use super::dialogs::Decision;
 use super::editor::{self, Editor, Preedit, World, plain_ends};
+use super::jupyter::Cells;
 use super::keys::Done;
 use super::turns::Turns;
 use super::writing::Writing;
@@ -79,6 +81,9 @@ impl Window {
         if !matches!(self.overlay, Overlay::None) {
             return self.overlay_key(ctx, key, modifiers, what);
         }
+        if self.writes(ctx) && self.vim_escape(ctx, key, modifiers) {
+            return true;
+        }
         if self.complete_key(key, modifiers) {
             return true;
         }
@@ -104,6 +109,9 @@ impl Window {
             return self.unfocused_key(ctx, key, modifiers);
         }
         if self.slash_key(ctx, key, modifiers) {
+            return true;
+        }
+        if self.vim_key(ctx, key, modifiers) || self.jupyter_key(ctx, key, modifiers) {
             return true;
         }
         if key == Key::Escape && modifiers.is_none() {
@@ -163,7 +171,9 @@ impl Window {
     /// Whether a command's key means the command here: those that run a cell do in a cell.
     fn means(&mut self, ctx: &egui::Context, what: What) -> bool {
         match what {
-            What::RunCell { .. } => self.writes(ctx) && self.cell_of_caret(ctx).is_some(),
+            What::RunCell { .. } | What::Cells(Cells::RunInsert | Cells::Work(Work::Split)) => {
+                self.writes(ctx) && self.cell_of_caret(ctx).is_some()
+            }
             // A text field elsewhere has keys of its own.
             What::Write(_) | What::SelectNext | What::SelectAll => {
                 self.writes(ctx) || (self.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
@@ -267,12 +277,16 @@ impl Window {
 
     /// Text that is typed, composed, pasted, copied or cut in the note.
     fn text(&mut self, ctx: &egui::Context, event: &Raw) -> bool {
+        if matches!(event, Raw::Text(_)) {
+            self.take_caret(ctx);
+        }
         if self.is_saving() || !self.writes(ctx) || !matches!(self.overlay, Overlay::None) {
             return false;
         }
         match event {
             // Enter has come as a key.
             Raw::Text(text) if matches!(text.as_str(), "" | "\n" | "\r") => true,
+            Raw::Text(text) if self.vim_text(ctx, text) || self.jupyter_text(ctx, text) => true,
             Raw::Text(text) | Raw::Paste(text) => {
                 let done = self.write(ctx, |editor, world| editor.write(text, world), false);
                 self.sync_slash(ctx, text == "/");
@@ -291,6 +305,15 @@ impl Window {
         }
     }
 
+    /// Where letters are commands, the first one finds a caret.
+    fn take_caret(&mut self, ctx: &egui::Context) {
+        let free = matches!(self.overlay, Overlay::None) && self.view.is_none();
+        let idle = self.here.editor.caret.is_none() && ctx.memory(|memory| memory.focused()).is_none();
+        if free && idle && self.here.note.is_some() && self.commands_by_letter() {
+            self.here.page.restore(&mut self.here.editor);
+        }
+    }
+
     fn composed(&mut self, ctx: &egui::Context, event: &ImeEvent) -> bool {
         match event {
             ImeEvent::Preedit { text, .. } if matches!(text.as_str(), "" | "\n" | "\r") => {
@@ -302,7 +325,7 @@ impl Window {
             }
             ImeEvent::Commit(text) => {
                 self.here.editor.preedit = None;
-                if !matches!(text.as_str(), "" | "\n" | "\r") {
+                if !matches!(text.as_str(), "" | "\n" | "\r") && !self.vim_text(ctx, text) {
                     self.write(ctx, |editor, world| editor.write(text, world), false);
                 }
             }

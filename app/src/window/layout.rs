@@ -63,10 +63,11 @@ impl Window {
         let bottom = Rect::from_min_max(pos2(all.left(), body.bottom()), all.max);
         ui.painter().hline(bottom.x_range(), bottom.top() + 0.5, line);
         let mut foot = part(ui, "status", bottom, bottom);
+        let mode = self.mode_says();
         if let Some(driver) = &self.driver {
             let session = driver.session();
             let note = self.here.note.and_then(|note| session.note(note));
-            self.status.show(&mut foot, session, note, self.here.sheet.words(), &mut actions);
+            self.status.show(&mut foot, session, note, self.here.sheet.words(), mode.as_deref(), &mut actions);
         }
         if self.prefs.left_open && both {
             let moved = edge(ui, "left edge", tree.right(), body, 180.0..=400.0, self.prefs.left);

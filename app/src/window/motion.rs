@@ -34,7 +34,7 @@ pub(super) fn ceil(text: &str, at: usize) -> usize {
 
 /// What letters a word is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+pub(super) enum Class {
     Space,
     Word,
     Ideograph,
@@ -43,7 +43,7 @@ enum Class {
     Mark,
 }
 
-fn class(cluster: &str) -> Class {
+pub(super) fn class(cluster: &str) -> Class {
     let Some(first) = cluster.chars().next() else { return Class::Space };
     match first {
         c if c.is_whitespace() => Class::Space,

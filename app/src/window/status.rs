@@ -72,6 +72,7 @@ impl Status {
         session: &Session,
         note: Option<&Note>,
         words: usize,
+        mode: Option<&str>,
         actions: &mut Vec<Action>,
     ) {
         let colours = Colours::of(ui);
@@ -95,6 +96,9 @@ impl Status {
             let text = if words == 1 { "1 word".to_owned() } else { format!("{} words", thousands(words)) };
             right -= put(ui, right, &text, colours.muted) + space::L;
             right -= put(ui, right, &kernel(note), colours.muted) + space::L;
+        }
+        if let Some(mode) = mode {
+            right -= put(ui, right, mode, colours.accent) + space::L;
         }
         if let Some(text) = scanning(session) {
             right -= put(ui, right, &text, colours.muted) + space::L;

@@ -8,6 +8,8 @@ use egui::{Align2, Area, Id, Order, Sense, vec2};
 
 /// How long one stays, in seconds.
 const STAYS: f64 = 4.0;
+/// One with something to choose stays so much longer.
+const OFFERED: f64 = 8.0;
 /// How many are kept.
 const MOST: usize = 4;
 
@@ -16,6 +18,12 @@ struct Toast {
     since: Option<f64>,
     /// A word to click, and the command of the table that it means.
     offer: Option<(&'static str, &'static str)>,
+}
+
+impl Toast {
+    fn stays(&self) -> f64 {
+        if self.offer.is_some() { STAYS + OFFERED } else { STAYS }
+    }
 }
 
 /// The toasts that are there.
@@ -53,7 +61,7 @@ impl Toasts {
         let mut chosen = None;
         let now = ctx.input(|input| input.time);
         let mut closed = None;
-        self.all.retain_mut(|toast| now - *toast.since.get_or_insert(now) < STAYS);
+        self.all.retain_mut(|toast| now - *toast.since.get_or_insert(now) < toast.stays());
         let bottom = vec2(-space::L, -(tokens::size::STATUS + space::L));
         Area::new(Id::unique("toasts")).order(Order::Tooltip).anchor(Align2::RIGHT_BOTTOM, bottom).show(ctx, |ui| {
             for (index, Toast { text, offer, .. }) in self.all.iter().enumerate() {
@@ -84,8 +92,7 @@ impl Toasts {
         if let Some(index) = closed {
             self.all.remove(index);
         }
-        let next =
-            self.all.iter().filter_map(|toast| toast.since).map(|since| since + STAYS - now).fold(STAYS, f64::min);
+        let next = self.all.iter().filter_map(|toast| Some(toast.since? + toast.stays() - now)).fold(STAYS, f64::min);
         ctx.request_repaint_after(std::time::Duration::from_secs_f64(next.max(0.0) + 0.01));
         chosen
     }

@@ -22,6 +22,7 @@ pub(super) enum Go {
     Rename,
     Delete,
     UndoMove,
+    FollowRenamed,
     Links,
     Broken,
     Agenda,
@@ -39,6 +40,7 @@ pub(super) fn go(id: &str) -> Option<Go> {
         "note.rename" => Go::Rename,
         "note.delete" => Go::Delete,
         "files.undo" => Go::UndoMove,
+        "files.follow" => Go::FollowRenamed,
         "view.links" => Go::Links,
         "view.broken" => Go::Broken,
         "view.agenda" => Go::Agenda,
@@ -126,6 +128,13 @@ impl Window {
                     self.toasts.say("Taken back.");
                 }
             }
+            Go::FollowRenamed => {
+                let notes = self.session().map_or(0, Session::links_to_follow);
+                if self.send(Command::FollowRenamed) {
+                    let text = if notes == 1 { "The links in 1 note follow." } else { "The links follow." };
+                    self.toasts.offer(text, "Undo", "files.undo");
+                }
+            }
             Go::Links => {
                 let shown = self.prefs.right_open && self.references.shown;
                 (self.prefs.right_open, self.references.shown) = (!shown, !shown);
@@ -141,6 +150,19 @@ impl Window {
             Go::EmptyTrash => self.ask_empty(),
             Go::Writers => self.show_history(self.here.note, true),
             Go::Agenda => self.view = Some(View::Agenda(Agenda::default())),
+        }
+    }
+
+    /// Says once when other programs renamed what notes link to.
+    pub(super) fn tell_renamed(&mut self) {
+        let notes = self.session().map_or(0, Session::links_to_follow);
+        let before = std::mem::replace(&mut self.told_renamed, notes);
+        if notes > before {
+            let text = match notes {
+                1 => "1 note links to the old name of a file that another program renamed.".to_owned(),
+                many => format!("{many} notes link to old names of files that another program renamed."),
+            };
+            self.toasts.offer(text, "Update", "files.follow");
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::workspace::OpenError;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
 use engine::outline::Outlined;
-use engine::{Event, LINKS, MOVING, Moving, RELINK, Settings, TRASH, markdown};
+use engine::{Event, LINKS, MOVED, MOVING, Moving, RELINK, RENAMED, Settings, TRASH, markdown};
 use rand::RngCore;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,6 +58,8 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         problems,
         trash: entries(reader.as_ref(), TRASH)?,
         moving,
+        moved: json(reader.as_ref(), MOVED)?.unwrap_or_default(),
+        renamed: json(reader.as_ref(), RENAMED)?.unwrap_or_default(),
     })
 }
 

@@ -13,6 +13,10 @@ use std::path::PathBuf;
 use store::disk::{FileRow, Write};
 use store::{DocId, FileEntry, FileKind};
 
+/// Under which name the disk keeps what can be taken back.
+pub const MOVED: &str = "moved";
+/// Of more moves, or more files and links in them, the disk keeps nothing.
+const KEPT_ON_DISK: (usize, usize) = (10, 10_000);
 /// Under which name the disk keeps a move that is under way.
 pub const MOVING: &str = "moving";
 /// The beginning of the names under which it keeps what is to be written into which notes.
@@ -75,8 +79,8 @@ pub struct Moving {
 }
 
 /// A move that is over and can be taken back.
-#[derive(Clone, Debug)]
-pub(crate) struct Moved {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
     files: Vec<FileMove>,
     relinks: BTreeMap<DocId, Vec<Relink>>,
 }
@@ -176,6 +180,10 @@ impl Session {
             unique
         };
         let relinks = last.relinks.iter().map(|(note, relinks)| (*note, back(relinks))).collect();
+        if files.is_empty() {
+            self.begin_relinks(turn, relinks, true);
+            return Ok(());
+        }
         self.begin_move(turn, files, relinks, true)
     }
 
@@ -343,15 +351,10 @@ impl Session {
         match result {
             Ok(()) => {
                 files.iter().for_each(|file| self.file_moved(turn, file, &mut writes));
+                let done =
+                    (!moving.back).then(|| Moved { files: files.clone(), relinks: std::mem::take(&mut moving.all) });
+                writes.push(self.remember_move(done));
                 self.append(turn, writes, None);
-                if moving.back {
-                    self.moved.pop();
-                } else {
-                    self.moved.push(Moved { files: files.clone(), relinks: std::mem::take(&mut moving.all) });
-                    if self.moved.len() > KEPT {
-                        self.moved.remove(0);
-                    }
-                }
                 self.moving = (!moving.relinks.is_empty()).then_some(moving);
             }
             Err(why) => {
@@ -371,6 +374,42 @@ impl Session {
         }
     }
 
+    /// Notes what can be taken back now; `None`: what was done last has been.
+    fn remember_move(&mut self, done: Option<Moved>) -> Write {
+        match done {
+            Some(done) => self.moved.push(done),
+            None => _ = self.moved.pop(),
+        }
+        if self.moved.len() > KEPT {
+            self.moved.remove(0);
+        }
+        let mut room = KEPT_ON_DISK.1;
+        let fits = |moved: &&Moved| {
+            let size = moved.files.len() + moved.relinks.values().map(Vec::len).sum::<usize>();
+            let fits = size <= room;
+            room = room.saturating_sub(size);
+            fits
+        };
+        let mut kept: Vec<&Moved> = self.moved.iter().rev().take(KEPT_ON_DISK.0).take_while(fits).collect();
+        kept.reverse();
+        json(MOVED.to_owned(), &kept)
+    }
+
+    /// Links are written anew, and no file moves.
+    pub(super) fn begin_relinks(&mut self, turn: &mut Turn<'_>, plan: BTreeMap<DocId, Vec<Relink>>, back: bool) {
+        let known = |note: &DocId| {
+            let volume = self.place(*note).and_then(|(volume, _)| self.volumes.get(&volume));
+            volume.is_some_and(|volume| volume.links.outline(*note).is_some())
+        };
+        let all: BTreeMap<DocId, Vec<Relink>> = plan.into_iter().filter(|(note, _)| known(note)).collect();
+        let mut writes: Vec<Write> =
+            all.iter().map(|(note, relinks)| json(format!("{RELINK}{note}"), relinks)).collect();
+        let done = (!back).then(|| Moved { files: Vec::new(), relinks: all.clone() });
+        writes.push(self.remember_move(done));
+        self.append(turn, writes, None);
+        self.moving = (!all.is_empty()).then(|| Moving { relinks: all.clone(), all, back, ..Moving::default() });
+    }
+
     /// A move did not come about: the links are as they were.
     fn unplan(&mut self, files: &[FileMove], relinks: &BTreeMap<DocId, Vec<Relink>>) {
         let Some(volume) = files.first().and_then(|file| self.volumes.get_mut(&file.row.volume)) else { return };
@@ -380,6 +419,13 @@ impl Session {
                 Spot::Trash => {}
             }
         }
+        let volume = volume.id;
+        self.unplan_links(volume, relinks);
+    }
+
+    /// Notes of a volume are not written anew: what they hold is as it was.
+    pub(super) fn unplan_links(&mut self, volume: DocId, relinks: &BTreeMap<DocId, Vec<Relink>>) {
+        let Some(volume) = self.volumes.get_mut(&volume) else { return };
         for (note, relinks) in relinks {
             let Some(outline) = volume.links.outline(*note) else { continue };
             let back: Vec<Relink> = relinks

@@ -275,8 +275,8 @@ impl Session {
             return; // looked at again once the move is over
         }
         let Some(volume) = self.volumes.get_mut(&id) else { return };
-        let was = file.was.as_ref().filter(|_| !volume.files.contains_key(&file.path));
-        let old = was.and_then(|was| volume.files.remove(was));
+        let was = file.was.as_ref().filter(|_| !volume.files.contains_key(&file.path)).cloned();
+        let old = was.as_ref().and_then(|was| volume.files.remove(was));
         if let Some(old) = &old {
             writes.push(Write::FileGone { volume: id, path: old.path.clone() });
         }
@@ -298,6 +298,7 @@ impl Session {
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
         let (note, heads) = old.map_or((DocId(bytes), Vec::new()), |old| (old.id, old.heads));
+        let renamed = was.filter(|_| volume.links.path(note).is_some());
         let row = FileRow {
             volume: id,
             path: file.path.clone(),
@@ -327,6 +328,9 @@ impl Session {
             volume.unindexed.remove(&note);
             writes.push(Write::Meta { key: links_key(note), value: Some(survey.stored) });
         }
+        if let Some(was) = renamed {
+            self.renamed_elsewhere(id, note, &was, &file.path);
+        }
         self.places.insert(note, (id, file.path));
         writes.push(Write::File(row));
         if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) {
@@ -342,6 +346,9 @@ impl Session {
         skipped: Vec<Skipped>,
         failed: Option<String>,
     ) {
+        if failed.is_none() {
+            self.renames_known(turn, id, gone);
+        }
         let mut writes = Vec::new();
         for path in gone {
             let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(path)) else { continue };

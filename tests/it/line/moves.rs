@@ -1,4 +1,4 @@
-//! `mv`, `rm`, `trash`, `restore-note`, `links`, `todos`, `base`.
+//! `mv`, `rm`, `trash`, `restore-note`, `undo`, `follow`, `links`, `todos`, `base`.
 
 use crate::program::House;
 use serde_json::{Value, json};
@@ -51,6 +51,38 @@ fn a_note_is_moved_deleted_and_restored() {
     assert!(house.run(&["trash"]).good().text().is_empty());
     house.run(&["restore-note", "back"]).refused(2, "in the trash");
     house.run(&["fsck"]).good();
+}
+
+#[test]
+fn moves_are_taken_back_by_another_process() {
+    let house = House::with(&[("a.md", "[[b]]\n"), ("b.md", "b\n")]);
+    house.run(&["undo"]).refused(2, "can be taken back");
+    house.run(&["mv", "b", "c"]).good();
+    house.run(&["rm", "c"]).good();
+    assert_eq!(house.run(&["undo"]).good().text(), "taken back\n");
+    assert_eq!((house.read("notes/c.md"), house.read("notes/a.md")), (b"b\n".to_vec(), b"[[c]]\n".to_vec()));
+    house.run(&["undo"]).good();
+    assert_eq!((house.read("notes/b.md"), house.read("notes/a.md")), (b"b\n".to_vec(), b"[[b]]\n".to_vec()));
+    house.run(&["undo"]).refused(2, "can be taken back");
+}
+
+#[test]
+fn links_follow_what_other_programs_rename() {
+    let files =
+        [("a.md", "[[b]] and [x](b.md) and [[same]]\n"), ("b.md", "words\n"), ("same.md", "s\n"), ("twin.md", "s\n")];
+    let house = House::with(&files);
+    house.run(&["ls"]).good();
+    house.run(&["follow"]).refused(2, "no link leads");
+    std::fs::create_dir(house.path("notes/sub")).expect("made");
+    std::fs::rename(house.path("notes/b.md"), house.path("notes/sub/c.md")).expect("renamed");
+    std::fs::rename(house.path("notes/same.md"), house.path("notes/other.md")).expect("renamed");
+    // Another process sees it first.
+    house.run(&["ls"]).good();
+    assert_eq!(house.run(&["follow"]).good().text(), "links follow in 1 note\n");
+    assert_eq!(house.read("notes/a.md"), b"[[c]] and [x](sub/c.md) and [[same]]\n", "what may be another file stays");
+    assert_eq!(house.run(&["undo"]).good().text(), "taken back\n");
+    assert_eq!(house.read("notes/a.md"), files[0].1.as_bytes());
+    house.run(&["follow"]).refused(2, "no link leads");
 }
 
 #[test]

@@ -235,6 +235,48 @@ fn cells() -> Drive {
     drive
 }
 
+fn whole_cells() -> Drive {
+    let both = "```python\na\nb\n```\n\n```python\nc\n```\n";
+    let mut drive = Drive::on(&[("Cells.md", both)]);
+    for (id, at, after) in [
+        ("cell.above", 10, "```python\n\n```\n\n```python\na\nb\n```\n\n```python\nc\n```\n"),
+        ("cell.below", 10, "```python\na\nb\n```\n\n```python\n\n```\n\n```python\nc\n```\n"),
+        ("cell.delete", 10, "```python\nc\n```\n"),
+        ("cell.prose", 10, "a\nb\n\n```python\nc\n```\n"),
+        ("cell.merge", 10, "```python\na\nb\nc\n```\n"),
+        ("cell.split", 12, "```python\na\n```\n\n```python\nb\n```\n\n```python\nc\n```\n"),
+        ("cell.cut", 10, "```python\nc\n```\n"),
+        ("cell.paste", 10, "```python\na\nb\n```\n\n```python\na\nb\n```\n\n```python\nc\n```\n"),
+    ] {
+        drive.window.state_mut().place_caret(at);
+        drive.window.run();
+        drive.choose(id);
+        assert_eq!(text(&drive.window).as_deref(), Some(after), "{id}");
+        press(&mut drive.window, CTRL, Key::Z);
+        assert_eq!(text(&drive.window).as_deref(), Some(both), "{id}: taken back at once");
+    }
+    drive.window.state_mut().place_caret(10);
+    drive.window.run();
+    drive.choose("cell.copy");
+    let note = drive.window.state().note().expect("a note is shown");
+    drive.window.state_mut().wish(Command::Edit { note, at: 0, delete: both.len(), insert: "1 + 1\n".to_owned() });
+    drive.window.run();
+    drive.window.state_mut().place_caret(0);
+    drive.window.run();
+    drive.choose("cell.code");
+    assert_eq!(text(&drive.window).as_deref(), Some("```python\n1 + 1\n```\n"));
+    drive.choose("cell.run_insert");
+    assert_eq!(text(&drive.window).as_deref(), Some("```python\n1 + 1\n```\n\n```python\n\n```\n"));
+    drive.until("the answer is shown", |window| window.query_by_label("2").is_some());
+    type_text(&mut drive.window, "3 + 4");
+    drive.choose("note.run_above");
+    drive.until("it has run", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Idle));
+    assert!(!drive.has("7"), "only what is above");
+    drive.choose("note.run_below");
+    drive.until("the answer is shown", |window| window.query_by_label("7").is_some());
+    drive
+}
+
 fn links() -> Drive {
     let mut drive = Drive::on(&[("One.md", "[[Two]] [[Nowhere]]\n\n- [ ] a task\n"), ("Two.md", "2\n")]);
     drive.until("the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
@@ -255,6 +297,11 @@ fn links() -> Drive {
     drive.until("it is over", |window| session(window).can_undo_move());
     drive.choose("files.undo");
     drive.until("it has its old name", |window| path(window) == "One.md");
+    drive.until("it is over", |window| session(window).moving().is_none());
+    std::fs::rename(drive.bench.notes().join("Two.md"), drive.bench.notes().join("Three.md")).expect("renamed");
+    drive.until("it is seen", |window| session(window).links_to_follow() == 1);
+    drive.choose("files.follow");
+    drive.until("the link follows", |window| text(window).is_some_and(|text| text.starts_with("[[Three]]")));
     drive.until("it is over", |window| session(window).moving().is_none());
     drive.choose("note.delete");
     drive.until("it is in the trash", |window| session(window).trash().count() == 1);
@@ -308,8 +355,22 @@ fn quitting() -> Drive {
 
 #[test]
 fn every_command_does_what_it_says() {
-    let steps =
-        [filing, overlays, the_view, editing, writing, tabs, finding, words, cells, links, pasts, folders, quitting];
+    let steps = [
+        filing,
+        overlays,
+        the_view,
+        editing,
+        writing,
+        tabs,
+        finding,
+        words,
+        cells,
+        whole_cells,
+        links,
+        pasts,
+        folders,
+        quitting,
+    ];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();
     let offered = COMMANDS.iter().filter(|command| command.window).map(|command| command.id);
     let missing: Vec<&str> = offered.filter(|id| !driven.contains(id)).collect();

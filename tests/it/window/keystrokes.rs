@@ -1,9 +1,10 @@
-//! Keys in, text out: the lines of tests/data/keystrokes.txt, each a note with its carets, keys, and the note
-//! afterwards.
+//! Keys in, text out: the lines of tests/data/keystrokes.txt and keystrokes_vim.txt, each a note with its carets, keys,
+//! and the note afterwards.
 
 use super::*;
 
 const CASES: &str = include_str!("../../data/keystrokes.txt");
+const VIM: &str = include_str!("../../data/keystrokes_vim.txt");
 /// The caret, and the other end of what it selects.
 const CARET: char = '┃';
 const ANCHOR: char = '¦';
@@ -51,7 +52,7 @@ fn strokes(keys: &str) -> Vec<Stroke> {
     while !rest.is_empty() {
         let (word, next) = if let Some(quoted) = rest.strip_prefix('"') {
             let (text, next) = quoted.split_once('"').expect("a closing quote");
-            let text = text.replace("\\n", "\n").replace("\\r", "\r");
+            let text = text.replace("\\n", "\n").replace("\\r", "\r").replace("\\q", "\"");
             if text.contains('\n') {
                 strokes.push(Stroke::Event(egui::Event::Paste(text)));
             } else {
@@ -133,12 +134,10 @@ fn play(window: &mut Driven, before: &str, keys: &str) -> String {
     write(&text(window).expect("a note is shown"), &window.state().carets())
 }
 
-#[test]
-fn keys_in_and_text_out() {
-    let bench = Bench::new(&[("A.md", "\n")]);
-    let mut window = bench.opened();
+/// Plays all lines; `modes`: after each there is Escape.
+fn play_all(window: &mut Driven, cases: &str, modes: bool) -> usize {
     let (mut wrong, mut count) = (Vec::new(), 0);
-    for (number, line) in CASES.lines().enumerate() {
+    for (number, line) in cases.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
@@ -147,13 +146,32 @@ fn keys_in_and_text_out() {
             panic!("line {}: three parts with => between", number + 1)
         };
         count += 1;
-        let got = play(&mut window, before, keys);
+        let got = play(window, before, keys);
+        if modes {
+            press(window, NONE, Key::Escape);
+        }
         if got != *after {
             wrong.push(format!("line {}: {before} => {keys} =>\n  wanted {after}\n  got    {got}", number + 1));
         }
     }
     assert!(wrong.is_empty(), "{} of {count} cases:\n{}", wrong.len(), wrong.join("\n"));
+    count
+}
+
+#[test]
+fn keys_in_and_text_out() {
+    let bench = Bench::new(&[("A.md", "\n")]);
+    let count = play_all(&mut bench.opened(), CASES, false);
     assert!(count >= 300, "only {count} cases");
+}
+
+#[test]
+fn keys_of_vim_in_and_text_out() {
+    let bench = Bench::new(&[("A.md", "\n")]);
+    let mut window = bench.opened();
+    choose_preset(&mut window, "Vim");
+    let count = play_all(&mut window, VIM, true);
+    assert!(count >= 100, "only {count} cases");
 }
 
 #[test]

@@ -54,6 +54,19 @@ fn a_note_is_renamed_with_its_links_deleted_and_had_back() {
 }
 
 #[test]
+fn links_can_follow_what_another_program_renames() {
+    let bench = Bench::new(FILES);
+    let mut window = indexed(&bench);
+    std::fs::rename(bench.notes().join("Places/Sea.md"), bench.notes().join("Places/Ocean.md")).expect("renamed");
+    until(&mut window, "it is said", |window| window.query_by_label("Update").is_some());
+    window.get_by_label("Update").click();
+    until(&mut window, "the links follow", |_| file(&bench, "Home.md").is_some_and(|text| text.contains("[[Ocean]]")));
+    until(&mut window, "all of them", |_| {
+        file(&bench, "Places/Shore.md").is_some_and(|text| text.contains("[[Ocean|It]]"))
+    });
+}
+
+#[test]
 fn the_panel_tells_who_links_where() {
     let bench = Bench::new(FILES);
     let mut window = indexed(&bench);

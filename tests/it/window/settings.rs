@@ -79,11 +79,8 @@ fn keys_are_changed_by_pressing_them() {
 fn other_editors_keys_can_be_had() {
     let bench = Bench::new(&[("One.md", "1\n")]);
     let mut window = bench.opened();
-    press(&mut window, NONE, Key::F1);
-    window.get_by_role_and_label(Role::RadioButton, "Obsidian").click();
-    window.run();
+    choose_preset(&mut window, "Obsidian");
     assert_eq!(settings(&window).preset, Preset::Obsidian);
-    press(&mut window, NONE, Key::Escape);
     press(&mut window, CTRL, Key::P);
     window.get_by_label("Command palette");
     press(&mut window, NONE, Key::Escape);

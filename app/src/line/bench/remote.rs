@@ -45,6 +45,8 @@ impl Bare {
             problems: Vec::new(),
             trash: BTreeMap::new(),
             moving: None,
+            moved: Vec::new(),
+            renamed: Vec::new(),
         };
         let mut bare = Bare { session: Session::new(), rng: StdRng::seed_from_u64(7), now: Time(1_000) };
         bare.answer(Input::Event(Event::Started(Box::new(started))))?;
