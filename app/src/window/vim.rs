@@ -611,8 +611,7 @@ impl Vim {
             '.' => {
                 let mut keys = self.last.clone();
                 if let Some(count) = count {
-                    let is_digit = |input: &&Stroke| matches!(input, Stroke::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()));
-                    let digits = keys.iter().take_while(is_digit).count();
+                    let digits = keys.iter().take_while(|stroke| is_digit(stroke)).count();
                     keys.splice(..digits, count.to_string().chars().map(|digit| Stroke::Text(digit.to_string())));
                 }
                 vec![Deed::Again(keys)]
@@ -667,4 +666,11 @@ fn operator(letter: char) -> Option<Operator> {
         '<' => Operator::Shift { back: true },
         _ => return None,
     })
+}
+
+fn is_digit(stroke: &Stroke) -> bool {
+    match stroke {
+        Stroke::Text(text) => text.bytes().all(|byte| byte.is_ascii_digit()),
+        Stroke::Key(..) => false,
+    }
 }
