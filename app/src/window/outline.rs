@@ -12,16 +12,20 @@ use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
 use engine::{KernelPhase, Session};
 use pulldown_cmark::{Event as Mark, Parser};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use store::DocId;
 
 /// A frame may spend this much on rows that nobody looked at yet.
 const BUDGET: Duration = Duration::from_millis(4);
 
+/// Words of headings that are kept beyond those that are shown.
+const KEPT: usize = 500;
+
 struct Heading {
     at: usize,
     level: u8,
-    text: String,
+    text: Rc<str>,
 }
 
 /// The outline as it was made last.
@@ -30,7 +34,7 @@ pub(super) struct Outline {
     made: Option<(DocId, u64)>,
     headings: Vec<Heading>,
     /// The words of headings by the hash of their row, so that typing elsewhere costs nothing here.
-    known: HashMap<u64, String>,
+    known: HashMap<u64, Rc<str>>,
 }
 
 impl Outline {
@@ -41,26 +45,30 @@ impl Outline {
         }
         let begun = Instant::now();
         let mut headings = Vec::new();
-        let mut known = HashMap::new();
         for block in 0..world.sheet.len() {
-            if begun.elapsed() > BUDGET {
-                // The rows that were cut are kept: the next frame comes further.
-                ui.ctx().request_repaint();
-                return;
+            match world.sheet.heads(block) {
+                Some(false) => continue,
+                None if begun.elapsed() > BUDGET => {
+                    // The rows that were cut are kept: the next frame comes further.
+                    ui.ctx().request_repaint();
+                    return;
+                }
+                Some(true) | None => {}
             }
             let start = world.sheet.start(block);
             let texts = world.texts;
             for row in world.rows(block) {
                 if let Kind::Heading(level) = row.kind {
                     let source = &texts[block].text[row.content.clone()];
-                    let text = self.known.get(&row.hash).cloned().unwrap_or_else(|| words(source));
-                    known.insert(row.hash, text.clone());
+                    let text = self.known.entry(row.hash).or_insert_with(|| words(source).into()).clone();
                     headings.push(Heading { at: start + row.content.start, level, text });
                 }
             }
         }
+        if self.known.len() > 2 * headings.len() + KEPT {
+            self.known.clear();
+        }
         self.headings = headings;
-        self.known = known;
         self.made = Some(key);
     }
 

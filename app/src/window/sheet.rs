@@ -24,8 +24,9 @@ pub(super) struct Piece {
     cell: bool,
     bytes: usize,
     words: usize,
-    /// Its rows, once somebody looked.
+    /// Its rows, once somebody looked, and whether one of them is a heading.
     rows: Option<Vec<Row>>,
+    heads: bool,
     height: f32,
 }
 
@@ -191,7 +192,7 @@ impl Sheet {
         let piece = &mut self.pieces[block];
         if piece.rows.is_none() {
             let cell = note.cell(piece.id).map(|cell| cell.code.clone());
-            piece.rows = Some(rows::rows(&texts[block].text, &piece.before, cell, piece.last));
+            piece.take(rows::rows(&texts[block].text, &piece.before, cell, piece.last));
             let height = piece.measure();
             if piece.height != height {
                 piece.height = height;
@@ -199,6 +200,11 @@ impl Sheet {
             }
         }
         piece.rows.as_deref().unwrap_or(&[])
+    }
+
+    /// Whether a block has headings, where that is known already.
+    pub(super) fn heads(&self, block: usize) -> Option<bool> {
+        self.pieces.get(block).and_then(|piece| piece.rows.is_some().then_some(piece.heads))
     }
 
     /// A row that was looked at before.
@@ -364,6 +370,7 @@ impl Piece {
             bytes: text.text.len(),
             words: text.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count(),
             rows: None,
+            heads: false,
             height: 0.0,
         };
         // A block in which somebody writes is cut at once, and rows that stay as they are keep their height.
@@ -380,13 +387,18 @@ impl Piece {
                     (row.height, row.layout) = (same_place.height, layout.wrapping_sub(1));
                 }
             }
-            piece.rows = Some(rows);
+            piece.take(rows);
         }
         piece.height = match &piece.rows {
             Some(_) => piece.measure(),
             None => estimate(&text.text),
         };
         piece
+    }
+
+    fn take(&mut self, rows: Vec<Row>) {
+        self.heads = rows.iter().any(|row| matches!(row.kind, Kind::Heading(_)));
+        self.rows = Some(rows);
     }
 
     fn measure(&self) -> f32 {

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobRef, DocId, ExecutionId, Output, OutputBody, Status};
 
@@ -26,9 +27,29 @@ const SURROUNDINGS: [&str; 9] =
 struct Kernel {
     /// Tells this process from the one that the note had before.
     number: u64,
-    child: Arc<Mutex<Child>>,
-    requests: ChildStdin,
+    process: Arc<Mutex<Process>>,
+    /// Written by a thread: a process that does not read must not hold up the one that draws.
+    requests: Sender<String>,
     alive: Arc<AtomicBool>,
+}
+
+/// The process of a kernel, once it was started, which takes a while.
+#[derive(Default)]
+struct Process {
+    child: Option<Child>,
+    /// It is to end, or not to begin.
+    ended: bool,
+}
+
+impl Process {
+    fn end(process: &Mutex<Process>) {
+        if let Ok(mut process) = process.lock() {
+            process.ended = true;
+            if let Some(child) = &mut process.child {
+                let _ = child.kill();
+            }
+        }
+    }
 }
 
 /// The running kernels.
@@ -51,15 +72,8 @@ impl Kernels {
             self.running.remove(&note);
         }
         if !self.running.contains_key(&note) {
-            match self.start(note, folder) {
-                Ok(kernel) => {
-                    self.running.insert(note, kernel);
-                }
-                Err(why) => {
-                    self.inbox.event(Event::KernelDied { note, why });
-                    return;
-                }
-            }
+            let kernel = self.start(note, folder);
+            self.running.insert(note, kernel);
         }
         let request = json!({
             "header": {"msg_type": "execute_request", "msg_id": execution},
@@ -82,28 +96,20 @@ impl Kernels {
     /// Ends the note's kernel at once. Its reader tells the session.
     pub(crate) fn kill(&mut self, note: DocId) {
         match self.running.remove(&note) {
-            Some(kernel) => {
-                if let Ok(mut child) = kernel.child.lock() {
-                    let _ = child.kill();
-                }
-            }
+            Some(kernel) => Process::end(&kernel.process),
             None => self.inbox.event(Event::KernelDied { note, why: "there was no kernel".to_owned() }),
         }
     }
 
     /// Ends all kernels.
     pub(crate) fn close(&mut self) {
-        for (_, kernel) in self.running.drain() {
-            if let Ok(mut child) = kernel.child.lock() {
-                let _ = child.kill();
-            }
-        }
+        self.running.drain().for_each(|(_, kernel)| Process::end(&kernel.process));
     }
 
     fn send(&mut self, note: DocId, message: &Value) {
         if let Some(kernel) = self.running.get_mut(&note) {
             // A kernel that has died meanwhile is told of by its reader.
-            let _ = writeln!(kernel.requests, "{message}").and_then(|()| kernel.requests.flush());
+            let _ = kernel.requests.send(message.to_string());
         }
     }
 
@@ -119,58 +125,94 @@ impl Kernels {
         }
     }
 
-    fn start(&mut self, note: DocId, folder: &Path) -> Result<Kernel, String> {
-        let fail = |why: &dyn std::fmt::Display| format!("the kernel could not be started ({why})");
+    fn start(&mut self, note: DocId, folder: &Path) -> Kernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         // Keys and tokens in the surroundings are not a cell's business.
         let surroundings = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-        let mut child = command
+        command
             .arg("kernel")
             .env_clear()
             .envs(surroundings)
             .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| fail(&error))?;
-        let requests = child.stdin.take().ok_or_else(|| fail(&"no pipe"))?;
-        let replies = child.stdout.take().ok_or_else(|| fail(&"no pipe"))?;
-        let errors = child.stderr.take().ok_or_else(|| fail(&"no pipe"))?;
-        let child = Arc::new(Mutex::new(child));
+            .stderr(Stdio::piped());
         self.started += 1;
         let number = self.started;
         let alive = Arc::new(AtomicBool::new(true));
-        // The last words of a process that dies say why: the tail of its standard error is kept.
-        let last_words: Arc<Mutex<String>> = Arc::default();
-        let words = last_words.clone();
-        std::thread::spawn(move || keep_tail(errors, &words));
+        let process: Arc<Mutex<Process>> = Arc::default();
+        let (requests, queue) = channel();
         let reader = Replies { note, inbox: self.inbox.clone(), writer: self.writer.clone(), streams: HashMap::new() };
-        let (waited, still) = (child.clone(), alive.clone());
+        let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
             let (note, inbox) = (reader.note, reader.inbox.clone());
-            reader.read(BufReader::new(replies));
-            still.store(false, Ordering::Release);
-            // Its output has ended: it is dead, dying, or has closed its standard output, which ends it for us.
-            let status = waited.lock().map(|mut child| {
-                let _ = child.kill();
-                child.wait()
-            });
-            let words = last_words.lock().map(|words| words.trim().to_owned()).unwrap_or_default();
-            let mut why = match status {
-                Ok(Ok(status)) => format!("the kernel's process ended ({status}); the next run starts a new one"),
-                Ok(Err(_)) | Err(_) => "the kernel's process ended; the next run starts a new one".to_owned(),
+            let why = match launch(command, &started, queue) {
+                Ok((replies, words)) => {
+                    reader.read(BufReader::new(replies));
+                    still.store(false, Ordering::Release);
+                    ended(&started, &words)
+                }
+                Err(why) => {
+                    still.store(false, Ordering::Release);
+                    format!("the kernel could not be started ({why})")
+                }
             };
-            if let Some(last) = words.lines().last() {
-                why = format!("{why}. Its last words: {last}");
-            }
             inbox.post(Post::KernelEnded { note, number, why });
         });
-        Ok(Kernel { number, child, requests, alive })
+        Kernel { number, process, requests, alive }
     }
+}
+
+/// The tail of what a process wrote to its standard error: the last words of one that dies say why.
+type LastWords = Arc<Mutex<String>>;
+
+/// Starts a kernel's process, with a thread that hands it what it is asked. Gives where its replies come from.
+fn launch(
+    mut command: Command,
+    process: &Mutex<Process>,
+    queue: Receiver<String>,
+) -> Result<(ChildStdout, LastWords), String> {
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let none = || "no pipe".to_owned();
+    let mut requests = child.stdin.take().ok_or_else(none)?;
+    let replies = child.stdout.take().ok_or_else(none)?;
+    let errors = child.stderr.take().ok_or_else(none)?;
+    if let Ok(mut process) = process.lock() {
+        if process.ended {
+            let _ = child.kill(); // nobody wants it any more
+        }
+        process.child = Some(child);
+    }
+    std::thread::spawn(move || {
+        for request in queue {
+            if writeln!(requests, "{request}").and_then(|()| requests.flush()).is_err() {
+                return;
+            }
+        }
+    });
+    let last_words = LastWords::default();
+    let words = last_words.clone();
+    std::thread::spawn(move || keep_tail(errors, &words));
+    Ok((replies, last_words))
+}
+
+/// Why a process is no more whose output has ended: it is dead, dying, or has closed its standard output, which ends it
+/// for us.
+fn ended(process: &Mutex<Process>, words: &Mutex<String>) -> String {
+    let child = process.lock().ok().and_then(|mut process| process.child.take());
+    let status = child.map(|mut child| {
+        let _ = child.kill();
+        child.wait()
+    });
+    let words = words.lock().map(|words| words.trim().to_owned()).unwrap_or_default();
+    let why = match status {
+        Some(Ok(status)) => format!("the kernel's process ended ({status}); the next run starts a new one"),
+        Some(Err(_)) | None => "the kernel's process ended; the next run starts a new one".to_owned(),
+    };
+    words.lines().last().map_or(why.clone(), |last| format!("{why}. Its last words: {last}"))
 }
 
 fn keep_tail(mut from: impl Read, words: &Mutex<String>) {
