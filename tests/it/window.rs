@@ -11,6 +11,7 @@ mod keystrokes;
 mod links;
 mod modes;
 mod panes;
+mod scaling;
 mod searching;
 mod selecting;
 mod setting;

@@ -101,8 +101,8 @@ const STAGED: &[(&str, &str)] = &[
         "Garden/Plan.md",
         "# Plan for the garden\n\nThis year the [[Beds]] are dug in March, before the [[Seeds]] come.\n\n\
          ## Sowing\n\nFirst two rows of beans, then peas along the wall. The rest waits for [[Rainfall]].\n\n\
-         - [ ] Order seeds \u{1f4c5} {-2}\n- [ ] Mend the fence \u{1f53c} \u{1f4c5} {0}\n\
-         - [ ] Turn the compost \u{1f4c5} {0} \u{1f501} every week\n- [x] Draw the beds \u{1f4c5} {-5}\n\n\
+         - [ ] Order seeds [due:: {-2}]\n- [ ] Mend the fence [priority:: medium] [due:: {0}]\n\
+         - [ ] Turn the compost [due:: {0}] [repeat:: every week]\n- [x] Draw the beds [due:: {-5}]\n\n\
          ## Watering\n\nWater every evening. In June the barrel is empty by noon.\n\n\
          | Bed | Crop | Weeks |\n|---|---|---:|\n| North | Beans | 9 |\n| South | Peas | 11 |\n\
          | Wall | Tomatoes | 16 |\n\n\
@@ -110,11 +110,14 @@ const STAGED: &[(&str, &str)] = &[
     ),
     (
         "Garden/Beds.md",
-        "# Beds\n\nFour of them, as in the [[Plan]].\n\n- [ ] Measure the south bed \u{1f4c5} {1}\n\
-         - [ ] Buy string \u{1f4c5} {3}\n\
+        "# Beds\n\nFour of them, as in the [[Plan]].\n\n- [ ] Measure the south bed [due:: {1}]\n\
+         - [ ] Buy string [due:: {3}]\n\
          - [ ] Ask [[Ines]] for her spade\n",
     ),
-    ("Garden/Seeds.md", "# Seeds\n\n- [ ] Test last year's peas \u{23eb} \u{1f4c5} {6}\nSee [[Plan]] and [[Beds]].\n"),
+    (
+        "Garden/Seeds.md",
+        "# Seeds\n\n- [ ] Test last year's peas [priority:: high] [due:: {6}]\nSee [[Plan]] and [[Beds]].\n",
+    ),
     ("Garden/Compost.md", "# Compost\n\nFeeds the [[Beds]]; turned each week, as the [[Plan]] says.\n"),
     ("Garden/Old list.md", "# Old list\n\nNobody needs it.\n"),
     ("Garden/Seeds 2024.md", "# Seeds of 2024\n"),

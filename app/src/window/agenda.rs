@@ -56,25 +56,11 @@ impl Agenda {
         let colours = Colours::of(ui);
         let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
         let margin = (ui.available_width() - width) / 2.0;
-        ui.add_space(space::XL);
-        ui.horizontal(|ui| {
-            ui.add_space(margin);
-            let style = tokens::small();
-            let hint =
-                egui::RichText::new("Filter by words, notes or tags").font(style.font.clone()).color(colours.muted);
-            let field = egui::TextEdit::singleline(&mut self.query)
-                .font(style.font)
-                .hint_text(hint)
-                .margin(egui::Margin::symmetric(8, 4))
-                .desired_width(width - 140.0);
-            ui.add(field).accessible_name("Filter the agenda");
-            ui.add_space(space::S);
-            let label = if self.done { "Hide what is done" } else { "Show what is done" };
-            if super::references::button(ui, label).clicked() {
-                self.done = !self.done;
-            }
-        });
-        ui.add_space(space::M);
+        let label = if self.done { "Hide what is done" } else { "Show what is done" };
+        let words = ("Filter the agenda", "Filter by words, notes or tags");
+        if super::views::filter(ui, &mut self.query, words, label) {
+            self.done = !self.done;
+        }
         self.refresh(session, today);
         if self.lines.is_empty() {
             let words = if self.query.is_empty() {

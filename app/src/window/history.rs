@@ -30,7 +30,9 @@ use writers::Writers;
 const LIST: f32 = 264.0;
 /// On a narrower page, the list goes above what is compared.
 const NARROW: f32 = 620.0;
-/// What a line of the head holds.
+/// With less room, the tools go below one another.
+const TOOLS: f32 = 620.0;
+/// How high the head is.
 const HEAD: f32 = 44.0;
 
 /// What a version is compared with.
@@ -266,40 +268,56 @@ impl Page {
         }
     }
 
+    /// What can be done with what is looked at. `back`: from the right to the left.
+    fn tools(&mut self, ui: &mut Ui, locked: bool, back: bool) {
+        if !self.authors && self.against == Against::Now && !locked {
+            let differs = self.sides.changes() > 0;
+            if differs && text_button(ui, "Restore this version", true).clicked() {
+                self.restore();
+            }
+        }
+        if toggle(ui, icons::USER, "Who wrote this", self.authors) {
+            self.authors = !self.authors;
+        }
+        if self.authors {
+            return;
+        }
+        let chosen = usize::from(self.against == Against::Before);
+        if let Some(place) = segments(ui, &["Since then", "In this version"], chosen, back) {
+            self.against = if place == 0 { Against::Now } else { Against::Before };
+        }
+        if self.sides.changes() > 1 {
+            if icon_button(ui, icons::CARET_DOWN, "Next change", Some("Alt+ArrowDown")).clicked() {
+                self.sides.go(false);
+            }
+            if icon_button(ui, icons::CARET_UP, "Previous change", Some("Alt+ArrowUp")).clicked() {
+                self.sides.go(true);
+            }
+        }
+    }
+
     /// What is looked at, and what can be done with it.
     fn head(&mut self, ui: &mut Ui, story: &Story, session: &Session) {
         let colours = Colours::of(ui);
+        let locked = session.note(self.note).is_none_or(|note| note.read_only().is_some());
+        if ui.available_width() < TOOLS {
+            ui.add_space(space::S);
+            let room = ui.available_rect_before_wrap().shrink2(vec2(space::S, 0.0));
+            let mut tools = ui.new_child(UiBuilder::new().max_rect(room).id_salt("tools"));
+            tools.spacing_mut().item_spacing = vec2(space::S, space::XS);
+            tools.horizontal_wrapped(|ui| self.tools(ui, locked, false));
+            ui.add_space(tools.min_rect().height() + space::S);
+            let bottom = ui.cursor().top();
+            ui.painter().hline(ui.max_rect().x_range(), bottom - 0.5, Stroke::new(1.0, colours.line));
+            return;
+        }
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HEAD), Sense::hover());
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
         let inner = rect.shrink2(vec2(space::L, 0.0));
         let mut tools = ui
             .new_child(UiBuilder::new().max_rect(inner).id_salt("tools").layout(Layout::right_to_left(Align::Center)));
         tools.spacing_mut().item_spacing.x = space::S;
-        let locked = session.note(self.note).is_none_or(|note| note.read_only().is_some());
-        if !self.authors && self.against == Against::Now && !locked {
-            let differs = self.sides.changes() > 0;
-            if differs && text_button(&mut tools, "Restore this version", true).clicked() {
-                self.restore();
-            }
-        }
-        if toggle(&mut tools, icons::USER, "Who wrote this", self.authors) {
-            self.authors = !self.authors;
-        }
-        if !self.authors {
-            let chosen = usize::from(self.against == Against::Before);
-            if let Some(place) = segments(&mut tools, &["Since then", "In this version"], chosen) {
-                self.against = if place == 0 { Against::Now } else { Against::Before };
-            }
-            let changes = self.sides.changes();
-            if changes > 1 {
-                if icon_button(&mut tools, icons::CARET_DOWN, "Next change", Some("Alt+ArrowDown")).clicked() {
-                    self.sides.go(false);
-                }
-                if icon_button(&mut tools, icons::CARET_UP, "Previous change", Some("Alt+ArrowUp")).clicked() {
-                    self.sides.go(true);
-                }
-            }
-        }
+        self.tools(&mut tools, locked, true);
         let right = tools.min_rect().left() - space::L;
         let Some(version) = story.versions.get(self.chosen) else { return };
         let title = list::when(version.to);
@@ -369,17 +387,17 @@ fn toggle(ui: &mut Ui, icon: &str, name: &str, on: bool) -> bool {
 }
 
 /// One of two; gives the one that was clicked.
-fn segments(ui: &mut Ui, names: &[&str], chosen: usize) -> Option<usize> {
+fn segments(ui: &mut Ui, names: &[&str; 2], chosen: usize, back: bool) -> Option<usize> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.x = 0.0;
-    ui.add_space(space::S);
-    for (place, name) in names.iter().enumerate().rev() {
+    for place in if back { [1, 0] } else { [0, 1] } {
+        let name = names[place];
         let (colours, is) = (Colours::of(ui), place == chosen);
         let colour = if is { colours.accent } else { colours.ink };
-        let galley = ui.painter().layout_no_wrap((*name).to_owned(), tokens::small().font, colour);
+        let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::small().font, colour);
         let wanted = vec2(galley.size().x + 2.0 * space::M, size::HIT);
         let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
-        response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, is, *name));
+        response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, is, name));
         let ground = match (is, response.hovered()) {
             (true, _) => colours.accent_ground,
             (false, true) => colours.hover(colours.sunken),

@@ -231,7 +231,7 @@ impl Page {
             .font(tokens::small().font)
             .hint_text(hint)
             .margin(egui::Margin::symmetric(8, 6))
-            .desired_width(ui.available_width() - space::L);
+            .desired_width(f32::INFINITY);
         if ui.add(field).accessible_name("Find a setting").changed() {
             self.asking = None;
         }

@@ -66,23 +66,10 @@ impl Trash {
         let colours = Colours::of(ui);
         let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
         let margin = (ui.available_width() - width) / 2.0;
-        ui.add_space(space::XL);
-        ui.horizontal(|ui| {
-            ui.add_space(margin);
-            let style = tokens::small();
-            let hint = egui::RichText::new("Filter by name or folder").font(style.font.clone()).color(colours.muted);
-            let field = egui::TextEdit::singleline(&mut self.query)
-                .font(style.font)
-                .hint_text(hint)
-                .margin(egui::Margin::symmetric(8, 4))
-                .desired_width(width - 140.0);
-            ui.add(field).accessible_name("Filter the trash");
-            ui.add_space(space::S);
-            if text_button(ui, "Empty the trash…", false).clicked() {
-                actions.push(Action::Run("trash.empty"));
-            }
-        });
-        ui.add_space(space::M);
+        let words = ("Filter the trash", "Filter by name or folder");
+        if super::views::filter(ui, &mut self.query, words, "Empty the trash…") {
+            actions.push(Action::Run("trash.empty"));
+        }
         let wanted = self.query.trim().to_lowercase();
         let fits = |row: &&Row| row.name.to_lowercase().contains(&wanted) || row.place.to_lowercase().contains(&wanted);
         let rows: Vec<&Row> = self.rows.iter().filter(fits).collect();

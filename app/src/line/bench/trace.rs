@@ -6,6 +6,7 @@ use super::{ms, until, volume, workspace};
 use engine::{Command, Phase, Session};
 use flate2::read::GzDecoder;
 use host::Driver;
+use host::history::{Ask, History, Told, With};
 use host::measure::{self, Scratch};
 use serde::Deserialize;
 use std::io::Read;
@@ -149,6 +150,7 @@ fn sizes(report: &mut Report, scratch: &Scratch, note: DocId) -> Result<(), Stri
 /// Opens the workspace and the note several times anew, each time as a program that has just started.
 fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) -> Result<(), String> {
     let (mut opened, mut readable, mut loaded, mut cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut listed, mut compared, mut versions) = (Vec::new(), Vec::new(), 0);
     for _ in 0..OPENINGS {
         let begun = Instant::now();
         let mut driver = workspace(scratch)?;
@@ -164,8 +166,20 @@ fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) ->
         loaded.push(ms(begun.elapsed()));
         cpu.push(ms(measure::process_cpu().saturating_sub(before)));
         compare(report, &driver, note, end);
+        let begun = Instant::now();
+        let history = driver.history(note);
+        let Told::Past(Some(story)) = told(&mut driver, &history) else { return Err("there is no history".to_owned()) };
+        listed.push(ms(begun.elapsed()));
+        versions = story.versions.len();
+        let begun = Instant::now();
+        history.ask(Ask::Compare { then: story.past.moments.len() / 2, with: With::Now(end.into()) });
+        let Told::Compared(_) = told(&mut driver, &history) else { return Err("nothing was compared".to_owned()) };
+        compared.push(ms(begun.elapsed()));
         driver.close()?;
     }
+    report.figure("trace history listed", percentile(&mut listed, 50), "ms", Goal::Under(1_000.0));
+    report.figure("trace history versions", versions as f64, "", Goal::None);
+    report.figure("trace half way compared with the end", percentile(&mut compared, 50), "ms", Goal::None);
     report.figure("trace workspace opened", percentile(&mut opened, 50), "ms", Goal::None);
     report.figure("trace note readable", percentile(&mut readable, 50), "ms", Goal::Under(50.0));
     report.figure("trace document loaded", percentile(&mut loaded, 50), "ms", Goal::None);
@@ -175,6 +189,16 @@ fn open_again(report: &mut Report, scratch: &Scratch, note: DocId, end: &str) ->
         report.wrong("the file of the trace is not how the trace ends");
     }
     Ok(())
+}
+
+/// Waits for the next answer of a history.
+fn told(driver: &mut Driver, history: &History) -> Told {
+    loop {
+        driver.wait(Duration::from_millis(5));
+        if let Some(told) = history.told() {
+            return told;
+        }
+    }
 }
 
 fn compare(report: &mut Report, driver: &Driver, note: DocId, end: &str) {

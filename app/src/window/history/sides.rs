@@ -23,6 +23,8 @@ const WIDE: f32 = 640.0;
 const BETWEEN: f32 = 44.0;
 /// For the sign of a line that stands alone.
 const SIGN: f32 = 24.0;
+/// Above and below the text of a row.
+const PAD: f32 = 3.0;
 /// Of a longer line only its beginning is drawn.
 const LONGEST: usize = 8_000;
 /// A frame may spend this much on finding out how high lines are.
@@ -230,7 +232,7 @@ impl Sides {
                     old.max(new)
                 }
             };
-            self.heights[row] = Some(height.max(20.0).round() + space::XS);
+            self.heights[row] = Some(height.max(20.0).round() + 2.0 * PAD);
         }
     }
 
@@ -309,7 +311,7 @@ impl Sides {
             if let Some((ground, _)) = ground {
                 ui.painter().rect_filled(at, 0.0, ground);
             }
-            ui.painter().galley(at.min + vec2(inset, space::XS / 2.0), galley, colours.ink);
+            ui.painter().galley(at.min + vec2(inset, PAD), galley, colours.ink);
         };
         let said = |new: bool, range: &Range<usize>| {
             let text = if new { &compared.new } else { &compared.old };
@@ -347,7 +349,7 @@ impl Sides {
         }
         if !self.wide {
             let (sign, colour) = if old.is_some() { ("−", colours.bad) } else { ("+", colours.ok) };
-            let at = rect.min + vec2(SIGN / 2.0, 12.0);
+            let at = rect.min + vec2(SIGN / 2.0, 10.0 + PAD);
             ui.painter().text(at, Align2::CENTER_CENTER, sign, tokens::tabular(13.0), colour);
         }
         if chosen {
@@ -358,7 +360,7 @@ impl Sides {
             return false;
         }
         let x = if self.wide { rect.left() + half + BETWEEN / 2.0 } else { rect.right() - size::HIT / 2.0 };
-        let spot = Rect::from_center_size(pos2(x, rect.top() + 12.0), egui::Vec2::splat(size::HIT));
+        let spot = Rect::from_center_size(pos2(x, rect.top() + 10.0 + PAD), egui::Vec2::splat(size::HIT));
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(spot).id_salt(("back", part_of(item))));
         let response = icon_button(&mut child, icons::UNDO, "Bring back this part", None);
         ring(ui, &response, CORNER);

@@ -1,5 +1,5 @@
-//! Who wrote what: the note as it was at a version, each line with who brought it and when, each passage on a ground of
-//! its writer's colour.
+//! Who wrote what: the note as it was at a version, each line with who wrote in it last and when, each passage on a
+//! ground of its writer's colour.
 
 use super::super::controls::{clipped, named, ring};
 use super::list::when;
@@ -29,8 +29,8 @@ struct Row {
     range: Range<usize>,
     /// The stretches that it is made of, by their places.
     written: Range<usize>,
-    /// The one that most of it is of.
-    most: Option<usize>,
+    /// The newest of them.
+    newest: Option<usize>,
     code: bool,
     height: Option<f32>,
 }
@@ -65,14 +65,11 @@ impl Writers {
             let count =
                 written[first..].iter().take_while(|one| one.range.start < range.end.max(range.start + 1)).count();
             let own = first..first + count;
-            let share = |at: &usize| {
-                let one = &written[*at].range;
-                one.end.min(range.end).saturating_sub(one.start.max(range.start))
-            };
-            let most = own.clone().max_by_key(share);
+            let newest = own.clone().max_by_key(|at| written[*at].change);
             let behind = code.partition_point(|code| code.end <= range.start);
-            let code = code.get(behind).is_some_and(|code| code.start <= range.start);
-            Row { range, written: own, most, code, height: None }
+            let code = code.get(behind).is_some_and(|code| code.start <= range.start)
+                || authored.text.get(range.clone()).is_some_and(|line| line.starts_with('|'));
+            Row { range, written: own, newest, code, height: None }
         });
         self.rows = rows.collect();
         self.authored = Some(authored);
@@ -120,7 +117,7 @@ impl Writers {
                     break;
                 }
                 let y = page.top() + top..=page.top() + bottom;
-                let version = row.most.and_then(|most| self.versions.get(most).copied().flatten());
+                let version = row.newest.and_then(|newest| self.versions.get(newest).copied().flatten());
                 let speaks = last.replace(version) != Some(version);
                 let left = page.left() + space::L;
                 let rect = Rect::from_x_y_ranges(left..=left + MARGIN + space::L + self.width, *y.start()..=*y.end());
@@ -162,10 +159,10 @@ impl Writers {
             ui.painter().rect_filled(ground, CORNER, colours.hover(colours.paper));
         }
         ring(ui, &response, CORNER);
-        let most = row.most.and_then(|most| authored.written.get(most));
-        let who = most.and_then(|one| one.who.as_ref());
+        let newest = row.newest.and_then(|newest| authored.written.get(newest));
+        let who = newest.and_then(|one| one.who.as_ref());
         let said = who.map_or_else(|| "Unknown".to_owned(), Who::words);
-        let time = most.map_or_else(String::new, |one| when(one.time));
+        let time = newest.map_or_else(String::new, |one| when(one.time));
         let text = authored.text.get(row.range.clone()).unwrap_or_default();
         let start: String = text.chars().take(400).collect();
         named(&response, Role::Label, &format!("{said}, {time}: {start}"));

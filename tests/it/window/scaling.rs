@@ -1,0 +1,70 @@
+//! The window at half its size and at three times it: every page is drawn, and no control lies on another.
+
+use super::*;
+use egui_kittest::kittest::NodeT;
+
+/// Controls that can be hit, by their names and where they are.
+fn controls(window: &Driven) -> Vec<(String, egui::Rect)> {
+    let roles = [Role::Button, Role::RadioButton, Role::Switch, Role::Tab];
+    let mut found = Vec::new();
+    for role in roles {
+        for node in window.query_all_by_role(role) {
+            let label = node.accesskit_node().label().unwrap_or_default();
+            found.push((label, node.rect()));
+        }
+    }
+    // A toast floats over what is below it, and goes by itself; what can be scrolled away is seen only in part.
+    let floats =
+        |label: &str| label.starts_with("Dismiss") || label.starts_with("Bring back") || label.starts_with("Show:");
+    found.retain(|(label, rect)| !floats(label) && rect.is_positive());
+    found
+}
+
+fn apart(window: &Driven, page: &str, scale: f32) {
+    let all = controls(window);
+    assert!(!all.is_empty(), "{page} at {scale} has no control");
+    for (place, (label, rect)) in all.iter().enumerate() {
+        for (other, next) in &all[..place] {
+            let both = rect.intersect(*next);
+            let over = both.is_positive() && both.width() > 1.0 && both.height() > 1.0;
+            assert!(!over, "{page} at {scale}: “{label}” {rect:?} lies on “{other}” {next:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_lies_on_another_at_any_scale() {
+    let note = "# Rain\n\nSome words about rain.\n\n- [ ] a task\n\n```python\n1+1\n```\n";
+    let bench = Bench::new(&[("Rain.md", note), ("Other.md", "[[Rain]]\n")]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(note.find("words").expect("a word"));
+    window.run();
+    type_text(&mut window, "many ");
+    until(&mut window, "all is saved", |window| session(window).is_saved());
+    let ctx = window.ctx.clone();
+    for (step, scale) in [("view.smaller", 0.5), ("view.larger", 3.0)] {
+        while (session(&window).settings().scale - scale).abs() > 0.01 {
+            window.state_mut().perform_command(&ctx, step);
+            window.run();
+        }
+        apart(&window, "the note", scale);
+        for page in ["view.right", "note.history", "note.writers", "view.agenda", "view.graph", "view.trash"] {
+            window.state_mut().perform_command(&ctx, page);
+            window.run_steps(8);
+            if page.starts_with("note.") {
+                until(&mut window, page, |window| window.query_by_label("Who wrote this").is_some());
+                window.run_steps(8);
+            }
+            apart(&window, page, scale);
+        }
+        press(&mut window, NONE, Key::Escape);
+        window.state_mut().perform_command(&ctx, "view.right");
+        window.run();
+        for overlay in ["app.settings", "app.keys", "palette.open", "switcher.open", "note.new", "folder.open"] {
+            window.state_mut().perform_command(&ctx, overlay);
+            window.run_steps(4);
+            assert!(!controls(&window).is_empty(), "{overlay} at {scale}");
+            press(&mut window, NONE, Key::Escape);
+        }
+    }
+}
