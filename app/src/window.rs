@@ -6,6 +6,7 @@ mod agenda;
 mod cells;
 mod cellwork;
 mod closing;
+mod collection;
 mod commands;
 mod complete;
 mod controls;
@@ -118,6 +119,8 @@ pub struct Window {
     /// Notes that the session keeps open, the newest first.
     kept: VecDeque<DocId>,
     tree: Tree,
+    /// What was done in collections.
+    deeds: collection::Deeds,
     /// What waits for a note's text.
     errands: Vec<filing::Errand>,
     outline: Outline,
@@ -160,6 +163,7 @@ impl Window {
         ctx.add_plugin(turns::Turns::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
         ctx.add_plugin(sights::Sights::default());
+        ctx.add_plugin(collection::desk::Desk::default());
         let wake = ctx.clone();
         driver.on_wake(move || wake.request_repaint());
         let prefs = Prefs::of(driver.session().settings());
@@ -181,6 +185,7 @@ impl Window {
             chose,
             kept: VecDeque::new(),
             tree,
+            deeds: collection::Deeds::default(),
             errands: Vec::new(),
             outline: Outline::default(),
             references: References::default(),
@@ -326,6 +331,7 @@ impl eframe::App for Window {
         let actions = self.layout(ui);
         if let Some(driver) = &self.driver {
             sights::fetch(&ctx, driver.session());
+            collection::desk::feed(&ctx, driver.session());
         }
         self.perform(&ctx, actions);
         self.complete(&ctx);

@@ -1,15 +1,62 @@
 //! Collections: `.base` files as Obsidian's Bases writes them, a table over the properties of notes. The file is read
 //! into filters and views, and a view is worked out over what the index knows; no note is opened for it.
 
+mod change;
 mod expression;
+mod functions;
+mod mirror;
+mod scope;
+mod summary;
+mod table;
+mod worth;
 
+pub use change::{Change, changed};
+pub use mirror::{Mirror, Told};
+pub use summary::SUMMARIES;
+pub use table::{Cell, Column, Row, Table};
+
+use crate::links::Links;
 use crate::outline::{plain, yaml};
 use crate::session::Volume;
 use crate::task::Day;
-use expression::{Expr, Scope, Worth};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use store::DocId;
+use expression::Expr;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use store::disk::FileRow;
+
+/// Filters inside filters are read this deep.
+const DEEPEST: usize = 16;
+
+/// The files over which a collection is worked out.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The files by their paths.
+    pub files: &'a BTreeMap<String, FileRow>,
+    /// What they hold.
+    pub links: &'a Links,
+}
+
+impl<'a> From<&'a Volume> for Source<'a> {
+    fn from(volume: &'a Volume) -> Source<'a> {
+        Source { files: &volume.files, links: &volume.links }
+    }
+}
+
+/// What time it is where the user is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Milliseconds since 1970 by the clock on the wall.
+    pub local: i64,
+    /// How far that clock is ahead of UTC, in milliseconds.
+    pub offset: i64,
+}
+
+impl Now {
+    /// The day.
+    pub fn today(self) -> Day {
+        Day(self.local.div_euclid(86_400_000))
+    }
+}
 
 /// A collection.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +66,10 @@ pub struct Base {
     filter: Option<Filter>,
     titles: BTreeMap<String, String>,
     formulas: BTreeMap<String, Expr>,
+    summaries: BTreeMap<String, Expr>,
+    /// Formulas that are not understood.
+    problems: Vec<String>,
+    raw: Value,
 }
 
 /// A view of a collection.
@@ -28,11 +79,29 @@ pub struct View {
     pub name: String,
     /// How it is shown: `table`, `cards` or another word.
     pub kind: String,
+    /// What it is sorted by: properties, and whether from the last to the first.
+    pub sort: Vec<(String, bool)>,
+    /// What it is grouped by, and whether from the last to the first.
+    pub group: Option<(String, bool)>,
+    /// Its columns.
+    pub columns: Vec<String>,
+    /// How many rows it has at most.
+    pub limit: Option<usize>,
+    /// The width of a card, in points.
+    pub card: Option<f32>,
     filter: Option<Filter>,
-    columns: Vec<String>,
-    sort: Vec<(String, bool)>,
-    group: Option<String>,
-    limit: Option<usize>,
+    widths: BTreeMap<String, f32>,
+    summaries: BTreeMap<String, String>,
+    image: Option<String>,
+}
+
+/// Conditions of a collection or of one of its views, as they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// How they go together: `and`, `or`, `not`.
+    pub word: String,
+    /// Each, and whether it is one expression and not a group of others.
+    pub all: Vec<(String, bool)>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,28 +112,9 @@ enum Filter {
     Is(Expr),
 }
 
-/// A view, worked out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
-    /// Each column's property and title.
-    pub columns: Vec<(String, String)>,
-    /// The files, sorted.
-    pub rows: Vec<Row>,
-    /// What of the collection is not understood.
-    pub problems: Vec<String>,
-}
-
-/// A file of a view.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// The file.
-    pub file: DocId,
-    /// Its path.
-    pub path: String,
-    /// What it is grouped by; empty without groups.
-    pub group: String,
-    /// What stands in each column.
-    pub cells: Vec<String>,
+/// Whether a file of this path is a collection.
+pub fn is_collection(path: &str) -> bool {
+    store::FileKind::of(path) == store::FileKind::Collection
 }
 
 impl Base {
@@ -73,17 +123,29 @@ impl Base {
     /// # Errors
     /// A sentence: it is no YAML, or an expression in it is not understood.
     pub fn read(text: &str) -> Result<Base, String> {
-        let root = yaml(text).ok_or("the collection is not YAML; look at its text")?;
-        let mut base = Base { filter: filter(&root["filters"])?, ..Base::default() };
+        let root = match text.trim() {
+            "" => Value::Object(Map::new()),
+            _ => yaml(text).ok_or("the collection is not YAML; look at its text")?,
+        };
+        if !root.is_object() {
+            return Err("the collection is a text without views; look at it".to_owned());
+        }
+        let mut base = Base { filter: filter(&root["filters"], 0)?, ..Base::default() };
+        for (name, title) in root["display"].as_object().into_iter().flatten() {
+            base.titles.insert(bare(name).to_owned(), plain(title));
+        }
         for (name, about) in root["properties"].as_object().into_iter().flatten() {
             if let Some(title) = about["displayName"].as_str() {
                 base.titles.insert(bare(name).to_owned(), title.to_owned());
             }
         }
-        for (name, formula) in root["formulas"].as_object().into_iter().flatten() {
-            // A formula that is not understood makes its column empty, and the rest stays of use.
-            if let Ok(formula) = Expr::read(&plain(formula)) {
-                base.formulas.insert(name.clone(), formula);
+        for (key, into) in [("formulas", &mut base.formulas), ("summaries", &mut base.summaries)] {
+            for (name, formula) in root[key].as_object().into_iter().flatten() {
+                // A formula that is not understood makes its column empty, and the rest stays of use.
+                match Expr::read(&plain(formula)) {
+                    Ok(formula) => _ = into.insert(name.clone(), formula),
+                    Err(why) => base.problems.push(why),
+                }
             }
         }
         for view in root["views"].as_array().into_iter().flatten() {
@@ -93,84 +155,192 @@ impl Base {
             let columns = vec!["file.name".to_owned()];
             base.views.push(View { name: "Table".to_owned(), kind: "table".to_owned(), columns, ..View::default() });
         }
+        base.raw = root;
         Ok(base)
     }
 
-    /// Works a view out. `this`: the note in which the collection is looked at.
-    pub fn table(&self, volume: &Volume, view: usize, this: Option<DocId>, today: Day) -> Table {
-        let Some(view) = self.views.get(view) else { return Table::default() };
-        let title = |name: &String| {
-            let title = self.titles.get(bare(name)).cloned();
-            (name.clone(), title.unwrap_or_else(|| bare(name).trim_start_matches("file.").to_owned()))
+    /// What a property is called.
+    pub fn title(&self, name: &str) -> String {
+        let short = bare(name);
+        let usual = || match short {
+            "file.name" => "name".to_owned(),
+            "file.mtime" => "modified time".to_owned(),
+            "file.ctime" => "created time".to_owned(),
+            other => other.trim_start_matches("file.").trim_start_matches("formula.").to_owned(),
         };
-        let mut table = Table { columns: view.columns.iter().map(title).collect(), ..Table::default() };
-        let mut problems = BTreeSet::new();
-        let mut rows: Vec<(Vec<Worth>, Row)> = Vec::new();
-        for row in volume.files.values() {
-            let scope = Scope { volume, file: row.id, this, today, formulas: &self.formulas, depth: 0 };
-            let passes = [&self.filter, &view.filter].into_iter().flatten().all(|filter| {
-                passes(filter, &scope).unwrap_or_else(|why| {
-                    problems.insert(why);
-                    false
-                })
-            });
-            if !passes {
-                continue;
+        self.titles.get(short).cloned().unwrap_or_else(usual)
+    }
+
+    /// The names of its formulas.
+    pub fn formulas(&self) -> impl Iterator<Item = &str> {
+        self.formulas.keys().map(String::as_str)
+    }
+
+    /// The conditions of a view, or those of all views.
+    pub fn conditions(&self, view: Option<usize>) -> Conditions {
+        let filters = match view {
+            Some(view) => &self.raw["views"][view]["filters"],
+            None => &self.raw["filters"],
+        };
+        let item = |value: &Value| match value {
+            Value::Object(parts) => {
+                let part = |(word, all): (&String, &Value)| {
+                    let all = all
+                        .as_array()
+                        .map_or_else(|| plain(all), |all| all.iter().map(written).collect::<Vec<_>>().join("; "));
+                    format!("{word}: {all}")
+                };
+                (parts.iter().map(part).collect::<Vec<_>>().join("; "), false)
             }
-            let cell = |name: &String| scope.property(name).unwrap_or(Worth::Nothing);
-            let keys: Vec<Worth> = view.group.iter().chain(view.sort.iter().map(|(name, _)| name)).map(cell).collect();
-            let group = view.group.as_ref().map_or_else(String::new, |name| cell(name).shown());
-            let cells = view.columns.iter().map(|name| cell(name).shown()).collect();
-            rows.push((keys, Row { file: row.id, path: row.path.clone(), group, cells }));
+            other => (plain(other), true),
+        };
+        match filters {
+            Value::Null => Conditions { word: "and".to_owned(), all: Vec::new() },
+            Value::Object(parts) if parts.len() == 1 => {
+                let (word, value) = parts.iter().next().map_or(("and", &Value::Null), |(word, value)| (word, value));
+                let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+                let items = items.iter().filter(|item| !item.is_null());
+                Conditions { word: word.to_owned(), all: items.map(item).collect() }
+            }
+            other => Conditions { word: "and".to_owned(), all: vec![item(other)] },
         }
-        let down: Vec<bool> = view.group.iter().map(|_| false).chain(view.sort.iter().map(|(_, down)| *down)).collect();
-        rows.sort_by(|(one, row), (other, with)| {
-            let keys = one.iter().zip(other).zip(&down);
-            let order = keys.map(|((one, other), down)| one.order(other, *down)).find(|order| order.is_ne());
-            order.unwrap_or_else(|| row.path.cmp(&with.path))
-        });
-        rows.truncate(view.limit.unwrap_or(usize::MAX));
-        table.rows = rows.into_iter().map(|(_, row)| row).collect();
-        table.problems = problems.into_iter().collect();
-        table
+    }
+
+    /// What a note needs so that a view shows it, as far as its conditions say so: a folder and properties.
+    pub fn wanted(&self, view: usize) -> (Option<String>, Map<String, Value>) {
+        let mut wanted = (None, Map::new());
+        let filters = [self.filter.as_ref(), self.views.get(view).and_then(|view| view.filter.as_ref())];
+        filters.into_iter().flatten().for_each(|filter| ask(filter, &mut wanted));
+        wanted
+    }
+}
+
+fn written(value: &Value) -> String {
+    if value.is_object() { "…".to_owned() } else { plain(value) }
+}
+
+/// What a condition asks of a note.
+fn ask(filter: &Filter, wanted: &mut (Option<String>, Map<String, Value>)) {
+    let expr = match filter {
+        Filter::All(all) => return all.iter().for_each(|one| ask(one, wanted)),
+        Filter::Any(any) => return any.iter().take(1).for_each(|one| ask(one, wanted)),
+        Filter::None(_) => return,
+        Filter::Is(expr) => expr,
+    };
+    ask_expr(expr, wanted);
+}
+
+fn ask_expr(expr: &Expr, wanted: &mut (Option<String>, Map<String, Value>)) {
+    let simple = |expr: &Expr| -> Option<Value> {
+        match expr {
+            Expr::Worth(worth::Worth::Text(text)) => Some(Value::from(text.as_str())),
+            Expr::Worth(worth::Worth::Bool(value)) => Some(Value::from(*value)),
+            #[allow(clippy::cast_possible_truncation, reason = "a whole number is kept whole")]
+            Expr::Worth(worth::Worth::Number(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+                Some(Value::from(*number as i64))
+            }
+            Expr::Worth(worth::Worth::Number(number)) => Some(Value::from(*number)),
+            Expr::Call(name, arguments) if **name == Expr::Name("link".to_owned()) => match arguments.first() {
+                Some(Expr::Worth(worth::Worth::Text(target))) => Some(Value::from(format!("[[{target}]]"))),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    match expr {
+        Expr::Two(sign, one, other) if sign == "&&" => {
+            ask_expr(one, wanted);
+            ask_expr(other, wanted);
+        }
+        Expr::Two(sign, one, other) if sign == "==" => match (property(one).as_deref(), simple(other)) {
+            (Some("file.folder"), Some(folder)) => wanted.0 = Some(plain(&folder)),
+            (Some(name), Some(value)) if !name.starts_with("file.") => _ = wanted.1.insert(name.to_owned(), value),
+            _ => {}
+        },
+        Expr::Call(what, arguments) => {
+            let Expr::Member(of, method) = what.as_ref() else { return };
+            let Some(value) = arguments.first().and_then(simple) else { return };
+            let mut add = |name: String| {
+                let list = wanted.1.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+                if let Some(list) = list.as_array_mut().filter(|list| !list.contains(&value)) {
+                    list.push(value.clone());
+                }
+            };
+            match (property(of).as_deref(), method.as_str()) {
+                (Some("file"), "hasTag") => add("tags".to_owned()),
+                (Some("file.tags"), "contains" | "containsAny") => add("tags".to_owned()),
+                (Some("file"), "inFolder") => wanted.0 = Some(plain(&value).trim_matches('/').to_owned()),
+                (Some(name), "contains" | "containsAny" | "containsAll") if !name.starts_with("file") => {
+                    add(name.to_owned());
+                }
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The property that an expression is, without `note.` and `list()`.
+fn property(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Name(name) => Some(name.clone()),
+        Expr::Member(of, part) => match of.as_ref() {
+            Expr::Name(name) if name == "note" => Some(part.clone()),
+            Expr::Name(name) if name == "file" => Some(format!("file.{part}")),
+            _ => None,
+        },
+        Expr::Call(what, arguments) if **what == Expr::Name("list".to_owned()) => arguments.first().and_then(property),
+        _ => None,
     }
 }
 
 /// A property without `note.`, which says nothing.
-fn bare(name: &str) -> &str {
-    name.strip_prefix("note.").unwrap_or(name)
+pub fn bare(name: &str) -> &str {
+    name.strip_prefix("note.").or_else(|| name.strip_prefix("property.")).unwrap_or(name)
 }
 
 fn read_view(view: &Value) -> Result<View, String> {
     let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
     let names = |list: &Value| -> Vec<String> { list.as_array().into_iter().flatten().map(plain).collect() };
     let mut columns = names(&view["order"]);
-    if columns.is_empty() {
+    if columns.is_empty() && !view["order"].is_array() {
         columns.push("file.name".to_owned());
     }
+    let down = |value: &Value| value["direction"].as_str().is_some_and(|word| word.eq_ignore_ascii_case("desc"));
     let sort = view["sort"].as_array().into_iter().flatten().filter_map(|sort| {
         let name = sort["property"].as_str().or(sort["column"].as_str())?;
-        Some((name.to_owned(), sort["direction"].as_str().is_some_and(|word| word.eq_ignore_ascii_case("desc"))))
+        Some((name.to_owned(), down(sort)))
     });
-    let group = view["groupBy"]["property"].as_str().or(view["groupBy"].as_str()).map(ToOwned::to_owned);
+    let group = view["groupBy"]["property"].as_str().or(view["groupBy"].as_str());
+    #[allow(clippy::cast_possible_truncation, reason = "points of a screen")]
+    let points = |value: &Value| value.as_f64().map(|points| points.clamp(24.0, 2_000.0) as f32);
+    let widths = view["columnSize"].as_object().into_iter().flatten();
+    let summaries = view["summaries"].as_object().into_iter().flatten();
     Ok(View {
         name: text("name"),
         kind: text("type"),
-        filter: filter(&view["filters"])?,
+        filter: filter(&view["filters"], 0)?,
         columns,
         sort: sort.collect(),
-        group,
+        group: group.map(|group| (group.to_owned(), down(&view["groupBy"]))),
         limit: view["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok()),
+        card: points(&view["cardSize"]),
+        widths: widths.filter_map(|(name, size)| Some((bare(name).to_owned(), points(size)?))).collect(),
+        summaries: summaries.map(|(name, summary)| (bare(name).to_owned(), plain(summary))).collect(),
+        image: view["image"].as_str().filter(|image| !image.is_empty()).map(str::to_owned),
     })
 }
 
-fn filter(value: &Value) -> Result<Option<Filter>, String> {
+fn filter(value: &Value, depth: usize) -> Result<Option<Filter>, String> {
+    if depth > DEEPEST {
+        return Err("the collection's filters stand too deep in one another".to_owned());
+    }
     let list = |value: &Value| -> Result<Vec<Filter>, String> {
         let all = match value {
             Value::Array(all) => all.as_slice(),
             one => std::slice::from_ref(one),
         };
-        all.iter().filter_map(|one| filter(one).transpose()).collect()
+        all.iter().filter_map(|one| filter(one, depth + 1).transpose()).collect()
     };
     match value {
         Value::Null => Ok(None),
@@ -184,22 +354,5 @@ fn filter(value: &Value) -> Result<Option<Filter>, String> {
             Ok(Some(Filter::All(parts.iter().map(part).collect::<Result<_, _>>()?)))
         }
         other => Expr::read(&plain(other)).map(|expr| Some(Filter::Is(expr))),
-    }
-}
-
-fn passes(filter: &Filter, scope: &Scope<'_>) -> Result<bool, String> {
-    let verdicts = |all: &[Filter], wanted: bool| -> Result<bool, String> {
-        for one in all {
-            if passes(one, scope)? == wanted {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    };
-    match filter {
-        Filter::All(all) => verdicts(all, false).map(|failed| !failed),
-        Filter::Any(any) => Ok(any.is_empty() || verdicts(any, true)?),
-        Filter::None(none) => verdicts(none, true).map(|any| !any),
-        Filter::Is(expr) => scope.worth(expr).map(|worth| worth.is_true()),
     }
 }

@@ -22,11 +22,11 @@ pub enum Command {
         /// Which.
         volume: DocId,
     },
-    /// A new note.
+    /// A new note, or a new collection.
     NewNote {
         /// In which volume.
         volume: DocId,
-        /// Path inside the volume; `.md` is added when it has no ending.
+        /// Path inside the volume; `.md` is added when it is neither a note's nor a collection's.
         path: String,
         /// Its first text.
         text: String,
@@ -162,6 +162,15 @@ pub enum Command {
         old: String,
         /// What comes.
         new: String,
+    },
+    /// Set a property in the front matter of a note that need not be open.
+    SetProperty {
+        /// Which note.
+        note: DocId,
+        /// The property's name.
+        key: String,
+        /// Its value, as JSON; `None` takes the property out.
+        value: Option<serde_json::Value>,
     },
     /// Take back the last move or deletion, in files and links.
     UndoMove,

@@ -26,6 +26,7 @@ pub mod splice;
 pub mod task;
 mod time;
 mod undo;
+pub mod yaml;
 
 pub use arrangement::Arrangement;
 pub use command::Command;

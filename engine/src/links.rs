@@ -2,7 +2,7 @@
 //! through renames. It holds no truth: it is made of outlines and paths, and can be made again.
 
 use crate::outline::{Link, LinkKind, Outline, path as link_path};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use store::DocId;
 
@@ -29,9 +29,36 @@ pub struct Links {
     /// Notes that have a link whose target ends in this name.
     sources: HashMap<String, Vec<DocId>>,
     revision: u64,
+    /// The files that changed last, and how often any did.
+    log: VecDeque<DocId>,
+    changes: u64,
 }
 
+/// Changes that are remembered one by one.
+const LOGGED: usize = 4_096;
+
 impl Links {
+    /// Says that something is to be looked at again of a file, such as its size.
+    pub fn touch(&mut self, file: DocId) {
+        self.changes += 1;
+        self.log.push_back(file);
+        if self.log.len() > LOGGED {
+            self.log.pop_front();
+        }
+    }
+
+    /// Counts changes of files and of what they hold.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The files that changed since that count was so; `None`: too many to be remembered.
+    pub fn changed_since(&self, changes: u64) -> Option<impl Iterator<Item = DocId>> {
+        let count = usize::try_from(self.changes.checked_sub(changes)?).ok()?;
+        let skip = self.log.len().checked_sub(count)?;
+        Some(self.log.iter().skip(skip).copied())
+    }
+
     /// Enters a file, or gives it another path.
     pub fn enter(&mut self, file: DocId, path: &str) {
         if let Some(old) = self.paths.get(&file) {
@@ -44,6 +71,7 @@ impl Links {
         self.names.entry(name_of(path)).or_default().push(file);
         self.paths.insert(file, path.to_owned());
         self.revision += 1;
+        self.touch(file);
     }
 
     /// Takes a file out.
@@ -54,6 +82,7 @@ impl Links {
             drop_from(&mut self.names, &name_of(&path), file);
         }
         self.revision += 1;
+        self.touch(file);
     }
 
     /// Says what a note holds now.
@@ -73,6 +102,7 @@ impl Links {
         }
         self.outlines.insert(note, outline);
         self.revision += 1;
+        self.touch(note);
     }
 
     /// Counts changes.

@@ -2,7 +2,9 @@
 //! no comment.
 
 use crate::outline;
+use crate::yaml::{self, Step};
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
+use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// Longer front matter is shown as it stands.
@@ -103,6 +105,68 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
     Some(Ok(found))
 }
 
+/// A note's text with a property set; `None` takes it out together with its name. Front matter is made where there is
+/// none.
+///
+/// # Errors
+/// A sentence: the front matter cannot be read, or it is written in a way that can only be edited as text.
+pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, String> {
+    let Some(range) = outline::front_matter(text) else {
+        let Some(value) = value else { return Ok(text.to_owned()) };
+        let end =
+            if text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
+        let entry = yaml::put("", &[Step::from(key)], Some(value))?.replace('\n', end);
+        return Ok(format!("---{end}{entry}---{end}{text}"));
+    };
+    let front = &text[range.clone()];
+    if front.len() > LONGEST {
+        return Err("its properties are longer than 64 kB".to_owned());
+    }
+    // Names differ in small and large letters only by mistake.
+    let known = outline::yaml(front).and_then(|known| {
+        let keys = known.as_object()?;
+        let same = |name: &&String| *name == key;
+        keys.keys().find(same).or_else(|| keys.keys().find(|name| name.eq_ignore_ascii_case(key))).cloned()
+    });
+    let key = known.unwrap_or_else(|| key.to_owned());
+    let mut new = yaml::put(front, &[Step::Key(key)], value)?;
+    if !new.is_empty() && !new.ends_with('\n') {
+        new.push('\n');
+    }
+    Ok(format!("{}{new}{}", &text[..range.start], &text[range.end..]))
+}
+
+/// Front matter of these properties.
+pub fn front_matter(properties: &Map<String, Value>) -> String {
+    let mut front = String::new();
+    for (key, value) in properties {
+        front = yaml::put(&front, &[Step::Key(key.clone())], Some(value)).unwrap_or(front);
+    }
+    if front.is_empty() { front } else { format!("---\n{front}---\n") }
+}
+
+/// What was typed for a property of a kind, as its value. What does not fit the kind is text.
+pub fn typed(kind: Kind, words: &str) -> Value {
+    let words = words.trim();
+    match kind {
+        Kind::List => {
+            let items = words.split(',').map(str::trim).filter(|item| !item.is_empty());
+            Value::Array(items.map(Value::from).collect())
+        }
+        _ if words.is_empty() => Value::Null,
+        Kind::Number => match words.parse::<i64>() {
+            Ok(number) => Value::from(number),
+            Err(_) => words.parse::<f64>().ok().filter(|number| number.is_finite()).map_or(words.into(), Value::from),
+        },
+        Kind::Check(_) => match words {
+            "true" | "yes" => Value::Bool(true),
+            "false" | "no" => Value::Bool(false),
+            words => words.into(),
+        },
+        Kind::Text | Kind::Date | Kind::Link | Kind::Nested => words.into(),
+    }
+}
+
 fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
@@ -157,6 +221,24 @@ mod tests {
         assert_eq!(&text[found[0].lines.clone()], "title: \"Räin: a\"\n", "the comment belongs to what follows");
         assert_eq!(&text[found[5].lines.clone()], "by:\n  - x\n  - \"[[Y]]\"\n");
         assert_eq!(&text[found[8].lines.clone()], "in:\n  a: 1\n");
+    }
+
+    #[test]
+    fn a_property_is_set_in_place() {
+        let text = "---\ntags: [a]\nRating: 7 # of ten\nempty:\n---\nText\n";
+        let put = |key: &str, value: Value| set(text, key, Some(&value)).expect("it fits");
+        assert_eq!(put("rating", Value::from(8)), text.replace('7', "8"));
+        assert_eq!(put("empty", "x: y".into()), text.replace("empty:", "empty: \"x: y\""));
+        assert_eq!(put("new", true.into()), text.replace("empty:\n", "empty:\nnew: true\n"));
+        assert_eq!(put("tags", typed(Kind::List, "a, b")), text.replace("[a]", "[a, b]"));
+        assert_eq!(set(text, "rating", None), Ok(text.replace("Rating: 7 # of ten\n", "")));
+        assert_eq!(set("Text\n", "a", Some(&"b".into())), Ok("---\na: b\n---\nText\n".to_owned()));
+        assert_eq!(set("A\r\n", "a", Some(&1.into())), Ok("---\r\na: 1\r\n---\r\nA\r\n".to_owned()));
+        assert_eq!(set("---\n---\n", "a", Some(&1.into())), Ok("---\na: 1\n---\n".to_owned()));
+        assert!(set("---\na: [b\n---\n", "a", Some(&1.into())).is_err());
+        assert_eq!((typed(Kind::Number, "7.5"), typed(Kind::Number, "x")), (Value::from(7.5), Value::from("x")));
+        let front = Map::from_iter([("a".to_owned(), Value::from(1)), ("b".to_owned(), typed(Kind::List, "x,[[y]]"))]);
+        assert_eq!(front_matter(&front), "---\na: 1\nb:\n  - x\n  - \"[[y]]\"\n---\n");
     }
 
     #[test]

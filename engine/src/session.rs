@@ -227,6 +227,7 @@ impl Session {
             Command::Discard { files } => self.discard(turn, &files),
             Command::Amend { note, at, old, new } => self.amend(turn, note, at, old, new),
             Command::Check { note, at, words, today } => self.check(turn, note, at, words, today),
+            Command::SetProperty { note, key, value } => self.set_property(turn, note, key, value),
             Command::UndoMove => self.undo_move(turn),
             Command::FollowRenamed => self.follow_renamed(turn),
             Command::Rescan => {

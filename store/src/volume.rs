@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, HashMap};
 pub enum FileKind {
     /// Markdown: a document.
     Note,
+    /// A `.base` file, a view over the properties of notes: a document, too.
+    Collection,
     /// Anything else: bytes that we leave alone.
     Attachment,
 }
@@ -26,7 +28,26 @@ impl FileKind {
     pub fn word(self) -> &'static str {
         match self {
             FileKind::Note => "note",
+            FileKind::Collection => "collection",
             FileKind::Attachment => "attachment",
+        }
+    }
+
+    /// What a file of this name is meant to be.
+    pub fn of(path: &str) -> FileKind {
+        let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+        match name.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("md" | "markdown") => FileKind::Note,
+            Some("base") => FileKind::Collection,
+            Some(_) | None => FileKind::Attachment,
+        }
+    }
+
+    /// Whether its text is a document, which is edited here.
+    pub fn is_text(self) -> bool {
+        match self {
+            FileKind::Note | FileKind::Collection => true,
+            FileKind::Attachment => false,
         }
     }
 }
@@ -89,6 +110,7 @@ impl VolumeDoc {
         let (kind, _) = self.doc.get(&file, keys::FILE_KIND).ok()??;
         let kind = match kind.as_str()? {
             "note" => FileKind::Note,
+            "collection" => FileKind::Collection,
             _ => FileKind::Attachment,
         };
         Some(FileEntry { path: path.as_str()?.to_owned(), kind })

@@ -5,7 +5,7 @@ use super::{DONE, Refusal, Scene, moves};
 use crate::clock;
 use clap::ArgMatches;
 use engine::Session;
-use engine::base::{Base, Table};
+use engine::base::{Base, Cell, Table};
 use std::path::PathBuf;
 use store::DocId;
 
@@ -39,9 +39,9 @@ pub(super) fn base(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
             Refusal::usage(format!("there is no view “{name}”; there are: {}", names.join(", ")))
         })?,
     };
-    let today = clock::today();
+    let now = clock::now();
     let read = move |session: &Session| {
-        session.volume(volume).map(|volume| base.table(volume, view, Some(this), today)).unwrap_or_default()
+        session.volume(volume).map(|volume| base.table(volume.into(), view, Some(this), now)).unwrap_or_default()
     };
     let table = scene.handle.read(read)?;
     for problem in &table.problems {
@@ -54,18 +54,19 @@ pub(super) fn base(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 fn print(scene: &mut Scene<'_>, table: &Table) -> Result<(), Refusal> {
     if scene.json {
         for row in &table.rows {
-            let names = table.columns.iter().map(|(name, _)| name.clone());
-            let cells = names.zip(row.cells.iter().map(|cell| serde_json::Value::from(cell.as_str())));
+            let names = table.columns.iter().map(|column| column.name.clone());
+            let cells = names.zip(row.cells.iter().map(|cell| serde_json::Value::from(cell.shown())));
             let cells: serde_json::Map<String, serde_json::Value> = cells.collect();
             let line = serde_json::json!({"path": row.path, "group": row.group, "cells": cells});
             writeln!(scene.out, "{line}")?;
         }
         return Ok(());
     }
-    let titles: Vec<&str> = table.columns.iter().map(|(_, title)| title.as_str()).collect();
+    let titles: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
     writeln!(scene.out, "{}", titles.join("\t"))?;
     for row in &table.rows {
-        writeln!(scene.out, "{}", row.cells.join("\t"))?;
+        let cells: Vec<String> = row.cells.iter().map(Cell::shown).collect();
+        writeln!(scene.out, "{}", cells.join("\t"))?;
     }
     Ok(())
 }

@@ -61,6 +61,7 @@ impl Window {
                 Action::CloseTab(pane) => self.close_tab(pane),
                 Action::Follow(link) => self.follow(ctx, &link),
                 Action::Say(text) => self.toasts.say(text),
+                Action::Collection(collection, deed) => self.collection_deed(ctx, collection, deed),
             }
             ctx.request_repaint();
         }
@@ -182,6 +183,8 @@ impl Window {
                     self.status.saved();
                 }
             }
+            What::Undo if self.shows_collection() => self.undo_deed(ctx, false),
+            What::Redo if self.shows_collection() => self.undo_deed(ctx, true),
             What::Undo => self.undo(false),
             What::Redo => self.undo(true),
             What::CloseNote => self.close_tab(self.here.id),

@@ -11,7 +11,7 @@ use egui::{Area, Id, Key, Modifiers, Order, Sense, pos2, vec2};
 use engine::links::without_ending;
 use engine::outline::LinkKind;
 use engine::{Session, Volume};
-use store::{DocId, FileKind};
+use store::DocId;
 
 /// As many are offered.
 const SHOWN: usize = 8;
@@ -174,7 +174,7 @@ fn offers(session: &Session, volume: &Volume, own: DocId, query: &str) -> Vec<Of
     let recent = &session.settings().recent;
     let mut best: Vec<((usize, usize, usize), &str, DocId)> = Vec::new();
     for (path, row) in &volume.files {
-        if row.kind != FileKind::Note || row.id == own {
+        if !row.kind.is_text() || row.id == own {
             continue;
         }
         let stem = without_ending(path);

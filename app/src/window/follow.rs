@@ -26,6 +26,10 @@ impl Window {
         };
         match (target, file) {
             (Some(target), Some((FileKind::Note, _))) => self.open_at(target, part),
+            (Some(target), Some((FileKind::Collection, _))) => {
+                self.open(target);
+                self.here.collection.begin_with(part);
+            }
             (Some(_), Some((FileKind::Attachment, path))) => {
                 self.toasts.say(format!("An attachment stays as it is; open it with its own program: {path}"));
             }

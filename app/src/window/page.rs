@@ -6,6 +6,7 @@ mod draw;
 mod pointer;
 
 use super::cells::{self, Cells};
+use super::collection::Deed;
 use super::drawn::Drawn;
 use super::editor::{self, Caret, Edit, Editor, Target, World};
 use super::pane::PaneId;
@@ -61,6 +62,8 @@ pub(super) enum Action {
     Follow(String),
     /// Say something.
     Say(String),
+    /// Something is done in a collection.
+    Collection(DocId, Deed),
 }
 
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.

@@ -11,7 +11,7 @@ use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Id, Key, Modal, Rect, Sense, Ui, pos2, vec2};
 use engine::Session;
-use store::{DocId, FileKind};
+use store::DocId;
 
 /// Hits that are shown; the rest is found by typing on.
 const SHOWN: usize = 100;
@@ -92,7 +92,7 @@ impl Palette {
         let volumes: Vec<_> = session.volumes().collect();
         let mut entries: Vec<(usize, Entry)> = Vec::new();
         for volume in &volumes {
-            for (path, row) in volume.files.iter().filter(|(_, row)| row.kind == FileKind::Note) {
+            for (path, row) in volume.files.iter().filter(|(_, row)| row.kind.is_text()) {
                 let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
                 let title = super::tree::shown_name(name).to_owned();
                 let about = match (volumes.len() > 1, folder.is_empty()) {

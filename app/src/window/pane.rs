@@ -1,6 +1,7 @@
 //! A pane: one place in which a note is open, with a caret, a sheet and a page of its own. One note may be open in
 //! several panes; each carries its caret through what happens in the others.
 
+use super::collection::Collection;
 use super::editor::{Editor, World};
 use super::page::Page;
 use super::render::Pen;
@@ -23,6 +24,8 @@ pub(super) struct Pane {
     pub(super) sheet: Sheet,
     pub(super) page: Page,
     pub(super) editor: Editor,
+    /// What it shows of a collection.
+    pub(super) collection: Collection,
     /// The note's column and the margin beside it, as drawn last.
     pub(super) measures: (f32, f32),
 }
@@ -37,6 +40,7 @@ impl Pane {
             sheet: Sheet::default(),
             page: Page::default(),
             editor: Editor::default(),
+            collection: Collection::default(),
             measures: (size::COLUMN, space::XXXL),
         };
         pane.turn(note);
@@ -55,12 +59,19 @@ impl Pane {
     pub(super) fn turn(&mut self, note: Option<DocId>) {
         self.note = note;
         self.reading = None;
+        self.collection.turn();
         self.page.turn(note, &mut self.editor);
     }
 
     /// Whether its note can be read yet, and if not, what there is to say.
     pub(super) fn phase(&self, session: &Session) -> Option<Phase> {
         Some(session.note(self.note?)?.phase.clone())
+    }
+
+    /// Whether its note is a collection, and its text is not asked for.
+    pub(super) fn is_collection(&self, session: &Session) -> bool {
+        let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.place(note));
+        place.is_some_and(|(_, path)| engine::base::is_collection(path))
     }
 
     /// Looks at its note, once that is there.
@@ -72,7 +83,7 @@ impl Pane {
         look: impl FnOnce(&mut World<'_>, &mut Editor, &mut Page) -> R,
     ) -> Option<R> {
         let note = session.note(self.note?)?;
-        if note.phase != Phase::Ready {
+        if note.phase != Phase::Ready || self.is_collection(session) {
             return None;
         }
         let texts: Vec<&Block> = note.blocks().collect();

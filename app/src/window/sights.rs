@@ -415,7 +415,9 @@ fn job(session: &Session, wish: Wish, scale: f32) -> Job {
     });
     let part = part.map(str::to_owned);
     match found {
-        Some((file, FileKind::Attachment, _)) => Box::new(move || Done::Picture(wish, picture(file, scale))),
+        Some((file, FileKind::Attachment | FileKind::Collection, _)) => {
+            Box::new(move || Done::Picture(wish, picture(file, scale)))
+        }
         Some((file, FileKind::Note, note)) => {
             // What is open here may be ahead of its file.
             let open = session.note(note).filter(|note| note.phase == engine::Phase::Ready).map(engine::Note::text);

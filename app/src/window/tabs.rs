@@ -139,6 +139,13 @@ impl Stage<'_> {
         pane.measures = Page::measures(rect.width());
         let (measures, id) = (pane.measures, pane.id);
         match pane.phase(session) {
+            Some(Phase::Ready) if pane.is_collection(session) => {
+                pane.reading = None;
+                if let Some(note) = pane.note.and_then(|note| session.note(note)) {
+                    let mut ui = super::layout::part(ui, "collection", rect, rect);
+                    pane.collection.show(&mut ui, session, note, is_here, actions);
+                }
+            }
             Some(Phase::Ready) => {
                 pane.reading = None;
                 let (ctx, dark) = (ui.ctx().clone(), ui.visuals().dark_mode);

@@ -242,7 +242,7 @@ impl Tree {
         }
         for (name, row) in files {
             let (name, thing) = match row.kind {
-                FileKind::Note => (shown_name(name), Thing::Note(row.id)),
+                FileKind::Note | FileKind::Collection => (shown_name(name), Thing::Note(row.id)),
                 FileKind::Attachment => (name, Thing::Attachment(row.id)),
             };
             self.lines.push(Line { volume: volume.id, depth, name: name.to_owned(), thing });
@@ -326,6 +326,7 @@ impl Tree {
                 ui.ctx().accesskit_node_builder(id, |node| node.set_expanded(*open));
             }
             Thing::Attachment(_) => icon(x, icons::PAPERCLIP, 13.0),
+            Thing::Note(_) if engine::base::is_collection(&line.name) => icon(x, icons::TABLE, 13.0),
             Thing::Note(_) => {}
         }
         x += STEP + 2.0;
@@ -341,7 +342,8 @@ impl Tree {
         let muted = matches!(line.thing, Thing::Attachment(_) | Thing::Section { .. });
         let colour = if muted { colours.muted } else { colours.ink };
         let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
-        clipped(ui, pos2(x, middle - 10.0), right - x, &line.name, &style, colour);
+        let shown = line.name.strip_suffix(".base").unwrap_or(&line.name);
+        clipped(ui, pos2(x, middle - 10.0), right - x, shown, &style, colour);
         let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
         if !response.clicked() && !response.middle_clicked() {
             return false;

@@ -22,12 +22,6 @@ pub(crate) enum Found {
     Missing,
 }
 
-/// Whether this name is a note's.
-pub(crate) fn is_note(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
-    name.ends_with(".md") || name.ends_with(".markdown")
-}
-
 /// Modification time in nanoseconds since 1970.
 pub(crate) fn mtime(meta: &Metadata) -> i64 {
     let Ok(modified) = meta.modified() else { return 0 };

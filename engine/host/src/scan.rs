@@ -100,7 +100,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     // A file that appears with the bytes of one that is gone was renamed.
     let mut renamed: HashMap<(BlobHash, u64, i64), Vec<&str>> = HashMap::new();
     for row in &gone {
-        let key = if row.kind == FileKind::Note { (row.hash, row.size, 0) } else { (row.hash, row.size, row.mtime) };
+        let key = (row.hash, row.size, if row.kind.is_text() { 0 } else { row.mtime });
         renamed.entry(key).or_default().push(&row.path);
     }
     let mut batch = Vec::new();
@@ -111,15 +111,13 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         seen += 1;
         let row = known.get(&path);
         // Why a note's name is only an attachment is not kept: it is found out again.
-        let demoted = |row: &FileRow| row.kind == FileKind::Attachment && files::is_note(&path);
+        let demoted = |row: &FileRow| row.kind == FileKind::Attachment && FileKind::of(&path).is_text();
         if row.is_none_or(|row| row.size != stamp.size || row.mtime != stamp.mtime || demoted(row)) {
             match look(&path, &file, stamp) {
                 Ok(Some(mut new)) => {
                     if row.is_none() {
-                        let key = match new.kind {
-                            FileKind::Note => (new.stamp.hash, new.stamp.size, 0),
-                            FileKind::Attachment => (new.stamp.hash, new.stamp.size, new.stamp.mtime),
-                        };
+                        let time = if new.kind.is_text() { 0 } else { new.stamp.mtime };
+                        let key = (new.stamp.hash, new.stamp.size, time);
                         new.was = renamed.get_mut(&key).and_then(Vec::pop).map(ToOwned::to_owned);
                         moved.extend(new.was.clone());
                     }
@@ -160,7 +158,8 @@ fn look(path: &str, file: &Path, stamp: FileStamp) -> Result<Option<ScannedFile>
         was: None,
         why,
     };
-    if !files::is_note(path) {
+    let kind = FileKind::of(path);
+    if !kind.is_text() {
         // Attachments are not read: size and time tell whether they changed.
         return std::fs::File::open(file)
             .map(|_| Some(attachment(stamp, None)))
@@ -173,11 +172,12 @@ fn look(path: &str, file: &Path, stamp: FileStamp) -> Result<Option<ScannedFile>
             let survey = markdown::survey(&text.text);
             Ok(Some(ScannedFile {
                 path: path.to_owned(),
-                kind: FileKind::Note,
+                kind,
                 stamp: text.stamp,
                 blocks: survey.blocks,
                 cells: survey.cells,
-                survey: Some(Survey::of(text.stamp.hash, &text.text)),
+                // Nothing in a collection is a link or a task, however it looks.
+                survey: (kind == FileKind::Note).then(|| Survey::of(text.stamp.hash, &text.text)),
                 was: None,
                 why: None,
             }))

@@ -2,13 +2,15 @@
 
 use super::{Reject, Session, Turn};
 use crate::note::Phase;
+use crate::properties;
 use crate::splice::{self, Splice};
 use crate::task::{self, Day, Task};
 use crate::undo::Change;
+use serde_json::Value;
 use store::DocId;
 
 /// An edit that waits until its note can be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Errand {
     note: DocId,
     at: usize,
@@ -16,12 +18,14 @@ pub(crate) struct Errand {
     held: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum What {
     /// One piece of text becomes another.
     Piece { old: String, new: String },
     /// The box of a task of these words is clicked.
     Check { words: String, today: Day },
+    /// A property gets a value, or with `None` is taken out.
+    Property { key: String, value: Option<Value> },
 }
 
 impl What {
@@ -49,12 +53,19 @@ impl What {
                 let inserted = next.map_or(changed.clone(), |next| format!("{next}{end}{changed}"));
                 Some(Change { at, removed: line.to_owned(), inserted })
             }
+            What::Property { key, value } => {
+                let new = properties::set(text, key, value.as_ref()).ok()?;
+                let (from, to) = splice::trim(text, &new);
+                Some(Change { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() })
+            }
         }
     }
 
     /// Why it cannot be done.
     fn missed(&self) -> String {
-        let (What::Piece { old: words, .. } | What::Check { words, .. }) = self;
+        let (What::Piece { old: words, .. } | What::Check { words, .. }) = self else {
+            return "the note's properties cannot be edited piece by piece; edit its text".to_owned();
+        };
         let first = words.lines().next().unwrap_or(words);
         format!("the text has changed since, so it was left alone: {}", first.trim())
     }
@@ -83,6 +94,20 @@ impl Session {
         today: Day,
     ) -> Result<(), Reject> {
         self.errand(turn, note, at, What::Check { words, today })
+    }
+
+    /// Sets a property of a note.
+    pub(super) fn set_property(
+        &mut self,
+        turn: &mut Turn<'_>,
+        note: DocId,
+        key: String,
+        value: Option<Value>,
+    ) -> Result<(), Reject> {
+        if key.trim().is_empty() || key.contains(['\n', '\r']) {
+            return Err(Reject("a property needs a name of one line".to_owned()));
+        }
+        self.errand(turn, note, 0, What::Property { key, value })
     }
 
     fn errand(&mut self, turn: &mut Turn<'_>, note: DocId, at: usize, what: What) -> Result<(), Reject> {

@@ -7,7 +7,7 @@ use crate::note::DocPhase;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
-use store::{BlobHash, DocId};
+use store::{BlobHash, DocId, FileKind};
 
 /// A file that cannot be written is tried again after this many milliseconds.
 const RETRY: i64 = 3_000;
@@ -153,7 +153,9 @@ impl Session {
     fn file_row(&mut self, id: DocId, stamp: FileStamp) -> Option<FileRow> {
         let (volume, path) = self.places.get(&id)?;
         let note = self.notes.get(&id)?;
-        let row = self.volumes.get_mut(volume)?.files.get_mut(path)?;
+        let volume = self.volumes.get_mut(volume)?;
+        volume.links.touch(id);
+        let row = volume.files.get_mut(path)?;
         (row.size, row.mtime, row.hash) = (stamp.size, stamp.mtime, stamp.hash);
         row.blocks = u32::try_from(note.blocks().count()).unwrap_or(u32::MAX);
         row.cells = u32::try_from(note.cells().count()).unwrap_or(u32::MAX);
@@ -225,6 +227,10 @@ impl Session {
 
     /// Has it looked at what the note's file holds.
     fn index(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        // Nothing in a collection is a link or a task, however it looks.
+        if self.place(id).is_some_and(|(_, path)| FileKind::of(path) == FileKind::Collection) {
+            return;
+        }
         if let Some((note, text)) = self.notes.get(&id).and_then(|note| Some((note, note.file.base.clone()?))) {
             turn.effects.push(Effect::Index { volume: note.volume, note: id, text });
         }

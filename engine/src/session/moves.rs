@@ -91,10 +91,9 @@ impl Session {
         for (file, to) in moves {
             let row = self.movable(*file)?;
             let mut to = inside(to)?;
-            if row.kind == FileKind::Note {
-                let lower = to.to_lowercase();
-                if !lower.ends_with(".md") && !lower.ends_with(".markdown") {
-                    to.push_str(".md");
+            if row.kind.is_text() {
+                if FileKind::of(&to) != row.kind {
+                    to.push_str(if row.kind == FileKind::Collection { ".base" } else { ".md" });
                 }
                 if to != row.path && to.contains(['[', ']', '#', '^', '|']) {
                     return Err(Reject(format!("a link cannot name a note with [ ] # ^ or | in it: {to}")));

@@ -12,7 +12,7 @@ use crate::{markdown, splice::trim};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
-use store::{BlobHash, BlockId, DocId, FileKind, Op, Record, import_blocks};
+use store::{BlobHash, BlockId, DocId, Op, Record, import_blocks};
 
 /// A burst ends after a pause of this many milliseconds …
 const PAUSE: i64 = 500;
@@ -60,7 +60,7 @@ impl Session {
             return Err(Reject(format!("there is no note {id}")));
         };
         let Some(volume) = self.volumes.get(&volume) else { return Ok(()) };
-        if volume.files.get(path).is_some_and(|row| row.kind != FileKind::Note) {
+        if volume.files.get(path).is_some_and(|row| !row.kind.is_text()) {
             let why = volume.demoted.iter().find(|other| other.path == path).map(|other| other.why.as_str());
             let why = why.unwrap_or("it is an attachment, not a note");
             return Err(Reject(format!("{why}: {path}")));

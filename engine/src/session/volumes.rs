@@ -282,7 +282,7 @@ impl Session {
         }
         let old = old.or_else(|| volume.files.get(&file.path).cloned());
         if let Some(old) = &old
-            && old.kind == FileKind::Note
+            && old.kind.is_text()
             && (!old.heads.is_empty() || self.notes.contains_key(&old.id))
             && old.path == file.path
         {
@@ -323,6 +323,7 @@ impl Session {
         volume.files.insert(file.path.clone(), row.clone());
         volume.revision += 1;
         volume.links.enter(note, &file.path);
+        volume.links.touch(note);
         if let Some(survey) = file.survey {
             volume.links.set(note, survey.outline);
             volume.unindexed.remove(&note);
@@ -450,11 +451,8 @@ impl Session {
 
     pub(super) fn new_note(&mut self, turn: &mut Turn<'_>, id: DocId, path: &str, text: &str) -> Result<(), Reject> {
         let path = inside(path)?;
-        let path = if Path::new(&path).extension().is_some_and(|ending| ending == "md" || ending == "markdown") {
-            path
-        } else {
-            format!("{path}.md")
-        };
+        let path = if FileKind::of(&path).is_text() { path } else { format!("{path}.md") };
+        let kind = FileKind::of(&path);
         let Some(volume) = self.volumes.get_mut(&id) else {
             return Err(Reject(format!("there is no volume {id}")));
         };
@@ -471,7 +469,7 @@ impl Session {
             volume: id,
             path: path.clone(),
             id: note,
-            kind: FileKind::Note,
+            kind,
             size: 0,
             mtime: 0,
             hash: BlobHash::of(b""),
@@ -482,7 +480,7 @@ impl Session {
         volume.files.insert(path.clone(), row.clone());
         volume.revision += 1;
         volume.links.enter(note, &path);
-        let entry = FileEntry { path: path.clone(), kind: FileKind::Note };
+        let entry = FileEntry { path: path.clone(), kind };
         volume.doc_pending.push_back((note, Some(entry)));
         self.places.insert(note, (id, path));
         self.create_note(turn, note, id, row, text);

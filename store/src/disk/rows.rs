@@ -265,7 +265,8 @@ pub(crate) fn file(row: &FileRow) -> [Value<'_>; 10] {
 
 pub(crate) fn read_file(row: &[Value<'_>]) -> Option<FileRow> {
     let [volume, path, id, kind, size, mtime, hash, blocks, cells, heads, ..] = row else { return None };
-    let kind = [FileKind::Note, FileKind::Attachment].into_iter().find(|known| Some(known.word()) == kind.text())?;
+    let kinds = [FileKind::Note, FileKind::Collection, FileKind::Attachment];
+    let kind = kinds.into_iter().find(|known| Some(known.word()) == kind.text())?;
     let (heads, rest) = heads.blob()?.as_chunks::<32>();
     rest.is_empty().then_some(())?;
     Some(FileRow {

@@ -1,0 +1,414 @@
+//! A collection on its page: its views as tabs, what narrows and orders them, and the table or the cards below. What is
+//! done here is written into the `.base` file or into the notes' properties, one value at a time.
+
+mod bar;
+mod cards;
+mod cell;
+pub(super) mod desk;
+mod table;
+
+use super::page::Action;
+use super::{Window, states};
+use crate::clock;
+use crate::tokens::{self, Colours, space};
+use desk::{Answer, Asked};
+use eframe::egui;
+use egui::{Align2, Rect, Ui};
+use engine::base::{Base, Change, Row, Table, changed};
+use engine::{Command, Note, Session, splice};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use store::DocId;
+
+/// A line of a table: a group's name, or a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Group(usize),
+    Row(usize),
+}
+
+/// A cell that is edited.
+struct Editing {
+    file: DocId,
+    column: String,
+    text: String,
+    /// Whether the text field has had the keyboard.
+    begun: bool,
+    trouble: Option<&'static str>,
+}
+
+/// A collection's page.
+#[derive(Default)]
+pub(super) struct Collection {
+    /// What was read: of which note at which revision, and the hash of its text.
+    read: Option<(DocId, u64, u64)>,
+    base: Option<Result<Arc<Base>, String>>,
+    /// The view that is shown.
+    view: usize,
+    /// The view to begin with, by its name.
+    begin: Option<String>,
+    /// Whether its text is shown instead.
+    pub(super) as_text: bool,
+    /// The lines as they were made last, and of which table.
+    lines: Vec<Line>,
+    lined: Option<Arc<Table>>,
+    folded: HashSet<String>,
+    refold: bool,
+    /// The cell that is chosen: a line and a column.
+    chosen: Option<(usize, usize)>,
+    reveal: bool,
+    /// How far the table is scrolled.
+    offset: egui::Vec2,
+    editing: Option<Editing>,
+    /// A column that is being made wider, and how wide it is by now.
+    stretched: Option<(String, f32)>,
+    /// A condition that is being made.
+    draft: bar::Draft,
+    /// Whether there is little room for words.
+    compact: bool,
+    /// Since when it is waited for, in seconds.
+    since: Option<f64>,
+}
+
+/// What a part of the page needs.
+struct Scene<'a> {
+    session: &'a Session,
+    note: &'a Note,
+    base: &'a Arc<Base>,
+    /// Whether the pane has the keyboard.
+    is_here: bool,
+    actions: &'a mut Vec<Action>,
+}
+
+impl Scene<'_> {
+    /// Writes a change into the collection.
+    fn change(&mut self, change: &Change) {
+        let text = self.note.text();
+        match changed(&text, change) {
+            Ok(new) => {
+                let edits = splice::difference(&text, &new);
+                if !edits.is_empty() {
+                    self.actions.push(Action::Collection(self.note.id, Deed::Change(edits)));
+                }
+            }
+            Err(why) => self.actions.push(Action::Say(format!("That cannot be written into the collection: {why}."))),
+        }
+    }
+
+    /// Sets a property of a note.
+    fn set(&mut self, file: DocId, key: &str, value: Option<Value>) {
+        self.actions.push(Action::Collection(self.note.id, Deed::Set { file, key: key.to_owned(), value }));
+    }
+
+    fn is_note(&self, row: &Row) -> bool {
+        let volume = self.session.volume(self.note.volume);
+        let file = volume.and_then(|volume| volume.files.get(&row.path));
+        file.is_some_and(|file| file.kind == store::FileKind::Note)
+    }
+
+    /// The value of a note's property, as it stands in the note.
+    fn property(&self, file: DocId, key: &str) -> Value {
+        let outline = self.session.volume(self.note.volume).and_then(|volume| volume.links.outline(file));
+        let found = outline.and_then(|outline| {
+            let properties = &outline.properties;
+            properties.get(key).or_else(|| {
+                properties.iter().find(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value)
+            })
+        });
+        found.cloned().unwrap_or(Value::Null)
+    }
+}
+
+/// What is done in a collection.
+#[derive(Debug)]
+pub(super) enum Deed {
+    /// Its file is edited.
+    Change(Vec<splice::Splice>),
+    /// A property of a note is set.
+    Set { file: DocId, key: String, value: Option<Value> },
+    /// A new note that this view shows.
+    New { view: usize },
+    /// Its text is shown, or its views again.
+    Text,
+}
+
+impl Collection {
+    /// Another note is shown.
+    pub(super) fn turn(&mut self) {
+        *self = Collection::default();
+    }
+
+    /// The view that a link asks for.
+    pub(super) fn begin_with(&mut self, view: &str) {
+        self.begin = Some(view.to_owned()).filter(|view| !view.is_empty());
+    }
+
+    fn sync(&mut self, note: &Note) {
+        let known = self.read.as_ref().is_some_and(|(of, revision, _)| (*of, *revision) == (note.id, note.revision()));
+        if !known {
+            let text = note.text();
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            self.read = Some((note.id, note.revision(), hasher.finish()));
+            self.base = Some(Base::read(&text).map(Arc::new));
+        }
+        if let Some(Ok(base)) = &self.base {
+            if let Some(wanted) = self.begin.take()
+                && let Some(view) = base.views.iter().position(|view| view.name.eq_ignore_ascii_case(&wanted))
+            {
+                self.view = view;
+            }
+            self.view = self.view.min(base.views.len().saturating_sub(1));
+        }
+    }
+
+    /// Draws it.
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        note: &Note,
+        is_here: bool,
+        actions: &mut Vec<Action>,
+    ) {
+        self.sync(note);
+        let base = match &self.base {
+            Some(Ok(base)) => base.clone(),
+            Some(Err(why)) => {
+                let says = format!("This collection cannot be read: {}.", why.trim_end_matches('.'));
+                if states::sentence(ui, &says, Some("Show its text"), "") {
+                    actions.push(Action::Collection(note.id, Deed::Text));
+                }
+                return;
+            }
+            None => return,
+        };
+        let hash = self.read.as_ref().map_or(0, |(_, _, hash)| *hash);
+        let asked = Asked {
+            by: ui.scope_id().with("table"),
+            volume: note.volume,
+            base: &base,
+            hash,
+            view: self.view,
+            this: Some(note.id),
+            now: clock::now(),
+        };
+        let answer = desk::ask(ui.ctx(), &asked);
+        let mut scene = Scene { session, note, base: &base, is_here, actions };
+        self.bar(ui, &mut scene, &answer);
+        let Answer { table: Some(table), .. } = &answer else {
+            self.waiting(ui, &answer, session, note);
+            return;
+        };
+        self.since = None;
+        self.line_up(table);
+        if let Some(problem) = table.problems.first() {
+            let colours = Colours::of(ui);
+            let text = format!("Some of this collection is not understood: {problem}.");
+            states::bar(ui, super::icons::WARNING, &text, colours.warn, false);
+        }
+        if table.rows.is_empty() {
+            let words = "No note fits this view.";
+            let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(ui.available_rect_before_wrap()));
+            if states::sentence(&mut inner, words, Some("New note"), "Its filters are behind the button “Filter”.")
+            {
+                scene.actions.push(Action::Collection(note.id, Deed::New { view: self.view }));
+            }
+            return;
+        }
+        let kind = base.views.get(self.view).map_or("table", |view| view.kind.as_str());
+        match kind {
+            "cards" => self.cards(ui, &mut scene, table),
+            _ => self.table(ui, &mut scene, table),
+        }
+    }
+
+    fn waiting(&mut self, ui: &mut Ui, answer: &Answer, session: &Session, note: &Note) {
+        let now = ui.input(|input| input.time);
+        let since = *self.since.get_or_insert(now);
+        ui.ctx().request_repaint_after(std::time::Duration::from_millis(100));
+        if now - since < states::PATIENCE {
+            return;
+        }
+        let all = session.volume(note.volume).map_or(0, |volume| volume.files.len());
+        let (looked, told) = answer.seen;
+        let words = match looked {
+            0 => format!("Looking through {told} of {all} files…"),
+            looked => format!("Working out {looked} of {all} files…"),
+        };
+        let area = ui.available_rect_before_wrap();
+        let colours = Colours::of(ui);
+        let response = ui.interact(area, ui.scope_id().with("waiting"), egui::Sense::hover());
+        super::controls::named(&response, egui::accesskit::Role::Status, &words);
+        let at = area.center_top() + egui::vec2(0.0, space::XXXL);
+        ui.painter().text(at, Align2::CENTER_TOP, words, tokens::small().font, colours.muted);
+        #[allow(clippy::cast_precision_loss, reason = "counts of files")]
+        let part = (told + looked) as f32 / (2 * all.max(1)) as f32;
+        let bar = Rect::from_center_size(at + egui::vec2(0.0, space::XXL), egui::vec2(240.0, 4.0));
+        ui.painter().rect_filled(bar, 2.0, colours.line);
+        let done = bar.with_max_x(bar.left() + bar.width() * part.clamp(0.0, 1.0));
+        ui.painter().rect_filled(done, 2.0, colours.accent);
+    }
+
+    /// Makes the lines of a table, where groups are folded or not.
+    fn line_up(&mut self, table: &Arc<Table>) {
+        let same = self.lined.as_ref().is_some_and(|lined| Arc::ptr_eq(lined, table));
+        if same && !std::mem::take(&mut self.refold) {
+            return;
+        }
+        // The chosen cell stays with its row.
+        let chosen = self.chosen.and_then(|(line, column)| {
+            let Some(Line::Row(row)) = self.lines.get(line) else { return None };
+            Some((self.lined.as_ref()?.rows.get(*row)?.file, column))
+        });
+        self.lines.clear();
+        if table.groups.is_empty() {
+            self.lines.extend((0..table.rows.len()).map(Line::Row));
+        }
+        let mut first = 0;
+        for (group, (name, count)) in table.groups.iter().enumerate() {
+            self.lines.push(Line::Group(group));
+            if !self.folded.contains(name) {
+                self.lines.extend((first..first + count).map(Line::Row));
+            }
+            first += count;
+        }
+        if let Some((file, column)) = chosen {
+            let is = |row: &usize| table.rows.get(*row).is_some_and(|row| row.file == file);
+            let line = self.lines.iter().position(|line| matches!(line, Line::Row(row) if is(row)));
+            self.chosen = line.map(|line| (line, column.min(table.columns.len().saturating_sub(1))));
+        }
+        self.lined = Some(table.clone());
+    }
+
+    fn row<'t>(&self, table: &'t Table, line: usize) -> Option<&'t Row> {
+        match self.lines.get(line)? {
+            Line::Row(row) => table.rows.get(*row),
+            Line::Group(_) => None,
+        }
+    }
+
+    fn fold(&mut self, group: &str) {
+        if !self.folded.remove(group) {
+            self.folded.insert(group.to_owned());
+        }
+        self.refold = true;
+    }
+}
+
+/// Edits made in collections, to be taken back in order.
+#[derive(Default)]
+pub(super) struct Deeds {
+    /// Which collection, and which note was edited.
+    done: Vec<(DocId, DocId)>,
+    undone: Vec<(DocId, DocId)>,
+    /// Notes that are held open for it.
+    held: Vec<DocId>,
+}
+
+/// Edits that can be taken back.
+const KEPT: usize = 64;
+
+impl Window {
+    /// Whether the pane with the caret shows a collection, and not its text.
+    pub(super) fn shows_collection(&self) -> bool {
+        let place = self.here.note.and_then(|note| self.session()?.place(note));
+        place.is_some_and(|(_, path)| engine::base::is_collection(path)) && !self.here.collection.as_text
+    }
+
+    /// Does what was done in a collection.
+    pub(super) fn collection_deed(&mut self, ctx: &egui::Context, collection: DocId, deed: Deed) {
+        match deed {
+            Deed::Change(edits) => {
+                if self.send(Command::EditAll { note: collection, edits }) {
+                    self.did(collection, collection);
+                }
+            }
+            Deed::Set { file, key, value } => {
+                let held = self.deeds.held.contains(&file);
+                if !held && !self.send(Command::HoldNote { note: file }) {
+                    return;
+                }
+                if !held {
+                    self.deeds.held.push(file);
+                }
+                if self.send(Command::SetProperty { note: file, key: key.clone(), value: value.clone() }) {
+                    self.did(collection, file);
+                    let session = self.driver.as_ref().map(host::Driver::session);
+                    let volume = session.and_then(|session| session.volume(session.place(file)?.0));
+                    if let Some(volume) = volume {
+                        desk::ahead(ctx, volume, file, &key, value.as_ref());
+                    }
+                }
+            }
+            Deed::New { view } => self.new_in_collection(collection, view),
+            Deed::Text => self.here.collection.as_text = !self.here.collection.as_text,
+        }
+    }
+
+    fn did(&mut self, collection: DocId, note: DocId) {
+        self.deeds.undone.clear();
+        self.deeds.done.push((collection, note));
+        if self.deeds.done.len() > KEPT {
+            self.deeds.done.remove(0);
+        }
+        let needed: HashSet<DocId> = self.deeds.done.iter().map(|(_, note)| *note).collect();
+        let (keep, free) = self.deeds.held.iter().copied().partition(|note| needed.contains(note));
+        self.deeds.held = keep;
+        free.into_iter().for_each(|note: DocId| _ = self.send(Command::ReleaseNote { note }));
+    }
+
+    /// Takes back what was done last in the collection that is shown, or does it again.
+    pub(super) fn undo_deed(&mut self, ctx: &egui::Context, redo: bool) {
+        let (from, to) = match redo {
+            false => (&mut self.deeds.done, &mut self.deeds.undone),
+            true => (&mut self.deeds.undone, &mut self.deeds.done),
+        };
+        let Some(place) = from.iter().rposition(|(collection, _)| Some(*collection) == self.here.note) else {
+            self.toasts.say(if redo { "Nothing to redo." } else { "Nothing to undo." });
+            return;
+        };
+        let (collection, note) = from.remove(place);
+        to.push((collection, note));
+        if !self.send(if redo { Command::Redo { note } } else { Command::Undo { note } }) || note == collection {
+            return;
+        }
+        // The table shows at once what the note says now.
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let volume = session.place(note).and_then(|(volume, _)| session.volume(volume));
+        if let (Some(volume), Some(text)) = (volume, session.note(note).map(Note::text)) {
+            let now = engine::outline::Outline::of(&text).properties;
+            let was = volume.links.outline(note).map(|outline| outline.properties.clone()).unwrap_or_default();
+            let keys: HashSet<&String> = now.keys().chain(was.keys()).collect();
+            for key in keys {
+                desk::ahead(ctx, volume, note, key, now.get(key));
+            }
+        }
+    }
+
+    /// Makes a note that a view of a collection shows.
+    fn new_in_collection(&mut self, collection: DocId, view: usize) {
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let found = session.place(collection).and_then(|(volume, _)| {
+            let text = session.note(collection)?.text();
+            let (folder, wanted) = Base::read(&text).ok()?.wanted(view);
+            let volume = session.volume(volume)?;
+            let folder = folder.filter(|folder| !folder.is_empty()).map_or_else(String::new, |folder| folder + "/");
+            let free = |name: &String| !volume.files.contains_key(&format!("{folder}{name}.md"));
+            let mut names =
+                std::iter::once("Untitled".to_owned()).chain((2..).map(|count| format!("Untitled {count}")));
+            let name = names.find(free)?;
+            Some((volume.id, format!("{folder}{name}.md"), engine::properties::front_matter(&wanted)))
+        });
+        let Some((volume, path, text)) = found else { return };
+        if self.send(Command::NewNote { volume, path: path.clone(), text }) {
+            let note = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));
+            if let Some(note) = note {
+                self.new_tab(Some(note));
+                self.ask_rename(note);
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What stands in a cell: how it is drawn, and the field in which it is edited.
+
+use super::super::controls::{clipped, named, ring};
+use super::super::icons;
+use super::super::page::Action;
+use super::{Editing, Scene};
+use crate::tokens::{self, CORNER, Colours, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Id, Key, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
+use engine::base::Cell;
+use engine::outline::plain;
+use engine::properties::{Kind, typed};
+use serde_json::Value;
+
+/// The inset of words in a cell.
+const INSET: f32 = space::S;
+
+/// Draws what stands in a cell. Links in it can be clicked.
+pub(super) fn draw(ui: &Ui, scene: &mut Scene<'_>, rect: Rect, id: Id, cell: &Cell, own: bool) {
+    let colours = Colours::of(ui);
+    let ink = if own { colours.ink } else { colours.muted };
+    let style = tokens::small();
+    let inner = rect.shrink2(vec2(INSET, 0.0));
+    let top = rect.center().y - 10.0;
+    match cell {
+        Cell::Empty => {}
+        Cell::Text(text) => {
+            let line = text.lines().next().unwrap_or("");
+            clipped(ui, pos2(inner.left(), top), inner.width(), line, &style, ink);
+        }
+        Cell::Date(date) => {
+            let style = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
+            clipped(ui, pos2(inner.left(), top), inner.width(), date, &style, ink);
+        }
+        Cell::Number(number) => {
+            let at = pos2(inner.right(), rect.center().y);
+            ui.painter().with_clip_rect(rect.intersect(ui.clip_rect())).text(
+                at,
+                Align2::RIGHT_CENTER,
+                number.to_string(),
+                tokens::tabular(13.0),
+                ink,
+            );
+        }
+        Cell::Check(done) => check(ui, pos2(inner.left() + 8.0, rect.center().y), *done, own),
+        Cell::Link { .. } => _ = link(ui, scene, inner.left(), inner, id, cell, false),
+        Cell::List(items) => {
+            let mut x = inner.left();
+            for (place, item) in items.iter().enumerate() {
+                if x + space::L >= inner.right() {
+                    break;
+                }
+                x += link(ui, scene, x, inner, id.with(place), item, true) + space::XS;
+            }
+        }
+    }
+}
+
+/// A link, or a word on a ground of its own; gives its width.
+fn link(ui: &Ui, scene: &mut Scene<'_>, x: f32, inner: Rect, id: Id, cell: &Cell, chip: bool) -> f32 {
+    let colours = Colours::of(ui);
+    let words = cell.shown();
+    let style = if chip { tokens::caption() } else { tokens::small() };
+    let leads = matches!(cell, Cell::Link { .. });
+    let pad = if chip { 6.0 } else { 0.0 };
+    let room = (inner.right() - x - 2.0 * pad).max(0.0);
+    let colour = if leads { colours.accent } else { colours.ink };
+    let galley = ui.painter().layout_no_wrap(words.clone(), style.font.clone(), colour);
+    let width = galley.size().x.min(room) + 2.0 * pad;
+    let rect = Rect::from_min_size(pos2(x, inner.center().y - 10.0), vec2(width, 20.0));
+    if chip {
+        let ground = if leads { colours.accent_ground } else { colours.sunken };
+        ui.painter().rect_filled(rect, CORNER, ground);
+    }
+    let at = pos2(x + pad, inner.center().y - style.line / 2.0);
+    if galley.size().x > room {
+        clipped(ui, at, room, &words, &style, colour);
+    } else {
+        let at = pos2(at.x, inner.center().y - galley.size().y / 2.0);
+        ui.painter().galley(at, galley, colour);
+    }
+    if let Cell::Link { target, to, .. } = cell {
+        let response = ui.interact(rect, id.with("link"), Sense::click() - Sense::FOCUSABLE);
+        named(&response, Role::Link, &words);
+        if response.hovered() {
+            ui.painter().hline(at.x..=rect.right() - pad, rect.bottom() - 2.0, Stroke::new(1.0, colours.accent));
+        }
+        let beside = response.middle_clicked() || ui.input(|input| input.modifiers.command);
+        if response.clicked() || response.middle_clicked() {
+            scene.actions.push(match to {
+                Some(file) if beside => Action::OpenBeside(*file),
+                _ => Action::Follow(target.clone()),
+            });
+        }
+        response.on_hover_cursor(egui::CursorIcon::PointingHand);
+    }
+    width
+}
+
+fn check(ui: &Ui, centre: egui::Pos2, done: bool, own: bool) {
+    let colours = Colours::of(ui);
+    let square = Rect::from_center_size(centre, Vec2::splat(16.0));
+    let colour = if own { colours.accent } else { colours.muted };
+    if done {
+        ui.painter().rect_filled(square, 4.0, colour);
+        ui.painter().text(square.center(), Align2::CENTER_CENTER, icons::CHECK, tokens::icon(12.0), colours.paper);
+    } else {
+        ui.painter().rect_stroke(square, 4.0, Stroke::new(1.5, colours.muted), StrokeKind::Inside);
+    }
+}
+
+/// A value as one edits it.
+pub(super) fn text_of(value: &Value) -> String {
+    match value {
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => plain(other),
+    }
+}
+
+/// What became of a cell that is edited.
+pub(super) enum Edited {
+    /// It goes on.
+    Not,
+    /// It is left as it was.
+    Left,
+    /// It has this value, and the keyboard goes so far to the right and down.
+    Is(Option<Value>, (isize, isize)),
+}
+
+impl Editing {
+    /// The field over a cell.
+    pub(super) fn show(&mut self, ui: &mut Ui, rect: Rect, id: Id, kind: Kind, label: &str) -> Edited {
+        let colours = Colours::of(ui);
+        let wide = rect.with_max_x(rect.right().max(rect.left() + 160.0));
+        let trouble = self.trouble.is_some();
+        ui.painter().rect_filled(wide, CORNER, colours.raised);
+        let hint = match kind {
+            Kind::Date => "2026-11-22",
+            Kind::Number => "0",
+            Kind::List => "one, two",
+            Kind::Link => "[[Note]] or https://…",
+            Kind::Text | Kind::Check(_) | Kind::Nested => "",
+        };
+        let id = id.with("edit");
+        let (enter, tab, escape) = ui.input_mut(|input| {
+            let tab = if input.consume_key(egui::Modifiers::SHIFT, Key::Tab) {
+                Some(-1)
+            } else {
+                input.consume_key(egui::Modifiers::NONE, Key::Tab).then_some(1)
+            };
+            let enter = input.consume_key(egui::Modifiers::NONE, Key::Enter);
+            (enter, tab, input.consume_key(egui::Modifiers::NONE, Key::Escape))
+        });
+        let mut child = ui.new_child(egui::UiBuilder::new().max_rect(wide).id_salt("cell"));
+        let hint = egui::RichText::new(hint).color(colours.muted);
+        let field = egui::TextEdit::singleline(&mut self.text)
+            .id(id)
+            .font(tokens::small().font)
+            .hint_text(hint)
+            .frame(egui::Frame::NONE)
+            .margin(egui::Margin::symmetric(8, 6))
+            .desired_width(wide.width());
+        let response = child.add_sized(wide.size(), field).accessible_name(label);
+        let ring = Stroke::new(tokens::size::RING, if trouble { colours.bad } else { colours.accent });
+        ui.painter().rect_stroke(wide, CORNER, ring, StrokeKind::Inside);
+        if let Some(trouble) = self.trouble {
+            let at = wide.left_bottom() + vec2(space::S, space::XS);
+            let font = tokens::caption().font;
+            let galley = ui.painter().layout_no_wrap(trouble.to_owned(), font, colours.bad);
+            let ground = Rect::from_min_size(at, galley.size()).expand(space::XS);
+            ui.painter().rect_filled(ground, CORNER, colours.raised);
+            ui.painter().galley(at, galley, colours.bad);
+            let response = ui.interact(ground, id.with("trouble"), Sense::hover());
+            named(&response, Role::Alert, trouble);
+        }
+        if !self.begun {
+            response.request_focus();
+            self.begun = true;
+            if let Some(mut state) = egui::TextEdit::load_state(ui.ctx(), id) {
+                let all = egui::text::CCursorRange::select_all_str(&self.text);
+                state.cursor.set_char_range(Some(all));
+                egui::TextEdit::store_state(ui.ctx(), id, state);
+            }
+            return Edited::Not;
+        }
+        if response.changed() {
+            self.trouble = None;
+        }
+        if escape {
+            return Edited::Left;
+        }
+        if enter || tab.is_some() || response.lost_focus() {
+            let way = match tab {
+                Some(right) => (right, 0),
+                None => (0, isize::from(enter)),
+            };
+            return match self.value(kind) {
+                Ok(value) => Edited::Is(value, way),
+                // Who clicks elsewhere has given up.
+                Err(_) if !enter && tab.is_none() => Edited::Left,
+                Err(why) => {
+                    self.trouble = Some(why);
+                    response.request_focus();
+                    Edited::Not
+                }
+            };
+        }
+        Edited::Not
+    }
+
+    fn value(&self, kind: Kind) -> Result<Option<Value>, &'static str> {
+        let value = typed(kind, &self.text);
+        match (kind, &value) {
+            (Kind::Number, Value::String(_)) => Err("A number has digits only, and a point."),
+            (Kind::Date, Value::String(text)) if engine::task::Day::parse(text).is_none() => {
+                Err("A date is written as 2026-11-22.")
+            }
+            _ => Ok(Some(value)),
+        }
+    }
+}
+
+/// A small flat button that is words, with an icon in front.
+pub(super) fn tool(ui: &mut Ui, icon: &str, words: &str, name: &str, on: bool) -> egui::Response {
+    let colours = Colours::of(ui);
+    let colour = if on { colours.accent } else { colours.muted };
+    let style = tokens::small();
+    let galley = ui.painter().layout_no_wrap(words.to_owned(), style.font, colour);
+    let gap = if words.is_empty() { 0.0 } else { space::XS };
+    let width = 16.0 + gap + galley.size().x + 2.0 * space::S;
+    let (rect, response) = ui.allocate_exact_size(vec2(width, tokens::size::HIT), Sense::click());
+    super::super::controls::ground(ui, &response);
+    let at = pos2(rect.left() + space::S + 8.0, rect.center().y);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(15.0), colour);
+    let words = pos2(rect.left() + space::S + 16.0 + gap, rect.center().y - galley.size().y / 2.0);
+    ui.painter().galley(words, galley, colour);
+    ring(ui, &response, CORNER);
+    named(&response, Role::Button, name);
+    response
+}

@@ -1,0 +1,53 @@
+//! What a collection is worked out over, apart from the session: another thread keeps it in step by what changed.
+
+use super::Source;
+use crate::links::Links;
+use crate::outline::Outline;
+use crate::session::Volume;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::DocId;
+use store::disk::FileRow;
+
+/// A file as it is now; `None`: it is gone.
+pub type Told = (DocId, Option<(FileRow, Option<Arc<Outline>>)>);
+
+/// A volume's files and what they hold, once more.
+#[derive(Debug, Default)]
+pub struct Mirror {
+    files: BTreeMap<String, FileRow>,
+    links: Links,
+}
+
+impl Mirror {
+    /// A file as a volume knows it.
+    pub fn look(volume: &Volume, file: DocId) -> Told {
+        let row = volume.links.path(file).and_then(|path| volume.files.get(path));
+        (file, row.map(|row| (row.clone(), volume.links.outline(file).cloned())))
+    }
+
+    /// Takes in how a file is now.
+    pub fn take(&mut self, (file, now): Told) {
+        if let Some(old) = self.links.path(file)
+            && now.as_ref().is_none_or(|(row, _)| row.path != old)
+            && self.files.get(old).is_some_and(|row| row.id == file)
+        {
+            self.files.remove(old);
+        }
+        match now {
+            None => self.links.forget(file),
+            Some((row, outline)) => {
+                self.links.enter(file, &row.path);
+                if let Some(outline) = outline {
+                    self.links.set(file, outline);
+                }
+                self.files.insert(row.path.clone(), row);
+            }
+        }
+    }
+
+    /// What a collection is worked out over.
+    pub fn source(&self) -> Source<'_> {
+        Source { files: &self.files, links: &self.links }
+    }
+}

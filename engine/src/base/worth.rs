@@ -1,0 +1,394 @@
+//! What an expression of a collection is worth: numbers, words, days, spans of time, links, files, lists.
+
+use super::table::Cell;
+use crate::outline::plain;
+use crate::task::Day;
+use serde_json::Value;
+use std::cmp::Ordering;
+use store::DocId;
+
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// What an expression is worth.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Worth {
+    Nothing,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+    /// Milliseconds since 1970 where the user is, and whether the time of the day counts.
+    Date(i64, bool),
+    Span(Span),
+    Link(Link),
+    /// A file and its path.
+    File(DocId, String),
+    List(Vec<Worth>),
+    Object(Vec<(String, Value)>),
+}
+
+/// A link as a property holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Link {
+    /// What it is written as, without brackets.
+    pub(super) target: String,
+    /// What it is called.
+    pub(super) words: Option<String>,
+    /// The file to which it leads.
+    pub(super) to: Option<DocId>,
+}
+
+/// A span of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Span {
+    pub(super) months: i64,
+    pub(super) ms: i64,
+}
+
+impl Span {
+    /// About how long it is, in milliseconds.
+    #[allow(clippy::cast_precision_loss, reason = "spans of people")]
+    pub(super) fn length(self) -> f64 {
+        self.months as f64 * 30.436_875 * DAY as f64 + self.ms as f64
+    }
+
+    /// Reads `60d`, `2 weeks`, `1d 12h`.
+    pub(super) fn parse(text: &str) -> Option<Span> {
+        let mut span = Span::default();
+        let mut rest = text.trim();
+        if rest.is_empty() {
+            return None;
+        }
+        while !rest.is_empty() {
+            let (sign, unsigned) = rest.strip_prefix('-').map_or((1, rest), |rest| (-1, rest));
+            let digits = unsigned.find(|letter: char| !letter.is_ascii_digit())?;
+            let count: i64 = unsigned[..digits].parse::<i64>().ok()? * sign;
+            let behind = unsigned[digits..].trim_start();
+            let end = behind.find(|letter: char| !letter.is_alphabetic()).unwrap_or(behind.len());
+            let (months, ms) = match &behind[..end] {
+                "s" | "second" | "seconds" => (0, 1_000),
+                "m" | "minute" | "minutes" => (0, 60_000),
+                "h" | "hour" | "hours" => (0, 3_600_000),
+                "d" | "day" | "days" => (0, DAY),
+                "w" | "week" | "weeks" => (0, 7 * DAY),
+                "M" | "month" | "months" => (1, 0),
+                "y" | "year" | "years" => (12, 0),
+                _ => return None,
+            };
+            span.months = span.months.checked_add(count.checked_mul(months)?)?;
+            span.ms = span.ms.checked_add(count.checked_mul(ms)?)?;
+            rest = behind[end..].trim_start_matches([' ', ',']);
+        }
+        Some(span)
+    }
+}
+
+/// Reads `2026-11-22`, `2026-11-22T14:30`, `2026-11-22 14:30:05`, all of the text.
+pub(super) fn date(text: &str) -> Option<(i64, bool)> {
+    let text = text.trim();
+    let day = Day::parse(text)?;
+    let start = day.0.checked_mul(DAY)?;
+    let rest = text.get(10..)?;
+    if rest.is_empty() {
+        return Some((start, false));
+    }
+    let time = rest.strip_prefix(['T', ' '])?;
+    let (time, zone) = match time.find(['Z', '+', '-']) {
+        Some(at) => time.split_at(at),
+        None => (time, ""),
+    };
+    if !zone.is_empty() && !zone[1..].chars().all(|letter| letter.is_ascii_digit() || letter == ':') {
+        return None;
+    }
+    let mut parts = time.split(':');
+    let mut part = |limit: i64| -> Option<i64> {
+        let number: i64 = parts.next()?.get(..2)?.parse().ok()?;
+        (0..limit).contains(&number).then_some(number)
+    };
+    let (hours, minutes) = (part(24)?, part(60)?);
+    let seconds = part(60).unwrap_or(0);
+    Some((start + hours * 3_600_000 + minutes * 60_000 + seconds * 1_000, true))
+}
+
+/// The day of a date.
+pub(super) fn day(ms: i64) -> Day {
+    Day(ms.div_euclid(DAY))
+}
+
+/// A date as it is shown.
+pub(super) fn shown_date(ms: i64, timed: bool) -> String {
+    let minutes = ms.rem_euclid(DAY) / 60_000;
+    match timed {
+        true => format!("{} {:02}:{:02}", day(ms), minutes / 60, minutes % 60),
+        false => day(ms).to_string(),
+    }
+}
+
+/// A date, so much later.
+pub(super) fn later(ms: i64, span: Span, sign: i64) -> Option<i64> {
+    let months = span.months.checked_mul(sign)?;
+    // Years of more than four digits are no dates of people.
+    let start = if months.abs() > 120_000 { return None } else { day(ms).months(months) };
+    start.0.checked_mul(DAY)?.checked_add(ms.rem_euclid(DAY))?.checked_add(span.ms.checked_mul(sign)?)
+}
+
+impl Worth {
+    /// Of a property; `resolve` tells where a link leads.
+    pub(super) fn of(value: &Value, resolve: &dyn Fn(&str) -> Option<DocId>) -> Worth {
+        match value {
+            Value::Null => Worth::Nothing,
+            Value::Bool(value) => Worth::Bool(*value),
+            Value::Number(number) => number.as_f64().map_or(Worth::Nothing, Worth::Number),
+            Value::String(text) => match text.trim().strip_prefix("[[").and_then(|text| text.strip_suffix("]]")) {
+                Some(link) if !link.contains("[[") => Worth::Link(Link::read(link, resolve)),
+                Some(_) | None => match date(text) {
+                    Some((ms, timed)) => Worth::Date(ms, timed),
+                    None => Worth::Text(text.clone()),
+                },
+            },
+            Value::Array(items) => Worth::List(items.iter().map(|item| Worth::of(item, resolve)).collect()),
+            Value::Object(entries) => {
+                Worth::Object(entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+            }
+        }
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        match self {
+            Worth::Nothing => false,
+            Worth::Bool(value) => *value,
+            Worth::Number(number) => *number != 0.0,
+            Worth::Text(text) => !text.is_empty(),
+            Worth::Date(..) | Worth::Span(_) | Worth::Link(_) | Worth::File(..) => true,
+            Worth::List(items) => !items.is_empty(),
+            Worth::Object(entries) => !entries.is_empty(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Worth::Nothing => true,
+            Worth::Text(text) => text.is_empty(),
+            Worth::List(items) => items.iter().all(Worth::is_empty),
+            Worth::Object(entries) => entries.is_empty(),
+            Worth::Bool(_) | Worth::Number(_) | Worth::Date(..) | Worth::Span(_) => false,
+            Worth::Link(link) => link.target.is_empty(),
+            Worth::File(..) => false,
+        }
+    }
+
+    /// As it stands in a cell.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Worth::Nothing => String::new(),
+            Worth::Bool(value) => value.to_string(),
+            Worth::Number(number) => number.to_string(),
+            Worth::Text(text) => text.clone(),
+            Worth::Date(ms, timed) => shown_date(*ms, *timed),
+            Worth::Span(span) => shown_span(*span),
+            Worth::Link(link) => link.shown().to_owned(),
+            Worth::File(_, path) => name(path).to_owned(),
+            Worth::List(items) => items.iter().map(Worth::shown).collect::<Vec<_>>().join(", "),
+            Worth::Object(entries) => {
+                let entry = |(key, value): &(String, Value)| format!("{key}: {}", plain(value));
+                entries.iter().map(entry).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    pub(super) fn cell(&self) -> Cell {
+        match self {
+            Worth::Nothing => Cell::Empty,
+            Worth::Bool(value) => Cell::Check(*value),
+            Worth::Number(number) => Cell::Number(*number),
+            Worth::Text(text) if text.starts_with("https://") || text.starts_with("http://") => {
+                Cell::Link { words: text.clone(), target: text.clone(), to: None }
+            }
+            Worth::Text(text) => match text.strip_prefix('[').and_then(|text| text.strip_suffix(')')) {
+                Some(inner) => match inner.split_once("](") {
+                    Some((words, target)) => {
+                        Cell::Link { words: words.to_owned(), target: target.to_owned(), to: None }
+                    }
+                    None => Cell::Text(text.clone()),
+                },
+                None if text.is_empty() => Cell::Empty,
+                None => Cell::Text(text.clone()),
+            },
+            Worth::Date(ms, timed) => Cell::Date(shown_date(*ms, *timed)),
+            Worth::Link(link) => {
+                Cell::Link { words: link.shown().to_owned(), target: link.target.clone(), to: link.to }
+            }
+            Worth::File(file, path) => {
+                Cell::Link { words: name(path).to_owned(), target: path.clone(), to: Some(*file) }
+            }
+            Worth::List(items) => Cell::List(items.iter().filter(|item| !item.is_empty()).map(Worth::cell).collect()),
+            Worth::Span(_) | Worth::Object(_) => Cell::Text(self.shown()),
+        }
+    }
+
+    /// The same as a number, where it is one.
+    #[allow(clippy::cast_precision_loss, reason = "times of people")]
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Worth::Number(number) => Some(*number),
+            Worth::Bool(value) => Some(f64::from(u8::from(*value))),
+            Worth::Date(ms, _) => Some(*ms as f64),
+            Worth::Span(span) => Some(span.length()),
+            Worth::Text(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn items(self) -> Vec<Worth> {
+        match self {
+            Worth::Nothing => Vec::new(),
+            Worth::List(items) => items,
+            one => vec![one],
+        }
+    }
+
+    /// What it is sorted by.
+    pub(super) fn key(&self) -> Key {
+        match self {
+            worth if worth.is_empty() => Key::Nothing,
+            Worth::Bool(value) => Key::Number(0, f64::from(u8::from(*value))),
+            Worth::Number(number) => Key::Number(1, *number),
+            Worth::Date(..) => Key::Number(2, self.number().unwrap_or(0.0)),
+            Worth::Span(span) => Key::Number(3, span.length()),
+            Worth::List(items) if items.len() == 1 => items.first().map_or(Key::Nothing, Worth::key),
+            other => Key::Text(other.shown().to_lowercase()),
+        }
+    }
+}
+
+impl Link {
+    /// Reads what stands between the brackets.
+    pub(super) fn read(text: &str, resolve: &dyn Fn(&str) -> Option<DocId>) -> Link {
+        let (target, words) = match text.split_once('|') {
+            Some((target, words)) => (target, Some(words.to_owned()).filter(|words| !words.is_empty())),
+            None => (text, None),
+        };
+        let path = target.split('#').next().unwrap_or(target);
+        let to = if path.is_empty() { None } else { resolve(path) };
+        Link { target: target.to_owned(), words, to }
+    }
+
+    pub(super) fn shown(&self) -> &str {
+        let path = self.target.split('#').next().unwrap_or(&self.target);
+        self.words.as_deref().unwrap_or_else(|| name(path))
+    }
+}
+
+/// A file's name without folders and `.md`.
+pub(super) fn name(path: &str) -> &str {
+    crate::links::without_ending(path.rsplit('/').next().unwrap_or(path))
+}
+
+fn shown_span(span: Span) -> String {
+    let (mut parts, mut ms) = (Vec::new(), span.ms.abs());
+    let sign = if span.ms < 0 || span.months < 0 { "-" } else { "" };
+    let mut part = |count: i64, one: &str| {
+        if count > 0 {
+            parts.push(format!("{count} {one}{}", if count == 1 { "" } else { "s" }));
+        }
+    };
+    part(span.months.abs() / 12, "year");
+    part(span.months.abs() % 12, "month");
+    for (unit, one) in [(DAY, "day"), (3_600_000, "hour"), (60_000, "minute")] {
+        part(ms / unit, one);
+        ms %= unit;
+    }
+    if parts.is_empty() { "0 minutes".to_owned() } else { format!("{sign}{}", parts.join(" ")) }
+}
+
+/// What a worth is sorted by: a whole order, also among worths of several kinds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Key {
+    Number(u8, f64),
+    Text(String),
+    Nothing,
+}
+
+impl Key {
+    /// Which comes first; nothing comes last in either direction.
+    pub(super) fn order(&self, other: &Key, down: bool) -> Ordering {
+        let order = match (self, other) {
+            (Key::Nothing, Key::Nothing) => return Ordering::Equal,
+            (Key::Nothing, _) => return Ordering::Greater,
+            (_, Key::Nothing) => return Ordering::Less,
+            (Key::Number(kind, one), Key::Number(other_kind, other)) => {
+                kind.cmp(other_kind).then_with(|| one.total_cmp(other))
+            }
+            (Key::Text(one), Key::Text(other)) => natural(one, other),
+            (Key::Number(..), Key::Text(_)) => Ordering::Less,
+            (Key::Text(_), Key::Number(..)) => Ordering::Greater,
+        };
+        if down { order.reverse() } else { order }
+    }
+}
+
+/// Words in order, with the numbers in them as numbers.
+fn natural(one: &str, other: &str) -> Ordering {
+    let (mut left, mut right) = (one, other);
+    loop {
+        let (Some(a), Some(b)) = (left.chars().next(), right.chars().next()) else {
+            return left.len().cmp(&right.len()).then_with(|| one.cmp(other));
+        };
+        if a.is_ascii_digit() && b.is_ascii_digit() {
+            let digits = |text: &str| text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+            let (to_left, to_right) = (digits(left), digits(right));
+            let (first, second) = (left[..to_left].trim_start_matches('0'), right[..to_right].trim_start_matches('0'));
+            let order = first.len().cmp(&second.len()).then_with(|| first.cmp(second));
+            if order.is_ne() {
+                return order;
+            }
+            (left, right) = (&left[to_left..], &right[to_right..]);
+        } else if a == b {
+            (left, right) = (&left[a.len_utf8()..], &right[b.len_utf8()..]);
+        } else {
+            return a.cmp(&b);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_shown() {
+        let shown = |text: &str| date(text).map(|(ms, timed)| shown_date(ms, timed));
+        assert_eq!(shown("2026-11-22").as_deref(), Some("2026-11-22"));
+        assert_eq!(shown("2026-11-22T14:05:09").as_deref(), Some("2026-11-22 14:05"));
+        assert_eq!(shown("2026-11-22 14:05Z").as_deref(), Some("2026-11-22 14:05"));
+        for no in ["2026-11-22 words", "2026-13-01", "12:30", "2026-11-22T25:00", "", "é026-11-22"] {
+            assert_eq!(shown(no), None, "{no}");
+        }
+        assert_eq!(Span::parse("60d"), Some(Span { months: 0, ms: 60 * DAY }));
+        assert_eq!(Span::parse("1y 2 weeks"), Some(Span { months: 12, ms: 14 * DAY }));
+        assert_eq!((Span::parse("x"), Span::parse("3"), Span::parse("9999999999999999999d")), (None, None, None));
+        let start = date("2024-01-31").expect("a date").0;
+        assert_eq!(
+            later(start, Span { months: 1, ms: 0 }, 1).map(|ms| shown_date(ms, false)).as_deref(),
+            Some("2024-02-29")
+        );
+        assert_eq!(
+            later(start, Span { months: 0, ms: DAY }, -1).map(|ms| shown_date(ms, false)).as_deref(),
+            Some("2024-01-30")
+        );
+        assert_eq!(later(start, Span { months: i64::MAX, ms: 0 }, 1), None);
+        assert_eq!(shown_span(Span { months: 13, ms: DAY + 60_000 }), "1 year 1 month 1 day 1 minute");
+    }
+
+    #[test]
+    fn keys_have_one_order() {
+        let keys = ["a2", "a10", "b", ""].map(|text| Worth::Text(text.to_owned()).key());
+        let mut all = vec![Key::Number(1, 3.0), Key::Number(1, -2.0)];
+        all.extend(keys);
+        all.sort_by(|one, other| one.order(other, false));
+        let texts = ["a2", "a10", "b"].map(|text| Key::Text(text.to_owned()));
+        let [a, b, c] = texts;
+        assert_eq!(all, [Key::Number(1, -2.0), Key::Number(1, 3.0), a, b, c, Key::Nothing]);
+        assert_eq!(Key::Nothing.order(&Key::Number(1, 0.0), true), Ordering::Greater, "nothing comes last");
+    }
+}
