@@ -30,6 +30,8 @@ pub(super) struct Drawn {
     pub(super) waited: Duration,
     /// How often this thread gave up its core meanwhile to wait for something.
     pub(super) gave_way: u64,
+    /// How often it read or wrote, or touched memory that had to come from the disk.
+    pub(super) transfers: u64,
     /// Of it, the taking in of what happened elsewhere.
     pub(super) pump: Duration,
     /// The same as CPU time.
@@ -108,6 +110,8 @@ impl Stage {
         };
         let (Stage { context, window, frame, canvas, .. }, mut drawn) = (&mut *self, Drawn::default());
         let (waited, gave_way) = (measure::thread_waited(), measure::thread_gave_way());
+        // Looking is reading, too: what that adds is known from looking twice.
+        let (looked, transfers) = (measure::thread_transfers(), measure::thread_transfers());
         let (begun, cpu) = (Instant::now(), measure::thread_cpu());
         let mut output = context.run_ui(input, |ui| {
             let (begun, cpu) = (Instant::now(), measure::thread_cpu());
@@ -120,6 +124,9 @@ impl Stage {
         let triangles = context.tessellate(output.shapes, output.pixels_per_point);
         drawn.wall = begun.elapsed();
         drawn.cpu = measure::thread_cpu().saturating_sub(cpu);
+        if let (Some(looked), Some(before), Some(after)) = (looked, transfers, measure::thread_transfers()) {
+            drawn.transfers = after.saturating_sub(before).saturating_sub(before - looked);
+        }
         if let (Some(before), Some(after)) = (gave_way, measure::thread_gave_way()) {
             drawn.gave_way = after.saturating_sub(before);
         }

@@ -14,6 +14,7 @@ use egui::text::LayoutJob;
 use engine::Note;
 use engine::splice::moved;
 use std::ops::Range;
+use std::rc::Rc;
 use store::{Block, BlockId};
 
 /// The control that has the keyboard while somebody writes: the row that holds the caret.
@@ -125,6 +126,8 @@ pub(super) struct Target {
     pub(super) kind: Kind,
     /// Whether only the code between the fences is edited.
     pub(super) code_only: bool,
+    /// The language of that code.
+    pub(super) language: Rc<str>,
     /// Its bytes in the note.
     pub(super) range: Range<usize>,
     /// What must go in front of the first thing typed, and behind it.
@@ -391,6 +394,7 @@ impl Editor {
                 block: None,
                 kind: Kind::Paragraph,
                 code_only: false,
+                language: Rc::default(),
                 range: length..length,
                 lead: missing_lines(world.texts),
                 trail: "",
@@ -434,6 +438,12 @@ pub(super) fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<
         block: world.texts.get(spot.block).map(|block| block.id),
         kind: row.kind,
         code_only,
+        language: match (&row.whole, row.kind) {
+            (_, Kind::Cell) => "python".into(),
+            (Some((_, language)), _) => language.clone(),
+            (None, _) if code_only => source::language(&text[row.content.clone()]).into(),
+            (None, _) => Rc::default(),
+        },
         range: start + range.start..start + range.end,
         lead: "",
         trail,
@@ -471,7 +481,7 @@ pub(super) fn place_of(target: &Target, width: f32, margin: f32, pen: Pen<'_>) -
 /// The layout of a target's text.
 pub(super) fn job_of(target: &Target, text: &str, width: f32, pen: Pen<'_>) -> LayoutJob {
     if target.code_only {
-        let mut job = source::code(text, if target.kind == Kind::Cell { "python" } else { "" }, false, pen);
+        let mut job = source::edited(text, &target.language, pen);
         job.wrap.max_width = width;
         job.keep_trailing_whitespace = true;
         return job;
@@ -531,6 +541,7 @@ mod tests {
             block: None,
             kind: Kind::Paragraph,
             code_only: false,
+            language: Rc::default(),
             range: 10..10 + raw.len(),
             lead: "",
             trail: "",

@@ -29,6 +29,8 @@ const KEPT: usize = 192 << 20;
 const SIDE: u32 = 2_080;
 /// Of an embedded note no more than this is shown, in bytes.
 const EXCERPT: usize = 6_000;
+/// Code that differs by more bytes than this is other code.
+const EDIT: usize = 400;
 /// Coloured codes that are kept.
 const CODES: usize = 500;
 /// Drawings are kept up to this many bytes.
@@ -101,6 +103,8 @@ pub(super) struct Sights {
     /// Counts how often colours were asked for that were still on their way, and how many have come.
     waits: u64,
     coloured: u64,
+    /// The code in which somebody writes, its language, and its colours as they were known last.
+    edited: Option<(String, String, Hues)>,
     formulas: HashMap<u64, Option<Set>>,
     drawings: HashMap<u64, (Vector, u64)>,
     wishes: Vec<Wish>,
@@ -275,6 +279,34 @@ pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
         let _ = sights.way(ctx).send(Box::new(job));
         None
     })?
+}
+
+/// What stands out in code in which somebody writes. Until that is known, what stood out before, moved along.
+pub(super) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Range<usize>, Hue)> {
+    let known = hues(ctx, code, language);
+    let found = with(ctx, |sights| {
+        if let Some(hues) = known {
+            let is_new = sights.edited.as_ref().is_none_or(|(old, of, _)| old != code || of != language);
+            if is_new {
+                sights.edited = Some((code.to_owned(), language.to_owned(), hues.clone()));
+            }
+            return hues.to_vec();
+        }
+        let Some((old, _, hues)) = sights.edited.as_ref().filter(|(_, of, _)| of == language) else {
+            return Vec::new();
+        };
+        let (gone, come) = engine::splice::trim(old, code);
+        // Another piece of code is no edit of this one.
+        if gone.len().max(come.len()) > EDIT {
+            return Vec::new();
+        }
+        let through = |at: usize| {
+            if at <= gone.start { at } else { (at.max(gone.end) + come.len()).saturating_sub(gone.len()) }
+        };
+        let moved = hues.iter().map(|(range, hue)| (through(range.start)..through(range.end), *hue));
+        moved.filter(|(range, _)| !range.is_empty()).collect()
+    });
+    found.unwrap_or_default()
 }
 
 /// A formula that was set; `None` until it is.

@@ -82,6 +82,25 @@ pub(super) fn code(text: &str, language: &str, fenced: bool, pen: Pen<'_>) -> La
     job
 }
 
+/// Code in which somebody writes: until the colours of a letter's neighbours are known they keep those that they had.
+pub(super) fn edited(text: &str, language: &str, pen: Pen<'_>) -> LayoutJob {
+    if is_python(language) {
+        return code(text, language, false, pen);
+    }
+    let style = tokens::code();
+    let plain = format(style.font, style.line, pen.colours.ink);
+    let mut job = LayoutJob::default();
+    coloured(&mut job, text, sights::edited_hues(pen.ctx, text, language), &plain, pen.colours);
+    if job.sections.is_empty() {
+        job.append("", 0.0, plain);
+    }
+    job
+}
+
+fn is_python(language: &str) -> bool {
+    matches!(language.to_ascii_lowercase().as_str(), "python" | "python3" | "py")
+}
+
 /// A part of code that begins at the byte `at` of the whole, coloured as it is in the whole.
 pub(super) fn part(text: &str, whole: &str, at: usize, language: &str, pen: Pen<'_>) -> LayoutJob {
     let style = tokens::code();
@@ -125,8 +144,7 @@ fn coloured(
 /// What stands out in code. Python is coloured at once, since cells are what is written most; other languages are
 /// coloured elsewhere and shown as soon as that is done.
 fn hues(code: &str, language: &str, pen: Pen<'_>) -> Vec<(Range<usize>, Hue)> {
-    let is_python = matches!(language.to_ascii_lowercase().as_str(), "python" | "python3" | "py");
-    if !is_python {
+    if !is_python(language) {
         return sights::hues(pen.ctx, code, language).map(|hues| hues.to_vec()).unwrap_or_default();
     }
     let hue = |token| match token {

@@ -52,6 +52,16 @@ pub fn thread_gave_way() -> Option<u64> {
     count.trim().parse().ok()
 }
 
+/// How often the calling thread has read or written so far, from files and pipes of any kind, and how often it has
+/// touched memory that had to come from the disk. `None` where the system does not say.
+pub fn thread_transfers() -> Option<u64> {
+    let io = std::fs::read_to_string("/proc/thread-self/io").ok()?;
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
+    let calls = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let faults: u64 = stat.rsplit_once(')')?.1.split(' ').nth(10)?.parse().ok()?;
+    Some(calls("syscr:")? + calls("syscw:")? + faults)
+}
+
 /// How many cores this process may use, and what the processor calls itself.
 pub fn processor() -> (usize, String) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
