@@ -47,7 +47,7 @@ impl Window {
                 Action::Open(note) => self.open(note),
                 Action::OpenAt(note, at) => {
                     self.open(note);
-                    self.here.page.jump(at);
+                    self.here.page.point_out(at);
                 }
                 Action::Rename(file) => self.ask_rename(file),
                 Action::Delete(file) => self.delete(file),

@@ -271,6 +271,26 @@ mod tests {
     }
 
     #[test]
+    fn every_key_of_every_preset_means_its_command() {
+        for preset in engine::keymap::Preset::ALL {
+            let settings = Settings { preset, ..Settings::default() };
+            let all = shortcuts(&settings);
+            let map = keymap(&settings);
+            for (id, key) in offered().flat_map(|info| map[info.id].iter().map(|key| (info.id, key))) {
+                let (modifiers, code) = parse(key).unwrap_or_else(|| panic!("not a key: {key}"));
+                // As the keyboard reports it: the command key is Ctrl, too.
+                let ctrl = if modifiers.command { Modifiers::CTRL } else { Modifiers::NONE };
+                let meant = all.iter().find(|shortcut| shortcut.fits(code, modifiers | ctrl)).map(|found| found.what);
+                let meant = match meant {
+                    Some(What::RunCell { .. }) => Some(What::RunCell { on: false }),
+                    meant => meant,
+                };
+                assert_eq!(meant, what(id), "{preset:?}: {key} for {id}");
+            }
+        }
+    }
+
+    #[test]
     fn keys_are_exact() {
         let all = shortcuts(&Settings::default());
         assert_eq!(key_of("switcher.open"), Some("Ctrl+P"));

@@ -7,9 +7,16 @@ use engine::outline::{Link, LinkKind, Outline};
 use engine::{Session, links};
 use store::{DocId, FileKind};
 
+/// What a link to a tag begins with: no note can hold it.
+pub(super) const TAG: &str = "\0tag:";
+
 impl Window {
     /// Follows a link of the open note.
     pub(super) fn follow(&mut self, ctx: &egui::Context, link: &str) {
+        if let Some(tag) = link.strip_prefix(TAG) {
+            self.open_search_for(&format!("tag:{tag}"));
+            return;
+        }
         if link.contains("://") || link.starts_with("mailto:") {
             ctx.open_url(egui::OpenUrl::new_tab(link));
             return;
@@ -50,7 +57,7 @@ impl Window {
             session.volume(volume)?.links.outline(note).cloned()
         });
         match outline.and_then(|outline| place(&outline, part)) {
-            Some(at) => self.here.page.jump(at),
+            Some(at) => self.here.page.point_out(at),
             None if part.is_empty() => {}
             None => self.toasts.say(format!("There is no such part in the note: {part}")),
         }

@@ -29,7 +29,9 @@ impl Window {
     pub(super) fn hover(&mut self, ctx: &egui::Context) {
         let now = ctx.input(|input| input.time);
         let over = self.here.page.over.take().filter(|_| matches!(self.overlay, Overlay::None) && self.view.is_none());
-        let Some((link, at)) = over.filter(|(link, _)| !link.contains("://") && !link.starts_with("mailto:")) else {
+        let Some((link, at)) = over.filter(|(link, _)| {
+            !link.contains("://") && !link.starts_with("mailto:") && !link.starts_with(follow::TAG)
+        }) else {
             self.hover.link = None;
             return self.let_go_of_hovered();
         };

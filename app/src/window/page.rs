@@ -30,6 +30,8 @@ const TOP: f32 = space::XXL;
 const BOTTOM: f32 = 160.0;
 /// The margin beside the column, at least.
 const MARGIN: f32 = space::XXXL;
+/// For so long, in seconds, the row is marked to which a link led.
+const POINTED: f64 = 1.5;
 /// Laid-out rows that are kept.
 const KEPT: usize = 400;
 
@@ -117,6 +119,8 @@ pub(super) struct Page {
     ended: f32,
     /// Whether somebody went to where the page is.
     jumped: bool,
+    /// Where a link led, and since when its row is marked.
+    pub(super) pointed: Option<(usize, Option<f64>)>,
     /// To be scrolled by the program.
     nudge: f32,
     view: f32,
@@ -157,6 +161,24 @@ impl Page {
     pub(super) fn jump(&mut self, at: usize) {
         self.jumped = true;
         (self.seat.at, self.seat.y) = (at, if at == 0 { -TOP } else { -space::L });
+    }
+
+    /// Brings a byte of the note to the top of the page and marks its row for a moment.
+    pub(super) fn point_out(&mut self, at: usize) {
+        self.jump(at);
+        self.pointed = Some((at, None));
+    }
+
+    /// Lets go of the row that is marked for a moment once that is over; nothing is marked where motion is unwanted.
+    fn fade(&mut self, ui: &Ui) {
+        let Some((_, since)) = &mut self.pointed else { return };
+        let now = ui.input(|input| input.time);
+        let left = *since.get_or_insert(now) + POINTED - now;
+        if left <= 0.0 || ui.style().animation_time == 0.0 {
+            self.pointed = None;
+        } else {
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(left));
+        }
     }
 
     /// Scrolls by screens.
@@ -225,6 +247,7 @@ impl Page {
         actions: &mut Vec<Action>,
     ) {
         self.frame += 1;
+        self.fade(ui);
         let available = ui.available_size();
         self.view = available.y;
         let wide = size::WIDE.min(available.x - space::XXXL).max(world.width);

@@ -384,6 +384,14 @@ impl Window {
         }
     }
 
+    /// The palette that searches, with something asked already.
+    pub(super) fn open_search_for(&mut self, query: &str) {
+        if let Some(driver) = &self.driver {
+            let seek = Seek { query: query.to_owned(), ..Seek::new(driver.search().clone()) };
+            self.overlay = super::Overlay::Search(Box::new(seek));
+        }
+    }
+
     /// Opens what was found; goes to the block once the note can be read.
     pub(super) fn go_to_hit(&mut self, aim: Aim) {
         self.close_overlay();
@@ -408,7 +416,7 @@ impl Window {
             Some(note.start(id)? + first)
         });
         self.here.editor.place(at.unwrap_or(0));
-        self.here.page.jump(at.unwrap_or(0));
+        self.here.page.point_out(at.unwrap_or(0));
         self.aim = None;
     }
 }

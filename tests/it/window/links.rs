@@ -67,6 +67,26 @@ fn links_can_follow_what_another_program_renames() {
 }
 
 #[test]
+fn a_link_leads_to_its_heading_and_a_tag_to_what_has_it() {
+    let bench = Bench::new(&[
+        ("Home.md", "[[Long#Far down]]\n\n#water/sea\n"),
+        ("Long.md", &format!("{}\n## Far down\n\nHere. #water/sea\n", "Words.\n\n".repeat(200))),
+    ]);
+    let mut window = indexed(&bench);
+    let home = session(&window).volumes().next().expect("one").files["Home.md"].id;
+    window.state_mut().show(home);
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("[[Long")));
+    window.get_by_label("#water/sea").click();
+    window.run();
+    assert!(window.query_by_label("Search everything").is_some());
+    until(&mut window, "both are found", |window| window.query_all_by_label_contains("Long").next().is_some());
+    press(&mut window, NONE, Key::Escape);
+    window.get_by_label("Long#Far down").click();
+    until(&mut window, "the heading is in sight", |window| window.query_by_label("Far down").is_some());
+    assert_eq!(path(&window), "Long.md");
+}
+
+#[test]
 fn the_panel_tells_who_links_where() {
     let bench = Bench::new(FILES);
     let mut window = indexed(&bench);

@@ -135,6 +135,9 @@ impl Page {
         let first = self.found.partition_point(|range| range.end <= own.start);
         let found = self.found[first..].iter().take_while(|range| range.start < own.end);
         let mut grounds: Vec<(Range<usize>, Color32)> = found.map(|range| (range.clone(), colours.mark)).collect();
+        if self.pointed.is_some_and(|(at, _)| own.contains(&at)) {
+            grounds.push((own.clone(), colours.mark));
+        }
         let touches = |range: &Range<usize>| range.start <= own.end && range.end >= own.start;
         let selected = editor.selected().into_iter().filter(touches);
         grounds.extend(selected.map(|range| (range, colours.accent_ground)));

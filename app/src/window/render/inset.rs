@@ -143,6 +143,8 @@ impl Draw<'_> {
         inline.map.runs.push(Run { chars: inline.chars, source, exact: true });
         let count = name.chars().count();
         inline.lit.push((inline.chars..inline.chars + count, colours.accent_ground));
+        let link = format!("{}{}", super::super::follow::TAG, name.trim_start_matches('#'));
+        inline.links.push((inline.chars..inline.chars + count, link));
         let size = (kind.font.size * 0.92).min(kind.font.size);
         inline.job.append(name, 0.0, format(tokens::inter(Cut::Regular, size), kind.line, colours.accent));
         inline.chars += count;
