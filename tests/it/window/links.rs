@@ -69,19 +69,18 @@ fn links_can_follow_what_another_program_renames() {
 #[test]
 fn a_link_leads_to_its_heading_and_a_tag_to_what_has_it() {
     let bench = Bench::new(&[
-        ("Home.md", "[[Long#Far down]]\n\n#water/sea\n"),
+        ("Home.md", "[[Long#Far down|there]]\n\n#water/sea\n"),
         ("Long.md", &format!("{}\n## Far down\n\nHere. #water/sea\n", "Words.\n\n".repeat(200))),
     ]);
     let mut window = indexed(&bench);
     let home = session(&window).volumes().next().expect("one").files["Home.md"].id;
     window.state_mut().show(home);
-    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("[[Long")));
-    window.get_by_label("#water/sea").click();
-    window.run();
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text.starts_with("[[Long#")));
+    click_link(&mut window, "#water/sea");
     assert!(window.query_by_label("Search everything").is_some());
     until(&mut window, "both are found", |window| window.query_all_by_label_contains("Long").next().is_some());
     press(&mut window, NONE, Key::Escape);
-    window.get_by_label("Long#Far down").click();
+    click_link(&mut window, "there");
     until(&mut window, "the heading is in sight", |window| window.query_by_label("Far down").is_some());
     assert_eq!(path(&window), "Long.md");
 }
@@ -162,17 +161,29 @@ fn brackets_offer_notes_and_headings() {
     assert!(with_caret(&window).contains("[[New one]]|"), "{}", with_caret(&window));
 }
 
-#[test]
-fn a_link_shows_where_it_leads_and_goes_there() {
-    let bench = Bench::new(&[("Home.md", "[shore](Places/Shore.md#Tides)\n"), FILES[1], FILES[2]]);
-    let mut window = indexed(&bench);
-    let at = window.get_by_label("shore").rect().left_center() + egui::vec2(120.0, 0.0);
-    let at = (0..60).map(|step| egui::pos2(at.x - 120.0 + 8.0 * step as f32, at.y)).find(|at| {
+/// Where the link of a row stands, as a hand finds it.
+fn link_in(window: &mut Driven, row: &str) -> egui::Pos2 {
+    let left = window.get_by_label(row).rect().left_center();
+    let at = (0..60).map(|step| egui::pos2(left.x + 8.0 * step as f32, left.y)).find(|at| {
         window.hover_at(*at);
         window.run_steps(2);
         window.output().platform_output.cursor_icon == egui::CursorIcon::PointingHand
     });
-    let at = at.expect("the link is under the pointer somewhere");
+    at.expect("the link is under the pointer somewhere")
+}
+
+fn click_link(window: &mut Driven, row: &str) {
+    let at = link_in(window, row);
+    window.drag_at(at);
+    window.drop_at(at);
+    window.run();
+}
+
+#[test]
+fn a_link_shows_where_it_leads_and_goes_there() {
+    let bench = Bench::new(&[("Home.md", "[shore](Places/Shore.md#Tides)\n"), FILES[1], FILES[2]]);
+    let mut window = indexed(&bench);
+    let at = link_in(&mut window, "shore");
     until(&mut window, "the card is there", |window| {
         window.hover_at(at);
         window.query_by_label("Preview of Shore").is_some()
