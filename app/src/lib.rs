@@ -2,6 +2,7 @@
 
 mod clock;
 mod drawings;
+mod export;
 pub mod line;
 pub mod tokens;
 pub mod window;

@@ -11,15 +11,14 @@ mod history;
 mod links;
 mod moves;
 mod notebooks;
-mod notes;
-mod pages;
+pub(crate) mod notes;
 mod parse;
 mod running;
 mod screenshots;
 mod search;
 mod stage;
 mod upkeep;
-mod volumes;
+pub(crate) mod volumes;
 
 use crate::window;
 use clap::ArgMatches;
@@ -44,17 +43,18 @@ const WORKSPACE: u8 = 3;
 
 /// Why a command did not do it: the exit code and a sentence with what to do.
 #[derive(Debug)]
-struct Refusal {
+pub(crate) struct Refusal {
     code: u8,
-    why: String,
+    /// The sentence.
+    pub(crate) why: String,
 }
 
 impl Refusal {
-    fn usage(why: impl Into<String>) -> Refusal {
+    pub(crate) fn usage(why: impl Into<String>) -> Refusal {
         Refusal { code: USAGE, why: why.into() }
     }
 
-    fn workspace(why: impl Into<String>) -> Refusal {
+    pub(crate) fn workspace(why: impl Into<String>) -> Refusal {
         Refusal { code: WORKSPACE, why: why.into() }
     }
 }

@@ -14,6 +14,7 @@ mod dialogs;
 mod drawn;
 mod dropped;
 mod editor;
+mod exports;
 mod field;
 mod figure;
 mod filing;
@@ -43,6 +44,7 @@ mod page;
 mod palette;
 mod pane;
 mod panes;
+pub mod pasting;
 mod prefs;
 mod python;
 mod references;
@@ -134,6 +136,8 @@ pub struct Window {
     /// In how many notes links could follow renamed files, when that was said last.
     told_renamed: usize,
     dropped: dropped::Dropped,
+    exports: exports::Exports,
+    pasting: pasting::Pasting,
     overlay: Overlay,
     /// Where a chosen hit leads, until its note can be read.
     aim: Option<search::Aim>,
@@ -196,6 +200,8 @@ impl Window {
             toasts: Toasts::default(),
             told_renamed: 0,
             dropped: dropped::Dropped::default(),
+            exports: exports::Exports::default(),
+            pasting: pasting::Pasting::default(),
             overlay: Overlay::None,
             aim: None,
             find: None,
@@ -386,6 +392,7 @@ pub fn run(driver: Driver, first_frame: impl FnOnce() + 'static) -> Result<(), S
         options,
         Box::new(move |creation| {
             let mut window = Window::new(&creation.egui_ctx, driver);
+            window.read_clipboard(pasting::system);
             window.first_frame = Some(Box::new(first_frame));
             window.left_behind = left;
             Ok(Box::new(window))

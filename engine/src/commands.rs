@@ -235,6 +235,7 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("text.code", "Code", &["Ctrl+E"], "Set the selection or the word at the caret as code."),
     window("text.strike", "Strike through", &[], "Strike the selection or the word at the caret through."),
     window("text.link", "Link", &["Ctrl+K"], "Make a link of the selection."),
+    window("text.paste_plain", "Paste as plain text", &["Ctrl+Shift+V"], "Paste words without their form."),
     window("text.task", "Task", &["Ctrl+L"], "Tick the task at the caret, or make a task of its line."),
     CommandInfo {
         id: "cell.run",
@@ -291,6 +292,15 @@ pub const COMMANDS: &[CommandInfo] = &[
         &[],
         "End the note's kernel; variables are gone, text and outputs stay.",
     ),
+    window("export.html", "Export to HTML…", &[], "Write the open note, or its volume, as pages for a browser."),
+    window("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
+    window(
+        "export.folder",
+        "Export to Markdown folder…",
+        &[],
+        "Write the open note with the files that it shows, or its volume, into a new folder.",
+    ),
+    window("export.open", "Open the last export", &[], "Show what was exported last in the program for it."),
     window("view.left", "Show or hide the tree", &["Ctrl+B"], "Fold or unfold the panel at the left."),
     window(
         "view.right",
@@ -446,13 +456,18 @@ pub const COMMANDS: &[CommandInfo] = &[
         "export",
         &[
             arg("NOTE_OR_VOLUME", Form::Needed, "what to export"),
-            arg("DEST", Form::Needed, "a new file or folder; its ending (.html, .ipynb, .py) says what a note becomes"),
-            arg("to", Form::Value, "the form: ipynb, py, md or html; by the ending of DEST when left out"),
-            arg("html", Form::Flag, "pages for a browser instead of the files themselves"),
+            arg(
+                "DEST",
+                Form::Needed,
+                "a new file or folder; its ending (.html, .pdf, .ipynb, .py) says what a note becomes",
+            ),
+            arg("to", Form::Value, "the form: html, pdf, ipynb, py or md; by the ending of DEST when left out"),
+            arg("html", Form::Flag, "pages for a browser instead of the files themselves; the same as --to html"),
+            arg("paper", Form::Value, "for pdf: a4, as without it, or letter"),
         ],
-        "Write a note, or a whole volume, to a new place: byte for byte, or as pages for a browser that need nothing \
-         beside them, with pictures and the outputs of cells. A note also becomes a Jupyter notebook or a Python \
-         program.",
+        "Write a note, or a whole volume, to a new place: byte for byte, as pages for a browser that need nothing \
+         beside them, or as one PDF; with pictures, diagrams and the outputs of cells. A note also becomes a Jupyter \
+         notebook or a Python program.",
     ),
     line("note.outputs", "Print outputs", "outputs", &[NOTE], "Print the kept outputs of a note's cells."),
     line(

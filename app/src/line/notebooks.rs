@@ -1,6 +1,5 @@
 //! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
 
-use super::pages::Form;
 use super::{Refusal, Scene, notes};
 use engine::event::Skipped;
 use engine::{Command, Note, Session};
@@ -11,6 +10,25 @@ use store::{BlobRef, BlockId, DocId, Execution, FileKind, OutputBody, Status};
 
 /// A larger file is not read.
 const LARGEST: u64 = 256 << 20;
+
+/// What a note becomes for Jupyter and Python.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A notebook.
+    Notebook,
+    /// A Python program.
+    Script,
+}
+
+impl Form {
+    /// How the name of such a file ends.
+    fn ending(self) -> &'static str {
+        match self {
+            Form::Notebook => "ipynb",
+            Form::Script => "py",
+        }
+    }
+}
 
 /// Whether a file to be imported is a notebook.
 pub(super) fn is(path: &Path) -> bool {
@@ -100,6 +118,18 @@ pub(super) fn script(scene: &Scene<'_>, note: DocId) -> Result<Vec<u8>, Refusal>
     let _held = notes::hold(scene.handle, note)?;
     let read = move |session: &Session| session.note(note).map(Note::text).unwrap_or_default();
     Ok(jupyter::script(&scene.handle.read(read)?).into_bytes())
+}
+
+/// Writes one note as a notebook or a program. Gives its path in the volume.
+pub(super) fn note(scene: &mut Scene<'_>, note: DocId, dest: &Path, form: Form) -> Result<String, Refusal> {
+    let path = scene.handle.read(move |session| session.place(note).map(|(_, path)| path.to_owned()))?;
+    let path = path.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    let name = format!("{}.{}", name.strip_suffix(".md").unwrap_or(name), form.ending());
+    let dest = if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
+    let bytes = if form == Form::Script { script(scene, note)? } else { notebook(scene, note)? };
+    copy::write_new(&dest, &bytes).map_err(Refusal::usage)?;
+    Ok(path)
 }
 
 /// Writes all notes of a volume as notebooks, or as programs, into a new folder.

@@ -15,7 +15,7 @@ const READ: Duration = Duration::from_secs(120);
 const REFUSED: Duration = Duration::from_secs(5);
 
 /// Keeps a note open while a command works with it.
-pub(super) struct Held<'a> {
+pub(crate) struct Held<'a> {
     handle: &'a host::Handle,
     pub(super) note: DocId,
 }
@@ -27,7 +27,7 @@ impl Drop for Held<'_> {
 }
 
 /// Opens a note and waits until it can be read.
-pub(super) fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<Held<'a>, Refusal> {
+pub(crate) fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<Held<'a>, Refusal> {
     handle.command(Command::HoldNote { note })?;
     let held = Held { handle, note };
     let look = move |session: &Session| match session.note(note) {
@@ -45,7 +45,7 @@ pub(super) fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<Held<'a>
 }
 
 /// Waits until the note's documents are loaded, then looks at it.
-pub(super) fn loaded<R: Send + 'static>(
+pub(crate) fn loaded<R: Send + 'static>(
     handle: &host::Handle,
     note: DocId,
     read: impl Fn(&Note) -> R + Send + 'static,

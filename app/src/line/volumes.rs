@@ -1,15 +1,17 @@
 //! `open`, `new`, `ls`, `import`, `export`: what concerns volumes and their files.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose, notebooks, notes, pages};
+use super::{DONE, Refusal, Scene, choose, notebooks};
+use crate::export::{self, Form, Progress, What};
 use clap::ArgMatches;
 use engine::event::Skipped;
-use engine::{Command, Note, Session};
+use engine::{Command, Session};
 use host::copy;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::DocId;
+use typeset::pdf::Paper;
 
 /// How long a folder may take to be looked through.
 const SCAN: Duration = Duration::from_secs(3_600);
@@ -78,7 +80,7 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     if let Some(trouble) = opened.trouble {
         return Err(Refusal::usage(trouble));
     }
-    saved(scene)?;
+    saved(scene.handle)?;
     let Opened { id, name, notes, attachments, skipped, .. } = opened;
     if scene.json {
         let answer = serde_json::json!({
@@ -95,8 +97,8 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 }
 
 /// Waits until everything is in the database and in its file.
-pub(super) fn saved(scene: &mut Scene<'_>) -> Result<(), Refusal> {
-    scene.handle.command(Command::Save)?;
+pub(crate) fn saved(handle: &host::Handle) -> Result<(), Refusal> {
+    handle.command(Command::Save)?;
     let look = |session: &Session| {
         let trouble = session.saving().trouble.clone();
         let stuck = session.notes().find_map(|note| note.file.trouble.clone());
@@ -105,7 +107,7 @@ pub(super) fn saved(scene: &mut Scene<'_>) -> Result<(), Refusal> {
             None => session.is_saved().then_some(Ok(())),
         }
     };
-    match scene.handle.wait(Some(SAVE), look)? {
+    match handle.wait(Some(SAVE), look)? {
         Some(Ok(())) => Ok(()),
         Some(Err(why)) => Err(Refusal::workspace(format!("not everything could be saved yet: {why}"))),
         None => Err(Refusal::workspace("saving takes longer than it should; `tracebook doctor` looks at the disk")),
@@ -141,7 +143,7 @@ pub(super) fn new(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     let (volume, _) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
     choose::volumes_known(scene, true)?;
     scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
-    saved(scene)?;
+    saved(scene.handle)?;
     let made = scene.handle.read(move |session| {
         let volume = session.volume(volume)?;
         let path = path.trim_start_matches("./");
@@ -238,7 +240,7 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         notebooks::make(scene, opened.id, &name, laid)?;
         copied.files.push(name);
     }
-    saved(scene)?;
+    saved(scene.handle)?;
     let (files, skipped) = (copied.files, copied.skipped);
     if scene.json {
         let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
@@ -254,62 +256,65 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
 
 pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let dest = scene.folder.join(needed(args, "DEST")?);
-    let form = pages::wanted(&dest, args)?;
-    let found = choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)?;
-    let asked = args.get_flag("html") || args.get_one::<String>("to").is_some();
-    let (files, skipped) = match (found, form) {
-        (choose::Found::Note(note), Some(form)) => (pages::note(scene, note, &dest, form)?, Vec::new()),
-        (choose::Found::Volume(volume), Some(pages::Form::Html)) if asked => {
-            fresh(scene, volume, &dest)?;
-            pages::volume(scene, volume, &dest)?
+    let what = match choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)? {
+        choose::Found::Note(note) => What::Note(note),
+        choose::Found::Volume(volume) => What::Folder(volume, String::new()),
+    };
+    let done = match (form(&what, &dest, args)?, &what) {
+        (Wanted::Ours(form), _) => export::export(scene.handle, &what, form, &dest, &Progress::default())?,
+        (Wanted::Jupyter(form), What::Note(note)) => {
+            let files = vec![notebooks::note(scene, *note, &dest, form)?];
+            export::Done { files, ..export::Done::default() }
         }
-        (choose::Found::Volume(volume), Some(form)) if asked => {
-            fresh(scene, volume, &dest)?;
-            notebooks::volume(scene, volume, &dest, form)?
+        (Wanted::Jupyter(form), What::Folder(volume, _)) => {
+            export::fresh(scene.handle, *volume, &dest)?;
+            let (files, skipped) = notebooks::volume(scene, *volume, &dest, form)?;
+            export::Done { files, skipped, ..export::Done::default() }
         }
-        (choose::Found::Note(note), None) => {
-            let _held = notes::hold(scene.handle, note)?;
-            let read = move |session: &Session| {
-                let path = session.place(note).map(|(_, path)| path.to_owned()).unwrap_or_default();
-                (path, session.note(note).map(Note::text).unwrap_or_default())
-            };
-            let (path, text) = scene.handle.read(read)?;
-            let name = path.rsplit('/').next().unwrap_or(&path);
-            let dest = if copy::is_folder(&dest) { dest.join(name) } else { dest.clone() };
-            copy::write_new(&dest, text.as_bytes()).map_err(Refusal::usage)?;
-            (vec![path], Vec::new())
-        }
-        (choose::Found::Volume(volume), _) => export_volume(scene, volume, &dest)?,
     };
     if scene.json {
-        writeln!(scene.out, "{}", serde_json::json!({"exported": files, "skipped": skipped}))?;
+        writeln!(scene.out, "{}", serde_json::json!({"exported": done.files, "skipped": done.skipped}))?;
     } else {
-        writeln!(scene.out, "{} files exported to {}", files.len(), dest.display())?;
-        for Skipped { path, why } in skipped {
+        writeln!(scene.out, "{} files exported to {}", done.files.len(), dest.display())?;
+        for Skipped { path, why } in done.skipped {
             writeln!(scene.out, "  {path}: {why}")?;
         }
+    }
+    if !done.missing.is_empty() {
+        writeln!(scene.errors, "tracebook: {}", export::lacking(&done.missing))?;
     }
     Ok(DONE)
 }
 
-/// Saves a volume that is to be exported into a new folder; gives the volume's own folder.
-fn fresh(scene: &mut Scene<'_>, volume: DocId, dest: &Path) -> Result<PathBuf, Refusal> {
-    if dest.exists() {
-        return Err(Refusal::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
-    }
-    // What is typed but not yet in its file goes there first; the files are then the notes, byte for byte.
-    saved(scene)?;
-    let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
-    let root = root.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
-    if dest.starts_with(&root) {
-        return Err(Refusal::usage(format!("the new folder would lie inside the volume itself: {}", dest.display())));
-    }
-    Ok(root)
+/// What notes shall become.
+enum Wanted {
+    Ours(Form),
+    Jupyter(notebooks::Form),
 }
 
-fn export_volume(scene: &mut Scene<'_>, volume: DocId, dest: &Path) -> Result<(Vec<String>, Vec<Skipped>), Refusal> {
-    let root = fresh(scene, volume, dest)?;
-    let mut copied = copy::Copied::default();
-    copy::copy_tree(&root, dest, &mut copied).map_err(Refusal::workspace)?;
-    Ok((copied.files, copied.skipped))
+/// What is asked for: by an option, or by the ending of the new file's name.
+fn form(what: &What, dest: &Path, args: &ArgMatches) -> Result<Wanted, Refusal> {
+    let paper = match args.get_one::<String>("paper").map(|name| name.to_ascii_lowercase()).as_deref() {
+        None | Some("a4") => Paper::A4,
+        Some("letter") => Paper::Letter,
+        Some(other) => return Err(Refusal::usage(format!("the paper is a4 or letter, not {other}"))),
+    };
+    let named = |name: &str| match name {
+        "html" | "htm" => Some(Wanted::Ours(Form::Html)),
+        "pdf" => Some(Wanted::Ours(Form::Pdf(paper))),
+        "ipynb" => Some(Wanted::Jupyter(notebooks::Form::Notebook)),
+        "py" => Some(Wanted::Jupyter(notebooks::Form::Script)),
+        "md" => Some(Wanted::Ours(Form::Files)),
+        _ => None,
+    };
+    if args.get_flag("html") {
+        return Ok(Wanted::Ours(Form::Html));
+    }
+    if let Some(to) = args.get_one::<String>("to") {
+        return named(to).ok_or_else(|| Refusal::usage(format!("no export to “{to}”: html, pdf, ipynb, py, md")));
+    }
+    let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
+    // A volume becomes a folder, whatever that is called; one document is asked for by its name.
+    let named = named(&ending).filter(|_| matches!(what, What::Note(_)) || ending == "pdf");
+    Ok(named.unwrap_or(Wanted::Ours(Form::Files)))
 }

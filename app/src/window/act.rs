@@ -224,10 +224,12 @@ impl Window {
             What::Settings => self.overlay = Overlay::Settings(settings::Page::new(Section::Look)),
             What::File(filing) => self.run_filing(filing),
             What::Cells(wish) => self.run_cells(ctx, wish),
+            What::Export(exporting) => self.run_exporting(ctx, exporting),
             What::Contrast => {
                 let contrast = !self.prefs.contrast;
                 self.set(ctx, vec![settings::Change::Contrast(contrast)]);
             }
+            What::PastePlain => self.paste_plain(ctx),
             What::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
         }
         ctx.request_repaint();
@@ -405,6 +407,10 @@ impl Window {
                 self.send(Command::Discard { files });
                 None
             }
+            Decision::Export { kind, what, paper, dest } => match absolute(&dest) {
+                Some(dest) => self.begin_export(ctx, kind, what, paper, &dest).err(),
+                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+            },
             Decision::CloseAnyway => {
                 self.closing = Closing::Yes;
                 ctx.send_viewport_cmd(egui::ViewportCommand::Close);
@@ -435,6 +441,7 @@ impl Window {
         let dark = ctx.global_style().visuals.dark_mode;
         let colours = crate::tokens::Colours::dark(dark);
         self.slash_menu(ctx);
+        self.exports(ctx);
         match &mut self.overlay {
             Overlay::None => {}
             Overlay::Palette(palette) => match palette.show(ctx, colours, dark) {

@@ -1,6 +1,7 @@
 //! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
 //! `window.rs`; what they are called is in `engine::commands`.
 
+use super::exports::{Exporting, exporting};
 use super::filing::{Filing, filing};
 use super::jupyter::Cells;
 use super::views::Go;
@@ -53,7 +54,10 @@ pub(super) enum What {
     Contrast,
     /// It keeps notes in order.
     File(Filing),
+    /// It writes notes to a new place.
+    Export(Exporting),
     Quit,
+    PastePlain,
     Find,
     Replace,
     NextMatch,
@@ -106,6 +110,7 @@ pub(super) fn what(id: &str) -> Option<What> {
         "app.keys" => What::Keys,
         "app.settings" => What::Settings,
         "view.contrast" => What::Contrast,
+        "text.paste_plain" => What::PastePlain,
         "app.quit" => What::Quit,
         "find.open" => What::Find,
         "find.replace" => What::Replace,
@@ -128,7 +133,8 @@ pub(super) fn what(id: &str) -> Option<What> {
         _ => {
             let file = || filing(id).map(What::File);
             let cells = || super::jupyter::cells(id).map(What::Cells);
-            return super::views::go(id).map(What::Go).or_else(file).or_else(cells);
+            let export = || exporting(id).map(What::Export);
+            return super::views::go(id).map(What::Go).or_else(file).or_else(cells).or_else(export);
         }
     };
     Some(what)

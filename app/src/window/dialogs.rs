@@ -2,11 +2,14 @@
 //! was decided; none does it.
 
 use super::controls::{floating, named, text_button};
+use super::exports::{Exporting, Wanted};
+use crate::export::What;
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
 use store::DocId;
+use typeset::pdf::Paper;
 
 /// What is open.
 pub(super) enum Dialog {
@@ -20,6 +23,8 @@ pub(super) enum Dialog {
     OpenFolder { path: String, trouble: Option<String> },
     /// Files of the trash are deleted for good: which, and what they are called.
     Discard { files: Vec<DocId>, what: String },
+    /// Where notes are exported to.
+    Export { wanted: Wanted, trouble: Option<String> },
     /// It cannot be saved: close anyway?
     Closing { why: String },
 }
@@ -46,6 +51,12 @@ pub(super) enum Decision {
     Discard {
         files: Vec<DocId>,
     },
+    Export {
+        kind: Exporting,
+        what: What,
+        paper: Paper,
+        dest: String,
+    },
     CloseAnyway,
     /// The dialog goes.
     Never,
@@ -62,6 +73,7 @@ impl Dialog {
             Dialog::RenameFolder { .. } => "rename folder",
             Dialog::OpenFolder { .. } => "open folder",
             Dialog::Discard { .. } => "discard",
+            Dialog::Export { .. } => "export",
             Dialog::Closing { .. } => "closing",
         });
         let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
@@ -86,6 +98,7 @@ impl Dialog {
                     }
                     Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
                     Dialog::Discard { files, what } => discard(ui, files, what),
+                    Dialog::Export { wanted, trouble } => export(ui, wanted, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
                 };
             });
@@ -102,6 +115,7 @@ impl Dialog {
             Dialog::Rename { file, path, .. } => renamed(*file, path),
             Dialog::RenameFolder { volume, from, path, .. } => moved(*volume, from, path),
             Dialog::OpenFolder { path, .. } => opened(path),
+            Dialog::Export { wanted, .. } => exported(wanted),
             Dialog::Discard { .. } | Dialog::Closing { .. } => None,
         }
     }
@@ -112,7 +126,8 @@ impl Dialog {
             Dialog::NewNote { trouble, .. }
             | Dialog::Rename { trouble, .. }
             | Dialog::RenameFolder { trouble, .. }
-            | Dialog::OpenFolder { trouble, .. } => *trouble = Some(why),
+            | Dialog::OpenFolder { trouble, .. }
+            | Dialog::Export { trouble, .. } => *trouble = Some(why),
             Dialog::Discard { .. } | Dialog::Closing { .. } => {}
         }
     }
@@ -246,6 +261,55 @@ fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<Decision> {
     says(ui, None);
     match buttons(ui, "Delete for good", "Cancel") {
         Some(true) => Some(Decision::Discard { files: files.to_vec() }),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+fn exported(wanted: &Wanted) -> Option<Decision> {
+    let dest = wanted.dest.trim().trim_matches(['"', '\'']).to_owned();
+    let (what, _) = wanted.choices.get(wanted.chosen)?;
+    (!dest.is_empty()).then(|| Decision::Export { kind: wanted.kind, what: what.clone(), paper: wanted.paper, dest })
+}
+
+fn export(ui: &mut Ui, wanted: &mut Wanted, trouble: Option<&str>) -> Option<Decision> {
+    head(ui, wanted.title());
+    if wanted.choices.len() > 1 {
+        let mut chosen = None;
+        ui.horizontal_wrapped(|ui| {
+            for (place, (what, name)) in wanted.choices.iter().enumerate() {
+                let kind = match what {
+                    What::Note(_) => "Note",
+                    What::Folder(_, below) if below.is_empty() => "All of",
+                    What::Folder(..) => "Folder",
+                };
+                if ui.selectable_label(wanted.chosen == place, format!("{kind} {name}")).clicked() {
+                    chosen = Some(place);
+                }
+            }
+        });
+        if let Some(chosen) = chosen {
+            wanted.choose(chosen);
+        }
+        ui.add_space(space::S);
+    }
+    words(ui, wanted.says());
+    if wanted.kind == Exporting::Pdf {
+        ui.add_space(space::S);
+        ui.horizontal_wrapped(|ui| {
+            words(ui, "Paper");
+            for (paper, name) in [(Paper::A4, "A4"), (Paper::Letter, "Letter")] {
+                if ui.selectable_label(wanted.paper == paper, name).clicked() {
+                    wanted.paper = paper;
+                }
+            }
+        });
+    }
+    ui.add_space(space::M);
+    field(ui, &mut wanted.dest, "New file or folder", "/home/me/Documents/Name");
+    says(ui, trouble);
+    match buttons(ui, "Export", "Cancel") {
+        Some(true) => exported(wanted),
         Some(false) => Some(Decision::Never),
         None => None,
     }

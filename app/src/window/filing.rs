@@ -69,6 +69,7 @@ impl Window {
             Wish::Star(note) => self.star(note),
             Wish::Discard(files) => self.ask_discard(files),
             Wish::History(note) => self.show_history(Some(note), false),
+            Wish::Export(kind, what) => self.ask_export(kind, what),
             Wish::CopyLink(note) => {
                 if let Some((_, path)) = self.place_of(note) {
                     ctx.copy_text(format!("[[{}]]", tree::shown_name(path.rsplit('/').next().unwrap_or(&path))));

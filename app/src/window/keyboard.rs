@@ -19,6 +19,7 @@ impl Window {
     /// Takes this frame's keys out of the input, as far as they mean something here.
     pub(super) fn keyboard(&mut self, ctx: &egui::Context) {
         let events = ctx.input_mut(|input| std::mem::take(&mut input.events));
+        let events = self.pasted(ctx, events);
         let (mut keep, mut later, mut typed) = (Vec::with_capacity(events.len()), Vec::new(), false);
         for event in events {
             let about_keys = matches!(
@@ -287,8 +288,9 @@ impl Window {
         match event {
             // Enter has come as a key.
             Raw::Text(text) if matches!(text.as_str(), "" | "\n" | "\r") => true,
+            Raw::Paste(text) => self.paste(ctx, text),
             Raw::Text(text) if self.vim_text(ctx, text) || self.jupyter_text(ctx, text) => true,
-            Raw::Text(text) | Raw::Paste(text) => {
+            Raw::Text(text) => {
                 let done = self.write(ctx, |editor, world| editor.write(text, world), false);
                 self.sync_slash(ctx, text == "/");
                 done

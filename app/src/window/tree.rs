@@ -2,9 +2,11 @@
 //! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
 
 use super::controls::{self, clipped, icon_button};
+use super::exports::Exporting;
 use super::icons;
 use super::page::Action;
 use super::{commands, controls::word_button};
+use crate::export::What;
 use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -70,6 +72,8 @@ pub(super) enum Wish {
     History(DocId),
     /// An end to files of the trash.
     Discard(Vec<DocId>),
+    /// To a new place, as HTML, PDF or Markdown.
+    Export(Exporting, What),
 }
 
 /// The tree's state: what is folded, and the lines as they were made last.
@@ -494,6 +498,8 @@ fn menu(session: &Session, line: &Line, response: &egui::Response, actions: &mut
                 item(ui, "Copy link", Action::Tree(Wish::CopyLink(*note)));
                 item(ui, "Copy path", Action::Tree(Wish::CopyPath(*note)));
                 ui.separator();
+                exports(ui, &What::Note(*note), &mut item);
+                ui.separator();
                 item(ui, "Delete", Action::Delete(*note));
             }
             Thing::Attachment(file) => {
@@ -508,6 +514,8 @@ fn menu(session: &Session, line: &Line, response: &egui::Response, actions: &mut
                 item(ui, "New folder here…", Action::Tree(Wish::NewNote(line.volume, inner)));
                 item(ui, "Rename or move…", Action::Tree(Wish::RenameFolder(line.volume, path.clone())));
                 ui.separator();
+                exports(ui, &What::Folder(line.volume, path.clone()), &mut item);
+                ui.separator();
                 let volume = session.volume(line.volume);
                 let files: Vec<DocId> =
                     volume.into_iter().flat_map(|volume| below(volume, path)).map(|(_, id)| id).collect();
@@ -519,6 +527,9 @@ fn menu(session: &Session, line: &Line, response: &egui::Response, actions: &mut
                 item(ui, "New folder here…", Action::Tree(Wish::NewNote(line.volume, "New folder/".to_owned())));
                 ui.separator();
                 item(ui, "Trash", Action::Run("view.trash"));
+                ui.separator();
+                exports(ui, &What::Folder(line.volume, String::new()), &mut item);
+                ui.separator();
                 item(ui, "Close volume", Action::Do(Command::CloseVolume { volume: line.volume }));
             }
             Thing::Section { .. } => {}
@@ -528,6 +539,17 @@ fn menu(session: &Session, line: &Line, response: &egui::Response, actions: &mut
             ui.close();
         }
     });
+}
+
+/// The items of a menu that export something.
+fn exports(ui: &mut Ui, what: &What, item: &mut impl FnMut(&mut Ui, &str, Action)) {
+    for (name, kind) in [
+        ("Export to HTML…", Exporting::Html),
+        ("Export to PDF…", Exporting::Pdf),
+        ("Export to Markdown folder…", Exporting::Folder),
+    ] {
+        item(ui, name, Action::Tree(Wish::Export(kind, what.clone())));
+    }
 }
 
 /// What the workspace shows where there is no volume yet.

@@ -18,7 +18,12 @@ pub fn read_text(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("the file cannot be read ({error}): {}", path.display()))
 }
 
-/// Whether this is a folder.
+/// Whether there is anything of that name.
+pub fn exists(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
+}
+
+/// Whether it is a folder.
 pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }

@@ -5,9 +5,11 @@ mod blocks;
 mod raw;
 
 use crate::printed;
+use crate::vector::Drawing;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use store::{Execution, OutputBody, Status};
 
 /// Embeds inside embeds are followed this far.
@@ -21,6 +23,19 @@ pub trait Around {
     fn link(&self, target: &str) -> Option<String>;
     /// The text of another note that is shown inside this one.
     fn note(&self, target: &str) -> Option<String>;
+    /// A diagram in the language of mermaid, drawn.
+    ///
+    /// # Errors
+    /// Why it is not, as a sentence.
+    fn diagram(&self, source: &str) -> Result<Drawing, String>;
+    /// What a cell returned, drawn, where its media type is that of a figure.
+    fn figure(&self, media: &str, json: &str) -> Option<Drawing>;
+    /// A picture in SVG, read.
+    fn svg(&self, bytes: Vec<u8>) -> Option<Drawing>;
+    /// The colours in which diagrams are drawn, as CSS declarations of variables; diagrams follow the theme then.
+    fn colours(&self) -> String {
+        String::new()
+    }
 }
 
 /// A note to be written.
@@ -115,8 +130,24 @@ fn picture(bytes: &[u8], alt: &str) -> Option<String> {
     Some(format!("<img alt=\"{}\" src=\"data:{media};base64,{}\">", escaped(alt), STANDARD.encode(bytes)))
 }
 
+/// A drawing inside the page. Where `colours` declares the colours that it is drawn in, it follows the theme.
+fn drawn(drawing: &Drawing, words: &str, colours: &str) -> String {
+    // Names inside one drawing must not be those of another.
+    let mut hasher = DefaultHasher::new();
+    words.hash(&mut hasher);
+    let mut svg = drawing.plain(&format!("d{:x}-", hasher.finish()));
+    let view = format!("<svg viewBox=\"0 0 {} {}\" ", drawing.width, drawing.height);
+    svg = svg.replacen("<svg ", &view, 1);
+    for (name, colour) in colours.split(';').filter_map(|part| part.split_once(':')) {
+        for what in ["fill", "stroke"] {
+            svg = svg.replace(&format!("{what}=\"{colour}\""), &format!("{what}=\"var({name})\""));
+        }
+    }
+    format!("<figure class=\"drawn\" role=\"img\" aria-label=\"{}\">{svg}</figure>\n", escaped(words.trim()))
+}
+
 /// What a cell printed and returned.
-fn outputs(run: &Execution) -> String {
+fn outputs(run: &Execution, around: &dyn Around) -> String {
     let mut out = String::new();
     let text = |out: &mut String, class: &str, text: &str| {
         let text = printed::plain(text);
@@ -131,6 +162,15 @@ fn outputs(run: &Execution) -> String {
                 text(&mut out, if name == "stderr" { "err" } else { "out" }, words);
             }
             OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                let figure = data.iter().find_map(|(media, value)| {
+                    let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    around.figure(media, &json)
+                });
+                if let Some(figure) = figure {
+                    let alt = data.get("text/plain").map(printed::joined).unwrap_or_else(|| "Figure".to_owned());
+                    out.push_str(&drawn(&figure, &alt, ""));
+                    continue;
+                }
                 let raster = ["image/png", "image/jpeg", "image/gif", "image/webp"];
                 let raster = raster.iter().find_map(|media| data.get(*media)).map(printed::joined);
                 let bytes = raster.and_then(|coded| STANDARD.decode(coded.replace(['\n', '\r', ' '], "")).ok());
@@ -158,10 +198,10 @@ fn outputs(run: &Execution) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    struct Alone;
+    pub(crate) struct Alone;
 
     impl Around for Alone {
         fn picture(&self, target: &str) -> Option<Vec<u8>> {
@@ -172,6 +212,16 @@ mod tests {
         }
         fn note(&self, target: &str) -> Option<String> {
             (target == "B").then(|| "# B\n\nembedded\n\n![[B]]\n".to_owned())
+        }
+        fn diagram(&self, source: &str) -> Result<Drawing, String> {
+            let fonts = crate::fonts::Fonts::bundled();
+            Drawing::read(&crate::diagram::svg(source, &crate::tints::PLAIN)?, &fonts)
+        }
+        fn figure(&self, media: &str, json: &str) -> Option<Drawing> {
+            (media == "figure").then(|| Drawing::read(json, &crate::fonts::Fonts::bundled()).ok()).flatten()
+        }
+        fn svg(&self, bytes: Vec<u8>) -> Option<Drawing> {
+            Drawing::read(&String::from_utf8(bytes).ok()?, &crate::fonts::Fonts::bundled()).ok()
         }
     }
 
@@ -196,6 +246,17 @@ mod tests {
         assert!(html("```rust\nfn x() {}\n```").contains("<span class=\"k\">fn</span>"));
         assert_eq!(html("a %%b%%\n\n%%c%%\n"), "<p>a </p>\n");
         assert_eq!(html("|a|b|\n|-|-:|\n|1|2|\n").matches("class=\"right\"").count(), 2);
+    }
+
+    #[test]
+    fn diagrams_and_figures_are_drawn() {
+        let page = html("```mermaid\nflowchart LR\n  A[Rain] --> B\n```\n");
+        assert!(page.starts_with("<figure class=\"drawn\" role=\"img\" aria-label=\"flowchart LR"), "{page}");
+        assert!(page.contains("<svg viewBox=\"0 0 ") && page.contains("Rain</t"), "{page}");
+        let wrong = html("```mermaid\nflowchart LR\n  click A \"javascript:alert(1)\"\n  subgraph x\n```\n");
+        assert!(wrong.contains("<pre class=\"code\"") && !wrong.contains("<svg"), "{wrong}");
+        let evil = html("```mermaid\nflowchart LR\n  A-->B\n  click A \"javascript:alert(1)\"\n```\n");
+        assert!(evil.contains("<svg") && !evil.replace("aria-label", "").contains("href"), "{evil}");
     }
 
     #[test]

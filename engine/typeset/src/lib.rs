@@ -7,6 +7,8 @@ pub mod diagram;
 pub mod fonts;
 pub mod formula;
 pub mod html;
+pub mod paste;
+pub mod pdf;
 pub mod printed;
 pub mod tints;
 pub mod vector;

@@ -82,8 +82,11 @@ impl Drawing {
     }
 
     /// It as SVG again, with shapes and words alone: no links, no scripts, no addresses.
-    pub fn plain(&self) -> String {
-        let options = usvg::WriteOptions { preserve_text: true, indent: usvg::Indent::None, ..Default::default() };
+    /// `prefix` begins all names in it.
+    pub fn plain(&self, prefix: &str) -> String {
+        let id_prefix = (!prefix.is_empty()).then(|| prefix.to_owned());
+        let indent = usvg::Indent::None;
+        let options = usvg::WriteOptions { id_prefix, preserve_text: true, indent, ..Default::default() };
         self.tree.to_string(&options)
     }
 }
@@ -166,7 +169,7 @@ mod tests {
              <rect width=\"5\" height=\"5\" onload=\"alert(1)\"/>",
             secret.display()
         ));
-        let plain = drawing.expect("a drawing").plain();
+        let plain = drawing.expect("a drawing").plain("");
         for part in ["script", "alert", "javascript", "onload", "example.org", "<image", "<a"] {
             assert!(!plain.contains(part), "{part}: {plain}");
         }

@@ -1,4 +1,4 @@
-//! Notes as pages for a browser: what `export` writes needs nothing beside it, and nothing in it runs.
+//! Notes as pages for a browser and as PDF: what `export` writes needs nothing beside it, and nothing in it runs.
 
 use crate::program::House;
 use serde_json::json;
@@ -79,4 +79,91 @@ fn a_volume_becomes_pages_that_link_to_each_other() {
     assert!(page("site/index.html").contains("<a href=\"sub/Other.html\">sub/Other</a>"));
     assert_eq!(house.read("site/data.csv"), b"1\n");
     house.run(&["export", "notes", "site", "--html"]).refused(2, "exists already");
+}
+
+const DRAWN: &str = "# Drawn
+
+Rain on the roof, \u{fb01}ne $E = mc^2$ and [the web](https://example.org/a).
+
+```mermaid
+flowchart LR
+  Cloud[A cloud] --> Rain
+```
+
+```python
+import matplotlib.pyplot as plt
+plt.plot([1, 2, 4])
+plt.title('Growth')
+plt.show()
+```
+
+## Second part
+
+| Month | Rain |
+|-------|-----:|
+| May   | 42   |
+
+- [x] done with [[Other]]
+";
+
+fn drawn() -> House {
+    let house = House::with(&[("Drawn.md", DRAWN), ("Other.md", "# Other\n\nBack to [[Drawn#Second part]].\n")]);
+    house.run(&["open", "notes"]).good();
+    house.run(&["run", "Drawn"]).good();
+    house
+}
+
+#[test]
+fn diagrams_and_figures_stand_in_the_page() {
+    let house = drawn();
+    house.run(&["export", "Drawn", "drawn.html"]).good();
+    let page = String::from_utf8(house.read("drawn.html")).expect("text");
+    assert_eq!(page.matches("<figure class=\"drawn\"").count(), 2, "{page}");
+    assert!(page.contains("A cloud") && page.contains("Growth"), "{page}");
+    assert!(page.contains("fill=\"var(--ink)\""), "the diagram follows the theme: {page}");
+    assert!(!page.contains("<script") && !page.contains("language=\"mermaid\""));
+}
+
+/// The words of a PDF, where the program is installed that reads them.
+fn words(house: &House, path: &str) -> Option<String> {
+    let done = std::process::Command::new("pdftotext").arg("-layout").arg(house.path(path)).arg("-").output().ok()?;
+    Some(String::from_utf8_lossy(&done.stdout).split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn a_note_becomes_a_document() {
+    let house = drawn();
+    assert_eq!(house.json(&["export", "Drawn", "drawn.pdf"]), json!({"exported": ["Drawn.md"], "skipped": []}));
+    let bytes = house.read("drawn.pdf");
+    assert!(bytes.starts_with(b"%PDF-1.7") && bytes.ends_with(b"%%EOF"));
+    let holds = |part: &str| bytes.windows(part.len()).any(|window| window == part.as_bytes());
+    for part in
+        ["/StructTreeRoot", "/Outlines", "/FontFile2", "(https://example.org/a)", "/MediaBox[0 0 595.28 841.89]"]
+    {
+        assert!(holds(part), "{part}");
+    }
+    house.run(&["export", "Drawn", "again", "--to", "pdf", "--paper", "a4"]).good();
+    assert!(house.read("again") == bytes, "the same note makes the same bytes");
+    house.run(&["export", "Drawn", "drawn.pdf"]).refused(2, "nothing is overwritten");
+    house.run(&["export", "Drawn", "x.pdf", "--paper", "a5"]).refused(2, "the paper is a4 or letter");
+    house.run(&["export", "Drawn", "x", "--to", "docx"]).refused(2, "no export to “docx”");
+    if let Some(words) = words(&house, "drawn.pdf") {
+        let all =
+            ["Drawn", "Rain on the roof", "A cloud", "Growth", "plt.plot([1, 2, 4])", "Second part", "May 42", "1 / 1"];
+        for part in all {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+}
+
+#[test]
+fn a_volume_becomes_one_document_whose_links_lead_inside_it() {
+    let house = drawn();
+    let done = house.json(&["export", "notes", "all.pdf", "--paper", "letter"]);
+    assert_eq!(done, json!({"exported": ["Drawn.md", "Other.md"], "skipped": []}));
+    let bytes = house.read("all.pdf");
+    let count = |part: &str| bytes.windows(part.len()).filter(|window| *window == part.as_bytes()).count();
+    assert_eq!(count("/MediaBox[0 0 612 792]"), 2, "each note begins on a page of its own");
+    // One link to the web; there and back between the notes.
+    assert_eq!((count("/Subtype/Link"), count("/S/URI")), (3, 1));
 }

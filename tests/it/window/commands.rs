@@ -327,6 +327,80 @@ fn pasts() -> Drive {
     drive
 }
 
+fn pasting() -> Drive {
+    use tracebook::window::pasting::Clip;
+    let mut drive = Drive::on(&[("One.md", "a\n")]);
+    drive.window.state_mut().read_clipboard(|| {
+        let html = "<meta charset='utf-8'><p>some <b>bold</b> words</p>".to_owned();
+        Some(Clip { text: "some bold words".to_owned(), html })
+    });
+    drive.window.get_by_label("a").click();
+    drive.window.run();
+    press(&mut drive.window, NONE, Key::End);
+    drive.choose("text.paste_plain");
+    let paste = |drive: &mut Drive, text: &str| {
+        drive.window.event(egui::Event::Paste(text.to_owned()));
+        drive.window.run();
+    };
+    paste(&mut drive, " some bold words");
+    drive.until("the plain text is there", |window| text(window).as_deref() == Some("a some bold words\n"));
+    press(&mut drive.window, CTRL, Key::A);
+    paste(&mut drive, "some bold words");
+    // What is typed meanwhile comes behind it.
+    type_text(&mut drive.window, "!");
+    drive.until("the Markdown is there", |window| {
+        text(window).is_some_and(|text| text.trim_end() == "some **bold** words!")
+    });
+    press(&mut drive.window, CTRL, Key::A);
+    paste(&mut drive, "other words");
+    drive.until("what is not from there is pasted as it is", |window| {
+        text(window).is_some_and(|text| text.trim_end() == "other words")
+    });
+    drive
+}
+
+fn exports() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "# One\n\nRain on [[Two]] ![](dot.svg)\n"), ("Two.md", "2\n")]);
+    std::fs::write(drive.bench.notes().join("dot.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>").expect("a file");
+    drive.choose("folder.rescan");
+    drive.until("the picture is known", |window| {
+        session(window).volumes().any(|volume| volume.files.contains_key("dot.svg"))
+    });
+    let out = drive.bench.folder.path().join("out");
+    for (id, title, name, made) in [
+        ("export.html", "Export to HTML", "one.html", "one.html"),
+        ("export.pdf", "Export to PDF", "one.pdf", "one.pdf"),
+        ("export.folder", "Export to a Markdown folder", "one", "one/dot.svg"),
+    ] {
+        drive.choose(id);
+        assert!(drive.has(title), "{id}");
+        press(&mut drive.window, CTRL, Key::A);
+        type_text(&mut drive.window, &out.join(name).display().to_string());
+        press(&mut drive.window, NONE, Key::Enter);
+        let says = format!("Dismiss: Exported to {}", out.join(name).display());
+        drive.until("it is exported", |window| window.query_by_label_contains(&says).is_some());
+        assert!(out.join(made).exists(), "{id}");
+    }
+    assert!(std::fs::read(out.join("one.pdf")).expect("a file").starts_with(b"%PDF"));
+    assert_eq!(std::fs::read_to_string(out.join("one/One.md")).expect("a file").lines().next(), Some("# One"));
+    // The same name again is refused in the dialog.
+    drive.choose("export.pdf");
+    press(&mut drive.window, CTRL, Key::A);
+    type_text(&mut drive.window, &out.join("one.pdf").display().to_string());
+    press(&mut drive.window, NONE, Key::Enter);
+    assert!(drive.window.query_by_label_contains("nothing is overwritten").is_some());
+    // All of the volume instead.
+    drive.window.get_by_label("All of notes").click();
+    drive.window.run();
+    press(&mut drive.window, CTRL, Key::A);
+    type_text(&mut drive.window, &out.join("all.pdf").display().to_string());
+    press(&mut drive.window, NONE, Key::Enter);
+    drive.until("it is exported", |_| out.join("all.pdf").exists());
+    drive.until("it is said", |window| window.query_all_by_label_contains("all.pdf").next().is_some());
+    drive.choose("export.open");
+    drive
+}
+
 fn folders() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
     let before = session(&drive.window).volumes().next().expect("a volume").scans;
@@ -367,6 +441,8 @@ fn every_command_does_what_it_says() {
         cells,
         whole_cells,
         links,
+        exports,
+        pasting,
         pasts,
         folders,
         quitting,

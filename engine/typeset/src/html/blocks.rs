@@ -1,7 +1,7 @@
 //! The walk through a note: each token as HTML.
 
 use super::raw::Raw;
-use super::{Around, DEEPEST, escaped, outputs, picture, slug};
+use super::{Around, DEEPEST, drawn, escaped, outputs, picture, slug};
 use crate::colour::{self, Hue};
 use crate::formula;
 use engine::markdown::dialect::{self, Token};
@@ -480,11 +480,18 @@ impl<'a> Walk<'a> {
         let Some(Code { text, language, cell }) = self.code.take() else { return };
         let name =
             if language.is_empty() { String::new() } else { format!(" data-language=\"{}\"", escaped(&language)) };
+        if language == "mermaid"
+            && let Ok(drawing) = self.around.diagram(&text)
+        {
+            let html = drawn(&drawing, &text, &self.around.colours());
+            self.put(&html);
+            return;
+        }
         let class = if cell.is_some() { "cell" } else { "code" };
         let html = coloured(&text, &language);
         let _ = writeln!(self.out(), "<pre class=\"{class}\"{name}><code>{html}</code></pre>");
         if let Some(Some(run)) = cell.and_then(|cell| self.runs.get(cell)) {
-            let html = outputs(run);
+            let html = outputs(run, self.around);
             self.put(&html);
         }
     }

@@ -1,0 +1,788 @@
+//! The walk through a note: what stands on its pages, not yet where.
+
+use super::text::{Item, Object, Shape, Style};
+use super::{Asked, look};
+use crate::colour::{self, Hue};
+use crate::formula::{Formula, PAD};
+use crate::html::{Around, slug};
+use crate::printed;
+use crate::tints::{Rgb, Tints, mix};
+use base64::Engine as _;
+use engine::markdown::dialect::{self, CalloutKind, Token};
+use engine::properties::Kind;
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+use store::{Execution, OutputBody, Status};
+
+/// Embeds inside embeds are followed this far.
+const DEEPEST: u8 = 3;
+/// Lists, quotes and the like inside each other: what is deeper stands where this depth stands.
+const NESTED: usize = 12;
+
+/// What stands in front of an item of a list.
+pub(super) enum Bullet {
+    Dot,
+    Number(u64),
+    Task { done: bool, state: Option<char> },
+}
+
+/// A block of a note.
+pub(super) enum Block {
+    Heading {
+        level: u8,
+        items: Vec<Item>,
+        words: String,
+        place: String,
+    },
+    Text(Vec<Item>),
+    /// Code: its lines. `ground`: it stands on one.
+    Code {
+        lines: Vec<Vec<Item>>,
+        ground: bool,
+    },
+    Table {
+        columns: Vec<Alignment>,
+        rows: Vec<Vec<Vec<Item>>>,
+    },
+    Picture(Object),
+    Rule,
+    List {
+        items: Vec<(Bullet, Vec<Block>)>,
+        numbered: bool,
+    },
+    Quote(Vec<Block>),
+    Callout {
+        colour: Rgb,
+        title: Vec<Item>,
+        body: Vec<Block>,
+    },
+    /// Another note inside this one.
+    Card(Vec<Block>),
+    /// The footnotes: their numbers and what they say.
+    Notes(Vec<(usize, Vec<Block>)>),
+    /// A place that links lead to.
+    Place(String),
+}
+
+/// Where a link leads.
+pub(super) enum Target {
+    Url(String),
+    Place(String),
+}
+
+/// What is gathered while the notes of a document are read.
+pub(super) struct Reading<'a> {
+    pub(super) tints: &'a Tints,
+    pub(super) asked: &'a Asked<'a>,
+    pub(super) links: Vec<Target>,
+    /// Which footnotes were seen, over all notes.
+    pub(super) notes: usize,
+}
+
+/// Reads a note. `own` is what its places begin with.
+pub(super) fn read(
+    reading: &mut Reading<'_>,
+    text: &str,
+    runs: &[Option<Execution>],
+    around: &dyn Around,
+    own: &str,
+    depth: u8,
+) -> Vec<Block> {
+    let mut walk = Walk::new(reading, runs, around, own, depth);
+    walk.cells = engine::markdown::cells(text);
+    if let (Some(Ok(properties)), 0) = (engine::properties::read(text), depth) {
+        let rows: Vec<Vec<Vec<Item>>> = properties
+            .iter()
+            .map(|property| {
+                let words: Vec<String> = property
+                    .values
+                    .iter()
+                    .map(|(words, _)| match property.kind {
+                        Kind::Check(done) => if done { "yes" } else { "no" }.to_owned(),
+                        _ => words.clone(),
+                    })
+                    .collect();
+                let (ink, muted) = (walk.reading.tints.ink, walk.reading.tints.muted);
+                let cell = |text: String, colour: Rgb| vec![Item::Text(text, Style { colour, ..look::small() })];
+                vec![cell(property.key.clone(), muted), cell(words.join(", "), ink)]
+            })
+            .collect();
+        if !rows.is_empty() {
+            let columns = vec![Alignment::None; 2];
+            // A table without a head: its first row is empty.
+            let rows = std::iter::once(Vec::new()).chain(rows).collect();
+            walk.push(Block::Table { columns, rows });
+        }
+    }
+    for (token, range) in dialect::tokens(text, dialect::options()) {
+        walk.token(token, &range);
+    }
+    walk.finish()
+}
+
+/// What is open around what is read.
+enum Frame {
+    List {
+        items: Vec<(Bullet, Vec<Block>)>,
+        next: Option<u64>,
+    },
+    Item(Bullet),
+    Quote,
+    Callout {
+        colour: Rgb,
+        title: Vec<Item>,
+        default: String,
+    },
+    Note(String),
+    /// Too deep to be shown as what it is.
+    Flat,
+}
+
+struct Walk<'a, 'b> {
+    reading: &'a mut Reading<'b>,
+    runs: &'a [Option<Execution>],
+    around: &'a dyn Around,
+    own: &'a str,
+    depth: u8,
+    cells: Vec<Range<usize>>,
+    /// What is written, and below it what waits.
+    outs: Vec<Vec<Block>>,
+    frames: Vec<Frame>,
+    items: Vec<Item>,
+    strong: u32,
+    emphasis: u32,
+    strike: u32,
+    lit: bool,
+    heading: Option<u8>,
+    /// Whether the paragraph that comes next is the title of a callout.
+    title: bool,
+    link: Vec<Option<usize>>,
+    code: Option<(String, String, Option<usize>)>,
+    meta: bool,
+    table: Option<(Vec<Alignment>, Vec<Vec<Vec<Item>>>)>,
+    image: Option<(String, bool, String)>,
+    slugs: HashMap<String, usize>,
+    order: Vec<String>,
+    notes: HashMap<String, Vec<Block>>,
+    first_note: usize,
+}
+
+impl<'a, 'b> Walk<'a, 'b> {
+    fn new(
+        reading: &'a mut Reading<'b>,
+        runs: &'a [Option<Execution>],
+        around: &'a dyn Around,
+        own: &'a str,
+        depth: u8,
+    ) -> Walk<'a, 'b> {
+        let first_note = reading.notes;
+        Walk {
+            reading,
+            runs,
+            around,
+            own,
+            depth,
+            cells: Vec::new(),
+            outs: vec![Vec::new()],
+            frames: Vec::new(),
+            items: Vec::new(),
+            strong: 0,
+            emphasis: 0,
+            strike: 0,
+            lit: false,
+            heading: None,
+            title: false,
+            link: Vec::new(),
+            code: None,
+            meta: false,
+            table: None,
+            image: None,
+            slugs: HashMap::new(),
+            order: Vec::new(),
+            notes: HashMap::new(),
+            first_note,
+        }
+    }
+
+    fn push(&mut self, block: Block) {
+        match self.outs.last_mut() {
+            Some(out) => out.push(block),
+            None => self.outs.push(vec![block]),
+        }
+    }
+
+    fn style(&self, code: bool) -> Style {
+        let tints = self.reading.tints;
+        let head = self.table.as_ref().is_some_and(|(_, rows)| rows.len() == 1);
+        let base = match self.heading {
+            Some(level) => look::heading(level).0,
+            None if self.table.is_some() => look::small(),
+            None => look::body(),
+        };
+        let bold = self.heading.is_some() || head || self.title;
+        let weight = match (self.strong > 0, bold) {
+            (true, _) => 700,
+            (false, true) => 600,
+            (false, false) => 400,
+        };
+        let italic = self.emphasis > 0;
+        // There is no italic between regular and bold.
+        let weight = if italic && weight == 600 { 700 } else { weight };
+        let link = self.link.last().copied().flatten();
+        let colour = match (link, self.heading) {
+            (Some(_), _) => tints.accent,
+            (None, Some(4..)) => tints.muted,
+            (None, _) if self.strike > 0 => tints.muted,
+            (None, _) => tints.ink,
+        };
+        let ground = if self.lit {
+            Some(tints.lit)
+        } else if code {
+            Some(tints.sunken)
+        } else {
+            None
+        };
+        if code {
+            let weight = if weight > 400 { 700 } else { 400 };
+            let size = base.size * look::CODE_SIZE;
+            let italic = italic && weight == 400;
+            return Style { code, weight, italic, size, colour, ground, strike: self.strike > 0, rise: 0.0, link };
+        }
+        Style { weight, italic, colour, ground, strike: self.strike > 0, link, ..base }
+    }
+
+    fn words(&mut self, text: &str) {
+        let style = self.style(false);
+        self.items.push(Item::Text(text.to_owned(), style));
+    }
+
+    /// Ends the words under way: they become a paragraph.
+    fn flush(&mut self) {
+        let items = std::mem::take(&mut self.items);
+        if items.is_empty() {
+            return;
+        }
+        if self.title {
+            if let Some(Frame::Callout { title, .. }) = self.frames.last_mut() {
+                title.extend(items);
+            }
+            return;
+        }
+        self.push(Block::Text(items));
+    }
+
+    fn token(&mut self, token: Token<'_>, range: &Range<usize>) {
+        match token {
+            Token::Mark(event) => self.event(event, range),
+            Token::Highlight(on) => self.lit = on,
+            Token::Label(name) => {
+                let style = Style { colour: self.reading.tints.accent, ..self.style(false) };
+                self.items.push(Item::Text(format!("#{name}"), style));
+            }
+            Token::Anchor(name) => self.push(Block::Place(format!("{}#^{name}", self.own))),
+            Token::State(state) => self.task(false, Some(state)),
+            Token::Callout(callout) => {
+                self.flush();
+                let colour = tint(callout.kind, self.reading.tints);
+                let default = callout.default_title();
+                self.open(Frame::Callout { colour, title: Vec::new(), default });
+                self.title = matches!(self.frames.last(), Some(Frame::Callout { .. }));
+            }
+        }
+    }
+
+    fn task(&mut self, done: bool, state: Option<char>) {
+        if let Some(Frame::Item(bullet)) = self.frames.last_mut() {
+            *bullet = Bullet::Task { done, state };
+        }
+    }
+
+    fn open(&mut self, frame: Frame) {
+        if self.frames.len() >= NESTED {
+            self.frames.push(Frame::Flat);
+        } else {
+            self.frames.push(frame);
+            self.outs.push(Vec::new());
+        }
+    }
+
+    fn close(&mut self) {
+        self.flush();
+        let Some(frame) = self.frames.pop() else { return };
+        if matches!(frame, Frame::Flat) {
+            return;
+        }
+        let body = self.outs.pop().unwrap_or_default();
+        match frame {
+            Frame::List { items, next } => self.push(Block::List { items, numbered: next.is_some() }),
+            Frame::Item(bullet) => match self.frames.last_mut() {
+                Some(Frame::List { items, .. }) => items.push((bullet, body)),
+                _ => body.into_iter().for_each(|block| self.push(block)),
+            },
+            Frame::Quote => self.push(Block::Quote(body)),
+            Frame::Callout { colour, mut title, default } => {
+                if title.is_empty() {
+                    title.push(Item::Text(default, Style { weight: 600, ..look::body() }));
+                }
+                for item in &mut title {
+                    if let Item::Text(_, style) = item
+                        && style.link.is_none()
+                    {
+                        style.colour = colour;
+                    }
+                }
+                self.push(Block::Callout { colour, title, body });
+            }
+            Frame::Note(name) => _ = self.notes.entry(name).or_insert(body),
+            Frame::Flat => {}
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>, range: &Range<usize>) {
+        if let (Some((code, ..)), Event::Text(text)) = (&mut self.code, &event) {
+            code.push_str(text);
+            return;
+        }
+        if let (Some((_, _, alt)), Event::Text(text) | Event::Code(text)) = (&mut self.image, &event) {
+            alt.push_str(text);
+            return;
+        }
+        match event {
+            Event::Text(_) if self.meta => {}
+            Event::Start(tag) => self.start(tag, range),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => self.words(&text),
+            Event::Code(code) => {
+                let style = self.style(true);
+                self.items.push(Item::Text(code.into_string(), style));
+            }
+            // What it would do on a page of the web it does not do here; what stands between it is shown.
+            Event::InlineHtml(html) => {
+                if html.trim_start_matches('<').starts_with("br") {
+                    self.items.push(Item::Break);
+                }
+            }
+            Event::Html(html) => {
+                let text = html.trim();
+                if !text.is_empty() && !text.starts_with("<!--") {
+                    let style = Style { ground: None, colour: self.reading.tints.muted, ..self.style(true) };
+                    self.items.push(Item::Text(html.trim_end().to_owned(), style));
+                    self.items.push(Item::Break);
+                }
+            }
+            Event::SoftBreak => self.words(" "),
+            Event::HardBreak => self.items.push(Item::Break),
+            Event::Rule => {
+                self.flush();
+                self.push(Block::Rule);
+            }
+            Event::InlineMath(source) => self.math(&source, false),
+            Event::DisplayMath(source) => self.math(&source, true),
+            Event::TaskListMarker(done) => self.task(done, None),
+            Event::FootnoteReference(name) => self.reference(&name),
+        }
+    }
+
+    fn math(&mut self, source: &str, display: bool) {
+        let style = self.style(false);
+        let em = style.size * look::LETTERS;
+        let set = Formula::new(source, display).and_then(|formula| {
+            let drawing = formula.drawing(style.colour, self.reading.asked.fonts)?;
+            Ok((formula, drawing))
+        });
+        let Ok((formula, drawing)) = set else {
+            let style = self.style(true);
+            self.items.push(Item::Text(source.trim().to_owned(), style));
+            return;
+        };
+        let object = Object {
+            shape: Rc::new(Shape::Drawing(drawing)),
+            width: formula.width * em,
+            height: formula.height * em,
+            depth: formula.depth * em,
+            pad: PAD * em,
+            alt: source.trim().to_owned(),
+            formula: true,
+        };
+        if display && self.table.is_none() && !self.title && self.heading.is_none() {
+            self.flush();
+            self.push(Block::Picture(object));
+        } else {
+            self.items.push(Item::Object(object));
+        }
+    }
+
+    fn reference(&mut self, name: &str) {
+        let at = self.order.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.order.push(name.to_owned());
+            self.order.len() - 1
+        });
+        let link = self.target(Target::Place(format!("{}#note {}", self.own, self.first_note + at + 1)));
+        let base = self.style(false);
+        let style = Style {
+            size: base.size * 0.68,
+            rise: base.size * 0.36,
+            colour: self.reading.tints.accent,
+            link: Some(link),
+            ..base
+        };
+        self.items.push(Item::Text((at + 1).to_string(), style));
+    }
+
+    fn target(&mut self, target: Target) -> usize {
+        self.reading.links.push(target);
+        self.reading.links.len() - 1
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.flush(),
+            Tag::Heading { level, .. } => {
+                self.flush();
+                self.heading = Some(level as u8);
+            }
+            Tag::BlockQuote(_) => {
+                self.flush();
+                self.open(Frame::Quote);
+            }
+            Tag::CodeBlock(kind) => {
+                self.flush();
+                let (info, cell) = match kind {
+                    CodeBlockKind::Fenced(info) => {
+                        (info.into_string(), self.cells.iter().position(|cell| cell.contains(&range.start)))
+                    }
+                    CodeBlockKind::Indented => (String::new(), None),
+                };
+                let word = info.trim_start_matches("{.").split([' ', '{', ',', '}']).next().unwrap_or("").to_owned();
+                self.code = Some((String::new(), word, cell));
+            }
+            Tag::List(number) => {
+                self.flush();
+                self.open(Frame::List { items: Vec::new(), next: number });
+            }
+            Tag::Item => {
+                let bullet = match self.frames.last_mut() {
+                    Some(Frame::List { next: Some(next), .. }) => {
+                        *next = next.saturating_add(1);
+                        Bullet::Number(*next - 1)
+                    }
+                    _ => Bullet::Dot,
+                };
+                self.open(Frame::Item(bullet));
+            }
+            Tag::FootnoteDefinition(name) => {
+                self.flush();
+                self.open(Frame::Note(name.into_string()));
+            }
+            Tag::Table(columns) => {
+                self.flush();
+                self.table = Some((columns, Vec::new()));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some((_, rows)) = &mut self.table {
+                    rows.push(Vec::new());
+                }
+            }
+            Tag::TableCell => self.items.clear(),
+            Tag::Emphasis => self.emphasis += 1,
+            Tag::Strong => self.strong += 1,
+            Tag::Strikethrough => self.strike += 1,
+            Tag::Link { link_type, dest_url, .. } => {
+                let target = self.link_target(link_type, &dest_url);
+                let link = target.map(|target| self.target(target));
+                self.link.push(link);
+            }
+            Tag::Image { link_type, dest_url, .. } => {
+                let wiki = matches!(link_type, LinkType::WikiLink { .. });
+                self.image = Some((dest_url.into_string(), wiki, String::new()));
+            }
+            Tag::MetadataBlock(_) => self.meta = true,
+            Tag::Superscript
+            | Tag::Subscript
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition => {}
+        }
+    }
+
+    fn link_target(&self, link_type: LinkType, target: &str) -> Option<Target> {
+        match link_type {
+            LinkType::Email => Some(Target::Url(format!("mailto:{target}"))),
+            LinkType::WikiLink { .. } => self.inside(target),
+            _ => match target.split_once(':') {
+                Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
+                    let known = ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+                    known.then(|| Target::Url(target.to_owned()))
+                }
+                _ => self.inside(target),
+            },
+        }
+    }
+
+    /// Where a link to a note of the volume leads.
+    fn inside(&self, target: &str) -> Option<Target> {
+        let (note, part) = dialect::wiki_target(target);
+        let part = part.map(|part| if part.starts_with('^') { part.to_owned() } else { slug(part) });
+        let base = if note.is_empty() { format!("#{}", self.own) } else { self.around.link(note)? };
+        let whole = part.map_or(base.clone(), |part| format!("{base}#{part}"));
+        Some(match whole.strip_prefix('#') {
+            Some(place) => Target::Place(place.to_owned()),
+            None => Target::Url(whole),
+        })
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => {
+                self.flush();
+                self.title = false;
+            }
+            TagEnd::Heading(_) => {
+                let items = std::mem::take(&mut self.items);
+                let Some(level) = self.heading.take() else { return };
+                let words: String = items.iter().map(spoken).collect();
+                let slug = slug(&words);
+                let times = self.slugs.entry(slug.clone()).or_insert(0);
+                *times += 1;
+                let slug = if *times == 1 { slug } else { format!("{slug}-{}", *times - 1) };
+                let place = format!("{}#{slug}", self.own);
+                self.push(Block::Heading { level, items, words, place });
+            }
+            TagEnd::BlockQuote(_) => {
+                self.close();
+                self.title = false;
+            }
+            TagEnd::List(_) | TagEnd::Item | TagEnd::FootnoteDefinition => self.close(),
+            TagEnd::CodeBlock => self.code_block(),
+            TagEnd::Table => {
+                if let Some((columns, rows)) = self.table.take() {
+                    self.push(Block::Table { columns, rows });
+                }
+            }
+            TagEnd::TableCell => {
+                let items = std::mem::take(&mut self.items);
+                if let Some(row) = self.table.as_mut().and_then(|(_, rows)| rows.last_mut()) {
+                    row.push(items);
+                }
+            }
+            TagEnd::Emphasis => self.emphasis = self.emphasis.saturating_sub(1),
+            TagEnd::Strong => self.strong = self.strong.saturating_sub(1),
+            TagEnd::Strikethrough => self.strike = self.strike.saturating_sub(1),
+            TagEnd::Link => _ = self.link.pop(),
+            TagEnd::Image => self.end_image(),
+            TagEnd::MetadataBlock(_) => self.meta = false,
+            TagEnd::TableHead
+            | TagEnd::TableRow
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+            | TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition => {}
+        }
+    }
+
+    fn end_image(&mut self) {
+        let Some((target, wiki, alt)) = self.image.take() else { return };
+        let width = alt.split('x').next().and_then(|width| width.trim().parse::<f32>().ok()).filter(|_| wiki);
+        let words = if width.is_some() || (wiki && alt == target) { String::new() } else { alt };
+        let alone = self.table.is_none() && !self.title && self.heading.is_none();
+        if let Some(mut object) =
+            self.around.picture(&target).filter(|_| alone).and_then(|bytes| picture(bytes, self.around))
+        {
+            object.alt = if words.is_empty() { target } else { words };
+            // Files count in pixels of a screen, of which four thirds are a point.
+            let scale = width.map_or(0.75, |width| width.clamp(8.0, 4_000.0) * 0.75 / object.width.max(1.0));
+            (object.width, object.height) = (object.width * scale, object.height * scale);
+            self.flush();
+            self.push(Block::Picture(object));
+            return;
+        }
+        if wiki && self.depth < DEEPEST && alone {
+            let (note, part) = dialect::wiki_target(&target);
+            if let Some(text) = self.around.note(note) {
+                let text = part.map_or(text.as_str(), |part| engine::markdown::part(&text, part).unwrap_or(""));
+                self.flush();
+                let body = read(self.reading, text, &[], self.around, &format!("{} in", self.own), self.depth + 1);
+                self.push(Block::Card(body));
+                return;
+            }
+        }
+        let words = if words.is_empty() { target.clone() } else { words };
+        let remote = target.starts_with("http://") || target.starts_with("https://");
+        let leads = if remote { Some(Target::Url(target)) } else { self.inside(&target) };
+        let link = leads.map(|target| self.target(target));
+        self.link.push(link);
+        self.words(&words);
+        self.link.pop();
+    }
+
+    fn code_block(&mut self) {
+        let Some((text, language, cell)) = self.code.take() else { return };
+        if language == "mermaid"
+            && let Ok(drawing) = self.around.diagram(&text)
+        {
+            let (width, height) = (drawing.width * 0.75, drawing.height * 0.75);
+            let shape = Rc::new(Shape::Drawing(drawing));
+            let alt = format!("Diagram: {}", text.trim());
+            self.push(Block::Picture(Object { shape, width, height, depth: 0.0, pad: 0.0, alt, formula: false }));
+            return;
+        }
+        let lines = coloured(text.trim_end_matches('\n'), &language, self.reading.tints);
+        self.push(Block::Code { lines, ground: true });
+        if let Some(Some(run)) = cell.and_then(|cell| self.runs.get(cell)) {
+            self.outputs(run);
+        }
+    }
+
+    fn printed(&mut self, text: &str, colour: Rgb) {
+        let text = printed::plain(text);
+        let text = text.trim_end();
+        if !text.is_empty() {
+            let style = Style { colour, ..look::code() };
+            let lines = text.lines().map(|line| vec![Item::Text(line.to_owned(), style)]).collect();
+            self.push(Block::Code { lines, ground: false });
+        }
+    }
+
+    /// What a cell printed and returned.
+    fn outputs(&mut self, run: &Execution) {
+        let (ink, bad) = (self.reading.tints.ink, self.reading.tints.bad);
+        for output in &run.outputs {
+            match &output.body {
+                OutputBody::Stream { name, text } => self.printed(text, if name == "stderr" { bad } else { ink }),
+                OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                    let alt = data.get("text/plain").map(printed::joined).unwrap_or_else(|| "Output".to_owned());
+                    let figure = data.iter().find_map(|(mime, value)| {
+                        let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                        self.around.figure(mime, &json)
+                    });
+                    let figure = figure.map(|drawing| {
+                        let (width, height) = (drawing.width * 0.75, drawing.height * 0.75);
+                        let shape = Rc::new(Shape::Drawing(drawing));
+                        Object { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false }
+                    });
+                    let raster = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+                    let coded = raster.iter().find_map(|media| data.get(*media)).map(printed::joined);
+                    let bytes = coded.and_then(|coded| {
+                        base64::engine::general_purpose::STANDARD.decode(coded.replace(['\n', '\r', ' '], "")).ok()
+                    });
+                    let bytes =
+                        bytes.or_else(|| data.get("image/svg+xml").map(|svg| printed::joined(svg).into_bytes()));
+                    let object = figure.or_else(|| {
+                        let mut object = picture(bytes?, self.around)?;
+                        (object.width, object.height) = (object.width * 0.75, object.height * 0.75);
+                        Some(object)
+                    });
+                    match object {
+                        Some(object) => self.push(Block::Picture(Object { alt, ..object })),
+                        None => self.printed(&alt, ink),
+                    }
+                }
+                OutputBody::Error { ename, evalue, traceback } => {
+                    let head = if evalue.is_empty() { ename.clone() } else { format!("{ename}: {evalue}") };
+                    let trace = printed::plain(&traceback.join("\n"));
+                    let whole = trace.trim_end().ends_with(head.trim_end());
+                    self.printed(if whole { &trace } else { &head }, bad);
+                }
+            }
+        }
+        match run.status {
+            Status::Interrupted => self.printed("Stopped before it was done.", bad),
+            Status::Died => self.printed("The kernel ended in the middle of it.", bad),
+            Status::Queued | Status::Running | Status::Ok | Status::Error => {}
+        }
+    }
+
+    fn finish(mut self) -> Vec<Block> {
+        while !self.frames.is_empty() {
+            self.close();
+        }
+        self.flush();
+        let mut out = self.outs.into_iter().next().unwrap_or_default();
+        let mut notes = Vec::new();
+        for (at, name) in self.order.iter().enumerate() {
+            let place = Block::Place(format!("{}#note {}", self.own, self.first_note + at + 1));
+            let body = self.notes.remove(name).unwrap_or_default();
+            notes.push((at + 1, std::iter::once(place).chain(body).collect()));
+        }
+        self.reading.notes += self.order.len();
+        if !notes.is_empty() {
+            out.push(Block::Notes(notes));
+        }
+        out
+    }
+}
+
+/// A piece of a line in words.
+fn spoken(item: &Item) -> String {
+    match item {
+        Item::Text(text, _) => text.clone(),
+        Item::Object(object) => object.alt.clone(),
+        Item::Break => " ".to_owned(),
+    }
+}
+
+/// A picture of a file, at one point for each of its own.
+#[allow(clippy::cast_precision_loss, reason = "a picture's side is small")]
+fn picture(bytes: Vec<u8>, around: &dyn Around) -> Option<Object> {
+    let (shape, width, height) = match super::image(&bytes) {
+        Some(image) => {
+            let (width, height) = image.size();
+            (Shape::Image(image), width as f32, height as f32)
+        }
+        None if bytes.starts_with(b"<") || bytes.starts_with(b"\xef\xbb\xbf<") => {
+            let drawing = around.svg(bytes)?;
+            let (width, height) = (drawing.width, drawing.height);
+            (Shape::Drawing(drawing), width, height)
+        }
+        None => return None,
+    };
+    let shape = Rc::new(shape);
+    Some(Object { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false })
+}
+
+fn tint(kind: CalloutKind, tints: &Tints) -> Rgb {
+    match kind {
+        CalloutKind::Note => tints.accent,
+        CalloutKind::Abstract | CalloutKind::Info | CalloutKind::Todo | CalloutKind::Tip => tints.tool,
+        CalloutKind::Success => tints.ok,
+        CalloutKind::Question | CalloutKind::Warning => tints.warn,
+        CalloutKind::Failure | CalloutKind::Danger | CalloutKind::Bug => tints.bad,
+        CalloutKind::Example => tints.thought,
+        CalloutKind::Quote => tints.muted,
+    }
+}
+
+/// The lines of code, with what stands out in its colour.
+fn coloured(code: &str, language: &str, tints: &Tints) -> Vec<Vec<Item>> {
+    let base = Style { colour: tints.ink, ..look::code() };
+    let mut items: Vec<(Range<usize>, Style)> = Vec::new();
+    let mut at = 0;
+    for (range, hue) in colour::colours(code, language).unwrap_or_default() {
+        let style = match hue {
+            Hue::Keyword => Style { colour: tints.thought, ..base },
+            Hue::Text => Style { colour: tints.ok, ..base },
+            Hue::Comment => Style { colour: mix(tints.muted, tints.paper, 0.1), italic: true, ..base },
+            Hue::Number => Style { colour: tints.tool, ..base },
+            Hue::Name => Style { colour: tints.accent, ..base },
+        };
+        items.push((at..range.start, base));
+        items.push((range.clone(), style));
+        at = range.end;
+    }
+    items.push((at..code.len(), base));
+    let mut lines: Vec<Vec<Item>> = vec![Vec::new()];
+    for (range, style) in items {
+        for (index, part) in code.get(range).unwrap_or("").split('\n').enumerate() {
+            if index > 0 {
+                lines.push(Vec::new());
+            }
+            if let Some(line) = lines.last_mut().filter(|_| !part.is_empty()) {
+                line.push(Item::Text(part.trim_end_matches('\r').to_owned(), style));
+            }
+        }
+    }
+    lines
+}

@@ -1,0 +1,57 @@
+//! Sizes on the page, in points.
+
+use super::text::Style;
+
+/// The margins: left and right, above, below.
+pub(super) const SIDE: f32 = 74.0;
+pub(super) const ABOVE: f32 = 72.0;
+pub(super) const BELOW: f32 = 76.0;
+/// The height of a line of text, of small text, of code.
+pub(super) const LINE: f32 = 15.2;
+pub(super) const SMALL_LINE: f32 = 12.8;
+pub(super) const CODE_LINE: f32 = 12.4;
+/// Between two paragraphs.
+pub(super) const GAP: f32 = 7.5;
+/// How far items of lists stand in.
+pub(super) const INDENT: f32 = 17.0;
+/// Around what stands on a ground.
+pub(super) const PAD: f32 = 9.0;
+/// Code beside text.
+pub(super) const CODE_SIZE: f32 = 0.9;
+/// Letters of formulas beside text.
+pub(super) const LETTERS: f32 = 1.15;
+
+const PLAIN: Style = Style {
+    code: false,
+    weight: 400,
+    italic: false,
+    size: 10.2,
+    colour: [0x1f, 0x23, 0x28],
+    ground: None,
+    strike: false,
+    rise: 0.0,
+    link: None,
+};
+
+pub(super) fn body() -> Style {
+    PLAIN
+}
+
+pub(super) fn small() -> Style {
+    Style { size: 9.0, ..PLAIN }
+}
+
+pub(super) fn code() -> Style {
+    Style { code: true, size: 8.6, ..PLAIN }
+}
+
+/// A heading's style, the height of its lines, and the room above it.
+pub(super) fn heading(level: u8) -> (Style, f32, f32) {
+    let style = Style { weight: 600, ..PLAIN };
+    match level {
+        1 => (Style { size: 21.0, ..style }, 27.0, 26.0),
+        2 => (Style { size: 15.5, ..style }, 21.0, 22.0),
+        3 => (Style { size: 12.5, ..style }, 17.5, 16.0),
+        _ => (Style { size: 10.4, ..style }, 15.2, 12.0),
+    }
+}

@@ -1,0 +1,445 @@
+//! Pages as a PDF: words, strokes and pictures, and beside them the structure, the links and the outline.
+
+use super::blocks::Target;
+use super::flow::{Is, Laid, Mark, Node, Pages};
+use super::text::{Item, Object, Piece, Shape, Style, What};
+use super::{Asked, Pdf, STOPPED, look, point};
+use crate::tints::{Rgb, Tints};
+use krilla::action::{Action, LinkAction};
+use krilla::annotation::{Annotation, LinkAnnotation, Target as Goal};
+use krilla::color::rgb;
+use krilla::destination::XyzDestination;
+use krilla::geom::{PathBuilder, Rect, Size, Transform};
+use krilla::metadata::Metadata;
+use krilla::num::NormalizedF32;
+use krilla::outline::{Outline, OutlineNode};
+use krilla::page::{Page, PageSettings};
+use krilla::paint::{Fill, Stroke};
+use krilla::surface::Surface;
+use krilla::tagging::{
+    Artifact, ArtifactType, ContentTag, Identifier, ListNumbering, SpanTag, TableHeaderScope, Tag, TagGroup, TagTree,
+};
+use krilla::{Document, SerializeSettings};
+use krilla_svg::{SurfaceExt, SvgSettings};
+use std::collections::HashMap;
+use std::num::NonZeroU16;
+
+/// What belongs to a node of the structure, in order.
+enum Leaf {
+    Words(Identifier),
+    Link(Identifier, Option<Identifier>),
+    Formula(Identifier, String),
+    Picture(Identifier, String),
+}
+
+/// A link on a page: where, where to, and the leaf that it belongs to.
+struct Link {
+    rect: Rect,
+    goal: Goal,
+    words: String,
+    leaf: (usize, usize),
+}
+
+pub(super) fn paint(
+    asked: &Asked<'_>,
+    tints: &Tints,
+    mut pages: Pages<'_>,
+    links: &[Target],
+    go_on: &mut dyn FnMut(f32) -> bool,
+) -> Result<Pdf, String> {
+    let settings = SerializeSettings {
+        enable_tagging: true,
+        render_svg_glyph_fn: krilla_svg::render_svg_glyph,
+        ..SerializeSettings::default()
+    };
+    let mut document = Document::new_with(settings);
+    let places = places(&pages);
+    let count = pages.pages.len();
+    let mut leaves: Vec<Vec<Leaf>> = pages.nodes.iter().map(|_| Vec::new()).collect();
+    let all = std::mem::take(&mut pages.pages);
+    for (number, (laid, title)) in all.iter().enumerate() {
+        #[allow(clippy::cast_precision_loss, reason = "a share")]
+        if !go_on(number as f32 / count.max(1) as f32) {
+            return Err(STOPPED.to_owned());
+        }
+        let settings = PageSettings::from_wh(pages.size.0, pages.size.1).ok_or("The paper has no size.")?;
+        let mut page = document.start_page_with(settings);
+        let mut found: Vec<Link> = Vec::new();
+        let mut surface = page.surface();
+        for laid in laid {
+            let mut brush = Brush { surface: &mut surface, tints, pages: &pages, leaves: &mut leaves };
+            brush.strip(laid, links, &places, &mut found);
+        }
+        footer(&mut surface, tints, &mut pages, title, number + 1, count);
+        surface.finish();
+        annotate(&mut page, found, &mut leaves);
+        page.finish();
+    }
+    document.set_outline(outline(&all));
+    document.set_tag_tree(tree(&pages.nodes, leaves));
+    let metadata = Metadata::new().title(asked.title.to_owned()).creator("Tracebook".to_owned());
+    document.set_metadata(metadata);
+    if !go_on(1.0) {
+        return Err(STOPPED.to_owned());
+    }
+    let bytes = document.finish().map_err(|error| format!("The document cannot be written ({error:?})."))?;
+    Ok(Pdf { bytes, pages: count, missing: pages.letters.missing.iter().copied().collect() })
+}
+
+/// Where the places are that links lead to: the page and how far down.
+fn places(pages: &Pages<'_>) -> HashMap<String, (usize, f32)> {
+    let mut places = HashMap::new();
+    for (page, (laid, _)) in pages.pages.iter().enumerate() {
+        for laid in laid {
+            for place in &laid.strip.places {
+                places.entry(place.clone()).or_insert((page, laid.y));
+            }
+        }
+    }
+    places
+}
+
+fn fill(colour: Rgb) -> Fill {
+    let [red, green, blue] = colour;
+    Fill { paint: rgb::Color::new(red, green, blue).into(), opacity: NormalizedF32::ONE, rule: Default::default() }
+}
+
+fn rect(surface: &mut Surface<'_>, x: f32, y: f32, width: f32, height: f32, colour: Rgb) {
+    let Some(rect) = Rect::from_xywh(x, y, width, height) else { return };
+    let mut path = PathBuilder::new();
+    path.push_rect(rect);
+    if let Some(path) = path.finish() {
+        surface.set_fill(Some(fill(colour)));
+        surface.draw_path(&path);
+    }
+}
+
+struct Brush<'a, 'b, 'c> {
+    surface: &'a mut Surface<'b>,
+    tints: &'a Tints,
+    pages: &'a Pages<'c>,
+    leaves: &'a mut Vec<Vec<Leaf>>,
+}
+
+impl Brush<'_, '_, '_> {
+    fn strip(&mut self, laid: &Laid, links: &[Target], places: &HashMap<String, (usize, f32)>, found: &mut Vec<Link>) {
+        self.grounds(laid);
+        let aside = ContentTag::Artifact(Artifact::with_kind(ArtifactType::Layout));
+        if laid.again {
+            // The head of a table was heard where it stood first.
+            self.surface.start_tagged(aside);
+        }
+        for mark in &laid.strip.marks {
+            match mark {
+                Mark::Fill { .. } => {}
+                Mark::Piece { x, y, piece, tag } => {
+                    let (x, y) = (look::SIDE + x, laid.y + y);
+                    let link = match &piece.what {
+                        What::Run { style, .. } => style.link,
+                        What::Object(_) => None,
+                    };
+                    let goal = link.and_then(|link| goal(links.get(link)?, places));
+                    if laid.again {
+                        self.piece(x, y, piece);
+                        continue;
+                    }
+                    let content = match &piece.what {
+                        What::Run { .. } => ContentTag::Span(SpanTag::empty()),
+                        What::Object(_) => ContentTag::Other,
+                    };
+                    let id = self.surface.start_tagged(content);
+                    self.piece(x, y, piece);
+                    self.surface.end_tagged();
+                    let leaf = match (&piece.what, &goal) {
+                        (What::Object(object), _) if object.formula => Leaf::Formula(id, object.alt.clone()),
+                        (What::Object(object), _) => Leaf::Picture(id, object.alt.clone()),
+                        (What::Run { .. }, Some(_)) => Leaf::Link(id, None),
+                        (What::Run { .. }, None) => Leaf::Words(id),
+                    };
+                    self.leaves[*tag].push(leaf);
+                    if let (Some(goal), What::Run { style, text, .. }) = (goal, &piece.what)
+                        && let Some(rect) = Rect::from_xywh(x, y - style.size, piece.width, style.size * 1.3)
+                    {
+                        let leaf = (*tag, self.leaves[*tag].len() - 1);
+                        found.push(Link { rect, goal, words: text.trim().to_owned(), leaf });
+                    }
+                }
+                Mark::Picture { x, y, object, tag } => {
+                    let id = (!laid.again).then(|| self.surface.start_tagged(ContentTag::Other));
+                    self.object(look::SIDE + x, laid.y + y, object);
+                    if let Some(id) = id {
+                        self.surface.end_tagged();
+                        self.leaves[*tag].push(Leaf::Words(id));
+                    }
+                }
+                Mark::Task { x, y, done, state, tag } => {
+                    let words = match (done, state) {
+                        (true, _) => "☑",
+                        (false, Some('/')) => "◪",
+                        (false, Some('-')) => "⊟",
+                        (false, _) => "☐",
+                    };
+                    let span = SpanTag::empty().with_actual_text(Some(words));
+                    let id = self.surface.start_tagged(ContentTag::Span(span));
+                    self.task(look::SIDE + x, laid.y + y, *done, *state);
+                    self.surface.end_tagged();
+                    self.leaves[*tag].push(Leaf::Words(id));
+                }
+            }
+        }
+        if laid.again {
+            self.surface.end_tagged();
+        }
+        self.strikes(laid);
+    }
+
+    /// What stands behind the words.
+    fn grounds(&mut self, laid: &Laid) {
+        let mut fills: Vec<(f32, f32, f32, f32, Rgb)> = Vec::new();
+        let bottom = laid.y + laid.strip.height;
+        for (ground, top) in laid.strip.grounds.iter().zip(&laid.ground) {
+            // A hair more, so that no seam shows between two strips.
+            fills.push((look::SIDE + ground.x, *top - 0.15, ground.width, bottom - top + 0.3, ground.colour));
+        }
+        for mark in &laid.strip.marks {
+            match mark {
+                Mark::Fill { x, y, width, height, colour } => {
+                    fills.push((look::SIDE + x, laid.y + y, *width, *height, *colour));
+                }
+                Mark::Piece { x, y, piece: Piece { width, what: What::Run { style, .. }, .. }, .. } => {
+                    if let Some(ground) = style.ground {
+                        let (x, y) = (look::SIDE + x, laid.y + y);
+                        fills.push((x - 1.5, y - style.size * 0.98, width + 3.0, style.size * 1.3, ground));
+                    }
+                }
+                Mark::Piece { .. } | Mark::Picture { .. } | Mark::Task { .. } => {}
+            }
+        }
+        self.artifacts(fills);
+    }
+
+    /// What goes through words.
+    fn strikes(&mut self, laid: &Laid) {
+        let strikes = laid.strip.marks.iter().filter_map(|mark| match mark {
+            Mark::Piece { x, y, piece: Piece { width, what: What::Run { style, .. }, .. }, .. } if style.strike => {
+                let y = laid.y + y - style.size * 0.3;
+                Some((look::SIDE + x, y, *width, 0.6, self.tints.muted))
+            }
+            _ => None,
+        });
+        let strikes = strikes.collect();
+        self.artifacts(strikes);
+    }
+
+    fn artifacts(&mut self, fills: Vec<(f32, f32, f32, f32, Rgb)>) {
+        if fills.is_empty() {
+            return;
+        }
+        self.surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::Layout)));
+        for (x, y, width, height, colour) in fills {
+            rect(self.surface, x, y, width, height, colour);
+        }
+        self.surface.end_tagged();
+    }
+
+    fn piece(&mut self, x: f32, y: f32, piece: &Piece) {
+        match &piece.what {
+            What::Object(object) => self.object(x, y - object.height, object),
+            What::Run { face, glyphs, text, style } => {
+                let Some(face) = self.pages.letters.faces.get(*face) else { return };
+                self.surface.set_fill(Some(fill(style.colour)));
+                let at = point(x, y - style.rise);
+                self.surface.draw_glyphs(at, glyphs, face.font.clone(), text, style.size, false);
+            }
+        }
+    }
+
+    /// A picture, with the left top of what it is without its margin at a place.
+    fn object(&mut self, x: f32, y: f32, object: &Object) {
+        let pad = object.pad;
+        let (width, height) = (object.width + 2.0 * pad, object.height + object.depth + 2.0 * pad);
+        let Some(size) = Size::from_wh(width, height) else { return };
+        self.surface.push_transform(&Transform::from_translate(x - pad, y - pad));
+        match object.shape.as_ref() {
+            Shape::Image(image) => self.surface.draw_image(image.clone(), size),
+            Shape::Drawing(drawing) => {
+                self.surface.draw_svg(&drawing.tree, size, SvgSettings::default());
+            }
+        }
+        self.surface.pop();
+    }
+
+    fn task(&mut self, x: f32, y: f32, done: bool, state: Option<char>) {
+        const SIDE: f32 = 8.6;
+        let stroke = |colour: Rgb, width: f32| {
+            let [red, green, blue] = colour;
+            Stroke { paint: rgb::Color::new(red, green, blue).into(), width, ..Stroke::default() }
+        };
+        if done {
+            rect(self.surface, x, y, SIDE, SIDE, self.tints.accent);
+            let mut path = PathBuilder::new();
+            path.move_to(x + 1.9, y + 4.5);
+            path.line_to(x + 3.7, y + 6.3);
+            path.line_to(x + 6.8, y + 2.5);
+            if let Some(path) = path.finish() {
+                self.surface.set_fill(None);
+                self.surface.set_stroke(Some(stroke([255; 3], 1.2)));
+                self.surface.draw_path(&path);
+                self.surface.set_stroke(None);
+            }
+            return;
+        }
+        let mut path = PathBuilder::new();
+        if let Some(rect) = Rect::from_xywh(x + 0.4, y + 0.4, SIDE - 0.8, SIDE - 0.8) {
+            path.push_rect(rect);
+        }
+        if let Some(path) = path.finish() {
+            self.surface.set_fill(None);
+            self.surface.set_stroke(Some(stroke(self.tints.muted, 0.8)));
+            self.surface.draw_path(&path);
+            self.surface.set_stroke(None);
+        }
+        match state {
+            Some('/') => rect(self.surface, x + 2.0, y + 2.0, SIDE / 2.0 - 2.0, SIDE - 4.0, self.tints.accent),
+            Some(_) => rect(self.surface, x + 2.2, y + SIDE / 2.0 - 0.5, SIDE - 4.4, 1.0, self.tints.muted),
+            None => {}
+        }
+    }
+}
+
+fn goal(target: &Target, places: &HashMap<String, (usize, f32)>) -> Option<Goal> {
+    match target {
+        Target::Url(url) => Some(Goal::Action(Action::Link(LinkAction::new(url.clone())))),
+        Target::Place(place) => {
+            // A heading that is gone: the note is there.
+            let note = || places.get(place.split('#').next()?);
+            let (page, y) = places.get(place).or_else(note)?;
+            let at = XyzDestination::new(*page, point(0.0, (y - 12.0).max(0.0)));
+            Some(Goal::Destination(at.into()))
+        }
+    }
+}
+
+fn annotate(page: &mut Page<'_>, found: Vec<Link>, leaves: &mut [Vec<Leaf>]) {
+    for Link { rect, goal, words, leaf: (node, at) } in found {
+        let id = page.add_tagged_annotation(Annotation::new_link(LinkAnnotation::new(rect, goal), Some(words)));
+        if let Some(Leaf::Link(_, own)) = leaves.get_mut(node).and_then(|leaves| leaves.get_mut(at)) {
+            *own = Some(id);
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "what stands at the foot of a page")]
+fn footer(surface: &mut Surface<'_>, tints: &Tints, pages: &mut Pages<'_>, title: &str, number: usize, count: usize) {
+    let style = Style { colour: tints.muted, size: 8.0, ..look::small() };
+    let width = pages.size.0 - 2.0 * look::SIDE;
+    let y = pages.size.1 - look::BELOW + 36.0;
+    surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::PageNumber)));
+    let words = [(title.to_owned(), false), (format!("{number} / {count}"), true)];
+    for (text, right) in words {
+        let lines = pages.letters.lines(&[Item::Text(text, style)], width * 0.75, 10.0);
+        let Some(line) = lines.into_iter().next() else { continue };
+        let x = look::SIDE + if right { width - line.width } else { 0.0 };
+        for piece in &line.pieces {
+            if let What::Run { face, glyphs, text, style } = &piece.what
+                && let Some(face) = pages.letters.faces.get(*face)
+            {
+                surface.set_fill(Some(fill(style.colour)));
+                surface.draw_glyphs(point(x + piece.x, y), glyphs, face.font.clone(), text, style.size, false);
+            }
+        }
+    }
+    surface.end_tagged();
+}
+
+/// The outline that a reader shows beside the pages.
+fn outline(pages: &[(Vec<Laid>, String)]) -> Outline {
+    let mut outline = Outline::new();
+    let mut open: Vec<(u8, OutlineNode)> = Vec::new();
+    let mut close = |open: &mut Vec<(u8, OutlineNode)>, level: u8| {
+        while open.last().is_some_and(|(own, _)| *own >= level) {
+            let Some((_, node)) = open.pop() else { break };
+            match open.last_mut() {
+                Some((_, around)) => around.push_child(node),
+                None => outline.push_child(node),
+            }
+        }
+    };
+    for (page, (laid, _)) in pages.iter().enumerate() {
+        for laid in laid.iter().filter(|laid| !laid.again) {
+            let Some((level, words)) = &laid.strip.outline else { continue };
+            if words.trim().is_empty() {
+                continue;
+            }
+            close(&mut open, *level);
+            let at = XyzDestination::new(page, point(0.0, (laid.y - 12.0).max(0.0)));
+            open.push((*level, OutlineNode::new(words.trim().to_owned(), at)));
+        }
+    }
+    close(&mut open, 0);
+    outline
+}
+
+fn tree(nodes: &[Node], leaves: Vec<Vec<Leaf>>) -> TagTree {
+    let mut leaves: Vec<Option<Vec<Leaf>>> = leaves.into_iter().map(Some).collect();
+    let mut tree = TagTree::new();
+    for part in nodes.first().map(|root| root.parts.clone()).unwrap_or_default() {
+        if let Some(group) = group(part, nodes, &mut leaves) {
+            tree.push(group);
+        }
+    }
+    tree
+}
+
+fn group(at: usize, nodes: &[Node], leaves: &mut [Option<Vec<Leaf>>]) -> Option<TagGroup> {
+    let node = nodes.get(at)?;
+    let mut group = match &node.is {
+        Is::Root | Is::Aside => TagGroup::new(Tag::Div),
+        Is::Heading(level, words) => {
+            TagGroup::new(Tag::Hn(NonZeroU16::new(u16::from(*level))?, Some(words.clone()).filter(|w| !w.is_empty())))
+        }
+        Is::Paragraph | Is::Code => TagGroup::new(Tag::P),
+        Is::List(true) => TagGroup::new(Tag::L(ListNumbering::Decimal)),
+        Is::List(false) => TagGroup::new(Tag::L(ListNumbering::Disc)),
+        Is::Item => TagGroup::new(Tag::LI),
+        Is::Bullet => TagGroup::new(Tag::Lbl),
+        Is::Body => TagGroup::new(Tag::LBody),
+        Is::Table => TagGroup::new(Tag::Table),
+        Is::Row => TagGroup::new(Tag::TR),
+        Is::Head => TagGroup::new(Tag::TH(TableHeaderScope::Column)),
+        Is::Cell => TagGroup::new(Tag::TD),
+        Is::Quote => TagGroup::new(Tag::BlockQuote),
+        Is::Note => TagGroup::new(Tag::Note),
+        Is::Picture(alt) => TagGroup::new(Tag::Figure(Some(alt.clone()))),
+        Is::Formula(alt) => TagGroup::new(Tag::Formula(Some(alt.clone()))),
+    };
+    for leaf in leaves.get_mut(at)?.take()? {
+        match leaf {
+            Leaf::Words(id) => group.push(id),
+            Leaf::Link(id, annotation) => {
+                let mut link = TagGroup::new(Tag::Link);
+                link.push(id);
+                if let Some(annotation) = annotation {
+                    link.push(annotation);
+                }
+                group.push(link);
+            }
+            Leaf::Formula(id, alt) => {
+                let mut formula = TagGroup::new(Tag::Formula(Some(alt)));
+                formula.push(id);
+                group.push(formula);
+            }
+            Leaf::Picture(id, alt) => {
+                let mut picture = TagGroup::new(Tag::Figure(Some(alt)));
+                picture.push(id);
+                group.push(picture);
+            }
+        }
+    }
+    for part in &node.parts {
+        if let Some(inner) = self::group(*part, nodes, leaves) {
+            group.push(inner);
+        }
+    }
+    Some(group)
+}

@@ -1,0 +1,583 @@
+//! Words on a page: which font has which letter, shaped, broken into lines, in the order in which they are read.
+
+use crate::fonts::{CODE, Fonts, TEXT};
+use crate::tints::Rgb;
+use crate::vector::Drawing;
+use krilla::image::Image;
+use krilla::text::{Font, GlyphId, KrillaGlyph};
+use resvg::usvg::fontdb::ID;
+use rustybuzz::{Direction, UnicodeBuffer};
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use unicode_bidi::{BidiInfo, Level};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// How words look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Style {
+    pub(super) code: bool,
+    pub(super) weight: u16,
+    pub(super) italic: bool,
+    /// Points.
+    pub(super) size: f32,
+    pub(super) colour: Rgb,
+    pub(super) ground: Option<Rgb>,
+    pub(super) strike: bool,
+    /// How far above the line, in points.
+    pub(super) rise: f32,
+    /// Which link of the document they are.
+    pub(super) link: Option<usize>,
+}
+
+/// A picture of any kind.
+pub(super) enum Shape {
+    Drawing(Drawing),
+    Image(Image),
+}
+
+/// A picture among words. Lengths in points.
+#[derive(Clone)]
+pub(super) struct Object {
+    pub(super) shape: Rc<Shape>,
+    pub(super) width: f32,
+    pub(super) height: f32,
+    pub(super) depth: f32,
+    /// How much its drawing is larger at each side.
+    pub(super) pad: f32,
+    pub(super) alt: String,
+    pub(super) formula: bool,
+}
+
+/// A piece of a paragraph.
+#[derive(Clone)]
+pub(super) enum Item {
+    Text(String, Style),
+    Object(Object),
+    /// The line ends here.
+    Break,
+}
+
+/// Letters shaped in one face: per em, and how wide in em.
+pub(super) struct Shaped {
+    pub(super) glyphs: Vec<KrillaGlyph>,
+    pub(super) width: f32,
+}
+
+/// A face of a font.
+pub(super) struct Face {
+    pub(super) font: Font,
+    data: Arc<Vec<u8>>,
+    index: u32,
+    pub(super) ascent: f32,
+    pub(super) descent: f32,
+}
+
+/// A part of a line.
+#[derive(Clone)]
+pub(super) struct Piece {
+    pub(super) x: f32,
+    pub(super) width: f32,
+    pub(super) what: What,
+}
+
+#[derive(Clone)]
+pub(super) enum What {
+    Run { face: usize, glyphs: Vec<KrillaGlyph>, text: String, style: Style },
+    Object(Object),
+}
+
+/// A line; `base` is how far letters stand below its top.
+pub(super) struct Line {
+    pub(super) height: f32,
+    pub(super) base: f32,
+    pub(super) width: f32,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// The fonts of a document, and what they lack.
+pub(super) struct Letters<'a> {
+    fonts: &'a Fonts,
+    pub(super) faces: Vec<Face>,
+    by_id: HashMap<ID, Option<usize>>,
+    cuts: HashMap<(bool, u16, bool), Option<usize>>,
+    has: HashMap<(usize, char), bool>,
+    others: HashMap<(char, bool), Option<usize>>,
+    shaped: HashMap<(usize, bool, String), Rc<Shaped>>,
+    /// Letters that no font has.
+    pub(super) missing: BTreeSet<char>,
+}
+
+impl<'a> Letters<'a> {
+    pub(super) fn new(fonts: &'a Fonts) -> Letters<'a> {
+        Letters {
+            fonts,
+            faces: Vec::new(),
+            by_id: HashMap::new(),
+            cuts: HashMap::new(),
+            has: HashMap::new(),
+            others: HashMap::new(),
+            shaped: HashMap::new(),
+            missing: BTreeSet::new(),
+        }
+    }
+
+    fn load(&mut self, id: ID) -> Option<usize> {
+        if let Some(known) = self.by_id.get(&id) {
+            return *known;
+        }
+        let read = self.fonts.db.with_face_data(id, |data, index| (Arc::new(data.to_vec()), index));
+        let face = read.and_then(|(data, index)| {
+            let shaper = rustybuzz::Face::from_slice(&data, index)?;
+            let units = f32::from(u16::try_from(shaper.units_per_em()).ok()?).max(1.0);
+            let (ascent, descent) = (f32::from(shaper.ascender()) / units, -f32::from(shaper.descender()) / units);
+            let font = Font::new(data.clone().into(), index)?;
+            Some(Face { font, data, index, ascent, descent })
+        });
+        let place = face.map(|face| {
+            self.faces.push(face);
+            self.faces.len() - 1
+        });
+        self.by_id.insert(id, place);
+        place
+    }
+
+    /// The face of a style; `None` only where our own fonts cannot be read.
+    pub(super) fn face(&mut self, style: &Style) -> Option<usize> {
+        let key = (style.code, style.weight, style.italic);
+        if let Some(known) = self.cuts.get(&key) {
+            return *known;
+        }
+        let id = self.fonts.face(if style.code { CODE } else { TEXT }, style.weight, style.italic);
+        let face = id.and_then(|id| self.load(id));
+        self.cuts.insert(key, face);
+        face
+    }
+
+    fn has(&mut self, face: usize, letter: char) -> bool {
+        if let Some(known) = self.has.get(&(face, letter)) {
+            return *known;
+        }
+        let found = self.faces.get(face).and_then(|face| {
+            rustybuzz::Face::from_slice(&face.data, face.index).map(|face| face.glyph_index(letter).is_some())
+        });
+        self.has.insert((face, letter), found.unwrap_or(false));
+        found.unwrap_or(false)
+    }
+
+    /// The face that has a letter; the style's own where none has it.
+    fn face_for(&mut self, letter: char, own: usize, style: &Style) -> usize {
+        if letter.is_ascii() || unseen(letter) || self.has(own, letter) {
+            return own;
+        }
+        if let Some(known) = self.others.get(&(letter, style.code)) {
+            return known.unwrap_or(own);
+        }
+        let mut found = None;
+        // Ours first, each in its plain cut; then the system's in the order of their names, which is always the same.
+        let plain = Style { weight: 400, italic: false, ..*style };
+        for code in [style.code, !style.code] {
+            found = found.or_else(|| self.face(&Style { code, ..plain }).filter(|face| self.has(*face, letter)));
+        }
+        if found.is_none() {
+            let mut ids: Vec<(bool, String, ID)> = self
+                .fonts
+                .db
+                .faces()
+                .filter(|face| face.weight.0 == 400 && face.style == resvg::usvg::fontdb::Style::Normal)
+                .map(|face| (!face.post_script_name.contains("Noto"), face.post_script_name.clone(), face.id))
+                .collect();
+            ids.sort();
+            let holds = |id: ID| {
+                self.fonts.db.with_face_data(id, |data, index| {
+                    rustybuzz::Face::from_slice(data, index).is_some_and(|face| face.glyph_index(letter).is_some())
+                })
+            };
+            let id = ids.into_iter().map(|(.., id)| id).find(|id| holds(*id) == Some(true));
+            found = id.and_then(|id| self.load(id));
+        }
+        if found.is_none() {
+            self.missing.insert(letter);
+        }
+        self.others.insert((letter, style.code), found);
+        found.unwrap_or(own)
+    }
+
+    fn shape(&mut self, face: usize, text: &str, backwards: bool) -> Rc<Shaped> {
+        let key = (face, backwards, text.to_owned());
+        if let Some(known) = self.shaped.get(&key) {
+            return known.clone();
+        }
+        let shaped = Rc::new(self.faces.get(face).map_or_else(empty, |face| shape(face, text, backwards)));
+        if self.shaped.len() > 50_000 {
+            self.shaped.clear();
+        }
+        self.shaped.insert(key, shaped.clone());
+        shaped
+    }
+
+    /// How wide words are on one line, in points.
+    pub(super) fn width(&mut self, items: &[Item]) -> f32 {
+        self.lines(items, f32::INFINITY, 10.0).iter().map(|line| line.width).fold(0.0, f32::max)
+    }
+
+    /// How wide the widest part is that no line ends in, in points.
+    pub(super) fn word(&mut self, items: &[Item]) -> f32 {
+        let (mut widest, mut here) = (0.0_f32, 0.0);
+        for atom in self.atoms(items).0 {
+            widest = widest.max(here + atom.width - atom.tail);
+            here = if atom.breaks { 0.0 } else { here + atom.width };
+        }
+        widest
+    }
+
+    /// Breaks a paragraph into lines no wider than `width`, as far as that can be; `leading` from line to line.
+    pub(super) fn lines(&mut self, items: &[Item], width: f32, leading: f32) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for part in items.split(|item| matches!(item, Item::Break)) {
+            let (atoms, right) = self.atoms(part);
+            let mut row: Vec<Atom> = Vec::new();
+            let mut queue: std::collections::VecDeque<Atom> = atoms.into();
+            while let Some(atom) = queue.pop_front() {
+                let used: f32 = row.iter().map(|atom| atom.width).sum();
+                if used + atom.width - atom.tail <= width {
+                    row.push(atom);
+                    continue;
+                }
+                // The line ends behind the last place where it may.
+                match row.iter().rposition(|atom| atom.breaks) {
+                    Some(last) => {
+                        queue.push_front(atom);
+                        row.drain(last + 1..).rev().for_each(|atom| queue.push_front(atom));
+                    }
+                    // A word that is too long is cut where it must be.
+                    None => match self.cut(&atom, width - used, row.is_empty()) {
+                        Some((head, tail)) => {
+                            row.push(head);
+                            queue.push_front(tail);
+                        }
+                        None if row.is_empty() => row.push(atom),
+                        None => queue.push_front(atom),
+                    },
+                }
+                lines.push(self.line(std::mem::take(&mut row), right, width, leading));
+            }
+            lines.push(self.line(row, right, width, leading));
+        }
+        lines
+    }
+
+    /// Cuts an atom so that its head is no wider than `room`; at least one letter stays where it must (`force`).
+    fn cut(&mut self, atom: &Atom, room: f32, force: bool) -> Option<(Atom, Atom)> {
+        let Content::Text { text, face, style } = &atom.content else { return None };
+        let mut end = 0;
+        for (at, cluster) in text.grapheme_indices(true) {
+            let next = at + cluster.len();
+            let wide = self.shape(*face, &text[..next], atom.level.is_rtl()).width * style.size;
+            if wide > room && (end > 0 || !force) {
+                break;
+            }
+            end = next;
+            // Shaping every beginning of a long word anew would take its square.
+            if end > 400 {
+                break;
+            }
+        }
+        if end == 0 || end >= text.len() {
+            return None;
+        }
+        let (head, tail) = (text[..end].to_owned(), text[end..].to_owned());
+        let (face, style, level) = (*face, *style, atom.level);
+        Some((self.atom(head, face, style, level, true), self.atom(tail, face, style, level, atom.breaks)))
+    }
+
+    fn atom(&mut self, text: String, face: usize, style: Style, level: Level, breaks: bool) -> Atom {
+        let trimmed = text.trim_end_matches(' ').len();
+        let width = self.shape(face, &text, level.is_rtl()).width * style.size;
+        let tail = if trimmed < text.len() {
+            width - self.shape(face, &text[..trimmed], level.is_rtl()).width * style.size
+        } else {
+            0.0
+        };
+        Atom { width, tail, breaks, level, content: Content::Text { text, face, style } }
+    }
+
+    /// The parts of a paragraph between which lines, fonts, styles or directions may change; and whether it is read
+    /// from the right.
+    fn atoms(&mut self, items: &[Item]) -> (Vec<Atom>, bool) {
+        let mut whole = String::new();
+        for item in items {
+            match item {
+                Item::Text(text, _) => whole.push_str(text),
+                Item::Object(_) => whole.push('\u{fffc}'),
+                Item::Break => {}
+            }
+        }
+        // Most text has one direction.
+        let bidi = whole.chars().any(|c| c >= '\u{590}').then(|| BidiInfo::new(&whole, None));
+        let level = |at: usize| bidi.as_ref().and_then(|bidi| bidi.levels.get(at).copied()).unwrap_or(Level::ltr());
+        let right = bidi.as_ref().is_some_and(|bidi| bidi.paragraphs.first().is_some_and(|par| par.level.is_rtl()));
+        let mut atoms: Vec<Atom> = Vec::new();
+        let mut at = 0;
+        for item in items {
+            match item {
+                Item::Break => {}
+                Item::Object(object) => {
+                    let content = Content::Object(object.clone());
+                    atoms.push(Atom { width: object.width, tail: 0.0, breaks: false, level: level(at), content });
+                    at += '\u{fffc}'.len_utf8();
+                }
+                Item::Text(text, style) => {
+                    let Some(own) = self.face(style) else { continue };
+                    let mut open: Option<(String, usize, Level)> = None;
+                    for cluster in text.graphemes(true) {
+                        let first = cluster.chars().next().unwrap_or(' ');
+                        let face = self.face_for(first, own, style);
+                        let here = level(at);
+                        at += cluster.len();
+                        if let Some((text, known, was)) = open.take_if(|(_, known, was)| *known != face || *was != here)
+                        {
+                            atoms.push(self.atom(text, known, *style, was, false));
+                        }
+                        let shown = match first {
+                            '\t' => "    ",
+                            c if c.is_control() => "",
+                            _ => cluster,
+                        };
+                        open.get_or_insert_with(|| (String::new(), face, here)).0.push_str(shown);
+                        if may_break(cluster, whole.get(at..).and_then(|rest| rest.chars().next()))
+                            && let Some((text, face, level)) = open.take()
+                        {
+                            atoms.push(self.atom(text, face, *style, level, true));
+                        }
+                    }
+                    if let Some((text, face, level)) = open {
+                        atoms.push(self.atom(text, face, *style, level, false));
+                    }
+                }
+            }
+        }
+        (atoms, right)
+    }
+
+    fn line(&mut self, mut atoms: Vec<Atom>, right: bool, width: f32, leading: f32) -> Line {
+        let style = atoms.iter().find_map(|atom| match &atom.content {
+            Content::Text { style, .. } => Some(*style),
+            Content::Object(_) => None,
+        });
+        let face = style.and_then(|style| self.face(&style));
+        let (ascent, descent) = face.and_then(|face| self.faces.get(face)).map_or((0.97, 0.24), |face| {
+            // A line of code is as high as one of text.
+            (face.ascent.min(1.0), face.descent.min(0.3))
+        });
+        let size = style.map_or(10.0, |style| style.size);
+        let mut base = (leading - (ascent + descent) * size) / 2.0 + ascent * size;
+        let mut below = leading - base;
+        for atom in &atoms {
+            if let Content::Object(object) = &atom.content {
+                base = base.max(object.height + 1.5);
+                below = below.max(object.depth + 1.5);
+            }
+        }
+        let used = atoms.iter().map(|atom| atom.width).sum::<f32>() - atoms.last().map_or(0.0, |atom| atom.tail);
+        reorder(&mut atoms);
+        let mut x = if right && width.is_finite() { (width - used).max(0.0) } else { 0.0 };
+        let mut pieces: Vec<Piece> = Vec::new();
+        for atom in atoms {
+            let Atom { width, level, content, .. } = atom;
+            match content {
+                Content::Object(object) => pieces.push(Piece { x, width, what: What::Object(object) }),
+                Content::Text { text, face, style } => {
+                    let shaped = self.shape(face, &text, level.is_rtl());
+                    let last = pieces.last_mut().filter(|_| level.is_ltr());
+                    match last {
+                        Some(Piece {
+                            width: known, what: What::Run { face: f, glyphs, text: t, style: s }, ..
+                        }) if *f == face && *s == style => {
+                            let by = t.len();
+                            glyphs.extend(shaped.glyphs.iter().cloned().map(|mut glyph| {
+                                glyph.text_range = glyph.text_range.start + by..glyph.text_range.end + by;
+                                glyph
+                            }));
+                            t.push_str(&text);
+                            *known += width;
+                        }
+                        _ => {
+                            let glyphs = shaped.glyphs.clone();
+                            pieces.push(Piece { x, width, what: What::Run { face, glyphs, text, style } });
+                        }
+                    }
+                }
+            }
+            x += width;
+        }
+        Line { height: base + below, base, width: used, pieces }
+    }
+}
+
+/// A part of a paragraph inside which nothing changes.
+struct Atom {
+    width: f32,
+    /// How much of it is space at its end.
+    tail: f32,
+    /// Whether a line may end behind it.
+    breaks: bool,
+    level: Level,
+    content: Content,
+}
+
+enum Content {
+    Text { text: String, face: usize, style: Style },
+    Object(Object),
+}
+
+fn empty() -> Shaped {
+    Shaped { glyphs: Vec::new(), width: 0.0 }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "units of a font")]
+fn shape(face: &Face, text: &str, backwards: bool) -> Shaped {
+    let Some(shaper) = rustybuzz::Face::from_slice(&face.data, face.index) else { return empty() };
+    let mut buffer = UnicodeBuffer::new();
+    buffer.push_str(text);
+    buffer.guess_segment_properties();
+    buffer.set_direction(if backwards { Direction::RightToLeft } else { Direction::LeftToRight });
+    let output = rustybuzz::shape(&shaper, &[], buffer);
+    let units = (shaper.units_per_em() as f32).max(1.0);
+    let mut starts: Vec<usize> = output.glyph_infos().iter().map(|info| info.cluster as usize).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let mut width = 0.0;
+    let glyphs = output
+        .glyph_infos()
+        .iter()
+        .zip(output.glyph_positions())
+        .map(|(info, place)| {
+            let start = (info.cluster as usize).min(text.len());
+            let next = starts.partition_point(|known| *known <= start);
+            let end = starts.get(next).copied().unwrap_or(text.len());
+            let advance = place.x_advance as f32 / units;
+            width += advance;
+            let (x, y) = (place.x_offset as f32 / units, place.y_offset as f32 / units);
+            KrillaGlyph::new(GlyphId::new(info.glyph_id), advance, x, y, 0.0, start..end, None)
+        })
+        .collect();
+    Shaped { glyphs, width }
+}
+
+/// Puts the parts of a line into the order in which they stand from left to right.
+fn reorder(atoms: &mut [Atom]) {
+    let levels: Vec<u8> = atoms.iter().map(|atom| atom.level.number()).collect();
+    let (Some(most), Some(odd)) = (levels.iter().max(), levels.iter().filter(|level| *level % 2 == 1).min()) else {
+        return;
+    };
+    let mut levels = levels.clone();
+    for level in (*odd..=*most).rev() {
+        let mut at = 0;
+        while at < levels.len() {
+            let run = levels[at..].iter().take_while(|own| **own >= level).count();
+            atoms[at..at + run].reverse();
+            levels[at..at + run].reverse();
+            at += run.max(1);
+        }
+    }
+}
+
+/// Letters that have no shape of their own, or change that of their neighbour.
+fn unseen(letter: char) -> bool {
+    letter.is_control()
+        || letter.is_whitespace()
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        || matches!(letter, '\u{fe00}'..='\u{fe0f}' | '\u{ad}' | '\u{fffc}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+fn is_wide(letter: char) -> bool {
+    matches!(letter, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
+        || matches!(letter, '\u{ff00}'..='\u{ff60}' | '\u{20000}'..='\u{3fffd}')
+}
+
+/// Whether a line may end behind a letter.
+fn may_break(cluster: &str, next: Option<char>) -> bool {
+    let (Some(letter), Some(next)) = (cluster.chars().next_back(), next) else { return true };
+    match letter {
+        '\u{a0}' | '\u{202f}' | '\u{2060}' => false,
+        letter if letter.is_whitespace() || letter == '\u{200b}' => !next.is_whitespace(),
+        '-' | '–' | '—' | '/' | '\u{ad}' => next.is_alphabetic(),
+        letter if is_wide(letter) || is_wide(next) => {
+            !"、。，．！？：；」』）】〉》ー…".contains(next)
+                && !"「『（【〈《".contains(letter)
+                && !next.is_whitespace()
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn style() -> Style {
+        Style {
+            code: false,
+            weight: 400,
+            italic: false,
+            size: 10.0,
+            colour: [0; 3],
+            ground: None,
+            strike: false,
+            rise: 0.0,
+            link: None,
+        }
+    }
+
+    fn broken(text: &str, width: f32) -> Vec<String> {
+        let fonts = Fonts::bundled();
+        let mut letters = Letters::new(&fonts);
+        let lines = letters.lines(&[Item::Text(text.to_owned(), style())], width, 15.0);
+        for line in &lines {
+            assert!(line.width <= width + 0.01 || width < 12.0, "{text}: {} in {width}", line.width);
+        }
+        let words = |line: &Line| {
+            let runs = line.pieces.iter().filter_map(|piece| match &piece.what {
+                What::Run { text, .. } => Some(text.as_str()),
+                What::Object(_) => None,
+            });
+            runs.collect::<String>()
+        };
+        lines.iter().map(words).collect()
+    }
+
+    #[test]
+    fn lines_end_where_they_may() {
+        assert_eq!(broken("one two three", 1e9), ["one two three"]);
+        assert_eq!(broken("one two three", 40.0), ["one two ", "three"]);
+        assert_eq!(broken("well-known", 33.0), ["well-", "known"]);
+        assert!(broken("incomprehensibilities", 40.0).len() > 1, "a long word is cut");
+        assert_eq!(broken("", 40.0), [""]);
+        assert_eq!(broken("a\u{a0}b c", 18.0).join("|"), "a\u{a0}b |c");
+    }
+
+    #[test]
+    fn nothing_is_lost_and_nothing_trips_it() {
+        for text in [
+            "é漢字かな交じり文です。長い",
+            "שלום עולם abc",
+            "🙂👩‍👩‍👧 🇩🇪",
+            "a\u{301}\u{301}b",
+            "\u{202e}x",
+            "ﬁ fi \t.",
+            "\u{0}",
+        ] {
+            for width in [3.0, 20.0, 45.0, 200.0] {
+                let whole: String = broken(text, width).concat();
+                let plain = |text: &str| {
+                    let mut letters: Vec<char> =
+                        text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();
+                    letters.sort_unstable();
+                    letters
+                };
+                assert_eq!(plain(&whole), plain(text), "{text} {width}");
+            }
+        }
+    }
+}
