@@ -59,6 +59,14 @@ pub(in super::super) fn when(seconds: i64) -> String {
     )
 }
 
+/// The same in few letters: the time of today, the day of another.
+pub(super) fn short(seconds: i64) -> String {
+    zoned(seconds).map_or_else(String::new, |time| {
+        let (date, today) = (time.date(), Zoned::now().date());
+        if date == today { time.strftime("%H:%M").to_string() } else { date.strftime("%-d %b %Y").to_string() }
+    })
+}
+
 /// From when to when, on one day.
 fn span(from: i64, to: i64) -> String {
     let time = |seconds| zoned(seconds).map(|time| time.strftime("%H:%M").to_string());

@@ -2,7 +2,7 @@
 //! ground of its writer's colour.
 
 use super::super::controls::{clipped, named, ring};
-use super::list::when;
+use super::list::{short, when};
 use super::sides::fences;
 use super::{glyph, hue};
 use crate::tokens::{self, CORNER, Colours, space};
@@ -176,7 +176,8 @@ impl Writers {
         if let Some(who) = who.filter(|_| speaks) {
             let icon = pos2(rect.left() + 8.0, rect.top() + 11.0);
             ui.painter().text(icon, Align2::CENTER_CENTER, glyph(who), tokens::icon(13.0), hue(who, colours));
-            let words = if *who == Who::Found { said.clone() } else { format!("{said}  ·  {time}") };
+            let at_which = short(newest.map_or(0, |one| one.time));
+            let words = if *who == Who::Found { said.clone() } else { format!("{said}  ·  {at_which}") };
             let at = pos2(rect.left() + 20.0, rect.top() + 3.0);
             clipped(ui, at, MARGIN - 20.0 - space::S, &words, &tokens::caption(), colours.muted);
         }
