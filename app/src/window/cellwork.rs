@@ -198,7 +198,7 @@ mod tests {
         check(Work::Merge, "```python\n|a\n```\n\n```python\nb\n```\n", "```python\na|\nb\n```\n");
         check(Work::Split, "```python\na\n|b\n```\n", "```python\na\n```\n\n```python\n|b\n```\n");
         check(Work::Split, "```python\na|\nb\n```\n", "```python\na\n```\n\n```python\n|b\n```\n");
-        check(Work::Split, "````{python}\na|b\n````\n", "````{python}\na\n````\n\n````{python}\n|b\n````\n");
+        check(Work::Split, "````python\na|b\n````\n", "````python\na\n````\n\n````python\n|b\n````\n");
         let apart = "```python\na\n```\n\ntext\n\n```python\nb\n```\n";
         assert!(made(apart, Work::Merge, &(0..3), 10).is_err());
     }
