@@ -137,7 +137,7 @@ impl Places<'_> {
         let last = match &node.data {
             _ if self.text[start..].starts_with(['[', '{']) => None,
             YamlData::Sequence(items) => items.last(),
-            YamlData::Mapping(entries) => entries.iter().last().map(|(key, value)| {
+            YamlData::Mapping(entries) => entries.iter().next_back().map(|(key, value)| {
                 let empty = matches!(value.data, YamlData::Value(Scalar::Null)) && self.written(value).is_empty();
                 if empty { key } else { value }
             }),

@@ -159,6 +159,7 @@ impl Editing {
             .font(tokens::small().font)
             .hint_text(hint)
             .frame(egui::Frame::NONE)
+            .lock_focus(true)
             .margin(egui::Margin::symmetric(8, 6))
             .desired_width(wide.width());
         let response = child.add_sized(wide.size(), field).accessible_name(label);
@@ -178,7 +179,10 @@ impl Editing {
             response.request_focus();
             self.begun = true;
             if let Some(mut state) = egui::TextEdit::load_state(ui.ctx(), id) {
-                let all = egui::text::CCursorRange::select_all_str(&self.text);
+                let mut all = egui::text::CCursorRange::select_all_str(&self.text);
+                if self.typed {
+                    all.secondary = all.primary; // what is typed next goes behind it
+                }
                 state.cursor.set_char_range(Some(all));
                 egui::TextEdit::store_state(ui.ctx(), id, state);
             }

@@ -268,9 +268,10 @@ impl Collection {
                 scene.actions.push(Action::Say("Properties inside properties are edited in the note.".to_owned()));
             }
             _ => {
+                let by_typing = typed.is_some();
                 let text = typed.unwrap_or_else(|| text_of(&value));
                 let (file, column) = (row.file, column.name.clone());
-                self.editing = Some(Editing { file, column, text, begun: false, trouble: None });
+                self.editing = Some(Editing { file, column, text, begun: false, typed: by_typing, trouble: None });
             }
         }
     }
@@ -319,6 +320,12 @@ impl Collection {
                         continue;
                     }
                     self.key(ui, scene, table, key, modifiers);
+                }
+                // What came in one frame is one word.
+                egui::Event::Text(text) if self.editing.is_some() => {
+                    if let Some(editing) = self.editing.as_mut().filter(|editing| editing.typed) {
+                        editing.text.push_str(&text);
+                    }
                 }
                 egui::Event::Text(text) if !text.trim().is_empty() => self.begin(scene, table, Some(text)),
                 egui::Event::Copy => {
