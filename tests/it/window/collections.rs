@@ -2,7 +2,7 @@
 
 use super::{Bench, CTRL, Driven, NONE, path, press, session, text, type_text, until};
 use egui::{Key, Modifiers};
-use egui_kittest::kittest::Queryable;
+use egui_kittest::kittest::{NodeT, Queryable};
 
 const SHELF: &str = "# what stands on the shelf
 filters:
