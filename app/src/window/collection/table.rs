@@ -112,7 +112,8 @@ impl Collection {
             let foot = Rect::from_min_max(pos2(area.left(), body.bottom()), area.max);
             sums(ui, table, foot, &spans, shift);
         }
-        if ground.clicked() {
+        // Enter on the grid is a click to the toolkit, and begins to edit here.
+        if ground.clicked() && self.editing.is_none() {
             ground.request_focus();
         }
         ring(ui, &ground, egui::CornerRadius::ZERO);
