@@ -5,6 +5,7 @@
 
 mod bench;
 mod bundled;
+mod cells;
 mod choose;
 mod collections;
 mod history;
@@ -13,6 +14,7 @@ mod moves;
 mod notebooks;
 pub(crate) mod notes;
 mod parse;
+mod pictures;
 mod running;
 mod screenshots;
 mod search;
@@ -264,6 +266,7 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "edit" => notes::edit(scene, args),
         "history" => history::history(scene, args),
         "outputs" => notes::outputs(scene, args),
+        "cells" => cells::cells(scene, args),
         "base" => collections::base(scene, args),
         "links" => links::links(scene, args),
         "todos" => links::todos(scene, args),

@@ -135,6 +135,8 @@ pub struct Window {
     toasts: Toasts,
     /// In how many notes links could follow renamed files, when that was said last.
     told_renamed: usize,
+    /// Of each note the last clean run that was told of.
+    verdicts: std::collections::BTreeMap<DocId, u64>,
     dropped: dropped::Dropped,
     exports: exports::Exports,
     pasting: pasting::Pasting,
@@ -199,6 +201,7 @@ impl Window {
             status: Status::default(),
             toasts: Toasts::default(),
             told_renamed: 0,
+            verdicts: std::collections::BTreeMap::new(),
             dropped: dropped::Dropped::default(),
             exports: exports::Exports::default(),
             pasting: pasting::Pasting::default(),
@@ -344,6 +347,7 @@ impl eframe::App for Window {
         self.hover(&ctx);
         self.overlays(&ctx);
         self.dropped(&ctx);
+        self.say_verdict();
         self.keep_prefs(&ctx);
         // At the end, so that nothing of this frame is laid out with the glyphs of the next.
         self.prefs.apply(&ctx);

@@ -1,6 +1,7 @@
 //! A user's wishes: the half of [`crate::Input`] that comes from people. Plain data, so that it can be logged,
 //! replayed and sent from another process.
 
+use crate::fresh::Reactivity;
 use crate::settings::Settings;
 use crate::splice::Splice;
 use serde::{Deserialize, Serialize};
@@ -88,14 +89,14 @@ pub enum Command {
         /// What its cells printed. Their code and time are filled in.
         executions: Vec<Execution>,
     },
-    /// Run one cell.
+    /// Run one cell, and where the note says so what depends on it and what it needs.
     Run {
         /// Which note.
         note: DocId,
         /// Its cell.
         cell: BlockId,
     },
-    /// Run one cell with a time limit other than its own.
+    /// Run one cell, and only it, with a time limit other than its own.
     RunWithin {
         /// Which note.
         note: DocId,
@@ -108,6 +109,30 @@ pub enum Command {
     RunAll {
         /// Which note.
         note: DocId,
+    },
+    /// Run just these cells of a note, in this order; the first error stops the rest.
+    RunCells {
+        /// Which note.
+        note: DocId,
+        /// Its cells.
+        cells: Vec<BlockId>,
+    },
+    /// Run the cells whose results no longer count, and what they need.
+    RunStale {
+        /// Which note.
+        note: DocId,
+    },
+    /// End the note's kernel, run all cells, and compare the results with those before.
+    RunClean {
+        /// Which note.
+        note: DocId,
+    },
+    /// Say in the note's properties what happens to cells that depend on one that runs.
+    SetReactivity {
+        /// Which note.
+        note: DocId,
+        /// What happens.
+        to: Reactivity,
     },
     /// Stop what runs in this note: politely first, after a moment by force.
     Interrupt {

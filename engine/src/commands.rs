@@ -253,6 +253,8 @@ pub const COMMANDS: &[CommandInfo] = &[
                     Form::Value,
                     "stop a cell after this many seconds (30, or what the cell's first line says); 0: never",
                 ),
+                arg("stale", Form::Flag, "only what is stale, and what that needs"),
+                arg("clean", Form::Flag, "in a fresh kernel, and say whether the results are the same"),
             ],
         }),
     },
@@ -280,6 +282,33 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
     window("cell.merge", "Merge with cell below", &[], "Make one cell of the one at the caret and the next."),
     window("cell.split", "Split cell", &["Ctrl+Shift+Minus"], "Make two cells of the one at the caret, cut there."),
+    window(
+        "note.run_stale",
+        "Run what is stale",
+        &[],
+        "Run the cells whose results no longer count, and what they need.",
+    ),
+    window(
+        "note.run_clean",
+        "Run clean",
+        &[],
+        "Run all cells in a fresh kernel, and say whether the results are the same as before.",
+    ),
+    window("cells.manual", "Cells: run by hand", &[], "Running a cell of this note concerns no other cell."),
+    window("cells.marks", "Cells: mark what is stale", &[], "Running a cell of this note marks what depends on it."),
+    window(
+        "cells.automatic",
+        "Cells: run what depends on it",
+        &[],
+        "Running a cell of this note runs what depends on it, and what it needs.",
+    ),
+    line(
+        "note.cells",
+        "How cells depend on each other",
+        "cells",
+        &[NOTE, arg("mode", Form::Value, "what a run does to the cells that depend on it: manual, stale or automatic")],
+        "List a note's cells with the names that they bind and use, and say which results no longer count.",
+    ),
     window(
         "cell.stop",
         "Stop what runs",
@@ -469,7 +498,16 @@ pub const COMMANDS: &[CommandInfo] = &[
          beside them, or as one PDF; with pictures, diagrams and the outputs of cells. A note also becomes a Jupyter \
          notebook or a Python program.",
     ),
-    line("note.outputs", "Print outputs", "outputs", &[NOTE], "Print the kept outputs of a note's cells."),
+    line(
+        "note.outputs",
+        "Print outputs",
+        "outputs",
+        &[
+            NOTE,
+            arg("save", Form::Value, "a folder for their pictures, figures as PNG and SVG; they are not printed then"),
+        ],
+        "Print the kept outputs of a note's cells, or save their pictures.",
+    ),
     line(
         "workspace.check",
         "Check and repair",

@@ -123,6 +123,8 @@ pub enum Effect {
         code: String,
         /// What the traceback calls it.
         label: String,
+        /// Names that the kernel forgets before: of cells that are gone, or no longer bind them.
+        forget: Vec<String>,
     },
     /// Ask the note's kernel to stop what it does.
     Interrupt {

@@ -12,10 +12,13 @@ pub mod commands;
 pub mod compare;
 pub mod effect;
 pub mod event;
+pub mod flow;
+mod fresh;
 pub mod history;
 pub mod keymap;
 pub mod links;
 pub mod markdown;
+pub mod names;
 mod note;
 pub mod outline;
 mod plan;
@@ -32,10 +35,11 @@ pub use arrangement::Arrangement;
 pub use command::Command;
 pub use effect::{BatchNumber, Effect};
 pub use event::Event;
+pub use fresh::{Reactivity, Stale};
 pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
 pub use session::{
     FileMove, Input, LINKS, MOVED, MOVING, Moved, Moving, RELINK, RENAMED, Reject, Renamed, Saving, Scanning, Session,
-    Spot, TRASH, TRASH_FOLDER, Trashed, Volume, links_key,
+    Spot, TRASH, TRASH_FOLDER, Trashed, Verdict, Volume, links_key,
 };
 pub use settings::{Settings, Theme};
 pub use time::Time;

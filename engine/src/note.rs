@@ -2,12 +2,15 @@
 //! document, the disk and the file. The session's modules change it; everybody else reads.
 
 use crate::event::{FileMark, FileStamp, FileText};
+use crate::fresh::{Held, Kept, Reactivity};
 use crate::markdown::{self, Cell};
+use crate::names::Names;
+use crate::session::{Clean, Verdict};
 use crate::splice;
 use crate::time::Time;
 use crate::undo::Undo;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use store::{Block, BlockId, DocId, Execution, ExecutionId, NoteDoc, Op, OutputsDoc};
 
 /// Whether a note can be read yet.
@@ -95,6 +98,8 @@ pub struct Shift {
 pub(crate) struct BlockMeta {
     revision: u64,
     cell: Option<Cell>,
+    /// Read off its code when they are first asked for.
+    pub(crate) names: OnceLock<Arc<Names>>,
 }
 
 /// An open note.
@@ -150,6 +155,19 @@ pub struct Note {
     pub(crate) limit: Option<(Time, ExecutionId, u64)>,
     /// The execution that was stopped since it took longer than this many seconds.
     pub(crate) overran: Option<(ExecutionId, u64)>,
+    pub(crate) reactivity: Reactivity,
+    /// Counts changes of cells, and of their runs: what depends on both is worked out anew.
+    pub(crate) cells_revision: u64,
+    pub(crate) runs: u64,
+    pub(crate) kept_fresh: Kept,
+    /// What the kernel holds, by name.
+    pub(crate) held: BTreeMap<String, Held>,
+    /// The execution that the kernel works on, its cell, and the names that it writes, some of them for sure.
+    pub(crate) running: Option<(ExecutionId, BlockId, BTreeMap<String, bool>)>,
+    /// Cells that were asked for again while they ran.
+    pub(crate) again: BTreeSet<BlockId>,
+    pub(crate) clean: Option<Clean>,
+    pub(crate) verdict: Option<(u64, Verdict)>,
 }
 
 /// Shifts kept for carets; who has been away longer looks at the text anew.
@@ -191,6 +209,15 @@ impl Note {
             limits: HashMap::new(),
             limit: None,
             overran: None,
+            reactivity: Reactivity::default(),
+            cells_revision: 0,
+            runs: 0,
+            kept_fresh: Kept::default(),
+            held: BTreeMap::new(),
+            running: None,
+            again: BTreeSet::new(),
+            clean: None,
+            verdict: None,
         }
     }
 
@@ -285,12 +312,9 @@ impl Note {
         self.executions.get(&cell)
     }
 
-    /// Whether the cell's code is no longer what ran.
+    /// Whether the cell's result no longer counts.
     pub fn is_stale(&self, cell: BlockId) -> bool {
-        match (self.executions.get(&cell), self.code(cell)) {
-            (Some(execution), Some(code)) => execution.code != code_hash(code),
-            (_, _) => false,
-        }
+        self.staleness(cell).is_some()
     }
 
     /// Whether it is read, and what another program wrote into its file while it was closed is part of it.
@@ -370,6 +394,7 @@ impl Note {
     pub(crate) fn set_blocks(&mut self, blocks: Vec<Block>) {
         self.blocks = blocks;
         self.meta.clear();
+        self.cells_revision += 1;
         self.revision += 1;
         self.shifts.clear();
         self.length = self.blocks.iter().map(|block| block.text.len()).sum();
@@ -381,8 +406,16 @@ impl Note {
     pub(crate) fn refresh(&mut self, ids: impl IntoIterator<Item = BlockId>) {
         for id in ids {
             let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };
-            let meta = BlockMeta { revision: self.revision, cell: markdown::cell(&block.text) };
-            self.meta.insert(id, meta);
+            let cell = markdown::cell(&block.text);
+            let is_cell = cell.is_some();
+            let meta = BlockMeta { revision: self.revision, cell, names: OnceLock::new() };
+            let was_cell = self.meta.insert(id, meta).is_some_and(|old| old.cell.is_some());
+            self.cells_revision += u64::from(is_cell || was_cell);
+        }
+        let first = self.blocks().next().map(|block| Reactivity::stated(&block.text)).unwrap_or_default();
+        if first != self.reactivity {
+            self.reactivity = first;
+            self.cells_revision += 1;
         }
     }
 

@@ -6,10 +6,13 @@ mod errands;
 mod files;
 mod moves;
 mod notes;
+mod reactive;
 mod renamed;
 mod volumes;
 
 pub use moves::{FileMove, MOVED, MOVING, Moved, Moving, RELINK, Spot, TRASH, TRASH_FOLDER, Trashed};
+pub(crate) use reactive::Clean;
+pub use reactive::Verdict;
 pub use renamed::{RENAMED, Renamed};
 pub use volumes::{LINKS, links_key};
 
@@ -219,6 +222,10 @@ impl Session {
             Command::Run { note, cell } => self.run(turn, note, cell),
             Command::RunWithin { note, cell, seconds } => self.run_within(turn, note, cell, seconds),
             Command::RunAll { note } => self.run_all(turn, note),
+            Command::RunCells { note, cells } => self.run_cells(turn, note, cells),
+            Command::RunStale { note } => self.run_stale(turn, note),
+            Command::RunClean { note } => self.run_clean(turn, note),
+            Command::SetReactivity { note, to } => self.set_reactivity(turn, note, to),
             Command::Interrupt { note } => self.interrupt(turn, note),
             Command::RestartKernel { note } => self.restart_kernel(turn, note),
             Command::MoveFiles { moves } => self.move_files(turn, &moves),

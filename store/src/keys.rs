@@ -48,5 +48,7 @@ pub(crate) const DURATION: &str = "duration";
 pub(crate) const STATUS: &str = "status";
 /// Execution: the kernel's execution count.
 pub(crate) const COUNT: &str = "count";
+/// Execution: JSON, name to the executions that had bound it when the cell ran.
+pub(crate) const INPUTS: &str = "inputs";
 /// Execution: map of eight-digit number to output, JSON in nbformat's output form.
 pub(crate) const OUTPUTS: &str = "outputs";

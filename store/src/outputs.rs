@@ -12,6 +12,7 @@ use crate::schema::DocumentKind;
 use automerge::transaction::{CommitOptions, Transactable, Transaction};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How an execution stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -141,6 +142,9 @@ pub struct Execution {
     pub count: Option<u64>,
     /// What it printed and returned.
     pub outputs: Vec<Output>,
+    /// The names that it used, each with the executions that had bound it by then; `None` where nobody knows.
+    #[serde(skip)]
+    pub inputs: Option<BTreeMap<String, Vec<ExecutionId>>>,
 }
 
 /// The document behind a note's outputs.
@@ -249,6 +253,7 @@ impl OutputsDoc {
             status: Status::stored(&word(keys::STATUS).unwrap_or_default()),
             count: number(keys::COUNT).and_then(|count| u64::try_from(count).ok()),
             outputs,
+            inputs: word(keys::INPUTS).and_then(|json| serde_json::from_str(&json).ok()),
         })
     }
 }
@@ -273,6 +278,13 @@ fn write(tx: &mut Transaction<'_>, container: &ObjId, execution: &Execution) -> 
     }
     if let Some(count) = execution.count {
         tx.put(&object, keys::COUNT, i64::try_from(count).unwrap_or(i64::MAX))?;
+    }
+    if let Some(inputs) = &execution.inputs {
+        let json = serde_json::to_string(inputs).unwrap_or_default();
+        let same = tx.get(&object, keys::INPUTS)?.is_some_and(|(old, _)| old.as_str() == Some(json.as_str()));
+        if !same {
+            tx.put(&object, keys::INPUTS, json)?;
+        }
     }
     let Some((_, list)) = tx.get(&object, keys::OUTPUTS)? else { return Ok(()) };
     for (at, output) in execution.outputs.iter().enumerate() {

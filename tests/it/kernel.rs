@@ -4,6 +4,7 @@
 
 mod arrays;
 mod figures;
+mod reactive;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};

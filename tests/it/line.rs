@@ -17,7 +17,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
+    "cells",
     "init",
     "open",
     "new",

@@ -4,6 +4,7 @@ mod cells;
 mod crashes;
 mod files;
 mod moves;
+mod reactive;
 
 use crate::twin::{Step, Twin};
 use cells::{began, finished, printed, shown};

@@ -55,7 +55,7 @@ enum Writing {
 /// What was asked of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
-    Eval { execution: ExecutionId, code: String, label: String },
+    Eval { execution: ExecutionId, code: String, label: String, forget: Vec<String> },
     Interrupt,
     Kill,
 }
@@ -218,8 +218,8 @@ impl Twin {
                     self.jobs.push_back(effect);
                 }
                 Effect::Watch { .. } | Effect::Unwatch { .. } | Effect::WriteMarker { .. } => {}
-                Effect::Eval { execution, code, label, .. } => {
-                    self.asked.push(Asked::Eval { execution, code, label });
+                Effect::Eval { execution, code, label, forget, .. } => {
+                    self.asked.push(Asked::Eval { execution, code, label, forget });
                 }
                 Effect::Interrupt { .. } => self.asked.push(Asked::Interrupt),
                 Effect::KillKernel { .. } => self.asked.push(Asked::Kill),

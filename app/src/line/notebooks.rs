@@ -1,6 +1,6 @@
 //! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
 
-use super::{Refusal, Scene, notes};
+use super::{Refusal, Scene, notes, pictures};
 use engine::event::Skipped;
 use engine::{Command, Note, Session};
 use host::copy;
@@ -77,6 +77,7 @@ pub(super) fn make(scene: &Scene<'_>, volume: DocId, path: &str, laid: Laid) -> 
             status: if failed { Status::Error } else { Status::Ok },
             count: printed.count,
             outputs,
+            inputs: None,
         });
     }
     let notebook = BlobRef { blob, mime: "application/x-ipynb+json".to_owned(), size };
@@ -88,7 +89,7 @@ pub(super) fn make(scene: &Scene<'_>, volume: DocId, path: &str, laid: Laid) -> 
 /// A note as a notebook file.
 pub(super) fn notebook(scene: &mut Scene<'_>, note: DocId) -> Result<Vec<u8>, Refusal> {
     let _held = notes::hold(scene.handle, note)?;
-    let (text, cells, kept) = notes::loaded(scene.handle, note, |note| {
+    let (text, mut cells, kept) = notes::loaded(scene.handle, note, |note| {
         let cell = |cell: BlockId| Some((note.start(cell)?, note.execution(cell).cloned()));
         (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.notebook())
     })?;
@@ -99,6 +100,7 @@ pub(super) fn notebook(scene: &mut Scene<'_>, note: DocId) -> Result<Vec<u8>, Re
             None
         }
     };
+    cells.iter_mut().filter_map(|(_, execution)| execution.as_mut()).for_each(pictures::draw);
     let ran: Vec<Ran<'_>> =
         cells.iter().map(|(at, execution)| Ran { at: *at, execution: execution.as_ref() }).collect();
     let blob = |hash| scene.handle.blob(hash).ok();

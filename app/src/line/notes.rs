@@ -1,10 +1,11 @@
 //! `cat`, `edit`, `outputs`: what concerns one note.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, USAGE, choose};
+use super::{DONE, Refusal, Scene, USAGE, choose, pictures};
 use clap::ArgMatches;
 use engine::splice;
-use engine::{Command, Note, Phase, Session};
+use engine::{Command, Note, Phase, Session, Stale};
+use host::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 use store::{DocId, Execution};
@@ -212,19 +213,38 @@ fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
 pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let _held = hold(scene.handle, note)?;
-    let found: Vec<(usize, bool, Execution)> = loaded(scene.handle, note, |note| {
+    let found: Vec<(usize, Option<Stale>, Execution)> = loaded(scene.handle, note, |note| {
         let cells = note.cells().enumerate();
-        cells.filter_map(|(at, cell)| Some((at + 1, note.is_stale(cell), note.execution(cell)?.clone()))).collect()
+        cells.filter_map(|(at, cell)| Some((at + 1, note.staleness(cell), note.execution(cell)?.clone()))).collect()
     })?;
+    let folder = args.get_one::<String>("save").map(|folder| scene.folder.join(folder));
     for (number, stale, execution) in found {
+        if let Some(folder) = &folder {
+            let pictures = execution.outputs.iter().map(|output| pictures::of(&output.body));
+            for (at, picture) in pictures.filter(|pictures| !pictures.is_empty()).enumerate() {
+                for (ending, bytes) in picture {
+                    let file = folder.join(format!("cell-{number}-{}.{ending}", at + 1));
+                    copy::write_new(&file, &bytes).map_err(Refusal::usage)?;
+                    writeln!(scene.out, "{}", file.display())?;
+                }
+            }
+            continue;
+        }
         if scene.json {
             let mut value = serde_json::to_value(&execution).unwrap_or_default();
             value["cell"] = number.into();
-            value["stale"] = stale.into();
+            value["stale"] = stale.is_some().into();
+            if let Some(stale) = stale {
+                value["why"] = stale.words().into();
+            }
             writeln!(scene.out, "{value}")?;
             continue;
         }
-        let stale = if stale { ", stale: the code has changed since" } else { "" };
+        let stale = match stale {
+            Some(Stale::Code) => ", stale: the code has changed since".to_owned(),
+            Some(other) => format!(", stale: {}", other.words()),
+            None => String::new(),
+        };
         writeln!(scene.out, "cell {number}: {}{stale}", execution.status.word())?;
         for output in &execution.outputs {
             super::running::print(scene.out, &output.body)?;

@@ -19,6 +19,10 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     let note = choose::note(scene, needed(args, "NOTE")?)?;
     let only = number(args, "cell")?;
     let timeout = number(args, "timeout")?;
+    let (stale, clean) = (args.get_flag("stale"), args.get_flag("clean"));
+    if u8::from(stale) + u8::from(clean) + u8::from(only.is_some()) > 1 {
+        return Err(Refusal::usage("choose one of --cell, --stale and --clean"));
+    }
     let _held = notes::hold(scene.handle, note)?;
     let cells: Vec<BlockId> =
         scene.handle.read(move |session| session.note(note).map(|note| note.cells().collect()))?.unwrap_or_default();
@@ -31,22 +35,90 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
         }
     }
     let mut code = DONE;
-    for (number, cell) in chosen {
-        scene.handle.command(match timeout {
-            Some(seconds) => Command::RunWithin { note, cell, seconds },
-            None => Command::Run { note, cell },
-        })?;
-        let status = follow(scene, note, cell, number)?;
-        scene.out.flush()?;
-        if status != Status::Ok {
-            code = FAILED;
-            break;
+    if stale || clean || (only.is_some() && timeout.is_none()) {
+        code = together(scene, note, chosen, stale, clean)?;
+    } else {
+        for (number, cell) in chosen {
+            scene.handle.command(match timeout {
+                Some(seconds) => Command::RunWithin { note, cell, seconds },
+                None => Command::RunCells { note, cells: vec![cell] },
+            })?;
+            if follow(scene, note, cell, number)? != Status::Ok {
+                code = FAILED;
+                break;
+            }
         }
     }
     // The outputs are part of what the command is for: it ends once they are on disk.
     let saved = |session: &Session| session.is_saved().then_some(());
     scene.handle.wait(Some(Duration::from_secs(10)), saved)?;
     Ok(code)
+}
+
+/// Runs what the session finds is to be run, and prints it in its order.
+fn together(
+    scene: &mut Scene<'_>,
+    note: DocId,
+    chosen: Vec<(usize, BlockId)>,
+    stale: bool,
+    clean: bool,
+) -> Result<u8, Refusal> {
+    // What is stale says the note's outputs.
+    notes::loaded(scene.handle, note, |_| ())?;
+    let verdicts = move |session: &Session| session.note(note).and_then(Note::verdict).map_or(0, |(count, _)| count);
+    let before = scene.handle.read(verdicts)?;
+    if stale && scene.handle.read(move |session| session.note(note).is_some_and(none_stale))? {
+        if !scene.json {
+            writeln!(scene.out, "nothing is stale")?;
+        }
+        return Ok(DONE);
+    }
+    scene.handle.command(match chosen.as_slice() {
+        _ if stale => Command::RunStale { note },
+        _ if clean => Command::RunClean { note },
+        [(_, cell)] => Command::Run { note, cell: *cell },
+        _ => return Err(Refusal::usage("name one cell")),
+    })?;
+    let begun = move |session: &Session| {
+        let open = session.note(note)?;
+        let cells: Vec<BlockId> = open.cells().collect();
+        let place = |cell: &BlockId| cells.iter().position(|other| other == cell).unwrap_or(0) + 1;
+        let pending = open.pending_cells();
+        (!open.is_restarting()).then(|| pending.iter().map(|cell| (place(cell), *cell)).collect::<Vec<_>>())
+    };
+    let pending = scene.handle.wait(None, begun)?.unwrap_or_default();
+    let mut code = DONE;
+    for (number, cell) in pending {
+        if follow(scene, note, cell, number)? != Status::Ok {
+            code = FAILED;
+            break;
+        }
+    }
+    if clean {
+        let look = move |session: &Session| {
+            let open = session.note(note)?;
+            let (count, verdict) = open.verdict()?;
+            let numbers = open.cells().enumerate().filter(|(_, cell)| verdict.different.contains(cell));
+            let different: Vec<usize> = numbers.map(|(at, _)| at + 1).collect();
+            (count > before).then(|| (verdict.clone(), different, open.verdict_words().unwrap_or_default()))
+        };
+        let Some((verdict, different, words)) = scene.handle.wait(None, look)? else { return Ok(code) };
+        if scene.json {
+            let (same, new, left) = (verdict.same, verdict.new, verdict.left);
+            let clean = serde_json::json!({"same": same, "different": different, "new": new, "left": left});
+            writeln!(scene.out, "{}", serde_json::json!({"clean": clean}))?;
+        } else {
+            writeln!(scene.out, "{words}")?;
+        }
+        if !different.is_empty() {
+            code = FAILED;
+        }
+    }
+    Ok(code)
+}
+
+fn none_stale(note: &Note) -> bool {
+    note.cells().all(|cell| note.staleness(cell).is_none())
 }
 
 /// Prints a cell's outputs as they come, until it ends.

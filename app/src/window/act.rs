@@ -199,6 +199,9 @@ impl Window {
             What::SplitDown => self.split(LinearDir::Vertical),
             What::RunCell { on } => self.run_cell(ctx, on),
             What::RunAll => self.note_command(on_note(|note| Command::RunAll { note })),
+            What::RunStale => self.note_command(on_note(|note| Command::RunStale { note })),
+            What::RunClean => self.note_command(on_note(|note| Command::RunClean { note })),
+            What::React(to) => self.note_command(note.map(|note| Command::SetReactivity { note, to })),
             What::Stop => self.note_command(on_note(|note| Command::Interrupt { note })),
             What::Restart => self.note_command(on_note(|note| Command::RestartKernel { note })),
             What::Left => self.prefs.left_open = !self.prefs.left_open,
@@ -328,6 +331,17 @@ impl Window {
                 None => page::go_behind(world, editor),
             }
         });
+    }
+
+    /// Says what a clean run found, once.
+    pub(super) fn say_verdict(&mut self) {
+        let Some(note) = self.driver.as_ref().and_then(|driver| driver.session().note(self.here.note?)) else { return };
+        let Some((count, _)) = note.verdict() else { return };
+        if self.verdicts.insert(note.id, count) != Some(count)
+            && let Some(words) = note.verdict_words()
+        {
+            self.toasts.say(words + ".");
+        }
     }
 
     pub(super) fn ask_name(&mut self, name: String, volume: Option<DocId>) {

@@ -11,9 +11,9 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text_selection::LabelSelectionState;
 use egui::{Align2, Color32, Galley, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
-use engine::{Command, Note};
+use engine::{Command, Note, Stale};
 use std::collections::{HashMap, HashSet};
-use store::{BlockId, Execution, ExecutionId, Status};
+use store::{BlockId, Execution, Status};
 
 /// The room above and below code in its box.
 pub(super) const PAD: f32 = space::S;
@@ -54,8 +54,6 @@ pub(super) struct Cells {
     outputs: HashMap<BlockId, Outputs>,
     /// Cells whose output is unfolded.
     open: HashSet<BlockId>,
-    /// Whether the code of a cell is what ran, by the code and the execution looked at.
-    stale: HashMap<BlockId, (u64, ExecutionId, bool)>,
 }
 
 impl Cells {
@@ -84,18 +82,6 @@ impl Cells {
         height
     }
 
-    fn is_stale(&mut self, note: &Note, run: &Execution) -> bool {
-        let revision = note.block_revision(run.cell);
-        match self.stale.get(&run.cell) {
-            Some((at, of, stale)) if *at == revision && *of == run.id => *stale,
-            _ => {
-                let stale = note.is_stale(run.cell);
-                self.stale.insert(run.cell, (revision, run.id, stale));
-                stale
-            }
-        }
-    }
-
     /// The box of a cell, its gutter and its buttons.
     pub(super) fn frame(&mut self, ui: &mut Ui, note: &Note, shown: Shown<'_>, actions: &mut Vec<Action>) {
         let Shown { cell, number, area, first, focused } = shown;
@@ -116,16 +102,20 @@ impl Cells {
         if response.hovered() {
             ui.painter().rect_filled(button, CORNER, colours.hover(colours.sunken));
         }
-        let stale = run.is_some_and(|run| self.is_stale(note, run));
-        self.glyph(ui, middle, run, stale, active, response.hovered());
+        let stale = note.staleness(cell);
+        self.glyph(ui, middle, run, stale.is_some(), active, response.hovered());
         ring(ui, &response, CORNER);
         if response.clicked() {
             let note = note.id;
             actions.push(Action::Do(if busy { Command::Interrupt { note } } else { Command::Run { note, cell } }));
         }
-        response.on_hover_text(hint(run, stale, &name));
+        if response.hovered() || response.has_focus() {
+            let mut words = hint(run, stale.as_ref(), &name);
+            note.remarks(cell).into_iter().for_each(|remark| words = format!("{words}\n{remark}"));
+            response.on_hover_text(words);
+        }
         if let Some(run) = run {
-            caption(ui, area, run, stale, first);
+            caption(ui, area, run, stale.as_ref(), first);
         }
         if busy {
             ui.ctx().request_repaint_after(TURN);
@@ -240,7 +230,7 @@ fn turning(ui: &Ui, at: Pos2, colour: Color32, ground: Color32) {
     ui.painter().line(arc, Stroke::new(2.0, colour));
 }
 
-fn hint(run: Option<&Execution>, stale: bool, name: &str) -> String {
+fn hint(run: Option<&Execution>, stale: Option<&Stale>, name: &str) -> String {
     let Some(run) = run else { return format!("{name}   Shift+Enter") };
     let says = match run.status {
         Status::Queued => "Waits for the cell before it",
@@ -250,19 +240,25 @@ fn hint(run: Option<&Execution>, stale: bool, name: &str) -> String {
         Status::Interrupted => "Was stopped",
         Status::Died => "The kernel ended in it",
     };
-    let stale = if stale { "; its code has changed since" } else { "" };
+    let stale = match stale {
+        Some(Stale::Code) => "; its code has changed since".to_owned(),
+        Some(other) => format!("; stale: {}", other.words()),
+        None => String::new(),
+    };
     format!("{name}   Shift+Enter\n{says}{stale}")
 }
 
 /// How long it took, at the right of the first line where that leaves room.
-fn caption(ui: &Ui, area: Rect, run: &Execution, stale: bool, first: Option<&Galley>) {
+fn caption(ui: &Ui, area: Rect, run: &Execution, stale: Option<&Stale>, first: Option<&Galley>) {
     let colours = tokens::Colours::of(ui);
     let (text, colour) = match (run.status, run.duration) {
         (Status::Queued, _) => ("waits".to_owned(), colours.muted),
         (Status::Running, _) => (time(elapsed(run)), colours.muted),
-        (_, _) if stale => ("changed since".to_owned(), colours.warn),
-        (_, Some(milliseconds)) => (time(milliseconds), colours.muted),
-        (_, None) => return,
+        (_, milliseconds) => match (stale, milliseconds) {
+            (Some(stale), _) => (stale.words(), colours.warn),
+            (None, Some(milliseconds)) => (time(milliseconds), colours.muted),
+            (None, None) => return,
+        },
     };
     let galley = ui.painter().layout_no_wrap(text, tokens::tabular(12.0), colour);
     let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());

@@ -8,9 +8,9 @@ use super::views::Go;
 use super::writing::Writing;
 use eframe::egui;
 use egui::{Key, Modifiers};
-use engine::Settings;
 use engine::commands::{COMMANDS, CommandInfo};
 use engine::keymap::keymap;
+use engine::{Reactivity, Settings};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +39,9 @@ pub(super) enum What {
         on: bool,
     },
     RunAll,
+    RunStale,
+    RunClean,
+    React(Reactivity),
     Stop,
     Restart,
     Left,
@@ -97,6 +100,11 @@ pub(super) fn what(id: &str) -> Option<What> {
         "pane.split_down" => What::SplitDown,
         "cell.run" => What::RunCell { on: false },
         "note.run_all" => What::RunAll,
+        "note.run_stale" => What::RunStale,
+        "note.run_clean" => What::RunClean,
+        "cells.manual" => What::React(Reactivity::Manual),
+        "cells.marks" => What::React(Reactivity::Marks),
+        "cells.automatic" => What::React(Reactivity::Automatic),
         "cell.stop" => What::Stop,
         "kernel.restart" => What::Restart,
         "view.left" => What::Left,

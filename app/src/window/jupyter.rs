@@ -265,11 +265,8 @@ impl Window {
         });
         if all.is_empty() {
             self.toasts.say(if above { "There is no cell above." } else { "There is no cell below." });
+            return;
         }
-        for cell in all {
-            if !self.send(Command::Run { note, cell }) {
-                break;
-            }
-        }
+        self.send(Command::RunCells { note, cells: all });
     }
 }

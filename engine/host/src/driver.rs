@@ -1,7 +1,7 @@
 //! The loop around the session: facts and wishes in, effects out to the threads that perform them.
 
 use crate::handle::Handle;
-use crate::kernel::Kernels;
+use crate::kernel::{Cell, Kernels};
 use crate::scan;
 use crate::search::Search;
 use crate::watch::Watcher;
@@ -354,8 +354,8 @@ impl Driver {
                     self.search.volumes(volumes.clone());
                     self.workers.send(Job::Marker { folder: self.folder.clone(), volumes, done });
                 }
-                Effect::Eval { note, folder, execution, code, label } => {
-                    self.kernels.eval(note, &folder, execution, &code, &label);
+                Effect::Eval { note, folder, execution, code, label, forget } => {
+                    self.kernels.eval(note, &folder, execution, &Cell { code, label, forget });
                 }
                 Effect::Interrupt { note } => self.kernels.interrupt(note),
                 Effect::KillKernel { note } => self.kernels.kill(note),

@@ -52,6 +52,15 @@ impl Process {
     }
 }
 
+/// A cell on its way to a kernel.
+pub(crate) struct Cell {
+    pub(crate) code: String,
+    /// What the traceback calls it.
+    pub(crate) label: String,
+    /// Names that are forgotten before it runs.
+    pub(crate) forget: Vec<String>,
+}
+
 /// The running kernels.
 pub(crate) struct Kernels {
     program: PathBuf,
@@ -67,7 +76,7 @@ impl Kernels {
     }
 
     /// Sends a cell to the note's kernel; starts one if there is none.
-    pub(crate) fn eval(&mut self, note: DocId, folder: &Path, execution: ExecutionId, code: &str, label: &str) {
+    pub(crate) fn eval(&mut self, note: DocId, folder: &Path, execution: ExecutionId, cell: &Cell) {
         if self.running.get(&note).is_some_and(|kernel| !kernel.alive.load(Ordering::Acquire)) {
             self.running.remove(&note);
         }
@@ -78,7 +87,7 @@ impl Kernels {
         let request = json!({
             "header": {"msg_type": "execute_request", "msg_id": execution},
             "parent_header": {},
-            "content": {"code": code, "cell": label, "silent": false},
+            "content": {"code": cell.code, "cell": cell.label, "silent": false, "forget": cell.forget},
         });
         self.send(note, &request);
     }

@@ -18,13 +18,15 @@ pub(crate) struct Cell {
     pub(crate) label: String,
     /// Runs for its effects alone: no value is shown, nothing is counted. Prints and errors are still sent.
     pub(crate) silent: bool,
+    /// Names that are taken out of the namespace before.
+    pub(crate) forget: Vec<String>,
 }
 
 impl Cell {
     pub(crate) fn new(code: String, label: &str, silent: bool) -> Cell {
         let label: String = label.chars().filter(|c| !c.is_control()).take(200).collect();
         let label = if label.trim().is_empty() { "cell".to_owned() } else { label };
-        Cell { code, label, silent }
+        Cell { code, label, silent, forget: Vec::new() }
     }
 
     /// Runs the cell under the file name `file` and returns the value of its last expression, else None. All of it is

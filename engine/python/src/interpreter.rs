@@ -256,6 +256,10 @@ impl Session {
     /// Runs a cell up to the content of its `execute_result`, if it has one to show.
     fn run(&self, cell: &Cell, vm: &VirtualMachine) -> PyResult<Option<Value>> {
         let file = self.register.call((cell.label.as_str(), self.runs, cell.code.as_str()), vm)?.str(vm)?;
+        for name in &cell.forget {
+            // A name that is not there is forgotten already.
+            let _ = self.globals.del_item(name.as_str(), vm);
+        }
         let scope = Scope::with_builtins(None, self.globals.clone(), vm);
         let value = match cell.run(&file.to_string_lossy(), scope, vm) {
             Ok(value) => value,

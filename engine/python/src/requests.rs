@@ -106,7 +106,9 @@ fn execute(content: Option<&mut Value>) -> Option<Cell> {
     let Some(Value::String(code)) = content.get_mut("code").map(Value::take) else { return None };
     let label = content.get("cell").and_then(Value::as_str).unwrap_or_default();
     let silent = content.get("silent").and_then(Value::as_bool).unwrap_or(false);
-    Some(Cell::new(code, label, silent))
+    let forget = content.get("forget").and_then(Value::as_array).into_iter().flatten();
+    let forget = forget.filter_map(Value::as_str).map(ToOwned::to_owned).collect();
+    Some(Cell { forget, ..Cell::new(code, label, silent) })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
+use crate::fresh::Reactivity;
 use crate::markdown;
 use crate::note::{KernelPhase, Note, Phase, code_hash};
 use store::disk::Write;
@@ -38,6 +39,7 @@ impl Session {
             let Some(code) = note.code(execution.cell).map(code_hash) else { continue };
             note.unsaved_outputs.insert(execution.cell);
             note.executions.insert(execution.cell, Execution { code, started: turn.now.0, ..execution });
+            note.runs += 1;
         }
         self.append(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
         self.save_outputs(turn, id);
@@ -45,7 +47,7 @@ impl Session {
     }
 
     pub(super) fn run(&mut self, turn: &mut Turn<'_>, id: DocId, cell: BlockId) -> Result<(), Reject> {
-        self.queue(turn, id, vec![cell])
+        self.react(turn, id, vec![cell])
     }
 
     pub(super) fn run_within(
@@ -70,7 +72,7 @@ impl Session {
         self.queue(turn, id, cells)
     }
 
-    fn queue(&mut self, turn: &mut Turn<'_>, id: DocId, cells: Vec<BlockId>) -> Result<(), Reject> {
+    pub(super) fn queue(&mut self, turn: &mut Turn<'_>, id: DocId, cells: Vec<BlockId>) -> Result<(), Reject> {
         let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
             return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
         };
@@ -82,11 +84,15 @@ impl Session {
         }
         self.adopt(turn, id);
         self.end_burst(turn, id);
+        let alone = cells.len();
         for cell in cells {
             let Some(note) = self.notes.get_mut(&id) else { break };
             let Some(code) = note.code(cell).map(code_hash) else { continue };
             let running = matches!(note.kernel, KernelPhase::Busy(now)
                 if note.executions.get(&cell).is_some_and(|execution| execution.id == now));
+            if running && note.reactivity == Reactivity::Automatic && alone > 1 {
+                note.again.insert(cell); // what it needs runs anew, so it does, too
+            }
             if running || note.queue.contains(&cell) {
                 continue; // one at a time; it runs already
             }
@@ -99,9 +105,17 @@ impl Session {
                 status: Status::Queued,
                 count: None,
                 outputs: Vec::new(),
+                inputs: None,
             };
             note.executions.insert(cell, execution);
             note.queue.push_back(cell);
+            note.runs += 1;
+        }
+        if let Some(note) = self.notes.get_mut(&id).filter(|note| note.reactivity == Reactivity::Automatic) {
+            let order: Vec<BlockId> = note.cells().collect();
+            let mut waiting: Vec<BlockId> = std::mem::take(&mut note.queue).into();
+            waiting.sort_by_key(|cell| order.iter().position(|other| other == cell));
+            note.queue = waiting.into();
         }
         self.next(turn, id);
         Ok(())
@@ -126,7 +140,9 @@ impl Session {
             execution.code = code_hash(&code);
             note.kernel = KernelPhase::Busy(execution.id);
             let execution = execution.id;
-            turn.effects.push(Effect::Eval { note: id, folder, execution, code, label: format!("cell {place}") });
+            let forget = note.prepare(execution, cell);
+            let label = format!("cell {place}");
+            turn.effects.push(Effect::Eval { note: id, folder, execution, code, label, forget });
             return;
         }
     }
@@ -276,12 +292,16 @@ impl Session {
         if let Some(note) = self.notes.get_mut(&id) {
             note.kernel = KernelPhase::Idle;
             note.unsaved_outputs.insert(cell);
+            note.hold_results(execution);
+            note.runs += 1;
             if status != Status::Ok {
                 cancel_queue(note); // the first error stops what was to follow
             }
         }
         self.save_outputs(turn, id);
+        self.run_again(turn, id);
         self.next(turn, id);
+        self.conclude(id);
     }
 
     pub(super) fn kernel_died(&mut self, turn: &mut Turn<'_>, id: DocId, why: &str) {
@@ -311,8 +331,13 @@ impl Session {
         }
         note.kernel = KernelPhase::Off;
         note.kill = None;
+        note.held.clear();
+        note.running = None;
+        note.again.clear();
+        note.runs += 1;
         self.save_outputs(turn, id);
         self.next(turn, id);
+        self.clean_step(turn, id);
         self.let_go(turn, id);
     }
 
@@ -379,4 +404,6 @@ fn cancel_queue(note: &mut Note) {
             note.unsaved_outputs.insert(cell);
         }
     }
+    note.again.clear();
+    note.runs += 1;
 }

@@ -259,6 +259,7 @@ impl Session {
                     note.executions.entry(execution.cell).or_insert(execution);
                 }
                 note.outputs = Some(outputs);
+                note.runs += 1;
                 note.outputs_new = docs.outputs_new;
             }
             Err(why) => note.problems.push(why),

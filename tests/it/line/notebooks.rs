@@ -143,3 +143,16 @@ fn a_notebook_goes_on_as_a_note() {
     house.run(&["export", "sums", "out2", "--to", "doc"]).refused(2, "no export to “doc”");
     house.run(&["fsck", "--check"]).good();
 }
+
+#[test]
+fn figures_are_pictures_elsewhere() {
+    let plot = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.show()";
+    let house = House::with(&[("plot.md", &format!("```python\n{plot}\n```\n"))]);
+    house.run(&["run", "plot"]).good();
+    let made = export(&house, "plot");
+    let data = &made["cells"][0]["outputs"][0]["data"];
+    assert!(data["image/png"].as_str().expect("a picture").starts_with("iVBORw0KGgo"), "{made}");
+    house.run(&["outputs", "plot", "--save", "pictures"]).good();
+    assert!(house.read("pictures/cell-1-1.png").starts_with(b"\x89PNG"));
+    assert!(house.read("pictures/cell-1-1.svg").starts_with(b"<svg"));
+}

@@ -9,7 +9,7 @@ const THREE: &str = "```python\n1\n```\n\ntext\n\n```python\n2\n```\n```python\n
 
 fn last_eval(twin: &Twin) -> (ExecutionId, String, String) {
     match twin.asked.last() {
-        Some(Asked::Eval { execution, code, label }) => (*execution, code.clone(), label.clone()),
+        Some(Asked::Eval { execution, code, label, .. }) => (*execution, code.clone(), label.clone()),
         other => panic!("no cell was sent to the kernel: {other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 use engine::commands::{COMMANDS, command};
-use engine::{KernelPhase, Theme};
+use engine::{KernelPhase, Reactivity, Theme};
 use std::collections::BTreeSet;
 
 /// A window in which commands are chosen, and which were.
@@ -277,6 +277,35 @@ fn whole_cells() -> Drive {
     drive
 }
 
+fn reacting() -> Drive {
+    let mut drive = Drive::on(&[("Cells.md", "```python\nx = 1\n```\n\n```python\nx + 40\n```\n")]);
+    drive.window.get_by_label_contains("x + 40").click();
+    drive.window.run();
+    let runs = |window: &Driven| {
+        let note = session(window).notes().next().expect("a note");
+        note.cells().filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::Status::Ok)).count()
+    };
+    drive.choose("note.run_all");
+    drive.until("both have run", |window| runs(window) == 2);
+    let note = session(&drive.window).notes().next().expect("a note").id;
+    let at = "```python\nx = ".len();
+    drive.window.state_mut().wish(Command::Edit { note, at, delete: 1, insert: "2".to_owned() });
+    drive.choose("note.run_stale");
+    drive.until("both have run", |window| window.query_by_label("42").is_some());
+    drive.choose("note.run_clean");
+    let same = "Clean run: all 2 results the same.";
+    drive.until("it is told", |window| window.query_all_by_label_contains(same).next().is_some());
+    for (id, mode) in [
+        ("cells.automatic", Reactivity::Automatic),
+        ("cells.manual", Reactivity::Manual),
+        ("cells.marks", Reactivity::Marks),
+    ] {
+        drive.choose(id);
+        assert_eq!(session(&drive.window).notes().next().expect("a note").reactivity(), mode, "{id}");
+    }
+    drive
+}
+
 fn links() -> Drive {
     let mut drive = Drive::on(&[("One.md", "[[Two]] [[Nowhere]]\n\n- [ ] a task\n"), ("Two.md", "2\n")]);
     drive.until("the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
@@ -440,6 +469,7 @@ fn every_command_does_what_it_says() {
         words,
         cells,
         whole_cells,
+        reacting,
         links,
         exports,
         pasting,

@@ -1,0 +1,272 @@
+//! Which results of a note still count: what each cell saw when it ran, against what it would see now.
+
+use crate::flow::Flow;
+use crate::names::Names;
+use crate::note::{Note, code_hash};
+use crate::properties;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{BlockId, Execution, ExecutionId, Status};
+
+/// What happens to the cells that depend on one that runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Reactivity {
+    /// Nothing; only a change of a cell's own code is told.
+    Manual,
+    /// They are marked as stale.
+    #[default]
+    Marks,
+    /// They run, too, and before them what they need.
+    Automatic,
+}
+
+impl Reactivity {
+    /// The property of a note that says it.
+    pub const PROPERTY: &'static str = "cells";
+
+    /// The word behind the property.
+    pub fn word(self) -> &'static str {
+        match self {
+            Reactivity::Manual => "manual",
+            Reactivity::Marks => "stale marks",
+            Reactivity::Automatic => "automatic",
+        }
+    }
+
+    /// As the beginning of a note states it.
+    pub(crate) fn stated(text: &str) -> Reactivity {
+        if !text.starts_with("---") {
+            return Reactivity::default();
+        }
+        let Some(Ok(properties)) = properties::read(text) else { return Reactivity::default() };
+        let stated = properties.iter().find(|property| property.key == Reactivity::PROPERTY);
+        match stated.and_then(|property| property.values.first()).map(|(word, _)| word.as_str()) {
+            Some("manual") => Reactivity::Manual,
+            Some("automatic") => Reactivity::Automatic,
+            _ => Reactivity::Marks,
+        }
+    }
+}
+
+/// Why a cell's result no longer counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stale {
+    /// Its code has changed since it ran.
+    Code,
+    /// A cell that this name comes from has changed, run anew or failed since.
+    Input(String),
+    /// This name came from a cell below.
+    Below(String),
+}
+
+impl Stale {
+    /// For the user: a few words.
+    pub fn words(&self) -> String {
+        match self {
+            Stale::Code => "changed since".to_owned(),
+            Stale::Input(name) if name == crate::flow::ANYTHING => "what it uses has changed".to_owned(),
+            Stale::Input(name) => format!("{name} has changed"),
+            Stale::Below(name) => format!("{name} came from below"),
+        }
+    }
+}
+
+/// What the kernel holds under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// The executions that bound it: the last one, then, where that did so only perhaps, those before it.
+    pub(crate) by: Vec<ExecutionId>,
+    /// The cell of the last one.
+    pub(crate) cell: BlockId,
+}
+
+/// The cells of a note and what is known of their results.
+#[derive(Debug, Default)]
+pub(crate) struct Fresh {
+    pub(crate) cells: Vec<BlockId>,
+    pub(crate) names: Vec<Arc<Names>>,
+    pub(crate) flow: Flow,
+    pub(crate) stale: BTreeMap<BlockId, Stale>,
+    /// Cells whose last run still counts and ended well.
+    pub(crate) good: BTreeSet<usize>,
+}
+
+/// What was worked out last, and for which state.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(RefCell<Option<((u64, u64), Arc<Fresh>)>>);
+
+impl Note {
+    /// What happens to cells that depend on one that runs.
+    pub fn reactivity(&self) -> Reactivity {
+        self.reactivity
+    }
+
+    /// Why a cell's result no longer counts, if so.
+    pub fn staleness(&self, cell: BlockId) -> Option<Stale> {
+        self.executions.get(&cell)?;
+        self.fresh().stale.get(&cell).cloned()
+    }
+
+    /// The names of a cell.
+    pub fn names(&self, cell: BlockId) -> Option<Arc<Names>> {
+        let fresh = self.fresh();
+        let at = fresh.cells.iter().position(|other| *other == cell)?;
+        Some(fresh.names[at].clone())
+    }
+
+    /// How values flow between its cells, in their order.
+    pub fn flow(&self) -> Flow {
+        self.fresh().flow.clone()
+    }
+
+    /// What a reader of a cell may want to know of its names: which are bound in other cells, too, and which are used
+    /// here and bound only below. Sentences for the user.
+    pub fn remarks(&self, cell: BlockId) -> Vec<String> {
+        let fresh = self.fresh();
+        let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
+        let mut said = Vec::new();
+        for name in &fresh.names[at].defines {
+            let others: Vec<String> = (0..fresh.cells.len())
+                .filter(|other| *other != at && fresh.names[*other].defines.contains(name))
+                .map(|other| (other + 1).to_string())
+                .collect();
+            if !others.is_empty() {
+                let cells = if others.len() == 1 { "cell" } else { "cells" };
+                said.push(format!("{name} is bound in {cells} {}, too", others.join(", ")));
+            }
+        }
+        for name in fresh.flow.from_below(at, &fresh.names[at]) {
+            let writes = |other: &usize| fresh.flow.nodes[*other].writes.contains_key(&name);
+            if let Some(below) = (at + 1..fresh.cells.len()).find(writes) {
+                said.push(format!("{name} is bound only below, in cell {}", below + 1));
+            }
+        }
+        said
+    }
+
+    pub(crate) fn fresh(&self) -> Arc<Fresh> {
+        let key = (self.cells_revision, self.runs);
+        if let Some((of, fresh)) = &*self.kept_fresh.0.borrow()
+            && *of == key
+        {
+            return fresh.clone();
+        }
+        let fresh = Arc::new(self.look());
+        *self.kept_fresh.0.borrow_mut() = Some((key, fresh.clone()));
+        fresh
+    }
+
+    fn look(&self) -> Fresh {
+        let cells: Vec<BlockId> = self.cells().collect();
+        let names: Vec<Arc<Names>> = cells.iter().map(|cell| self.read_names(*cell)).collect();
+        let flow = Flow::of(&names);
+        let mut fresh = Fresh { flow, ..Fresh::default() };
+        for (at, cell) in cells.iter().enumerate() {
+            let Some(run) = self.executions.get(cell) else { continue };
+            let code = self.code(*cell).map(code_hash);
+            let why = if code.as_deref() != Some(run.code.as_str()) {
+                Some(Stale::Code)
+            } else if self.reactivity == Reactivity::Manual {
+                None
+            } else {
+                self.unlike(&cells, &fresh, at, run)
+            };
+            match why {
+                Some(why) if run.status.is_final() => _ = fresh.stale.insert(*cell, why),
+                None if run.status == Status::Ok => _ = fresh.good.insert(at),
+                Some(_) | None => {}
+            }
+        }
+        Fresh { cells, names, ..fresh }
+    }
+
+    /// What a cell would see otherwise than it did.
+    fn unlike(&self, cells: &[BlockId], fresh: &Fresh, at: usize, run: &Execution) -> Option<Stale> {
+        for (name, from) in &fresh.flow.nodes[at].uses {
+            let input = || Some(Stale::Input(name.clone()));
+            if from.iter().any(|source| !fresh.good.contains(source)) {
+                return input();
+            }
+            let sources = from.iter().filter_map(|source| self.executions.get(&cells[*source]));
+            match &run.inputs {
+                Some(inputs) => {
+                    let now: Vec<ExecutionId> = sources.map(|source| source.id).collect();
+                    match inputs.get(name) {
+                        Some(_) if from.is_empty() => return Some(Stale::Below(name.clone())),
+                        Some(seen) if *seen == now => {}
+                        None if from.is_empty() => {}
+                        Some(_) | None => return input(),
+                    }
+                }
+                // It ran before this was kept: the times must do.
+                None => {
+                    if sources.into_iter().any(|source| source.started > run.started) {
+                        return input();
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn read_names(&self, cell: BlockId) -> Arc<Names> {
+        let read = || Arc::new(Names::of(self.code(cell).unwrap_or_default()));
+        self.meta.get(&cell).map_or_else(read, |meta| meta.names.get_or_init(read).clone())
+    }
+
+    /// What the kernel would give a cell now, by the names that it uses.
+    pub(crate) fn inputs(&self, fresh: &Fresh, at: usize) -> BTreeMap<String, Vec<ExecutionId>> {
+        let uses = fresh.flow.nodes[at].uses.keys();
+        uses.filter_map(|name| Some((name.clone(), self.held.get(name)?.by.clone()))).collect()
+    }
+
+    /// The cells that are to run when these are asked for, in the note's order.
+    pub(crate) fn planned(&self, asked: &[BlockId]) -> Vec<BlockId> {
+        let fresh = self.fresh();
+        let place = |cell: &BlockId| fresh.cells.iter().position(|other| other == cell);
+        let mut at: Vec<usize> = asked.iter().filter_map(place).collect();
+        let good = |cell: usize| fresh.good.contains(&cell);
+        let held = |name: &str, from: &[usize]| {
+            let ids: Option<Vec<ExecutionId>> =
+                from.iter().map(|cell| self.executions.get(&fresh.cells[*cell]).map(|run| run.id)).collect();
+            self.held.get(name).map(|held| held.by.as_slice()).unwrap_or_default() == ids.unwrap_or_default()
+        };
+        let ran = |cell: usize| self.executions.contains_key(&fresh.cells[cell]);
+        // What is stale already comes along, where nothing must run for it that somebody may still be writing.
+        let open = |cell: &usize| {
+            let run = self.executions.contains_key(&fresh.cells[*cell]);
+            !run || fresh.stale.get(&fresh.cells[*cell]) == Some(&Stale::Code)
+        };
+        for cell in fresh.stale.keys().filter_map(place).collect::<Vec<_>>() {
+            let needs = fresh.flow.plan(&[cell], &good, &held, &ran);
+            if needs.iter().all(|other| at.contains(other) || !open(other)) {
+                at.push(cell);
+            }
+        }
+        let plan = fresh.flow.plan(&at, &good, &held, &ran);
+        plan.into_iter().map(|cell| fresh.cells[cell]).collect()
+    }
+
+    /// Names that the kernel holds and a cell must not see: of cells that are gone, of code that no longer binds them,
+    /// and where a note runs by itself those that only a cell below binds.
+    pub(crate) fn outdated(&self, fresh: &Fresh, at: usize) -> Vec<String> {
+        let strict = self.reactivity == Reactivity::Automatic;
+        let cell = fresh.cells[at];
+        let gone = |(name, held): &(&String, &Held)| {
+            let writer = fresh.cells.iter().position(|other| *other == held.cell);
+            let still = |at: usize| fresh.flow.nodes[at].writes.contains_key(*name);
+            let lost = match writer {
+                None => true,
+                Some(writer) => held.cell == cell && !still(writer),
+            };
+            let elsewhere = || (0..fresh.cells.len()).any(still);
+            let below = || {
+                let uses = fresh.flow.nodes[at].uses.get(*name);
+                uses.is_some_and(Vec::is_empty)
+            };
+            name.as_str() != crate::flow::ANYTHING && ((lost && (strict || !elsewhere())) || (strict && below()))
+        };
+        self.held.iter().filter(gone).map(|(name, _)| name.clone()).collect()
+    }
+}

@@ -1,0 +1,245 @@
+//! Cells that depend on each other: what runs when one is asked for, what is forgotten, a clean run of the whole note.
+
+use super::{Reject, Session, Turn};
+use crate::fresh::{Held, Reactivity};
+use crate::note::{KernelPhase, Note, Phase};
+use crate::{outline, properties};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{BlockId, DocId, Execution, ExecutionId, Status};
+
+/// A clean run under way: what the cells' results were before.
+#[derive(Debug, Default)]
+pub(crate) struct Clean {
+    /// Whether the old kernel has not ended yet.
+    waits: bool,
+    before: BTreeMap<BlockId, String>,
+}
+
+/// What a clean run found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Cells with the result that they had.
+    pub same: usize,
+    /// Cells with another result.
+    pub different: Vec<BlockId>,
+    /// Cells that had none before.
+    pub new: usize,
+    /// Cells that did not come to their end, or to their turn.
+    pub left: usize,
+}
+
+impl Note {
+    /// What the last clean run found, and which run it was: it counts them.
+    pub fn verdict(&self) -> Option<(u64, &Verdict)> {
+        self.verdict.as_ref().map(|(count, verdict)| (*count, verdict))
+    }
+
+    /// The same in words, for the user.
+    pub fn verdict_words(&self) -> Option<String> {
+        let (_, Verdict { same, different, new, left }) = self.verdict.as_ref()?;
+        let numbers: Vec<String> = self
+            .cells()
+            .enumerate()
+            .filter(|(_, cell)| different.contains(cell))
+            .map(|(at, _)| (at + 1).to_string())
+            .collect();
+        let results = |count: usize| if count == 1 { "1 result".to_owned() } else { format!("{count} results") };
+        let mut words = Vec::new();
+        if !different.is_empty() {
+            let cells = if numbers.len() == 1 { "cell" } else { "cells" };
+            let differ = if different.len() == 1 { "differs" } else { "differ" };
+            words.push(format!("{} {differ}: {cells} {}", results(different.len()), numbers.join(", ")));
+        }
+        if *same > 0 {
+            let all = if words.is_empty() && *new == 0 && *left == 0 { "all " } else { "" };
+            words.push(format!("{all}{} the same", results(*same)));
+        }
+        if *new > 0 {
+            words.push(format!("{} new", results(*new)));
+        }
+        if *left > 0 {
+            let cells = if *left == 1 { "1 cell".to_owned() } else { format!("{left} cells") };
+            words.push(format!("{cells} failed or did not run"));
+        }
+        Some(format!("Clean run: {}", words.join("; ")))
+    }
+
+    /// Whether a kernel is being ended before a clean run.
+    pub fn is_restarting(&self) -> bool {
+        self.clean.as_ref().is_some_and(|clean| clean.waits)
+    }
+
+    /// The cells that run or wait, in their order.
+    pub fn pending_cells(&self) -> Vec<BlockId> {
+        let now = match self.kernel {
+            KernelPhase::Busy(execution) => {
+                self.executions.values().find(|run| run.id == execution).map(|run| run.cell)
+            }
+            KernelPhase::Off | KernelPhase::Idle => None,
+        };
+        now.into_iter().chain(self.queue.iter().copied()).collect()
+    }
+
+    /// The kernel has run a cell, to its end or not: what it binds is that run's now.
+    pub(crate) fn hold_results(&mut self, execution: ExecutionId) {
+        let Some((_, cell, writes)) = self.running.take().filter(|(running, _, _)| *running == execution) else {
+            return;
+        };
+        for (name, surely) in writes {
+            let held = self.held.entry(name).or_insert_with(|| Held { by: Vec::new(), cell });
+            if surely {
+                held.by.clear();
+            }
+            held.by.insert(0, execution);
+            held.cell = cell;
+        }
+    }
+
+    /// A run that is about to be sent: what it is going to see is kept, and what it must not see is to be forgotten.
+    pub(crate) fn prepare(&mut self, execution: ExecutionId, cell: BlockId) -> Vec<String> {
+        let fresh = self.fresh();
+        let Some(at) = fresh.cells.iter().position(|other| *other == cell) else { return Vec::new() };
+        let forget = match self.reactivity {
+            Reactivity::Manual => Vec::new(),
+            Reactivity::Marks | Reactivity::Automatic => self.outdated(&fresh, at),
+        };
+        forget.iter().for_each(|name| _ = self.held.remove(name));
+        let inputs = self.inputs(&fresh, at);
+        if let Some(run) = self.executions.get_mut(&cell) {
+            run.inputs = Some(inputs);
+        }
+        self.running = Some((execution, cell, fresh.flow.nodes[at].writes.clone()));
+        self.runs += 1;
+        forget
+    }
+}
+
+/// A cell's result, as far as two runs of it can be compared: without counts and addresses.
+fn result(run: &Execution) -> String {
+    let mut text = run.status.word().to_owned();
+    for output in &run.outputs {
+        let mut body = serde_json::to_value(&output.body).unwrap_or_default();
+        if let Some(body) = body.as_object_mut() {
+            body.remove("execution_count");
+        }
+        text.push_str(&body.to_string());
+        text.push_str(&output.whole.as_ref().map(|whole| whole.blob.to_string()).unwrap_or_default());
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("0x") {
+        let digits = rest[at + 2..].bytes().take_while(u8::is_ascii_hexdigit).count();
+        plain.push_str(&rest[..at + 2]);
+        if digits < 6 {
+            plain.push_str(&rest[at + 2..at + 2 + digits]);
+        }
+        rest = &rest[at + 2 + digits..];
+    }
+    plain + rest
+}
+
+impl Session {
+    /// Runs cells, and where the note says so what depends on them and what they need.
+    pub(super) fn react(&mut self, turn: &mut Turn<'_>, id: DocId, asked: Vec<BlockId>) -> Result<(), Reject> {
+        let automatic = self.notes.get(&id).filter(|note| {
+            note.reactivity == Reactivity::Automatic && asked.iter().all(|cell| note.cell(*cell).is_some())
+        });
+        let cells = automatic.map_or_else(|| asked.clone(), |note| note.planned(&asked));
+        self.queue(turn, id, cells)
+    }
+
+    /// Runs these cells and no others.
+    pub(super) fn run_cells(&mut self, turn: &mut Turn<'_>, id: DocId, cells: Vec<BlockId>) -> Result<(), Reject> {
+        self.queue(turn, id, cells)
+    }
+
+    /// Runs the cells whose results no longer count, and what they need.
+    pub(super) fn run_stale(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        let Some(note) = self.notes.get(&id) else { return Err(Reject("the note is not open".to_owned())) };
+        let stale: Vec<BlockId> = note.cells().filter(|cell| note.staleness(*cell).is_some()).collect();
+        if stale.is_empty() {
+            return Err(Reject("nothing is stale in this note".to_owned()));
+        }
+        let cells = note.planned(&stale);
+        self.queue(turn, id, cells)
+    }
+
+    /// Runs all cells in a fresh kernel and compares the results with those before.
+    pub(super) fn run_clean(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        let Some(note) = self.notes.get_mut(&id).filter(|note| note.phase == Phase::Ready) else {
+            return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
+        };
+        if note.cells().next().is_none() {
+            return Err(Reject("the note has no Python cell; start one with ```python".to_owned()));
+        }
+        let ended = note.executions.values().filter(|run| run.status.is_final());
+        let before = ended.map(|run| (run.cell, result(run))).collect();
+        let waits = note.kernel != KernelPhase::Off;
+        note.clean = Some(Clean { waits, before });
+        if waits { self.restart_kernel(turn, id) } else { self.run_all(turn, id) }
+    }
+
+    /// The old kernel is gone: a clean run that waited for that begins.
+    pub(super) fn clean_step(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let Some(clean) = self.notes.get_mut(&id).and_then(|note| note.clean.as_mut()) else { return };
+        if std::mem::take(&mut clean.waits) {
+            // It refuses only where nothing can run.
+            let _ = self.run_all(turn, id);
+        }
+        self.conclude(id);
+    }
+
+    /// Says what a clean run found, once it is over.
+    pub(super) fn conclude(&mut self, id: DocId) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let over = note.queue.is_empty() && !matches!(note.kernel, KernelPhase::Busy(_)) && !note.stopping;
+        let Some(Clean { before, .. }) = note.clean.take_if(|clean| over && !clean.waits) else { return };
+        let mut verdict = Verdict::default();
+        for cell in note.cells() {
+            match (note.executions.get(&cell), before.get(&cell)) {
+                (Some(run), Some(old)) if *old == result(run) => verdict.same += 1,
+                (Some(run), _) if !matches!(run.status, Status::Ok | Status::Error) => verdict.left += 1,
+                (Some(_), Some(_)) => verdict.different.push(cell),
+                (Some(run), None) if run.status == Status::Ok => verdict.new += 1,
+                (Some(_) | None, None) | (None, Some(_)) => verdict.left += 1,
+            }
+        }
+        let count = note.verdict.as_ref().map_or(0, |(count, _)| *count) + 1;
+        note.verdict = Some((count, verdict));
+    }
+
+    /// Cells that were asked for again while they ran.
+    pub(super) fn run_again(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let again: BTreeSet<BlockId> =
+            self.notes.get_mut(&id).map(|note| std::mem::take(&mut note.again)).unwrap_or_default();
+        if !again.is_empty() {
+            // A cell that is gone meanwhile is refused.
+            let _ = self.react(turn, id, again.into_iter().collect());
+        }
+    }
+
+    /// Writes into a note's properties what happens to cells that depend on one that runs.
+    pub(super) fn set_reactivity(&mut self, turn: &mut Turn<'_>, id: DocId, mode: Reactivity) -> Result<(), Reject> {
+        let Some(note) = self.notes.get(&id) else { return Err(Reject("the note is not open".to_owned())) };
+        if note.reactivity() == mode {
+            return Ok(());
+        }
+        let text = note.text();
+        let line = format!("{}: {}\n", Reactivity::PROPERTY, mode.word());
+        let Some(range) = outline::front_matter(&text) else {
+            return self.edit(turn, id, 0, 0, &format!("---\n{line}---\n\n"));
+        };
+        let properties = match properties::read(&text) {
+            Some(Ok(properties)) => properties,
+            Some(Err(why)) => return Err(Reject(format!("the note's properties cannot be read: {why}"))),
+            None => Vec::new(),
+        };
+        match properties.iter().find(|property| property.key == Reactivity::PROPERTY) {
+            Some(old) => {
+                let lines = old.lines.clone();
+                self.edit(turn, id, lines.start, lines.len(), &line)
+            }
+            None => self.edit(turn, id, range.end, 0, &line),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Cells that depend on each other: what is stale, what runs, what is forgotten, and a clean run.
+
+use super::cells::{began, finished, printed};
+use super::cells_of;
+use crate::twin::{Asked, Twin};
+use engine::{Command, Event, Reactivity, Stale};
+use store::{DocId, Status};
+
+const CHAIN: &str = "```python\nx = 1\n```\n\n```python\ny = x\n```\n\n```python\nz = 1\n```\n\n```python\ny\n```\n";
+
+/// Runs all that is asked for; gives the codes in the order in which they ran.
+fn serve(twin: &mut Twin, note: DocId) -> Vec<String> {
+    let mut ran = Vec::new();
+    while let Some(Asked::Eval { code, .. }) = twin.asked.last().cloned() {
+        let execution = began(twin, note);
+        twin.asked.clear();
+        printed(twin, note, execution, "1");
+        finished(twin, note, execution, Status::Ok);
+        ran.push(code.trim_end().to_owned());
+    }
+    ran
+}
+
+fn stale(twin: &Twin, note: DocId) -> Vec<Option<String>> {
+    let open = twin.note(note);
+    open.cells().map(|cell| open.staleness(cell).map(|stale| stale.words())).collect()
+}
+
+fn input(name: &str) -> Option<String> {
+    Some(Stale::Input(name.to_owned()).words())
+}
+
+#[test]
+fn what_depends_on_a_cell_is_marked() {
+    let (mut twin, note) = Twin::on(CHAIN);
+    twin.command(Command::RunAll { note }).expect("run");
+    serve(&mut twin, note);
+    assert_eq!(stale(&twin, note), [None, None, None, None]);
+    let first = cells_of(&twin, note)[0];
+    twin.edit(note, "```python\nx = 1".len(), 0, "0");
+    assert_eq!(stale(&twin, note), [Some("changed since".to_owned()), input("x"), None, input("y")]);
+    twin.command(Command::Run { note, cell: first }).expect("run");
+    assert_eq!(serve(&mut twin, note), ["x = 10"], "only what was asked for");
+    assert_eq!(stale(&twin, note), [None, input("x"), None, input("y")]);
+    // It is known after a restart, too: each run remembers what it saw.
+    let mut next = Twin::start(twin.crash(), 3);
+    next.settle();
+    next.open("a.md");
+    assert_eq!(stale(&next, note), [None, input("x"), None, input("y")]);
+    assert_eq!(next.asked, [], "nothing runs by itself");
+    twin.command(Command::RunStale { note }).expect("run");
+    assert_eq!(serve(&mut twin, note), ["y = x", "y"]);
+    assert_eq!(stale(&twin, note), [None, None, None, None]);
+    assert!(twin.command(Command::RunStale { note }).is_err());
+    let cells = cells_of(&twin, note)[2..].to_vec();
+    twin.command(Command::RunCells { note, cells }).expect("run");
+    assert_eq!(serve(&mut twin, note), ["z = 1", "y"]);
+}
+
+#[test]
+fn what_depends_on_a_cell_runs() {
+    let (mut twin, note) = Twin::on(CHAIN);
+    twin.command(Command::SetReactivity { note, to: Reactivity::Automatic }).expect("set");
+    assert!(twin.text(note).starts_with("---\ncells: automatic\n---\n\n```python\n"));
+    let cell = |twin: &Twin, at: usize| cells_of(twin, note)[at];
+    let last = cell(&twin, 3);
+    twin.command(Command::Run { note, cell: last }).expect("run");
+    assert_eq!(serve(&mut twin, note), ["x = 1", "y = x", "y"], "what it needs runs first");
+    let first = cell(&twin, 0);
+    twin.command(Command::Run { note, cell: first }).expect("run");
+    assert_eq!(serve(&mut twin, note), ["x = 1", "y = x", "y"]);
+    // An error stops what was to follow.
+    twin.command(Command::Run { note, cell: first }).expect("run");
+    let execution = began(&mut twin, note);
+    twin.asked.clear();
+    finished(&mut twin, note, execution, Status::Error);
+    assert_eq!(twin.asked, []);
+    twin.command(Command::SetReactivity { note, to: Reactivity::Manual }).expect("set");
+    assert!(twin.text(note).starts_with("---\ncells: manual\n---\n"));
+    assert_eq!(stale(&twin, note), [None, None, None, None]);
+}
+
+#[test]
+fn what_a_deleted_cell_had_bound_is_forgotten() {
+    let (mut twin, note) = Twin::on(CHAIN);
+    twin.command(Command::RunAll { note }).expect("run");
+    serve(&mut twin, note);
+    twin.edit(note, 0, "```python\nx = 1\n```\n\n".len(), "");
+    let cells = cells_of(&twin, note);
+    assert_eq!(twin.asked, [], "not before something runs");
+    twin.command(Command::Run { note, cell: cells[1] }).expect("run");
+    match twin.asked.last() {
+        Some(Asked::Eval { forget, .. }) => assert_eq!(forget, &["x"]),
+        other => panic!("{other:?}"),
+    }
+    serve(&mut twin, note);
+    assert_eq!(stale(&twin, note), [input_gone(), None, input("y")]);
+}
+
+/// The cell saw an `x` that no cell binds now.
+fn input_gone() -> Option<String> {
+    Some(Stale::Below("x".to_owned()).words())
+}
+
+#[test]
+fn a_clean_run_says_whether_the_results_are_the_same() {
+    let (mut twin, note) = Twin::on(CHAIN);
+    twin.command(Command::RunAll { note }).expect("run");
+    serve(&mut twin, note);
+    twin.command(Command::RunClean { note }).expect("run");
+    assert_eq!(twin.asked, [Asked::Kill], "a fresh kernel first");
+    twin.asked.clear();
+    twin.event(Event::KernelDied { note, why: "asked".to_owned() });
+    for number in 1..=4 {
+        let execution = began(&mut twin, note);
+        twin.asked.clear();
+        printed(&mut twin, note, execution, if number == 2 { "other" } else { "1" });
+        finished(&mut twin, note, execution, Status::Ok);
+    }
+    let (count, verdict) = twin.note(note).verdict().expect("a verdict");
+    assert_eq!((count, verdict.same, verdict.different.clone()), (1, 3, vec![cells_of(&twin, note)[1]]));
+    let words = "Clean run: 1 result differ: cell 2; 3 results the same".replace("1 result differ", "1 result differs");
+    assert_eq!(twin.note(note).verdict_words().expect("words"), words);
+}
+
+#[test]
+fn names_that_are_bound_twice_or_below_are_told() {
+    let (twin, note) = Twin::on("```python\nx = y\n```\n\n```python\nx = 1\ny = x\n```\n");
+    let cells = cells_of(&twin, note);
+    let expected = ["x is bound in cell 2, too", "y is bound only below, in cell 2"];
+    assert_eq!(twin.note(note).remarks(cells[0]), expected);
+}
