@@ -94,7 +94,10 @@ pub(crate) struct Fresh {
 
 /// What was worked out last, and for which state.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(RefCell<Option<((u64, u64), Arc<Fresh>)>>);
+pub(crate) struct Kept(RefCell<Option<(State, Arc<Fresh>)>>);
+
+/// Which state of a note something was worked out for: how often its cells, and how often their runs, had changed.
+type State = (u64, u64);
 
 impl Note {
     /// What happens to cells that depend on one that runs.

@@ -265,7 +265,7 @@ impl Reader {
                     "eval" | "locals" | "vars" | "dir" => self.names.uses_any = true,
                     "setattr" | "delattr" => {
                         if let Some(base) = call.arguments.args.first().and_then(Self::base) {
-                            self.changed(&base.to_owned());
+                            self.changed(base);
                         }
                     }
                     _ => {}
@@ -273,7 +273,7 @@ impl Reader {
             }
             Expr::Attribute(method) if CHANGING.contains(&method.attr.as_str()) => {
                 if let Some(base) = Self::base(&method.value) {
-                    self.changed(&base.to_owned());
+                    self.changed(base);
                 }
             }
             _ => {}
