@@ -90,7 +90,7 @@ impl Desk<'_> {
         let touched = |range: &Range<usize>| {
             splices.iter().any(|splice| {
                 let end = splice.at + splice.delete;
-                (splice.at < range.end && end > range.start) || (splice.at > range.start && splice.at < range.end)
+                (splice.at > range.start || end > range.start) && splice.at < range.end
             })
         };
         let mut cells = Vec::new();
@@ -157,7 +157,7 @@ impl Desk<'_> {
             None => json!({"cell_type": piece.kind, "metadata": {}}),
         };
         let whole = cell["source"].is_string();
-        if !cell.get("source").and_then(words).is_some_and(|source| source == piece.source) {
+        if cell.get("source").and_then(words).is_none_or(|source| source != piece.source) {
             cell["source"] = if whole { piece.source.as_str().into() } else { lines(&piece.source) };
         }
         if piece.kind == "code"
