@@ -204,11 +204,10 @@ impl Page {
             }
         }
         self.seat.at = self.seat.at.min(note.length());
-        if sheet.sync(note, texts) || revision != note.revision() {
-            if !sheet.cell_ids().eq(self.order.iter().copied()) {
-                self.order = sheet.cell_ids().collect();
-                self.numbers = self.order.iter().copied().zip(1..).collect();
-            }
+        if (sheet.sync(note, texts) || revision != note.revision()) && !sheet.cell_ids().eq(self.order.iter().copied())
+        {
+            self.order = sheet.cell_ids().collect();
+            self.numbers = self.order.iter().copied().zip(1..).collect();
         }
         editor.carry(note);
     }

@@ -56,6 +56,7 @@ pub(super) fn go(id: &str) -> Option<Go> {
 }
 
 /// A page that is no note.
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 pub(super) enum View {
     Agenda(Agenda),
     Graph(Graph),

@@ -161,6 +161,7 @@ struct Walk<'a, 'b> {
     link: Vec<Option<usize>>,
     code: Option<(String, String, Option<usize>)>,
     meta: bool,
+    #[allow(clippy::type_complexity, reason = "the columns, and rows of cells of pieces")]
     table: Option<(Vec<Alignment>, Vec<Vec<Vec<Item>>>)>,
     image: Option<(String, bool, String)>,
     slugs: HashMap<String, usize>,

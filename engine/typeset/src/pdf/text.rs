@@ -31,6 +31,7 @@ pub(super) struct Style {
 }
 
 /// A picture of any kind.
+#[allow(clippy::large_enum_variant, reason = "it stands behind a pointer")]
 pub(super) enum Shape {
     Drawing(Drawing),
     Image(Image),
