@@ -22,7 +22,7 @@ pub(super) fn cells(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     if let Some(to) = mode {
         notes::loaded(scene.handle, note, |_| ())?;
         scene.handle.command(Command::SetReactivity { note, to })?;
-        super::volumes::saved(scene)?;
+        super::volumes::saved(scene.handle)?;
     }
     let (mode, found) = notes::loaded(scene.handle, note, |note| (note.reactivity(), told(note)))?;
     if scene.json {
