@@ -164,6 +164,7 @@ fn unified(comparison: &Comparison, old: &str, new: &str) -> String {
                 if hunk.is_empty() {
                     first = (from, to);
                 }
+                #[allow(clippy::type_complexity, reason = "two rows of a table")]
                 let sides: [(char, &str, fn(&Row) -> Option<&engine::compare::Line>); 2] =
                     [('-', old, |row| row.old.as_ref()), ('+', new, |row| row.new.as_ref())];
                 for (sign, text, side) in sides {

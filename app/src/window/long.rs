@@ -92,7 +92,7 @@ pub(super) fn parts(
 ) -> Option<(Vec<Part>, Option<Whole>)> {
     match (kind, code) {
         (Kind::Fence { closed }, Some(code)) if range.len() > CODE => {
-            let closing = closed.then(|| code.end..range.end);
+            let closing = closed.then_some(code.end..range.end);
             let language: Rc<str> = source::language(&text[range.clone()]).into();
             if &*language == "mermaid" {
                 return None; // a diagram is drawn whole
