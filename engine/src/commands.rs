@@ -550,12 +550,13 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Measure",
         "bench",
         &[
-            arg("WHAT", Form::Needed, "edit, open, import, frames or retrieval"),
+            arg("WHAT", Form::Needed, "edit, open, import, frames, search or retrieval"),
             arg(
                 "size",
                 Form::Value,
-                "notes for `import` and `open`, blocks for `frames` (defaults 50000, 10000, 10000)",
+                "blocks for `frames`; the same as --notes for the others (default 10000)",
             ),
+            arg("notes", Form::Value, "notes for `import` (default 50000), `open` and `search` (default 10000)"),
             arg("corpus", Form::Value, "for `retrieval`: a folder with corpus.jsonl, queries.jsonl and qrels.tsv"),
         ],
         "Measure on this machine what BENCHMARKS.md holds.",

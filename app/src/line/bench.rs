@@ -10,6 +10,7 @@ mod prose;
 mod remote;
 mod report;
 mod retrieval;
+mod search;
 mod trace;
 mod typing;
 
@@ -28,8 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 
 pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
     let what = parse::needed(args, "WHAT")?;
-    if !["edit", "open", "import", "frames", "retrieval"].contains(&what) {
-        return Err(Refusal::usage(format!("bench measures edit, open, import, frames or retrieval, not “{what}”")));
+    if !["edit", "open", "import", "frames", "search", "retrieval"].contains(&what) {
+        let known = "edit, open, import, frames, search or retrieval";
+        return Err(Refusal::usage(format!("bench measures {known}, not “{what}”")));
     }
     if what == "retrieval" {
         let Some(corpus) = args.get_one::<String>("corpus") else {
@@ -40,13 +42,15 @@ pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
         let found = retrieval::measure(Path::new(corpus)).map_err(|why| Refusal { code: FAILED, why })?;
         return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
     }
-    let asked = parse::number(args, "size")?.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let asked = parse::number(args, "notes")?.or(parse::number(args, "size")?);
+    let asked = asked.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let mut report = Report::new(what, args.get_flag("json"));
     let done = match what {
         "edit" => trace::measure(&mut report)
             .and_then(|()| typing::measure(&mut report))
             .and_then(|()| remote::measure(&mut report)),
         "frames" => frames::measure(&mut report, asked.unwrap_or(10_000)),
+        "search" => search::measure(&mut report, asked.unwrap_or(10_000)),
         "open" => open::measure(&mut report, asked.unwrap_or(10_000)),
         _ => import::measure(&mut report, asked.unwrap_or(50_000)),
     };

@@ -8,7 +8,7 @@
 mod desk;
 mod keeper;
 
-pub use index::{Answer, Ask, Counts, Hit, Kind, Mode, Query, Tuning, Why, excerpt, marks};
+pub use index::{Answer, Ask, Counts, Hit, Kind, Mode, Query, Tuning, Why, excerpt, marks, vocabulary};
 
 use index::{Embedder, Index, IndexError, MiniLm};
 use std::path::PathBuf;

@@ -15,6 +15,10 @@ use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument, Term};
 
 /// Passages that are looked at for a list of notes: this many for each note asked for.
 const DEPTH: usize = 8;
+/// Scores are brought to 0 to 1 between the best and the one in this place, whatever number was asked for.
+const POOL: usize = 100;
+/// The best passages of the first round, whose meanings join that of the question in the second.
+const FEEDBACK: usize = 3;
 /// A word in no more notes than this is a rare one.
 const RARE: u64 = 3;
 /// At most this many words are taken for what was mistyped.
@@ -45,13 +49,16 @@ pub struct Tuning {
     pub title: f32,
     /// The share of words against meaning.
     pub words: f32,
+    /// The share of the best passages' meaning in that of the question, 0 to 1: pseudo-relevance feedback after
+    /// Rocchio (1971). None while the last word is being typed.
+    pub feedback: f32,
     /// Below this cosine a passage without any of the words does not fit.
     pub near: f32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Tuning { k1: 0.9, b: 0.4, exact: 0.1, title: 0.2, words: 0.5, near: 0.35 }
+        Tuning { k1: 1.5, b: 0.75, exact: 0.1, title: 0.3, words: 0.4, feedback: 0.5, near: 0.35 }
     }
 }
 
@@ -224,7 +231,7 @@ impl Index {
         {
             *prefix = true;
         }
-        let count = ask.limit.max(1) * DEPTH;
+        let count = (ask.limit.max(1) * DEPTH).max(2 * POOL);
         if words.is_empty() {
             return self.newest(&searcher, admitted.as_ref(), ask.limit);
         }
@@ -237,22 +244,71 @@ impl Index {
             }
         }
         let by_words = scores.best(count);
-        let vector = ask.vector.as_ref().filter(|_| ask.mode != Mode::Words).map(|vector| Small::of(vector));
-        let mut by_meaning = Vec::new();
-        let mut cosines: HashMap<DocAddress, f32> = HashMap::new();
-        if let Some(vector) = &vector {
-            by_meaning = self.nearest(&searcher, vector, admitted.as_ref(), count)?;
-            cosines.extend(by_meaning.iter().map(|(near, address)| (*address, *near)));
-            for (_, address) in &by_words {
-                if let Some(near) = self.near(&searcher, *address, vector)? {
-                    cosines.insert(*address, near);
+        let vector = ask.vector.as_ref().filter(|_| ask.mode != Mode::Words);
+        let mut meanings = Meanings::default();
+        let mut ranked = fuse(ask, &scores, &by_words, &meanings, &rare);
+        if let Some(vector) = vector {
+            meanings = self.meanings(&searcher, vector, admitted.as_ref(), &by_words, count)?;
+            ranked = fuse(ask, &scores, &by_words, &meanings, &rare);
+            if ask.mode == Mode::Both && !ask.typing && ask.tuning.feedback > 0.0 {
+                let best: Vec<DocAddress> = ranked.iter().take(FEEDBACK).map(|(_, address)| *address).collect();
+                if let Some(vector) = self.towards(&searcher, vector, &best, ask.tuning.feedback)? {
+                    let again = self.meanings(&searcher, &vector, admitted.as_ref(), &by_words, count)?;
+                    ranked = fuse(ask, &scores, &by_words, &again, &rare);
                 }
             }
         }
-        let ranked = fuse(ask, &scores, &by_words, &by_meaning, &cosines, &rare);
+        let cosines = &meanings.cosines;
         let terms = terms(&wanted);
-        let hits = self.hits(&searcher, &ranked, &cosines, &scores, &wanted, &rare, ask.limit)?;
-        Ok(Answer { hits, terms, by_meaning: vector.is_some() && !cosines.is_empty() })
+        let hits = self.hits(&searcher, &ranked, cosines, &scores, &wanted, &rare, ask.limit)?;
+        Ok(Answer { hits, terms, by_meaning: !cosines.is_empty() })
+    }
+
+    /// What is nearest in meaning, and how near what was found by words is.
+    fn meanings(
+        &self,
+        searcher: &Searcher,
+        vector: &[f32],
+        admitted: Option<&Admitted>,
+        by_words: &[(f32, DocAddress)],
+        count: usize,
+    ) -> Result<Meanings, IndexError> {
+        let vector = Small::of(vector);
+        let nearest = self.nearest(searcher, &vector, admitted, count)?;
+        let mut cosines: HashMap<DocAddress, f32> =
+            nearest.iter().map(|(near, address)| (*address, *near)).collect();
+        for (_, address) in by_words {
+            if !cosines.contains_key(address)
+                && let Some(near) = self.near(searcher, *address, &vector)?
+            {
+                cosines.insert(*address, near);
+            }
+        }
+        Ok(Meanings { nearest, cosines })
+    }
+
+    /// A vector moved towards the mean of what some passages mean; `None` where none of them has a vector.
+    fn towards(
+        &self,
+        searcher: &Searcher,
+        from: &[f32],
+        passages: &[DocAddress],
+        share: f32,
+    ) -> Result<Option<Vec<f32>>, IndexError> {
+        let mut sum = vec![0.0; from.len()];
+        let mut any = false;
+        let vectors = self.vectors();
+        for address in passages {
+            let column = searcher.segment_reader(address.segment_ord).fast_fields().u64("meaning")?;
+            let Some(slot) = column.values_for_doc(address.doc_id).find_map(|hash| vectors.slot(hash)) else {
+                continue;
+            };
+            any = true;
+            sum.iter_mut().zip(vectors.get(slot)).for_each(|(sum, value)| *sum += value);
+        }
+        let length = |vector: &[f32]| vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+        let (whole, own) = (length(&sum), length(from));
+        Ok(any.then(|| from.iter().zip(sum).map(|(a, b)| (1.0 - share) * a / own + share * b / whole).collect()))
     }
 
     /// Notes whose meaning is near to that of a note, best first.
@@ -267,11 +323,11 @@ impl Index {
             let vectors = self.vectors();
             for address in &own {
                 let column = searcher.segment_reader(address.segment_ord).fast_fields().u64("meaning")?;
-                let slot = column.first(address.doc_id).filter(|hash| *hash != 0).and_then(|hash| vectors.slot(hash));
-                let Some(slot) = slot else { continue };
-                let vector = vectors.get(slot);
-                mean.resize(vector.len(), 0.0);
-                mean.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
+                for slot in column.values_for_doc(address.doc_id).filter_map(|hash| vectors.slot(hash)) {
+                    let vector = vectors.get(slot);
+                    mean.resize(vector.len(), 0.0);
+                    mean.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
+                }
             }
         }
         if mean.is_empty() {
@@ -497,9 +553,12 @@ impl Index {
                     Some(admitted) => admitted[doc as usize],
                     None => !segment.is_deleted(doc),
                 };
-                let slot = if allowed { column.first(doc).and_then(|hash| vectors.slot(hash)) } else { None };
-                let Some(slot) = slot else { continue };
-                let near = vectors.near(slot, vector);
+                if !allowed {
+                    continue;
+                }
+                // A long passage is as near as its nearest part.
+                let slots = column.values_for_doc(doc).filter_map(|hash| vectors.slot(hash));
+                let near = slots.map(|slot| vectors.near(slot, vector)).fold(f32::MIN, f32::max);
                 if near > floor {
                     all.push((near, DocAddress::new(number, doc)));
                     if all.len() >= 4 * count + 64 {
@@ -516,7 +575,8 @@ impl Index {
     fn near(&self, searcher: &Searcher, address: DocAddress, vector: &Small) -> Result<Option<f32>, IndexError> {
         let column = searcher.segment_reader(address.segment_ord).fast_fields().u64("meaning")?;
         let vectors = self.vectors();
-        Ok(column.first(address.doc_id).and_then(|hash| vectors.slot(hash)).map(|slot| vectors.near(slot, vector)))
+        let slots = column.values_for_doc(address.doc_id).filter_map(|hash| vectors.slot(hash));
+        Ok(slots.map(|slot| vectors.near(slot, vector)).reduce(f32::max))
     }
 
     /// Ranked passages as notes with reasons.
@@ -598,39 +658,57 @@ fn terms(wanted: &[Wanted]) -> HashSet<String> {
     terms
 }
 
-/// One order of two: a convex sum of both scores, each brought to 0 to 1.
+/// How near passages are in meaning.
+#[derive(Default)]
+struct Meanings {
+    /// The nearest, best first.
+    nearest: Vec<(f32, DocAddress)>,
+    /// The cosine of each that was compared.
+    cosines: HashMap<DocAddress, f32>,
+}
+
+/// The score to which 1 belongs, and that to which 0 does: of the best, and of the one at the end of the pool.
+fn span(best: &[(f32, DocAddress)], none: f32) -> (f32, f32) {
+    let high = best.first().map_or(1.0, |(score, _)| *score);
+    let low = best.get(POOL - 1).map_or(none, |(score, _)| *score).min(high);
+    (high.max(low + 1e-6), low)
+}
+
+/// One order of two: a convex sum of both scores, each brought to 0 to 1 (Bruch, Gai and Ingber, 2023).
 fn fuse(
     ask: &Ask,
     scores: &Scores,
     by_words: &[(f32, DocAddress)],
-    by_meaning: &[(f32, DocAddress)],
-    cosines: &HashMap<DocAddress, f32>,
+    meanings: &Meanings,
     rare: &[(String, HashSet<DocAddress>)],
 ) -> Vec<(f32, DocAddress)> {
     let tuning = &ask.tuning;
-    let most = by_words.first().map_or(1.0, |(score, _)| *score).max(f32::MIN_POSITIVE);
     if ask.mode == Mode::Meaning {
-        return by_meaning.to_vec();
+        return meanings.nearest.clone();
     }
-    if cosines.is_empty() {
+    if meanings.cosines.is_empty() {
+        let most = by_words.first().map_or(1.0, |(score, _)| *score).max(f32::MIN_POSITIVE);
         return by_words.iter().map(|(score, address)| (score / most, *address)).collect();
     }
-    let nearest = by_meaning.first().map_or(1.0, |(near, _)| *near);
-    let farthest = cosines.values().copied().fold(f32::MAX, f32::min);
-    let span = (nearest - farthest).max(1e-6);
+    let (most, least) = span(by_words, 0.0);
+    let last = meanings.nearest.last().map_or(0.0, |(near, _)| *near);
+    let (nearest, farthest) = span(&meanings.nearest, last);
     let mut candidates: Vec<DocAddress> = by_words.iter().map(|(_, address)| *address).collect();
     let seen: HashSet<DocAddress> = candidates.iter().copied().collect();
     // A word alone is near to much.
     let alone = !Query::parse(&ask.text).sentence().trim().contains(char::is_whitespace);
     let floor = if alone { tuning.near + 0.1 } else { tuning.near };
-    let others = by_meaning.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
+    let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
     candidates.extend(others.map(|(_, address)| *address));
     let mut fused: Vec<(f32, DocAddress)> = candidates
         .into_iter()
         .map(|address| {
-            let words = scores.of(address) / most;
+            // What lies below the pool stays in order: a hundredth of the scale is left for it.
+            let scaled = |value: f32, high: f32, low: f32| ((value - low) / (high - low)).max(0.0);
+            let words = scaled(scores.of(address), most, least) + 0.01 * scores.of(address) / most;
             // What has no vector (yet) is known by its words alone.
-            let meaning = cosines.get(&address).map_or(words, |near| (near - farthest) / span);
+            let near = |near: &f32| scaled(*near, nearest, farthest) + 0.01 * near;
+            let meaning = meanings.cosines.get(&address).map_or(words, near);
             (tuning.words * words + (1.0 - tuning.words) * meaning, address)
         })
         .collect();

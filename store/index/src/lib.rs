@@ -11,7 +11,7 @@ mod query;
 mod shelf;
 mod vectors;
 
-pub use embed::{DIMENSIONS, Embedder, MiniLm};
+pub use embed::{DIMENSIONS, Embedder, MiniLm, vocabulary};
 pub use find::{Answer, Ask, Hit, Mode, Part, Tuning, Why};
 pub use marks::{excerpt, marks};
 pub use query::{Atom, Group, Query};

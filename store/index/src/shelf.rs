@@ -13,9 +13,16 @@ use tantivy::schema::{
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, TantivyDocument, Term};
 
 /// Part of the folder's name: an index of another form is made anew.
-const FORM: &str = "words-1";
+const FORM: &str = "words-2";
 /// Memory in which the writer gathers what is to be written.
 const MEMORY: usize = 32 << 20;
+/// The sentence model reads some 250 words and knows best what a few sentences mean: a longer passage is embedded in
+/// windows of this many bytes.
+const WINDOW: usize = 1_000;
+/// A window begins this many bytes before the end of the one before, so that no sentence is cut in both.
+const OVERLAP: usize = 200;
+/// Of a passage at most this many windows are embedded; words find the rest.
+const WINDOWS: usize = 64;
 /// Stands in the folder while nobody has it open and all is well.
 const CLEAN: &str = "clean";
 
@@ -40,7 +47,7 @@ pub(crate) struct Fields {
     pub(crate) marks: Field,
     pub(crate) kind: Field,
     pub(crate) modified: Field,
-    /// The hash of the text that is embedded; 0: none.
+    /// The hashes of the texts that are embedded for it, in order.
     pub(crate) meaning: Field,
 }
 
@@ -80,7 +87,7 @@ pub struct Counts {
     pub passages: u64,
     /// Bytes on disk.
     pub bytes: u64,
-    /// Passages that are to be found by meaning.
+    /// Passages, or windows of long ones, that are to be found by meaning.
     pub meanings: usize,
     /// And of these, how many can be already.
     pub embedded: usize,
@@ -243,7 +250,9 @@ impl Index {
         }
         doc.add_u64(fields.kind, passage.kind as u64);
         doc.add_i64(fields.modified, note.modified);
-        doc.add_u64(fields.meaning, meaning(note, passage));
+        for window in meanings(passage.kind, &note.title, &passage.heading, &passage.text) {
+            doc.add_u64(fields.meaning, hash(&window));
+        }
         doc
     }
 
@@ -287,7 +296,7 @@ impl Index {
         let vectors = self.vectors();
         for segment in searcher.segment_readers() {
             let column = segment.fast_fields().u64("meaning")?;
-            for hash in segment.doc_ids_alive().filter_map(|doc| column.first(doc)).filter(|hash| *hash != 0) {
+            for hash in segment.doc_ids_alive().flat_map(|doc| column.values_for_doc(doc)) {
                 meanings += 1;
                 embedded += usize::from(vectors.slot(hash).is_some());
             }
@@ -311,11 +320,10 @@ impl Index {
         for (segment, number) in searcher.segment_readers().iter().zip(0..) {
             let column = segment.fast_fields().u64("meaning")?;
             for doc in segment.doc_ids_alive() {
-                if let Some(hash) = column.first(doc).filter(|hash| *hash != 0)
-                    && vectors.slot(hash).is_none()
-                    && seen.insert(hash)
-                {
-                    docs.push((DocAddress::new(number, doc), hash));
+                for (hash, window) in column.values_for_doc(doc).zip(0_usize..) {
+                    if vectors.slot(hash).is_none() && seen.insert(hash) {
+                        docs.push((DocAddress::new(number, doc), window, hash));
+                    }
                 }
             }
         }
@@ -340,7 +348,8 @@ impl Index {
 /// Passages that wait for their vectors.
 pub struct Missing {
     searcher: Searcher,
-    docs: Vec<(DocAddress, u64)>,
+    /// The passage, the window in it, the hash of the window's text.
+    docs: Vec<(DocAddress, usize, u64)>,
     fields: Fields,
 }
 
@@ -360,10 +369,17 @@ impl Missing {
     /// # Errors
     /// The index is damaged.
     pub fn pop(&mut self) -> Result<Option<(u64, String)>, IndexError> {
-        let Some((address, hash)) = self.docs.pop() else { return Ok(None) };
-        let doc: TantivyDocument = self.searcher.doc(address)?;
-        let text = |field| stored(&doc, field);
-        Ok(Some((hash, context(&text(self.fields.name), &text(self.fields.heading), &text(self.fields.text)))))
+        while let Some((address, window, wanted)) = self.docs.pop() {
+            let doc: TantivyDocument = self.searcher.doc(address)?;
+            let text = |field| stored(&doc, field);
+            let kind = crate::filter::kind(doc.get_first(self.fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0));
+            let (title, heading, text) = (text(self.fields.name), text(self.fields.heading), text(self.fields.text));
+            let text = meanings(kind, &title, &heading, &text).into_iter().nth(window);
+            if let Some(text) = text.filter(|text| hash(text) == wanted) {
+                return Ok(Some((wanted, text)));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -386,11 +402,62 @@ fn context(title: &str, heading: &str, text: &str) -> String {
     out
 }
 
-fn meaning(note: &NoteText, passage: &Passage) -> u64 {
+/// The texts that are embedded for a passage.
+fn meanings(kind: crate::Kind, title: &str, heading: &str, text: &str) -> Vec<String> {
     // What a program printed is found by its words; numbers and logs mean nothing to a sentence model.
-    if passage.kind == crate::Kind::Output || !passage.text.chars().any(char::is_alphabetic) {
-        return 0;
+    if kind == crate::Kind::Output || !text.chars().any(char::is_alphabetic) {
+        return Vec::new();
     }
-    let hash = blake3::hash(context(&note.title, &passage.heading, &passage.text).as_bytes());
-    u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default()).max(1)
+    let mut all = Vec::new();
+    let mut from = 0;
+    while all.len() < WINDOWS {
+        let mut end = text.floor_char_boundary(from + WINDOW);
+        // What is a little longer is not worth a second one.
+        if text.len() - from <= WINDOW + OVERLAP {
+            end = text.len();
+        } else if let Some(space) = text[from..end].rfind(char::is_whitespace).filter(|space| *space > WINDOW / 2) {
+            end = from + space;
+        }
+        all.push(context(title, heading, &text[from..end]));
+        if end == text.len() {
+            break;
+        }
+        let back = text.floor_char_boundary(end - OVERLAP);
+        from = text[back..end].find(char::is_whitespace).map_or(back, |space| back + space).max(from + 1);
+        from = text.ceil_char_boundary(from);
+    }
+    all
+}
+
+/// What a text that is embedded is known by.
+fn hash(text: &str) -> u64 {
+    let hash = blake3::hash(text.as_bytes());
+    u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn windows_hold_every_word(text in "(\\PC{0,300} ?){0,12}") {
+            let windows = meanings(crate::Kind::Prose, "Title", "Heading", &text);
+            let said = windows.join(" ");
+            if !windows.is_empty() && windows.len() < WINDOWS {
+                for word in text.split_whitespace().filter(|word| word.len() < OVERLAP / 2) {
+                    prop_assert!(said.contains(word), "{word}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_passage_is_one_window() {
+        assert_eq!(meanings(crate::Kind::Prose, "T", "H", "some words").len(), 1);
+        assert_eq!(meanings(crate::Kind::Output, "T", "H", "some words").len(), 0);
+        assert_eq!(meanings(crate::Kind::Prose, "T", "H", &"word ".repeat(1_000)).len(), 7);
+        assert_eq!(meanings(crate::Kind::Prose, "T", "H", &"word ".repeat(1_000_000)).len(), WINDOWS);
+    }
 }

@@ -23,6 +23,12 @@ pub trait Embedder: Send + Sync {
 
 static MODEL: &[u8] = include_bytes!("../../../../assets/embedding/minilm-l6-v2-dyn7.onnx");
 static VOCABULARY: &str = include_str!("../../../../assets/embedding/vocab.txt");
+/// The whole words that the model knows, the most used first: what texts to measure with are made of.
+pub fn vocabulary() -> Vec<&'static str> {
+    let whole = |word: &&str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    VOCABULARY.lines().filter(whole).collect()
+}
+
 /// The length of its vectors.
 pub const DIMENSIONS: usize = 384;
 /// The model reads this many pieces of words.

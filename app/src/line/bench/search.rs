@@ -1,0 +1,263 @@
+//! How fast search is: notes of words as long and as frequent as real ones, asked by words, by phrases, while typing, with
+//! filters and by meaning; what an edit and a restart cost; SQLite's full-text search and plain numpy beside it.
+
+use super::prose::Chance;
+use super::report::{Goal, Report, percentile};
+use super::{ms, until, volume, workspace};
+use engine::{Command, Session};
+use host::measure::{self, Scratch};
+use host::search::{self, Ask, Mode, Search};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Meanings of very many notes take this long at most.
+const PATIENCE: Duration = Duration::from_secs(7_200);
+/// Questions of each kind.
+const ASKED: usize = 200;
+/// Hits that a window shows.
+const LIMIT: usize = 20;
+/// What the peers do, in the Python that is there.
+const PEERS: &str = include_str!("peers.py");
+
+/// All figures of search over this many notes.
+pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
+    let scratch = Scratch::new("search")?;
+    let words = search::vocabulary();
+    let mut notes = Vec::with_capacity(count);
+    let mut bytes = 0;
+    for number in 0..count {
+        let text = note(number, &words);
+        bytes += text.len();
+        scratch.write(&format!("N/{}", path(number)), text.as_bytes())?;
+        notes.push(text);
+    }
+    scratch.settle();
+    report.figure("notes", count as f64, "", Goal::None);
+    report.figure("text", bytes as f64 / 1e6, "MB", Goal::None);
+
+    let mut driver = workspace(&scratch)?;
+    let begun = Instant::now();
+    volume(&mut driver, &scratch.folder().join("N"))?;
+    until(&mut driver, "all is on disk", Session::is_saved)?;
+    report.figure("import", begun.elapsed().as_secs_f64(), "s", Goal::None);
+    let (begun, cpu) = (Instant::now(), measure::process_cpu());
+    let search = driver.search().clone();
+    search.settle(PATIENCE)?;
+    report.figure("index by words, after the import", begun.elapsed().as_secs_f64(), "s", Goal::None);
+    let cpu = measure::process_cpu().saturating_sub(cpu);
+    report.figure("index by words, CPU of all threads", cpu.as_secs_f64(), "s", Goal::None);
+    let counts = search.counts()?;
+    report.figure("index by words, on disk", counts.bytes as f64 / 1e6, "MB", Goal::None);
+    memory(report, "with words");
+
+    let questions = Questions::new(&notes, &words);
+    let by_words = |report: &mut Report, name: &str, asked: &[String], typing: bool, goal: Goal| {
+        time(report, name, &search, asked, Mode::Words, typing, goal)
+    };
+    by_words(report, "word", &questions.words, false, Goal::None)?;
+    by_words(report, "three words", &questions.three, false, Goal::None)?;
+    by_words(report, "phrase", &questions.phrases, false, Goal::None)?;
+    by_words(report, "as you type", &questions.typed, true, Goal::Under(10.0))?;
+    by_words(report, "word with a filter", &questions.filtered, false, Goal::None)?;
+
+    let (begun, cpu) = (Instant::now(), measure::process_cpu());
+    eprintln!("embedding: some 20 ms for each of {} passages", counts.meanings);
+    search.meanings(PATIENCE)?;
+    let cpu = measure::process_cpu().saturating_sub(cpu).as_secs_f64();
+    let counts = search.counts()?;
+    report.figure("meanings, wall", begun.elapsed().as_secs_f64(), "s", Goal::None);
+    report.figure("meanings, passages a second of one core", counts.meanings as f64 / cpu.max(1e-9), "", Goal::None);
+    report.figure("index with meanings, on disk", counts.bytes as f64 / 1e6, "MB", Goal::None);
+    memory(report, "with meanings");
+    let begun = Instant::now();
+    search.find(Ask { text: questions.three[0].clone(), limit: LIMIT, ..Ask::default() })?;
+    report.figure("first question by meaning", ms(begun.elapsed()), "ms", Goal::None);
+    time(report, "hybrid", &search, &questions.three, Mode::Both, false, Goal::Under(20.0))?;
+
+    edit(report, &mut driver, &search)?;
+    driver.close()?;
+    let begun = Instant::now();
+    let driver = workspace(&scratch)?;
+    driver.search().find(Ask { text: questions.words[0].clone(), limit: LIMIT, ..Ask::default() })?;
+    report.figure("restart until the first answer", ms(begun.elapsed()), "ms", Goal::None);
+    driver.close()?;
+    peers(report, &scratch, count, &questions)
+}
+
+fn memory(report: &mut Report, when: &str) {
+    if let Some(now) = measure::footprint(std::process::id()) {
+        report.figure(format!("memory {when}, anonymous"), now.anonymous as f64 / 1e6, "MB", Goal::None);
+    }
+}
+
+/// Asks one question after another; the goal is that of the 95th percentile.
+fn time(
+    report: &mut Report,
+    name: &str,
+    search: &Search,
+    asked: &[String],
+    mode: Mode,
+    typing: bool,
+    goal: Goal,
+) -> Result<(), String> {
+    let mut took = Vec::with_capacity(asked.len());
+    let mut found = 0;
+    for text in asked {
+        let begun = Instant::now();
+        let answer = search.find(Ask { text: text.clone(), limit: LIMIT, mode, typing, ..Ask::default() })?;
+        took.push(ms(begun.elapsed()));
+        found += usize::from(!answer.hits.is_empty());
+    }
+    if found * 2 < asked.len() {
+        report.wrong(format!("{name}: only {found} of {} questions found anything", asked.len()));
+    }
+    report.figure(format!("{name}, p50"), percentile(&mut took, 50), "ms", Goal::None);
+    report.figure(format!("{name}, p95"), percentile(&mut took, 95), "ms", goal);
+    report.figure(format!("{name}, p99"), percentile(&mut took, 99), "ms", Goal::None);
+    Ok(())
+}
+
+/// How long it takes until what was typed into a note is found.
+fn edit(report: &mut Report, driver: &mut host::Driver, search: &Search) -> Result<(), String> {
+    let note = driver.session().volumes().find_map(|volume| volume.files.values().next()).map(|row| row.id);
+    let Some(note) = note else { return Err("there is no note".to_owned()) };
+    driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+    until(driver, "the note is readable", |session| session.note(note).is_some_and(engine::Note::is_settled))?;
+    let begun = Instant::now();
+    let insert = "Zyzzogeton ".to_owned();
+    driver.command(Command::Edit { note, at: 0, delete: 0, insert }).map_err(|reject| reject.0)?;
+    let ask = Ask { text: "zyzzogeton".to_owned(), limit: 1, mode: Mode::Words, ..Ask::default() };
+    while search.find(ask.clone())?.hits.is_empty() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            report.wrong("an edit is not found after a minute");
+            return Ok(());
+        }
+        driver.wait(Duration::from_millis(5));
+    }
+    report.figure("edit until it is found", ms(begun.elapsed()), "ms", Goal::Under(2_000.0));
+    until(driver, "all is on disk", Session::is_saved)
+}
+
+/// SQLite FTS5 and numpy over the same notes, by the Python of this machine.
+fn peers(report: &mut Report, scratch: &Scratch, count: usize, questions: &Questions) -> Result<(), String> {
+    let asked = json!({
+        "folder": scratch.folder().join("N"), "count": count, "limit": LIMIT, "dimensions": 384,
+        "word": questions.words, "three": questions.three, "phrase": questions.phrases, "typed": questions.typed,
+    });
+    scratch.write("peers.json", asked.to_string().as_bytes())?;
+    let ran = std::process::Command::new("python3")
+        .arg("-c")
+        .arg(PEERS)
+        .arg(scratch.folder().join("peers.json"))
+        .stderr(std::process::Stdio::inherit())
+        .output();
+    let output = match ran {
+        Ok(output) if output.status.success() => output,
+        Ok(output) => {
+            report.leave_out("SQLite FTS5, numpy", format!("python3 ended with {}", output.status));
+            return Ok(());
+        }
+        Err(error) => {
+            report.leave_out("SQLite FTS5, numpy", format!("python3 cannot be run here ({error})"));
+            return Ok(());
+        }
+    };
+    let said: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("peers.py: {error}"))?;
+    for figure in said.as_array().into_iter().flatten() {
+        match (figure[0].as_str(), figure[1].as_f64(), figure[2].as_str()) {
+            (Some(name), Some(value), Some("s")) => report.figure(name, value, "s", Goal::None),
+            (Some(name), Some(value), Some("MB")) => report.figure(name, value, "MB", Goal::None),
+            (Some(name), Some(value), _) => report.figure(name, value, "ms", Goal::None),
+            (Some(name), None, Some(why)) => report.leave_out(name, why),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is asked.
+struct Questions {
+    words: Vec<String>,
+    three: Vec<String>,
+    phrases: Vec<String>,
+    typed: Vec<String>,
+    filtered: Vec<String>,
+}
+
+impl Questions {
+    fn new(notes: &[String], words: &[&str]) -> Questions {
+        let mut chance = Chance::new(77);
+        let mut all = Questions {
+            words: Vec::new(),
+            three: Vec::new(),
+            phrases: Vec::new(),
+            typed: Vec::new(),
+            filtered: Vec::new(),
+        };
+        for _ in 0..ASKED {
+            let number = chance.below(notes.len());
+            // The words of one note, so that there is something to find.
+            let of_note: Vec<&str> = notes[number]
+                .lines()
+                .skip(6)
+                .flat_map(str::split_whitespace)
+                .map(|word| word.trim_end_matches(['.', ',']))
+                .filter(|word| word.len() > 3)
+                .collect();
+            let at = chance.below(of_note.len().saturating_sub(3));
+            let word = of_note.get(at).copied().unwrap_or("word").to_lowercase();
+            all.words.push(word.clone());
+            let three: Vec<&str> = (0..3).map(|_| of_note[chance.below(of_note.len())]).collect();
+            all.three.push(three.join(" ").to_lowercase());
+            let line = notes[number].lines().skip(6).find(|line| line.len() > 40).unwrap_or_default();
+            let pair: Vec<&str> = line.split_whitespace().skip(2).take(2).collect();
+            all.phrases.push(format!("\"{}\"", pair.join(" ").trim_end_matches(['.', ',']).to_lowercase()));
+            let typed = words[300 + chance.below(5_000.min(words.len() - 300))];
+            all.typed.push(typed.chars().take(3 + chance.below(3)).collect());
+            all.filtered.push(format!("{word} tag:topic-{:03}", number % 100));
+        }
+        all
+    }
+}
+
+fn path(number: usize) -> String {
+    format!("Topic {:03}/Note {number:06}.md", number % 100)
+}
+
+/// A note of one to three hundred words. The sentence model's vocabulary lists whole words by how often they are used, and
+/// a word's frequency is that of its rank (Zipf): the same few hundred words make half of a text.
+fn note(number: usize, words: &[&str]) -> String {
+    let mut chance = Chance::new(number as u64 + 1);
+    let mut word = || {
+        let place = chance.below(1 << 20) as f64 / f64::from(1 << 20);
+        let rank = (words.len() as f64).powf(place) as usize;
+        words[rank.saturating_sub(1).min(words.len() - 1)]
+    };
+    let title: Vec<&str> = (0..3).map(|_| word()).collect();
+    let mut text = format!("---\ntags: [topic-{:03}]\n---\n\n# {}\n\n", number % 100, title.join(" "));
+    for _ in 0..2 + number % 4 {
+        for _ in 0..3 + number % 3 {
+            let sentence: Vec<&str> = (0..10 + number % 7).map(|_| word()).collect();
+            text.push_str(&sentence.join(" "));
+            text.push_str(". ");
+        }
+        text.push_str("\n\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_as_long_as_real_ones_and_questions_are_about_them() {
+        let words = search::vocabulary();
+        assert!(words.len() > 15_000 && words.contains(&"river"), "{}", words.len());
+        let notes: Vec<String> = (0..50).map(|number| note(number, &words)).collect();
+        let count: usize = notes.iter().map(|note| note.split_whitespace().count()).sum();
+        assert!((80..300).contains(&(count / notes.len())), "{count}");
+        let questions = Questions::new(&notes, &words);
+        assert!(questions.words.iter().all(|word| notes.iter().any(|note| note.contains(word.as_str()))));
+    }
+}
