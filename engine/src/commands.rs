@@ -551,11 +551,7 @@ pub const COMMANDS: &[CommandInfo] = &[
         "bench",
         &[
             arg("WHAT", Form::Needed, "edit, open, import, frames, search or retrieval"),
-            arg(
-                "size",
-                Form::Value,
-                "blocks for `frames`; the same as --notes for the others (default 10000)",
-            ),
+            arg("size", Form::Value, "blocks for `frames`; the same as --notes for the others (default 10000)"),
             arg("notes", Form::Value, "notes for `import` (default 50000), `open` and `search` (default 10000)"),
             arg("corpus", Form::Value, "for `retrieval`: a folder with corpus.jsonl, queries.jsonl and qrels.tsv"),
         ],

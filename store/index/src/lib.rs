@@ -6,6 +6,7 @@
 pub mod analyzer;
 mod filter;
 mod find;
+mod fuse;
 mod marks;
 mod query;
 mod shelf;

@@ -113,6 +113,12 @@ impl Index {
         let words = folder.join(FORM);
         let make = |error: std::io::Error| IndexError::disk("cannot be made", &error);
         std::fs::create_dir_all(&words).map_err(make)?;
+        // What an older program left is of no use to this one; what cannot be removed only takes room.
+        for other in std::fs::read_dir(folder).map_err(make)?.flatten() {
+            if other.path() != words && other.file_name().to_string_lossy().starts_with("words-") {
+                let _ = std::fs::remove_dir_all(other.path());
+            }
+        }
         let marker = folder.join(CLEAN);
         let fresh = std::fs::read_dir(&words).map_err(make)?.next().is_none();
         let unclean = !fresh && std::fs::remove_file(&marker).is_err();

@@ -1,5 +1,5 @@
-//! How fast search is: notes of words as long and as frequent as real ones, asked by words, by phrases, while typing, with
-//! filters and by meaning; what an edit and a restart cost; SQLite's full-text search and plain numpy beside it.
+//! How fast search is: notes of words as long and as frequent as real ones, asked by words, by phrases, while typing,
+//! with filters and by meaning; what an edit and a restart cost; SQLite's full-text search and plain numpy beside it.
 
 use super::prose::Chance;
 use super::report::{Goal, Report, percentile};
@@ -224,8 +224,8 @@ fn path(number: usize) -> String {
     format!("Topic {:03}/Note {number:06}.md", number % 100)
 }
 
-/// A note of one to three hundred words. The sentence model's vocabulary lists whole words by how often they are used, and
-/// a word's frequency is that of its rank (Zipf): the same few hundred words make half of a text.
+/// A note of one to three hundred words. The sentence model's vocabulary lists whole words by how often they are used,
+/// and a word's frequency is that of its rank (Zipf): the same few hundred words make half of a text.
 fn note(number: usize, words: &[&str]) -> String {
     let mut chance = Chance::new(number as u64 + 1);
     let mut word = || {

@@ -1,0 +1,117 @@
+//! Two orders made one: scores by words and scores by meaning, each brought to the same scale, and their sum.
+
+use crate::find::{Ask, Mode};
+use crate::query::Query;
+use std::collections::{HashMap, HashSet};
+use tantivy::{DocAddress, Searcher};
+
+/// Scores are brought to 0 to 1 between the best and the one in this place, whatever number was asked for.
+pub(crate) const POOL: usize = 100;
+
+/// Scores of all passages, a list for each segment.
+pub(crate) struct Scores(pub(crate) Vec<Vec<f32>>);
+
+impl Scores {
+    pub(crate) fn new(searcher: &Searcher) -> Scores {
+        Scores(searcher.segment_readers().iter().map(|segment| vec![0.0; segment.max_doc() as usize]).collect())
+    }
+
+    pub(crate) fn of(&self, address: DocAddress) -> f32 {
+        self.0
+            .get(address.segment_ord as usize)
+            .and_then(|all| all.get(address.doc_id as usize))
+            .copied()
+            .unwrap_or(0.0)
+    }
+
+    /// The best `count`, best first; equal ones in the order of the index.
+    pub(crate) fn best(&self, count: usize) -> Vec<(f32, DocAddress)> {
+        let mut all: Vec<(f32, DocAddress)> = Vec::new();
+        let mut floor = 0.0;
+        for (scores, segment) in self.0.iter().zip(0..) {
+            for (score, doc) in scores.iter().zip(0..).filter(|(score, _)| **score > 0.0) {
+                if *score >= floor {
+                    all.push((*score, DocAddress::new(segment, doc)));
+                }
+                if all.len() >= 4 * count + 64 {
+                    cut(&mut all, count);
+                    floor = all.last().map_or(0.0, |(score, _)| *score);
+                }
+            }
+        }
+        cut(&mut all, count);
+        all
+    }
+}
+
+pub(crate) fn cut(all: &mut Vec<(f32, DocAddress)>, count: usize) {
+    all.sort_by(|(a, left), (b, right)| b.total_cmp(a).then(left.cmp(right)));
+    all.truncate(count);
+}
+
+/// How near passages are in meaning.
+#[derive(Default)]
+pub(crate) struct Meanings {
+    /// The nearest, best first.
+    pub(crate) nearest: Vec<(f32, DocAddress)>,
+    /// The cosine of each that was compared.
+    pub(crate) cosines: HashMap<DocAddress, f32>,
+}
+
+/// The score to which 1 belongs, and that to which 0 does: of the best, and of the one at the end of the pool.
+fn span(best: &[(f32, DocAddress)], none: f32) -> (f32, f32) {
+    let high = best.first().map_or(1.0, |(score, _)| *score);
+    let low = best.get(POOL - 1).map_or(none, |(score, _)| *score).min(high);
+    (high.max(low + 1e-6), low)
+}
+
+/// One order of two: a convex sum of both scores, each brought to 0 to 1 (Bruch, Gai and Ingber, 2023).
+pub(crate) fn fuse(
+    ask: &Ask,
+    scores: &Scores,
+    by_words: &[(f32, DocAddress)],
+    meanings: &Meanings,
+    rare: &[(String, HashSet<DocAddress>)],
+) -> Vec<(f32, DocAddress)> {
+    let tuning = &ask.tuning;
+    if ask.mode == Mode::Meaning {
+        return meanings.nearest.clone();
+    }
+    if meanings.cosines.is_empty() {
+        let most = by_words.first().map_or(1.0, |(score, _)| *score).max(f32::MIN_POSITIVE);
+        return by_words.iter().map(|(score, address)| (score / most, *address)).collect();
+    }
+    let (most, least) = span(by_words, 0.0);
+    let last = meanings.nearest.last().map_or(0.0, |(near, _)| *near);
+    let (nearest, farthest) = span(&meanings.nearest, last);
+    let mut candidates: Vec<DocAddress> = by_words.iter().map(|(_, address)| *address).collect();
+    let seen: HashSet<DocAddress> = candidates.iter().copied().collect();
+    // A word alone is near to much.
+    let alone = !Query::parse(&ask.text).sentence().trim().contains(char::is_whitespace);
+    let floor = if alone { tuning.near + 0.1 } else { tuning.near };
+    let others = meanings.nearest.iter().filter(|(near, address)| *near >= floor && !seen.contains(address));
+    candidates.extend(others.map(|(_, address)| *address));
+    let mut fused: Vec<(f32, DocAddress)> = candidates
+        .into_iter()
+        .map(|address| {
+            // What lies below the pool stays in order: a hundredth of the scale is left for it.
+            let scaled = |value: f32, high: f32, low: f32| ((value - low) / (high - low)).max(0.0);
+            let words = scaled(scores.of(address), most, least) + 0.01 * scores.of(address) / most;
+            // What has no vector (yet) is known by its words alone.
+            let near = |near: &f32| scaled(*near, nearest, farthest) + 0.01 * near;
+            let meaning = meanings.cosines.get(&address).map_or(words, near);
+            (tuning.words * words + (1.0 - tuning.words) * meaning, address)
+        })
+        .collect();
+    let all = fused.len();
+    cut(&mut fused, all);
+    // Who asks for a rare word means it: the best passage that has it stays in sight.
+    for (_, holders) in rare {
+        if let Some(place) = fused.iter().position(|(_, address)| holders.contains(address)).filter(|place| *place > 2)
+        {
+            let (_, address) = fused.remove(place);
+            fused.insert(2, (fused[2].0, address));
+        }
+    }
+    fused
+}
