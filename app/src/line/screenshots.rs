@@ -2,6 +2,7 @@
 //! volume is led through a list of scenes, and what it would have a graphics card draw is painted on the processor.
 
 pub(super) mod canvas;
+mod staged;
 
 use super::stage::Stage;
 use super::{DONE, FAILED, Refusal, parse, program};
@@ -10,6 +11,7 @@ use eframe::egui::{Color32, ColorImage};
 use engine::{Command, Session};
 use host::measure::Scratch;
 use host::{Options, copy};
+use staged::STAGED;
 use std::io::Write;
 use std::time::Duration;
 
@@ -52,6 +54,8 @@ const SCENES: &[(&str, &[Do])] = &[
     ("links", &[Show("Garden/Plan.md"), Wait(300), Run("view.links")]),
     ("split", &[Run("view.links"), Show("Guide/Writing.md"), Run("pane.split_right"), Show("Python/Rainfall.md")]),
     ("tabs", &[Run("note.close"), Run("tab.new"), Press("Escape"), Show("Guide/Your files.md")]),
+    ("collection", &[Show("Garden/Crops.base"), Wait(800)]),
+    ("cards", &[Show("Garden/Gallery.base"), Wait(1_200)]),
     ("new", &[Run("note.new"), Type("Journal/Today")]),
     (
         "history",
@@ -94,39 +98,6 @@ const SCENES: &[(&str, &[Do])] = &[
     ("keys", &[Press("Escape"), Run("app.keys")]),
     ("contrast", &[Press("Escape"), Show("Garden/Plan.md"), Run("view.contrast"), Run("note.history"), Wait(600)]),
     ("empty", &[Run("view.contrast"), Press("Escape"), Run("note.close"), Run("note.close"), Wait(400)]),
-];
-/// Notes that the pictures need beside the sample. Days stand for those around the day on which they are made.
-const STAGED: &[(&str, &str)] = &[
-    (
-        "Garden/Plan.md",
-        "# Plan for the garden\n\nThis year the [[Beds]] are dug in March, before the [[Seeds]] come.\n\n\
-         ## Sowing\n\nFirst two rows of beans, then peas along the wall. The rest waits for [[Rainfall]].\n\n\
-         - [ ] Order seeds [due:: {-2}]\n- [ ] Mend the fence [priority:: medium] [due:: {0}]\n\
-         - [ ] Turn the compost [due:: {0}] [repeat:: every week]\n- [x] Draw the beds [due:: {-5}]\n\n\
-         ## Watering\n\nWater every evening. In June the barrel is empty by noon.\n\n\
-         | Bed | Crop | Weeks |\n|---|---|---:|\n| North | Beans | 9 |\n| South | Peas | 11 |\n\
-         | Wall | Tomatoes | 16 |\n\n\
-         ## Autumn\n\nBring in the pumpkins before the frost. What is left feeds the compost.\n",
-    ),
-    (
-        "Garden/Beds.md",
-        "# Beds\n\nFour of them, as in the [[Plan]].\n\n- [ ] Measure the south bed [due:: {1}]\n\
-         - [ ] Buy string [due:: {3}]\n\
-         - [ ] Ask [[Ines]] for her spade\n",
-    ),
-    (
-        "Garden/Seeds.md",
-        "# Seeds\n\n- [ ] Test last year's peas [priority:: high] [due:: {6}]\nSee [[Plan]] and [[Beds]].\n",
-    ),
-    ("Garden/Compost.md", "# Compost\n\nFeeds the [[Beds]]; turned each week, as the [[Plan]] says.\n"),
-    ("Garden/Old list.md", "# Old list\n\nNobody needs it.\n"),
-    ("Garden/Seeds 2024.md", "# Seeds of 2024\n"),
-    ("People/Ines.md", "# Ines\n\nHas a spade and reads [[Rainfall]].\n"),
-    ("People/Tom.md", "# Tom\n\nHelps with the [[Compost]]; met at [[Ines]].\n"),
-    (
-        "Journal/First day.md",
-        "# First day\n\nWith [[Ines]] and [[Tom]] in the garden: [[Plan]].\n\n- [x] Dig\n- [ ] Rest\n",
-    ),
 ];
 /// Pictures in a row of the sheet, and how much smaller they are there.
 const ACROSS: usize = 5;

@@ -172,6 +172,7 @@ impl Window {
                 }
             }
             What::Search => self.open_search(),
+            What::NewCollection => self.new_collection(),
             What::NewNote => self.ask_name(String::new(), None),
             What::OpenFolder => {
                 self.overlay = Overlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });

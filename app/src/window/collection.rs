@@ -390,6 +390,42 @@ impl Window {
         }
     }
 
+    /// Makes a collection of the notes beside the open one.
+    pub(super) fn new_collection(&mut self) {
+        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
+        let own = self.here.note.and_then(|note| session.place(note));
+        let (volume, folder) = match own {
+            Some((volume, path)) => (Some(volume), path.rsplit_once('/').map_or("", |(folder, _)| folder)),
+            None => (session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id), ""),
+        };
+        let Some(volume) = volume.and_then(|volume| session.volume(volume)) else {
+            self.toasts.say("A collection lies in a folder: open one first.");
+            return;
+        };
+        let inside = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let mut names =
+            std::iter::once("Untitled".to_owned()).chain((2..).map(|count: u32| format!("Untitled {count}")));
+        let path = names.find_map(|name| {
+            let path = format!("{inside}{name}.base");
+            (!volume.files.contains_key(&path)).then_some(path)
+        });
+        let Some(path) = path else { return };
+        let asked = match folder {
+            "" => "file.ext == \"md\"".to_owned(),
+            folder => format!("file.inFolder({})", serde_json::Value::from(folder)),
+        };
+        let made = changed("", &Change::AddCondition(None, asked))
+            .and_then(|text| changed(&text, &Change::Columns(0, vec!["file.name".to_owned(), "tags".to_owned()])));
+        let (volume, text) = (volume.id, made.unwrap_or_default());
+        if self.send(Command::NewNote { volume, path: path.clone(), text }) {
+            let file = self.session().and_then(|session| session.volume(volume)?.files.get(&path).map(|row| row.id));
+            if let Some(file) = file {
+                self.new_tab(Some(file));
+                self.ask_rename(file);
+            }
+        }
+    }
+
     /// Makes a note that a view of a collection shows.
     fn new_in_collection(&mut self, collection: DocId, view: usize) {
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };

@@ -41,7 +41,11 @@ pub enum Change {
 /// A sentence: the condition is not understood, or the file is written in a way that can only be edited as text.
 pub fn changed(text: &str, change: &Change) -> Result<String, String> {
     let base = Base::read(text)?;
-    let text = match base.raw["views"].as_array().is_some_and(|views| !views.is_empty()) {
+    let of_all = matches!(
+        change,
+        Change::AddCondition(None, _) | Change::SetCondition(None, ..) | Change::RemoveCondition(None, _)
+    );
+    let text = match of_all || base.raw["views"].as_array().is_some_and(|views| !views.is_empty()) {
         true => text.to_owned(),
         // The view that is shown where there is none is written down.
         false => put(text, &["views".into()], Some(&json!([{"type": "table", "name": "Table"}])))?,

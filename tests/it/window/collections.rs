@@ -1,7 +1,7 @@
 //! Collections in the window: views as tabs, a table and cards, cells edited in place, and what is written for it.
 
 use super::{Bench, CTRL, Driven, NONE, path, press, session, text, type_text, until};
-use egui::Key;
+use egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT, Queryable};
 
 const SHELF: &str = "# what stands on the shelf
@@ -128,6 +128,66 @@ fn the_head_sorts_and_the_file_says_so() {
 }
 
 #[test]
+fn cells_are_edited_with_the_keyboard() {
+    let bench = shelf();
+    let mut window = opened(&bench);
+    let before = bench.file("One.md");
+    click(&mut window, "Rating of One: 7");
+    press(&mut window, NONE, Key::Enter);
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "many");
+    press(&mut window, NONE, Key::Enter);
+    assert!(has(&window, "A number has digits only, and a point."));
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "8.5");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the cell says so", |window| {
+        has(window, "Rating of One: 8.5") && has(window, "Twice of One: 17")
+    });
+    let after = before.replace("rating: 7 # of ten", "rating: 8.5 # of ten");
+    until(&mut window, "the note says so", |_| bench.file("One.md") == after);
+    // What is typed takes the place of what stood there; Escape leaves it.
+    click(&mut window, "Rating of Two: 10");
+    type_text(&mut window, "3");
+    press(&mut window, NONE, Key::Escape);
+    assert!(has(&window, "Rating of Two: 10"));
+    press(&mut window, NONE, Key::ArrowRight);
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the box is ticked off", |window| has(window, "done of Two: no"));
+    until(&mut window, "the note says so", |_| bench.file("Two.md").contains("done: false"));
+    press(&mut window, CTRL, Key::Z);
+    until(&mut window, "it is taken back", |_| bench.file("Two.md").contains("done: true"));
+    press(&mut window, CTRL, Key::Z);
+    until(&mut window, "this, too", |_| bench.file("One.md") == before);
+    until(&mut window, "the cell says so", |window| has(window, "Rating of One: 7"));
+    // A formula is only read.
+    click(&mut window, "Twice of Two: 20");
+    press(&mut window, NONE, Key::Enter);
+    assert!(has(&window, "A formula works this out; it cannot be edited."));
+    press(&mut window, Modifiers::COMMAND, Key::Enter);
+    until(&mut window, "its note is shown", |window| path(window) == "Two.md");
+}
+
+#[test]
+fn cells_without_a_value_get_one() {
+    let bench = shelf();
+    let mut window = opened(&bench);
+    click(&mut window, "last of Two: empty");
+    type_text(&mut window, "2026-11-22");
+    press(&mut window, NONE, Key::Tab);
+    until(&mut window, "the note has the property", |_| {
+        bench.file("Two.md").contains("done: true\nlast: 2026-11-22\n")
+    });
+    click(&mut window, "topics of One: Rain, Wind");
+    press(&mut window, NONE, Key::Enter);
+    press(&mut window, NONE, Key::End);
+    type_text(&mut window, ", Snow");
+    press(&mut window, NONE, Key::Enter);
+    let list = "topics:\n  - Rain\n  - \"[[Wind]]\"\n  - Snow\n";
+    until(&mut window, "the list has one more", |_| bench.file("One.md").contains(list));
+}
+
+#[test]
 fn filters_groups_and_views_are_written() {
     let bench = shelf();
     let mut window = opened(&bench);
@@ -175,4 +235,79 @@ fn what_is_no_collection_is_said() {
     until(&mut window, "the text is there", |window| window.query_by_label_contains("views: [").is_some());
     click(&mut window, "None.base");
     until(&mut window, "it is empty", |window| has(window, "No note fits this view."));
+}
+
+#[test]
+fn the_collections_of_a_real_vault_are_shown() {
+    let vault = std::path::Path::new("/work/shared/data/vaults/kepano");
+    if !vault.is_dir() {
+        return;
+    }
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut folders = vec![vault.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                let inside = path.strip_prefix(vault).expect("inside").to_string_lossy().into_owned();
+                files.push((inside, text));
+            }
+        }
+    }
+    let all: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let bench = Bench::new(&all);
+    let mut window = bench.opened();
+    let of = |window: &Driven, path: &str| {
+        session(window).volumes().find_map(|volume| volume.files.get(path)).map(|row| row.id).expect("a file")
+    };
+    // What Obsidian shows, by what the notes say.
+    for (base, count, labels) in [
+        ("Movies", "1 result", &["Rating", "Director of Blade Runner: Ridley Scott", "Year of Blade Runner: 1982"][..]),
+        ("Books", "2 results", &["Author", "last of Out of Control: 2023-09-12", "Year of The Machine Stops: 1909"]),
+        ("People", "3 results", &["Age, sorted from last to first", "Birthday, sorted from last to first"]),
+        ("Albums", "1 result", &["Artist of Bass on Top: Paul Chambers", "Genre of Bass on Top: Jazz"]),
+        ("Places", "2 results", &["Location of Kyoto: Japan", "Rating of Fushimi Inari: 7"]),
+        ("Podcast episodes", "1 result", &["Show of Well Made 145 Kevin Kelly: Well Made"]),
+        ("Genre", "No note fits this view.", &[]),
+        ("Templates", "No note fits this view.", &[]),
+    ] {
+        let file = of(&window, &format!("Templates/Bases/{base}.base"));
+        window.state_mut().show(file);
+        until(&mut window, base, |window| has(window, count));
+        for label in labels {
+            assert!(has(&window, label), "{base}: {label}");
+        }
+    }
+    let bases: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).filter(|path| path.ends_with(".base")).collect();
+    assert_eq!(bases.len(), 30);
+    for base in bases {
+        let file = of(&window, base);
+        window.state_mut().show(file);
+        until(&mut window, base, |window| {
+            window.query_by_label_contains(" result").is_some() || has(window, "No note fits this view.")
+        });
+        for problem in ["Some of this collection is not understood", "This collection cannot be read"] {
+            assert!(window.query_by_label_contains(problem).is_none(), "{base}: {problem}");
+        }
+        assert_eq!(std::fs::read_to_string(vault.join(base)).ok(), Some(bench.file(base)), "looking changes nothing");
+    }
+}
+
+#[test]
+fn a_new_collection_is_of_the_folder() {
+    let bench = Bench::new(&[("A.md", "a\n"), ("In/B.md", "---\ntags: [x]\n---\n"), ("In/C.md", "c\n")]);
+    let mut window = bench.opened();
+    let file = session(&window).volumes().find_map(|volume| volume.files.get("In/B.md")).map(|row| row.id);
+    window.state_mut().show(file.expect("a note"));
+    until(&mut window, "the note is shown", |window| path(window) == "In/B.md");
+    press(&mut window, super::CTRL_SHIFT, Key::P);
+    type_text(&mut window, "New collection");
+    press(&mut window, NONE, Key::Enter);
+    press(&mut window, NONE, Key::Escape);
+    until(&mut window, "its notes are there", |window| has(window, "3 results") && has(window, "tags of B: x"));
+    assert_eq!(path(&window), "In/Untitled.base");
+    until(&mut window, "it is in its file", |_| bench.notes().join("In/Untitled.base").is_file());
+    assert!(bench.file("In/Untitled.base").starts_with("filters:\n  and:\n    - file.inFolder(\"In\")\n"));
 }

@@ -143,6 +143,10 @@ fn writing() -> Drive {
 
 fn filing() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n"), ("Templates/Sign.md", "signed")]);
+    drive.choose("collection.new");
+    press(&mut drive.window, NONE, Key::Escape);
+    drive.until("the collection is shown", |window| path(window) == "Untitled.base");
+    drive.choose("note.close");
     drive.choose("note.star");
     assert_eq!(session(&drive.window).settings().starred.len(), 1);
     drive.choose("template.insert");

@@ -141,7 +141,7 @@ fn card(ui: &Ui, scene: &mut Scene<'_>, table: &Table, row: &Row, rect: Rect, pi
     for (column, cell) in table.columns.iter().zip(&row.cells).filter(|(column, _)| column.name != "file.name") {
         let line = Rect::from_min_size(pos2(inner.left(), y), vec2(inner.width(), LINE));
         let label = (inner.width() * 0.38).min(96.0);
-        let at = pos2(line.left(), line.center().y - 8.0);
+        let at = pos2(line.left(), line.center().y - 7.0); // on the line of its value
         clipped(ui, at, label - space::S, &column.title, &tokens::caption(), colours.muted);
         let value = line.with_min_x(line.left() + label - space::S);
         let response = ui.interact(value, id.with(&column.name), Sense::hover());

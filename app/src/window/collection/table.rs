@@ -536,13 +536,21 @@ fn sums(ui: &mut Ui, table: &Table, foot: Rect, spans: &[(f32, f32)], shift: f32
         let Some((summary, value)) = &column.summary else { continue };
         let at = Rect::from_min_size(pos2(foot.left() + space::L + x - shift, foot.top()), vec2(*wide, ROW));
         let style = tokens::caption();
-        let right = at.right() - space::S;
-        let value_wide = ui
-            .painter()
-            .text(pos2(right, at.center().y), Align2::RIGHT_CENTER, value, tokens::tabular(13.0), colours.ink)
-            .width();
-        let room = wide - value_wide - 3.0 * space::S;
-        clipped(ui, pos2(at.left() + space::S, at.center().y - 8.0), room, summary, &style, colours.muted);
+        let values = tokens::Type { font: tokens::tabular(13.0), line: 20.0 };
+        let wide_of = |words: &str, style: &tokens::Type| {
+            ui.painter().layout_no_wrap(words.to_owned(), style.font.clone(), colours.ink).size().x
+        };
+        let room = wide - 2.0 * space::S;
+        let value_wide = wide_of(value, &values).min(room);
+        let word_wide = wide_of(summary, &style).min((room - value_wide - space::XS).max(0.0));
+        // Where the column's values stand: numbers at its right, all else at its left.
+        let left = match column.kind {
+            Kind::Number => at.right() - space::S - value_wide - space::XS - word_wide,
+            _ => at.left() + space::S,
+        };
+        clipped(ui, pos2(left, at.center().y - 7.0), word_wide + 0.5, summary, &style, colours.muted);
+        let left = left + word_wide + space::XS;
+        clipped(ui, pos2(left, at.center().y - 10.0), value_wide + 0.5, value, &values, colours.ink);
         let response = ui.interact(at, ui.scope_id().with(("sum", &column.name)), Sense::hover());
         named(&response, Role::Label, &format!("{summary} of {}: {value}", column.title));
     }
