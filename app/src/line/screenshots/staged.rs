@@ -1,4 +1,4 @@
-//! Notes that the pictures need beside the sample: a garden, its people, its crops and a collection of them. Knows words,
+//! Notes that the pictures need beside the sample: a garden, its people, its crops and collections of them. Words only,
 //! nothing of the window.
 
 /// Notes that the pictures need beside the sample. Days stand for those around the day on which they are made.
