@@ -3,6 +3,7 @@
 //! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
 //! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
 
+mod collection;
 mod frames;
 mod import;
 mod open;

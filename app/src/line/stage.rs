@@ -200,6 +200,11 @@ impl Stage {
         self.window.note()
     }
 
+    /// How many rows the collection that is shown has, once its table is there.
+    pub(super) fn rows(&self) -> Option<usize> {
+        self.window.rows()
+    }
+
     /// Puts the caret there.
     pub(super) fn place_caret(&mut self, at: usize) {
         self.window.place_caret(at);

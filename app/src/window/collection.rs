@@ -320,6 +320,11 @@ impl Window {
         place.is_some_and(|(_, path)| engine::base::is_collection(path)) && !self.here.collection.as_text
     }
 
+    /// How many rows the collection that is shown has, once its table is there.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        self.shows_collection().then(|| self.here.collection.lined.as_ref().map(|table| table.rows.len())).flatten()
+    }
+
     /// Does what was done in a collection.
     pub(super) fn collection_deed(&mut self, ctx: &egui::Context, collection: DocId, deed: Deed) {
         match deed {

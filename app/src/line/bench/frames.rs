@@ -1,13 +1,13 @@
 //! What a frame costs the thread that draws, triangles included: scrolling, jumping and typing in a note of very many
-//! blocks, in notes that are one single block, and in one full of outputs; the graph of very many notes; and what the
-//! thread that draws waits for.
+//! blocks, in notes that are one single block, and in one full of outputs; the graph and a collection of very many
+//! notes; and what the thread that draws waits for.
 
 mod graph;
 mod waits;
 
 use super::prose::{self, Chance};
 use super::report::{Goal, Report};
-use super::{ms, volume, workspace};
+use super::{collection, ms, volume, workspace};
 use crate::line::stage::{Stage, press};
 use engine::{Command, Session};
 use host::measure::Scratch;
@@ -23,6 +23,8 @@ const CELLS: usize = 200;
 const PLOTS: usize = 50;
 /// The notes of the graph.
 const NOTES: usize = 20_000;
+/// The notes of the collection.
+const ROWS: usize = 50_000;
 
 /// What of the goals holds for a note.
 struct Goals {
@@ -40,6 +42,7 @@ pub(super) fn measure(report: &mut Report, blocks: usize) -> Result<(), String> 
     let outputs = prose::outputs(CELLS, PLOTS);
     note(report, &format!("{CELLS} outputs, {PLOTS} of them plots"), &outputs, &goals(), true)?;
     graph::measure(report, NOTES)?;
+    collection::measure(report, ROWS)?;
     waits::measure(report)
 }
 
