@@ -275,7 +275,8 @@ pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"exported": done.files, "skipped": done.skipped}))?;
     } else {
-        writeln!(scene.out, "{} files exported to {}", done.files.len(), dest.display())?;
+        let files = if done.files.len() == 1 { "file" } else { "files" };
+        writeln!(scene.out, "{} {files} exported to {}", done.files.len(), dest.display())?;
         for Skipped { path, why } in done.skipped {
             writeln!(scene.out, "  {path}: {why}")?;
         }

@@ -166,7 +166,8 @@ impl Palette {
         if self.found_for.as_ref() == Some(&self.query) {
             return;
         }
-        let query = letters(&self.query);
+        // Notes are listed without the ending of their files.
+        let query = letters(self.query.strip_suffix(".md").unwrap_or(&self.query));
         let mut hits: Vec<(i32, usize, Vec<usize>)> = Vec::new();
         for (place, entry) in self.entries.iter().enumerate() {
             if let Some(hit) = entry.hay.find(&query) {
@@ -380,6 +381,8 @@ mod tests {
         let mut palette = Palette::commands(&["view.theme"]);
         assert_eq!(palette.choice(), Some(Choice::Command("view.theme")), "the last one used comes first");
         palette.query = "run all".to_owned();
+        assert_eq!(palette.choice(), Some(Choice::Command("note.run_all")));
+        palette.query = "run all.md".to_owned();
         assert_eq!(palette.choice(), Some(Choice::Command("note.run_all")));
         palette.query = "zzz".to_owned();
         assert_eq!(palette.choice(), None);

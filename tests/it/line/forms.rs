@@ -155,7 +155,7 @@ fn new_history_import_and_export_print_their_forms() {
     assert_eq!(house.read("W/Notes/three.md"), b"3\n");
     assert_eq!(house.json(&["export", "three", "to/3.md"]), json!({"exported": ["three.md"], "skipped": []}));
     assert_eq!(house.read("to/3.md"), b"3\n");
-    assert!(house.run(&["export", "Notes", "all"]).good().text().starts_with("1 files exported to "));
+    assert!(house.run(&["export", "Notes", "all"]).good().text().starts_with("1 file exported to "));
 }
 
 #[test]
