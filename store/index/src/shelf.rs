@@ -463,7 +463,7 @@ mod tests {
     fn a_short_passage_is_one_window() {
         assert_eq!(meanings(crate::Kind::Prose, "T", "H", "some words").len(), 1);
         assert_eq!(meanings(crate::Kind::Output, "T", "H", "some words").len(), 0);
-        assert_eq!(meanings(crate::Kind::Prose, "T", "H", &"word ".repeat(1_000)).len(), 7);
+        assert_eq!(meanings(crate::Kind::Prose, "T", "H", &"word ".repeat(1_000)).len(), 6);
         assert_eq!(meanings(crate::Kind::Prose, "T", "H", &"word ".repeat(1_000_000)).len(), WINDOWS);
     }
 }
