@@ -34,9 +34,10 @@ fn copy(from: &Path, to: &Path) {
 
 /// What `ls` must say: text that ends in .md is a note, all else an attachment.
 fn kinds(folder: &Path) -> BTreeMap<String, &'static str> {
-    let kind = |path: &str, bytes: Vec<u8>| match path.ends_with(".md") && String::from_utf8(bytes).is_ok() {
-        true => "note",
-        false => "attachment",
+    let kind = |path: &str, bytes: Vec<u8>| match (path.rsplit('.').next(), String::from_utf8(bytes)) {
+        (Some("md"), Ok(_)) => "note",
+        (Some("base"), Ok(_)) => "collection",
+        _ => "attachment",
     };
     bytes(folder).into_iter().map(|(path, bytes)| (path.clone(), kind(&path, bytes))).collect()
 }
@@ -54,7 +55,8 @@ fn a_vault_is_opened_read_and_exported_as_it_is() {
         let opened = house.json(&["open", &name]);
         let count = |kind| kinds.values().filter(|other| **other == kind).count();
         assert_eq!(opened["volume"], *name);
-        assert_eq!((&opened["notes"], &opened["attachments"]), (&json!(count("note")), &json!(count("attachment"))));
+        let others = count("attachment") + count("collection");
+        assert_eq!((&opened["notes"], &opened["attachments"]), (&json!(count("note")), &json!(others)));
         let listed = house.json(&["ls"]);
         let listed = listed.as_array().expect("an array").iter().map(|row| {
             let word = |key: &str| row[key].as_str().expect("a word").to_owned();

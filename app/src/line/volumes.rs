@@ -202,7 +202,7 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
             Some(1) => ", 1 cell".to_owned(),
             Some(cells) => format!(", {cells} cells"),
         };
-        let kind = if row["kind"] == "note" { String::new() } else { "  (attachment)".to_owned() };
+        let kind = if row["kind"] == "note" { String::new() } else { format!("  ({})", text("kind")) };
         writeln!(scene.out, "  {}{kind}{}", text("path"), cells)?;
     }
     Ok(DONE)
