@@ -2,7 +2,7 @@
 //! through renames. It holds no truth: it is made of outlines and paths, and can be made again.
 
 use crate::outline::{Link, LinkKind, Outline, path as link_path};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::DocId;
 
@@ -20,14 +20,16 @@ pub struct Relink {
 /// The links of a volume.
 #[derive(Debug, Default)]
 pub struct Links {
-    outlines: HashMap<DocId, Arc<Outline>>,
-    paths: HashMap<DocId, String>,
+    // Trees: a hash map that grows moves all it has at once, and several of one size do it together, on the thread that
+    // draws.
+    outlines: BTreeMap<DocId, Arc<Outline>>,
+    paths: BTreeMap<DocId, String>,
     /// Files by their name in small letters: notes without `.md`.
-    names: HashMap<String, Vec<DocId>>,
+    names: BTreeMap<String, Vec<DocId>>,
     /// Notes by their other names in small letters.
-    aliases: HashMap<String, Vec<DocId>>,
+    aliases: BTreeMap<String, Vec<DocId>>,
     /// Notes that have a link whose target ends in this name.
-    sources: HashMap<String, Vec<DocId>>,
+    sources: BTreeMap<String, Vec<DocId>>,
     revision: u64,
     /// The files that changed last, and how often any did.
     log: VecDeque<DocId>,
@@ -335,7 +337,7 @@ pub(crate) fn places(text: &str, relinks: &[Relink]) -> Vec<(usize, usize, Strin
     outline.links.iter().filter_map(place).collect()
 }
 
-fn drop_from(map: &mut HashMap<String, Vec<DocId>>, key: &str, file: DocId) {
+fn drop_from(map: &mut BTreeMap<String, Vec<DocId>>, key: &str, file: DocId) {
     if let Some(list) = map.get_mut(key) {
         list.retain(|other| *other != file);
         if list.is_empty() {
