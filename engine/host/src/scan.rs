@@ -2,7 +2,7 @@
 
 use crate::driver::Inbox;
 use crate::files::{self, Found, TEMPORARY};
-use crate::worker::{Job, Workers};
+use crate::worker::{self, Job, Workers};
 use engine::Event;
 use engine::event::{FileStamp, ScannedFile, Skipped, Survey};
 use engine::markdown;
@@ -13,13 +13,14 @@ use store::disk::FileRow;
 use store::{BlobHash, DocId, FileKind};
 
 /// Files told in one event: the thread that draws takes it in, and must not be held up.
-const BATCH: usize = 32;
+const BATCH: usize = 16;
 
 /// Scans in a thread of its own.
 pub(crate) fn start(volume: DocId, root: PathBuf, unindexed: BTreeSet<DocId>, workers: &Workers, inbox: Inbox) {
     let (answer, known) = channel();
     workers.send(Job::Files { volume, answer });
     std::thread::spawn(move || {
+        worker::step_back();
         let known: HashMap<String, FileRow> = match known.recv() {
             Ok(Ok(rows)) => rows.into_iter().map(|row| (row.path.clone(), row)).collect(),
             Ok(Err(why)) => {

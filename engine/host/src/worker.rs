@@ -52,6 +52,14 @@ impl Workers {
     }
 }
 
+/// Has this thread, and those it starts, work behind whoever types or draws. What the system does not grant is done
+/// without.
+pub(crate) fn step_back() {
+    // On Linux a priority belongs to a thread; elsewhere it would slow down the whole program.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 10);
+}
+
 fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor: &ActorId) {
     loop {
         // The lock is held only while waiting for the next job, never while doing it.

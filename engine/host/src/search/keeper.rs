@@ -3,7 +3,7 @@
 
 use super::{Common, FOLDER, Mounted, Task, Written, guarded};
 use crate::files::{self, Found};
-use crate::{load, passages};
+use crate::{load, passages, worker};
 use engine::event::FileText;
 use index::{Index, IndexError, Missing};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -97,9 +97,7 @@ impl Keeper {
     }
 
     pub(super) fn run(mut self, tasks: &Receiver<Task>) {
-        // Whoever types or draws comes first; what cannot be asked for is done without.
-        #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(None, 10);
+        worker::step_back();
         let begun = Instant::now();
         loop {
             let open = self.index.is_some();

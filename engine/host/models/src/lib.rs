@@ -1,0 +1,1 @@
+//! Sentence models beyond the one that ships: those of `fastembed`, and endpoints that speak OpenAI's embeddings.
