@@ -95,7 +95,7 @@ use tree::Tree;
 use views::View;
 
 /// A frame spends at most this much on what came in.
-const PUMP: Duration = Duration::from_millis(3);
+const PUMP: Duration = Duration::from_millis(4);
 
 /// What floats above the rest.
 enum Overlay {

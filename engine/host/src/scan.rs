@@ -13,7 +13,7 @@ use store::disk::FileRow;
 use store::{BlobHash, DocId, FileKind};
 
 /// Files told in one event: the thread that draws takes it in, and must not be held up.
-const BATCH: usize = 8;
+const BATCH: usize = 16;
 
 /// Scans in a thread of its own.
 pub(crate) fn start(volume: DocId, root: PathBuf, unindexed: BTreeSet<DocId>, workers: &Workers, inbox: Inbox) {
