@@ -9,6 +9,7 @@ mod cells;
 mod choose;
 mod collections;
 mod history;
+mod kernels;
 mod links;
 mod moves;
 mod notebooks;
@@ -114,7 +115,10 @@ pub fn main() -> ExitCode {
         }
     };
     if words.first().is_some_and(|word| word == "kernel") {
-        return python::run();
+        return match words.get(1..) {
+            Some([flag, spec]) if flag == "--jupyter" => jupyter::bridge::run(std::path::Path::new(spec)),
+            _ => python::run(),
+        };
     }
     let matches = match parse::parse(&words) {
         Ok(matches) => matches,
@@ -267,6 +271,7 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "history" => history::history(scene, args),
         "outputs" => notes::outputs(scene, args),
         "cells" => cells::cells(scene, args),
+        "kernels" => kernels::kernels(scene, args),
         "base" => collections::base(scene, args),
         "links" => links::links(scene, args),
         "todos" => links::todos(scene, args),

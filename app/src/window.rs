@@ -30,6 +30,7 @@ mod hover;
 #[path = "../../assets/icons.rs"]
 mod icons;
 mod jupyter;
+mod kernels;
 mod keyboard;
 mod keys;
 mod layout;
@@ -149,6 +150,8 @@ pub struct Window {
     /// Modes of other editors.
     modal: modal::Modal,
     jupyter: jupyter::Jupyter,
+    /// How often kernels had been looked for when the user asked which there are.
+    kernels_asked: Option<u64>,
     /// The menu behind a slash.
     slash: Option<slash::Slash>,
     /// Commands by when they were used, newest first.
@@ -211,6 +214,7 @@ impl Window {
             sought: None,
             modal: modal::Modal::default(),
             jupyter: jupyter::Jupyter::default(),
+            kernels_asked: None,
             slash: None,
             recent: Vec::new(),
             dismissed: HashSet::new(),
@@ -336,6 +340,7 @@ impl eframe::App for Window {
         self.tell_renamed();
         self.run_errands(&ctx);
         self.history_step(&ctx);
+        self.show_kernels();
         self.here.editor.shape = self.caret_shape();
         let actions = self.layout(ui);
         if let Some(driver) = &self.driver {

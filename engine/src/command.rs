@@ -134,6 +134,27 @@ pub enum Command {
         /// What happens.
         to: Reactivity,
     },
+    /// Look for the Jupyter kernels that a note could use ([`crate::Session::kernels`]).
+    FindKernels {
+        /// Which note.
+        note: DocId,
+    },
+    /// Choose which kernel runs a note's cells, and allow that it does: a Jupyter kernel has all rights of the user.
+    UseKernel {
+        /// Which note.
+        note: DocId,
+        /// The kernel's name; `None`: the embedded one.
+        kernel: Option<String>,
+        /// Whether the note says so from now on; otherwise it is so until the note is closed.
+        keep: bool,
+    },
+    /// Answer what the running cell of a note asks.
+    Answer {
+        /// Which note.
+        note: DocId,
+        /// The line.
+        text: String,
+    },
     /// Stop what runs in this note: politely first, after a moment by force.
     Interrupt {
         /// Which note.

@@ -254,6 +254,7 @@ pub const COMMANDS: &[CommandInfo] = &[
                     Form::Value,
                     "stop a cell after this many seconds (30, or what the cell's first line says); 0: never",
                 ),
+                arg("kernel", Form::Value, "run in this kernel of yours, with your rights, outside of the sandbox"),
                 arg("stale", Form::Flag, "only what is stale, and what that needs"),
                 arg("clean", Form::Flag, "in a fresh kernel, and say whether the results are the same"),
             ],
@@ -322,6 +323,18 @@ pub const COMMANDS: &[CommandInfo] = &[
         &[],
         "End the note's kernel; variables are gone, text and outputs stay.",
     ),
+    CommandInfo {
+        id: "kernel.choose",
+        title: "Choose kernel",
+        help: "Choose what runs the note's cells: the built-in Python, or a Jupyter kernel of yours, with your packages and \
+               all your rights.",
+        keys: &[],
+        window: true,
+        line: Some(Line {
+            name: "kernels",
+            args: &[NOTE, arg("use", Form::Value, "the kernel that the note uses from now on; `embedded`: the built-in one")],
+        }),
+    },
     window("export.html", "Export to HTML…", &[], "Write the open note, or its volume, as pages for a browser."),
     window("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
     window(

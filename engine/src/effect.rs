@@ -110,13 +110,20 @@ pub enum Effect {
         /// Id, name and folder of each volume.
         volumes: Vec<(DocId, String, PathBuf)>,
     },
+    /// Look for the Jupyter kernels that notes of this folder could use (`KernelsFound`).
+    FindKernels {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Send a cell to the note's kernel, starting one if there is none
-    /// (`KernelReady`, `Began`, `Output`…, `Finished`, `KernelDied`).
+    /// (`KernelReady`, `Began`, `Output`…, `Asked`, `Finished`, `KernelDied`).
     Eval {
         /// Which note.
         note: DocId,
         /// The folder in which the kernel runs.
         folder: PathBuf,
+        /// The Jupyter kernel to start if there is none; `None`: the embedded one.
+        kernel: Option<String>,
         /// Which execution.
         execution: ExecutionId,
         /// The code.
@@ -125,6 +132,13 @@ pub enum Effect {
         label: String,
         /// Names that the kernel forgets before: of cells that are gone, or no longer bind them.
         forget: Vec<String>,
+    },
+    /// Hand the running cell the line that it asked for.
+    Answer {
+        /// Which note.
+        note: DocId,
+        /// The line.
+        text: String,
     },
     /// Ask the note's kernel to stop what it does.
     Interrupt {

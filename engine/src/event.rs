@@ -149,6 +149,11 @@ pub enum Event {
         /// Changes or a saved document.
         bytes: Vec<u8>,
     },
+    /// The Jupyter kernels that were looked for.
+    KernelsFound {
+        /// They.
+        kernels: Vec<crate::KernelSpec>,
+    },
     /// The note's kernel is ready.
     KernelReady {
         /// Which note.
@@ -169,6 +174,35 @@ pub enum Event {
         execution: ExecutionId,
         /// What. Neighbouring pieces of one stream are joined by the session.
         output: Output,
+    },
+    /// An output became another one, perhaps after its execution was over.
+    Updated {
+        /// Which note.
+        note: DocId,
+        /// Which execution.
+        execution: ExecutionId,
+        /// Its place in the list of outputs.
+        at: usize,
+        /// What it is now.
+        output: Output,
+    },
+    /// A cell takes back its outputs so far.
+    Cleared {
+        /// Which note.
+        note: DocId,
+        /// Which execution.
+        execution: ExecutionId,
+    },
+    /// A cell asks the user for a line of text, and waits.
+    Asked {
+        /// Which note.
+        note: DocId,
+        /// Which execution.
+        execution: ExecutionId,
+        /// What it asks.
+        prompt: String,
+        /// Whether the answer is not to be seen.
+        password: bool,
     },
     /// An execution is over.
     Finished {

@@ -38,7 +38,7 @@ pub use event::Event;
 pub use fresh::{Reactivity, Stale};
 pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
 pub use session::{
-    FileMove, Input, LINKS, MOVED, MOVING, Moved, Moving, RELINK, RENAMED, Reject, Renamed, Saving, Scanning, Session,
+    EMBEDDED, FileMove, Input, KernelSpec, LINKS, MOVED, MOVING, Moved, Moving, Question, RELINK, RENAMED, Reject, Renamed, Saving, Scanning, Session,
     Spot, TRASH, TRASH_FOLDER, Trashed, Verdict, Volume, links_key,
 };
 pub use settings::{Settings, Theme};

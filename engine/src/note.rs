@@ -5,7 +5,7 @@ use crate::event::{FileMark, FileStamp, FileText};
 use crate::fresh::{Held, Kept, Reactivity};
 use crate::markdown::{self, Cell};
 use crate::names::Names;
-use crate::session::{Clean, Verdict};
+use crate::session::{Clean, Verdict, stated_kernel};
 use crate::splice;
 use crate::time::Time;
 use crate::undo::Undo;
@@ -156,6 +156,12 @@ pub struct Note {
     /// The execution that was stopped since it took longer than this many seconds.
     pub(crate) overran: Option<(ExecutionId, u64)>,
     pub(crate) reactivity: Reactivity,
+    /// The Jupyter kernel that its properties name, the one that the user chose for now, the one that runs.
+    pub(crate) kernel_stated: Option<String>,
+    pub(crate) kernel_once: Option<Option<String>>,
+    pub(crate) kernel_is: Option<String>,
+    pub(crate) question: Option<crate::session::Question>,
+    pub(crate) outputs_changed: u64,
     /// Counts changes of cells, and of their runs: what depends on both is worked out anew.
     pub(crate) cells_revision: u64,
     pub(crate) runs: u64,
@@ -210,6 +216,11 @@ impl Note {
             limit: None,
             overran: None,
             reactivity: Reactivity::default(),
+            kernel_stated: None,
+            kernel_once: None,
+            kernel_is: None,
+            question: None,
+            outputs_changed: 0,
             cells_revision: 0,
             runs: 0,
             kept_fresh: Kept::default(),
@@ -413,6 +424,7 @@ impl Note {
             self.cells_revision += u64::from(is_cell || was_cell);
         }
         let first = self.blocks().next().map(|block| Reactivity::stated(&block.text)).unwrap_or_default();
+        self.kernel_stated = self.blocks.first().and_then(|block| stated_kernel(&block.text));
         if first != self.reactivity {
             self.reactivity = first;
             self.cells_revision += 1;

@@ -4,12 +4,15 @@ mod cells;
 mod discard;
 mod errands;
 mod files;
+mod kernels;
 mod moves;
 mod notes;
 mod reactive;
 mod renamed;
 mod volumes;
 
+pub(crate) use kernels::stated as stated_kernel;
+pub use kernels::{EMBEDDED, KernelSpec, Question};
 pub use moves::{FileMove, MOVED, MOVING, Moved, Moving, RELINK, Spot, TRASH, TRASH_FOLDER, Trashed};
 pub(crate) use reactive::Clean;
 pub use reactive::Verdict;
@@ -136,6 +139,9 @@ pub struct Session {
     renamed: Vec<Renamed>,
     renamed_notes: usize,
     errands: Vec<errands::Errand>,
+    /// Jupyter kernels that were found last.
+    kernels: Vec<KernelSpec>,
+    kernel_searches: u64,
     saving: Saving,
     in_flight: VecDeque<InFlight>,
     next_batch: BatchNumber,
@@ -178,6 +184,8 @@ impl Session {
             renamed: Vec::new(),
             renamed_notes: 0,
             errands: Vec::new(),
+            kernels: Vec::new(),
+            kernel_searches: 0,
             saving: Saving::default(),
             in_flight: VecDeque::new(),
             next_batch: 1,
@@ -226,6 +234,9 @@ impl Session {
             Command::RunStale { note } => self.run_stale(turn, note),
             Command::RunClean { note } => self.run_clean(turn, note),
             Command::SetReactivity { note, to } => self.set_reactivity(turn, note, to),
+            Command::FindKernels { note } => self.find_kernels(turn, note),
+            Command::UseKernel { note, kernel, keep } => self.use_kernel(turn, note, kernel, keep),
+            Command::Answer { note, text } => self.answer(turn, note, text),
             Command::Interrupt { note } => self.interrupt(turn, note),
             Command::RestartKernel { note } => self.restart_kernel(turn, note),
             Command::MoveFiles { moves } => self.move_files(turn, &moves),
@@ -276,12 +287,16 @@ impl Session {
             Event::Durable { batch } => self.durable(turn, batch),
             Event::DiskTrouble { why } => self.saving.trouble = Some(why),
             Event::Remote { note, bytes } => self.remote(turn, note, bytes),
+            Event::KernelsFound { kernels } => self.kernels_found(kernels),
             Event::KernelReady { note } => self.kernel_ready(note),
             Event::Began { note, execution } => self.began(turn, note, execution),
             Event::Output { note, execution, output } => self.output(turn, note, execution, output),
             Event::Finished { note, execution, status, count, whole } => {
                 self.finished(turn, note, execution, status, count, whole);
             }
+            Event::Updated { note, execution, at, output } => self.updated(turn, note, execution, at, output),
+            Event::Cleared { note, execution } => self.cleared(note, execution),
+            Event::Asked { note, execution, prompt, password } => self.asked(note, execution, prompt, password),
             Event::KernelDied { note, why } => self.kernel_died(turn, note, &why),
         }
     }

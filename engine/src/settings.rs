@@ -73,6 +73,8 @@ pub struct Settings {
     pub templates: String,
     /// Tabs and splits; `None`: one note alone, the one that was open last.
     pub panes: Option<Arrangement>,
+    /// Notes whose cells may run in a Jupyter kernel, and in which: it has all rights of the user. Oldest first.
+    pub kernels: Vec<(DocId, String)>,
     /// Which of their tabs has the caret, counted in the order of reading.
     pub pane: usize,
 }
@@ -105,6 +107,7 @@ impl Default for Settings {
             daily_template: "Templates/Daily.md".to_owned(),
             templates: "Templates".to_owned(),
             panes: None,
+            kernels: Vec::new(),
             pane: 0,
         }
     }

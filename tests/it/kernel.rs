@@ -4,6 +4,7 @@
 
 mod arrays;
 mod figures;
+mod jupyter;
 mod reactive;
 
 use std::io::{BufRead, BufReader, Write};
@@ -33,9 +34,20 @@ impl Kernel {
 
     /// One whose cells reach this folder.
     fn start_in(folder: &std::path::Path) -> Kernel {
+        Kernel::with(&["kernel".as_ref()], folder)
+    }
+
+    /// The bridge to the kernel of Jupyter's that this file describes.
+    fn bridge(spec: &std::path::Path, folder: &std::path::Path) -> Kernel {
+        Kernel::with(&["kernel".as_ref(), "--jupyter".as_ref(), spec], folder)
+    }
+
+    fn with(words: &[&std::path::Path], folder: &std::path::Path) -> Kernel {
+        use std::os::unix::process::CommandExt;
         let mut child = Command::new(env!("CARGO_BIN_EXE_tracebook-under-test"))
-            .arg("kernel")
+            .args(words)
             .current_dir(folder)
+            .process_group(0) // as the host starts it
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

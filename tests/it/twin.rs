@@ -56,6 +56,7 @@ enum Writing {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
     Eval { execution: ExecutionId, code: String, label: String, forget: Vec<String> },
+    Answer(String),
     Interrupt,
     Kill,
 }
@@ -66,6 +67,8 @@ pub(crate) struct Twin {
     pub(crate) now: Time,
     /// What was asked of kernels, in order.
     pub(crate) asked: Vec<Asked>,
+    /// The kernel for which the last cell was meant.
+    pub(crate) kernel: Option<String>,
     /// Chunks of documents in the order in which they became durable: what would be sent to other replicas.
     pub(crate) sent: Vec<(DocId, Vec<u8>)>,
     /// How often a file was written.
@@ -97,6 +100,7 @@ impl Twin {
             world,
             now: Time(1_700_000_000_000),
             asked: Vec::new(),
+            kernel: None,
             sent: Vec::new(),
             written: 0,
             slow: false,
@@ -217,10 +221,15 @@ impl Twin {
                 | Effect::WriteFile { .. } => {
                     self.jobs.push_back(effect);
                 }
-                Effect::Watch { .. } | Effect::Unwatch { .. } | Effect::WriteMarker { .. } => {}
-                Effect::Eval { execution, code, label, forget, .. } => {
+                Effect::Watch { .. }
+                | Effect::Unwatch { .. }
+                | Effect::WriteMarker { .. }
+                | Effect::FindKernels { .. } => {}
+                Effect::Eval { execution, code, label, forget, kernel, .. } => {
+                    self.kernel = kernel;
                     self.asked.push(Asked::Eval { execution, code, label, forget });
                 }
+                Effect::Answer { text, .. } => self.asked.push(Asked::Answer(text)),
                 Effect::Interrupt { .. } => self.asked.push(Asked::Interrupt),
                 Effect::KillKernel { .. } => self.asked.push(Asked::Kill),
                 Effect::Wake { at } => self.wake = Some(self.wake.map_or(at, |known| known.min(at))),

@@ -24,6 +24,9 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
         return Err(Refusal::usage("choose one of --cell, --stale and --clean"));
     }
     let _held = notes::hold(scene.handle, note)?;
+    if let Some(kernel) = args.get_one::<String>("kernel").cloned() {
+        scene.handle.command(Command::UseKernel { note, kernel: Some(kernel), keep: false })?;
+    }
     let cells: Vec<BlockId> =
         scene.handle.read(move |session| session.note(note).map(|note| note.cells().collect()))?.unwrap_or_default();
     let mut chosen: Vec<(usize, BlockId)> = cells.into_iter().enumerate().map(|(at, cell)| (at + 1, cell)).collect();
@@ -170,6 +173,8 @@ fn rest(scene: &mut Scene<'_>, outputs: &[Output]) -> Result<(), Refusal> {
 /// What lies behind `seen` (outputs printed whole, bytes of the next one).
 fn news(note: &Note, cell: BlockId, seen: (usize, usize), live: bool) -> Option<((usize, usize), News)> {
     let execution = note.execution(cell)?;
+    // A cell may take back what it has shown.
+    let seen = if execution.outputs.len() < seen.0 { (0, 0) } else { seen };
     if live && let Some(output) = execution.outputs.get(seen.0) {
         match &output.body {
             OutputBody::Stream { name, text } => {
@@ -209,7 +214,7 @@ pub(super) fn print(out: &mut dyn Write, body: &OutputBody) -> std::io::Result<(
         }
         OutputBody::Error { traceback, .. } => {
             for line in traceback {
-                writeln!(out, "{}", line.trim_end_matches('\n'))?;
+                writeln!(out, "{}", typeset::printed::plain(line).trim_end_matches('\n'))?;
             }
         }
     }

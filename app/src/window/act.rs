@@ -203,6 +203,7 @@ impl Window {
             What::RunStale => self.note_command(on_note(|note| Command::RunStale { note })),
             What::RunClean => self.note_command(on_note(|note| Command::RunClean { note })),
             What::React(to) => self.note_command(note.map(|note| Command::SetReactivity { note, to })),
+            What::Kernel => self.find_kernels(),
             What::Stop => self.note_command(on_note(|note| Command::Interrupt { note })),
             What::Restart => self.note_command(on_note(|note| Command::RestartKernel { note })),
             What::Left => self.prefs.left_open = !self.prefs.left_open,
@@ -399,6 +400,7 @@ impl Window {
             Choice::Template(note) => self.insert_template(note),
             Choice::Word { range, word } => self.put_word(ctx, range, word),
             Choice::Learn(word) => self.learn_word(word),
+            Choice::Kernel(name) => self.use_kernel(name),
         }
         ctx.request_repaint();
     }

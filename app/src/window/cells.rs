@@ -1,7 +1,7 @@
 //! Cells: a box for the code with a gutter at its left, what came out straight below. Draws and says what was asked
 //! for; running is the session's.
 
-use super::controls::{named, ring, word_button};
+use super::controls::{clipped, named, ring, word_button};
 use super::icons;
 use super::outputs::Outputs;
 use super::page::Action;
@@ -11,7 +11,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text_selection::LabelSelectionState;
 use egui::{Align2, Color32, Galley, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
-use engine::{Command, Note, Stale};
+use engine::{Command, Note, Question, Stale};
 use std::collections::{HashMap, HashSet};
 use store::{BlockId, Execution, Status};
 
@@ -54,6 +54,10 @@ pub(super) struct Cells {
     outputs: HashMap<BlockId, Outputs>,
     /// Cells whose output is unfolded.
     open: HashSet<BlockId>,
+    /// How often outputs had become others when they were laid out.
+    changed: u64,
+    /// What a cell asks, and the answer so far.
+    answer: Option<(Question, String)>,
 }
 
 impl Cells {
@@ -70,16 +74,59 @@ impl Cells {
     /// How high a cell's output is, with the room above it.
     pub(super) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: Pen<'_>) -> f32 {
         let Some(run) = note.execution(cell) else { return 0.0 };
+        if self.changed != note.outputs_changed() {
+            self.changed = note.outputs_changed();
+            self.outputs.clear();
+        }
         let old = self.outputs.remove(&cell);
         let outputs = Outputs::of(old, run, self.open.contains(&cell), width, pen);
-        let more = if outputs.lines > 0 { tokens::size::HIT } else { 0.0 };
-        let height = if outputs.galleys.is_empty() && outputs.figures.is_empty() {
-            0.0
-        } else {
-            outputs.height + 2.0 * space::S + more
-        };
+        let height = taken(&outputs);
         self.outputs.insert(cell, outputs);
-        height
+        let asks = if question(note, cell).is_some() { tokens::size::HIT + 2.0 * space::S } else { 0.0 };
+        height + asks
+    }
+
+    /// What a running cell asks, with a field for the answer, below what it has printed.
+    pub(super) fn question(
+        &mut self,
+        ui: &mut Ui,
+        note: &Note,
+        shown: (BlockId, usize),
+        origin: Pos2,
+        width: f32,
+        actions: &mut Vec<Action>,
+    ) {
+        let (cell, number) = shown;
+        let Some(question) = question(note, cell) else { return };
+        let new = self.answer.as_ref().is_none_or(|(known, _)| known != question);
+        if new {
+            self.answer = Some((question.clone(), String::new()));
+        }
+        let Some((_, text)) = &mut self.answer else { return };
+        let colours = tokens::Colours::of(ui);
+        let top = origin.y + self.outputs.get(&cell).map_or(0.0, taken) + space::S;
+        let line = Rect::from_min_size(pos2(origin.x, top), vec2(width.min(tokens::size::DIALOG), tokens::size::HIT));
+        let style = tokens::code();
+        let prompt = typeset::printed::plain(question.prompt.lines().last().unwrap_or(""));
+        let at = pos2(line.left(), line.center().y - style.line / 2.0);
+        let used = clipped(ui, at, line.width() * 0.6, &prompt, &style, colours.ink);
+        let gap = if used > 0.0 { space::S } else { 0.0 };
+        let field = Rect::from_min_max(pos2(line.left() + used + gap, line.top()), line.max);
+        let edit = egui::TextEdit::singleline(text)
+            .id(egui::Id::unique(("answer", cell)))
+            .password(question.password)
+            .font(style.font)
+            .margin(egui::Margin::symmetric(8, 6))
+            .desired_width(field.width());
+        let prompt = if prompt.trim().is_empty() { "the input".to_owned() } else { prompt };
+        let response = ui.put(field, edit).accessible_name(&format!("Answer to cell {number}: {prompt}"));
+        if new {
+            response.request_focus();
+        }
+        if response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
+            actions.push(Action::Do(Command::Answer { note: note.id, text: std::mem::take(text) }));
+            self.answer = None;
+        }
     }
 
     /// The box of a cell, its gutter and its buttons.
@@ -217,6 +264,20 @@ impl Cells {
         }
         response.on_hover_text("Copy output");
     }
+}
+
+/// What a cell asks, if it runs and does.
+fn question(note: &Note, cell: BlockId) -> Option<&Question> {
+    note.question().filter(|question| note.execution(cell).is_some_and(|run| run.id == question.execution))
+}
+
+/// The height that outputs take, with the room around them.
+fn taken(outputs: &Outputs) -> f32 {
+    let more = if outputs.lines > 0 { tokens::size::HIT } else { 0.0 };
+    if outputs.galleys.is_empty() && outputs.figures.is_empty() {
+        return 0.0;
+    }
+    outputs.height + 2.0 * space::S + more
 }
 
 /// A ring of which a quarter goes round.

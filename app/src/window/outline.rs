@@ -130,11 +130,15 @@ fn facts(ui: &mut Ui, session: &Session, world: &World<'_>) {
     fact(
         ui,
         "Kernel",
-        match note.kernel {
-            KernelPhase::Off => "off; the next cell starts it",
-            KernelPhase::Idle => "idle",
-            KernelPhase::Busy(_) => "running",
-        },
+        &format!(
+            "{}, {}",
+            note.kernel_name().unwrap_or("built in"),
+            match note.kernel {
+                KernelPhase::Off => "off; the next cell starts it",
+                KernelPhase::Idle => "idle",
+                KernelPhase::Busy(_) => "running",
+            }
+        ),
     );
 }
 

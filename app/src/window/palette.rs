@@ -10,7 +10,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Id, Key, Modal, Rect, Sense, Ui, pos2, vec2};
-use engine::Session;
+use engine::{KernelSpec, Session};
 use store::DocId;
 
 /// Hits that are shown; the rest is found by typing on.
@@ -35,6 +35,8 @@ pub(super) enum Choice {
     },
     /// A word that is right.
     Learn(String),
+    /// A kernel for the open note; `None`: the built-in one.
+    Kernel(Option<String>),
 }
 
 struct Entry {
@@ -78,9 +80,12 @@ impl Palette {
             .collect();
         let rank = |entry: &Entry| match &entry.choice {
             Choice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
-            Choice::Note(_) | Choice::New(_) | Choice::Word { .. } | Choice::Learn(_) | Choice::Template(_) => {
-                usize::MAX
-            }
+            Choice::Note(_)
+            | Choice::New(_)
+            | Choice::Word { .. }
+            | Choice::Learn(_)
+            | Choice::Template(_)
+            | Choice::Kernel(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
         Palette::new("Command palette", "Type a part of a command", entries, false)
@@ -145,6 +150,23 @@ impl Palette {
         };
         let entries = notes.into_iter().map(entry).collect();
         Palette::new("Insert template", "Type a part of a template's name", entries, false)
+    }
+
+    /// The built-in kernel and those of Jupyter's that were found; the one that is used comes first.
+    pub(super) fn kernels(found: &[KernelSpec], used: Option<&str>) -> Palette {
+        let entry = |choice: Option<String>, title: &str, about: String| {
+            let (hay, about_hay) = (Hay::new(title), Hay::new(&about));
+            Entry { choice: Choice::Kernel(choice), title: title.to_owned(), about, key: None, hay, about_hay }
+        };
+        let about = "built in; cells reach only the folder of their note, and no network".to_owned();
+        let mut entries = vec![entry(None, "Tracebook’s Python", about)];
+        for spec in found {
+            let place = spec.path.ancestors().nth(5).unwrap_or(&spec.path); // PREFIX/share/jupyter/kernels/NAME/kernel.json
+            let about = format!("{}, with all your rights; from {}", spec.name, place.display());
+            entries.push(entry(Some(spec.name.clone()), &spec.title, about));
+        }
+        entries.sort_by_key(|entry| !matches!(&entry.choice, Choice::Kernel(name) if name.as_deref() == used));
+        Palette::new("Choose kernel", "Type a part of a kernel's name", entries, false)
     }
 
     fn new(name: &'static str, hint: &'static str, entries: Vec<Entry>, makes: bool) -> Palette {

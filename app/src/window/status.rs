@@ -95,7 +95,7 @@ impl Status {
         if let Some(note) = note.filter(|note| note.phase == Phase::Ready) {
             let text = if words == 1 { "1 word".to_owned() } else { format!("{} words", thousands(words)) };
             right -= put(ui, right, &text, colours.muted) + space::L;
-            right -= put(ui, right, &kernel(note), colours.muted) + space::L;
+            right -= word(ui, &kernel(note), "kernel.choose", right, actions) + space::L;
         }
         if let Some(mode) = mode {
             right -= put(ui, right, mode, colours.accent) + space::L;
@@ -133,6 +133,25 @@ fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
     rect.width()
 }
 
+/// Words that are a button for a command of the table.
+fn word(ui: &Ui, text: &str, id: &'static str, right: f32, actions: &mut Vec<Action>) -> f32 {
+    let colours = Colours::of(ui);
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), tokens::tabular(12.0), colours.muted);
+    let size = galley.size();
+    let middle = ui.max_rect().center().y;
+    let rect = Rect::from_center_size(pos2(right - size.x / 2.0, middle), vec2(size.x + 2.0 * space::XS, size::HIT));
+    let response = ui.interact(rect, ui.scope_id().with(id), Sense::click());
+    let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
+    ui.painter().galley_with_override_text_color(pos2(right - size.x, middle - size.y / 2.0), galley, colour);
+    controls::ring(ui, &response, CORNER);
+    named(&response, Role::Button, text);
+    if response.clicked() {
+        actions.push(Action::Run(id));
+    }
+    response.on_hover_text("Choose kernel");
+    size.x
+}
+
 /// A button at the right of the line for a command of the table.
 fn button(ui: &Ui, icon: &str, name: &str, id: &'static str, right: f32, actions: &mut Vec<Action>) -> f32 {
     let colours = Colours::of(ui);
@@ -153,12 +172,16 @@ fn button(ui: &Ui, icon: &str, name: &str, id: &'static str, right: f32, actions
 fn kernel(note: &Note) -> String {
     let waiting =
         note.cells().filter(|cell| note.execution(*cell).is_some_and(|run| run.status == store::Status::Queued));
+    let name = note.kernel_name().unwrap_or("Python");
+    if note.question().is_some() {
+        return format!("{name} asks");
+    }
     match note.kernel {
-        KernelPhase::Off => "Python off".to_owned(),
-        KernelPhase::Idle => "Python idle".to_owned(),
+        KernelPhase::Off => format!("{name} off"),
+        KernelPhase::Idle => format!("{name} idle"),
         KernelPhase::Busy(_) => match waiting.count() {
-            0 => "Python running".to_owned(),
-            count => format!("Python running, {count} waiting"),
+            0 => format!("{name} running"),
+            count => format!("{name} running, {count} waiting"),
         },
     }
 }

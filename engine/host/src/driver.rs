@@ -354,9 +354,16 @@ impl Driver {
                     self.search.volumes(volumes.clone());
                     self.workers.send(Job::Marker { folder: self.folder.clone(), volumes, done });
                 }
-                Effect::Eval { note, folder, execution, code, label, forget } => {
-                    self.kernels.eval(note, &folder, execution, &Cell { code, label, forget });
+                Effect::FindKernels { folder } => {
+                    let inbox = self.inbox.clone();
+                    std::thread::spawn(move || {
+                        inbox.event(Event::KernelsFound { kernels: crate::kernelspec::find(&folder) });
+                    });
                 }
+                Effect::Eval { note, folder, kernel, execution, code, label, forget } => {
+                    self.kernels.eval(note, &folder, execution, &Cell { kernel, code, label, forget });
+                }
+                Effect::Answer { note, text } => self.kernels.answer(note, &text),
                 Effect::Interrupt { note } => self.kernels.interrupt(note),
                 Effect::KillKernel { note } => self.kernels.kill(note),
                 Effect::Wake { at } => {

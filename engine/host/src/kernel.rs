@@ -1,24 +1,19 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
 use crate::driver::{Inbox, Post};
+use crate::kernelspec;
+use crate::replies::Replies;
 use crate::writer::Writer;
 use engine::Event;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use store::{BlobRef, DocId, ExecutionId, Output, OutputBody, Status};
-
-/// Of a stream this much goes to the note; the whole becomes a blob.
-const SHOWN: usize = 65_536;
-/// A result larger than this (an image, a long representation) becomes a blob as well.
-const LARGE: usize = 262_144;
-/// A message from a kernel longer than this is not read.
-const LONGEST: u64 = 64 << 20;
+use store::{DocId, ExecutionId};
 
 /// What a kernel sees of the environment that the program was started in.
 const SURROUNDINGS: [&str; 9] =
@@ -46,14 +41,26 @@ impl Process {
         if let Ok(mut process) = process.lock() {
             process.ended = true;
             if let Some(child) = &mut process.child {
-                let _ = child.kill();
+                end_all(child);
             }
         }
     }
 }
 
+/// Ends a process that nobody has waited for yet, and those that it started: a Jupyter kernel is one of them.
+fn end_all(child: &mut Child) {
+    #[cfg(unix)]
+    {
+        let group = rustix::process::Pid::from_child(child);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+}
+
 /// A cell on its way to a kernel.
 pub(crate) struct Cell {
+    /// The Jupyter kernel that runs it; `None`: the embedded one.
+    pub(crate) kernel: Option<String>,
     pub(crate) code: String,
     /// What the traceback calls it.
     pub(crate) label: String,
@@ -81,13 +88,23 @@ impl Kernels {
             self.running.remove(&note);
         }
         if !self.running.contains_key(&note) {
-            let kernel = self.start(note, folder);
+            let kernel = self.start(note, folder, cell.kernel.as_deref());
             self.running.insert(note, kernel);
         }
         let request = json!({
             "header": {"msg_type": "execute_request", "msg_id": execution},
             "parent_header": {},
             "content": {"code": cell.code, "cell": cell.label, "silent": false, "forget": cell.forget},
+        });
+        self.send(note, &request);
+    }
+
+    /// Hands the note's running cell the line that it asked for.
+    pub(crate) fn answer(&mut self, note: DocId, text: &str) {
+        let request = json!({
+            "header": {"msg_type": "input_reply", "msg_id": "input"},
+            "parent_header": {},
+            "content": {"value": text, "status": "ok"},
         });
         self.send(note, &request);
     }
@@ -134,17 +151,18 @@ impl Kernels {
         }
     }
 
-    fn start(&mut self, note: DocId, folder: &Path) -> Kernel {
+    fn start(&mut self, note: DocId, folder: &Path, kernel: Option<&str>) -> Kernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        // Keys and tokens in the surroundings are not a cell's business.
-        let surroundings = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        command.arg("kernel");
+        if kernel.is_none() {
+            // Keys and tokens in the surroundings are not a cell's business; a user's own kernel is as in their shell.
+            let surroundings = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+            command.env_clear().envs(surroundings);
+        }
         command
-            .arg("kernel")
-            .env_clear()
-            .envs(surroundings)
             .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -154,11 +172,12 @@ impl Kernels {
         let alive = Arc::new(AtomicBool::new(true));
         let process: Arc<Mutex<Process>> = Arc::default();
         let (requests, queue) = channel();
-        let reader = Replies { note, inbox: self.inbox.clone(), writer: self.writer.clone(), streams: HashMap::new() };
+        let reader = Replies::new(note, self.inbox.clone(), self.writer.clone());
+        let jupyter = kernel.map(|name| (name.to_owned(), folder.to_owned()));
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
-            let (note, inbox) = (reader.note, reader.inbox.clone());
-            let why = match launch(command, &started, queue) {
+            let inbox = reader.inbox();
+            let why = match by_name(&mut command, jupyter).and_then(|()| launch(command, &started, queue)) {
                 Ok((replies, words)) => {
                     reader.read(BufReader::new(replies));
                     still.store(false, Ordering::Release);
@@ -166,12 +185,29 @@ impl Kernels {
                 }
                 Err(why) => {
                     still.store(false, Ordering::Release);
-                    format!("the kernel could not be started ({why})")
+                    format!("the kernel could not be started: {why}")
                 }
             };
             inbox.post(Post::KernelEnded { note, number, why });
         });
         Kernel { number, process, requests, alive }
+    }
+}
+
+/// Has a Jupyter kernel started instead of the embedded one, if this names one.
+fn by_name(command: &mut Command, jupyter: Option<(String, PathBuf)>) -> Result<(), String> {
+    let Some((name, folder)) = jupyter else { return Ok(()) };
+    let found = kernelspec::find(&folder);
+    match found.iter().find(|spec| spec.name == name) {
+        Some(spec) => {
+            command.arg("--jupyter").arg(&spec.path);
+            Ok(())
+        }
+        None => {
+            let names: Vec<&str> = found.iter().map(|spec| spec.name.as_str()).collect();
+            let there = if names.is_empty() { "none is installed".to_owned() } else { names.join(", ") };
+            Err(format!("there is no Jupyter kernel {name} here ({there})"))
+        }
     }
 }
 
@@ -191,7 +227,7 @@ fn launch(
     let errors = child.stderr.take().ok_or_else(none)?;
     if let Ok(mut process) = process.lock() {
         if process.ended {
-            let _ = child.kill(); // nobody wants it any more
+            end_all(&mut child); // nobody wants it any more
         }
         process.child = Some(child);
     }
@@ -213,7 +249,7 @@ fn launch(
 fn ended(process: &Mutex<Process>, words: &Mutex<String>) -> String {
     let child = process.lock().ok().and_then(|mut process| process.child.take());
     let status = child.map(|mut child| {
-        let _ = child.kill();
+        end_all(&mut child);
         child.wait()
     });
     let words = words.lock().map(|words| words.trim().to_owned()).unwrap_or_default();
@@ -240,151 +276,3 @@ fn keep_tail(mut from: impl Read, words: &Mutex<String>) {
     }
 }
 
-/// What was sent of an execution so far: which outputs it has, and the whole text of long streams.
-#[derive(Default)]
-struct Sent {
-    count: usize,
-    stream: Option<(String, String)>,
-    whole: Vec<(usize, BlobRef)>,
-    failed: bool,
-    interrupted: bool,
-}
-
-/// Reads a kernel's messages and makes events of them.
-struct Replies {
-    note: DocId,
-    inbox: Inbox,
-    writer: Writer,
-    streams: HashMap<ExecutionId, Sent>,
-}
-
-impl Replies {
-    fn read(mut self, mut from: impl BufRead) {
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            match (&mut from).take(LONGEST).read_until(b'\n', &mut line) {
-                Ok(1..) if line.ends_with(b"\n") => {}
-                Ok(_) | Err(_) => return, // end of output, or a message beyond all measure
-            }
-            // What is not a message of ours is not worth the session's time.
-            if let Ok(message) = serde_json::from_slice::<Value>(&line) {
-                self.message(&message);
-            }
-        }
-    }
-
-    fn message(&mut self, message: &Value) {
-        let kind = message["header"]["msg_type"].as_str().unwrap_or("");
-        let content = &message["content"];
-        if kind == "kernel_info_reply" {
-            self.inbox.event(Event::KernelReady { note: self.note });
-            return;
-        }
-        let id = message["parent_header"]["msg_id"].as_str().and_then(|id| id.parse().ok());
-        let Some(execution): Option<ExecutionId> = id else { return };
-        match kind {
-            "status" if content["execution_state"] == "busy" => {
-                self.streams.insert(execution, Sent::default());
-                self.inbox.event(Event::Began { note: self.note, execution });
-            }
-            "stream" => {
-                let name = if content["name"] == "stderr" { "stderr" } else { "stdout" };
-                self.stream(execution, name, content["text"].as_str().unwrap_or(""));
-            }
-            "execute_result" | "display_data" | "error" => {
-                let mut body = content.clone();
-                body["output_type"] = kind.into();
-                let Ok(body) = serde_json::from_value::<OutputBody>(body) else { return };
-                if let OutputBody::Error { ename, .. } = &body {
-                    let sent = self.streams.entry(execution).or_default();
-                    sent.failed = true;
-                    sent.interrupted = ename == "KeyboardInterrupt";
-                }
-                self.end_stream(execution);
-                let output = lighten(&self.writer, body);
-                self.streams.entry(execution).or_default().count += 1;
-                self.inbox.event(Event::Output { note: self.note, execution, output });
-            }
-            "execute_reply" => {
-                self.end_stream(execution);
-                let sent = self.streams.remove(&execution).unwrap_or_default();
-                let status = match content["status"].as_str() {
-                    Some("ok") if !sent.failed => Status::Ok,
-                    _ if sent.interrupted => Status::Interrupted,
-                    _ => Status::Error,
-                };
-                let count = content["execution_count"].as_u64();
-                let (note, whole) = (self.note, sent.whole);
-                self.inbox.event(Event::Finished { note, execution, status, count, whole });
-            }
-            _ => {}
-        }
-    }
-
-    fn stream(&mut self, execution: ExecutionId, name: &str, text: &str) {
-        let sent = self.streams.entry(execution).or_default();
-        if sent.stream.as_ref().is_some_and(|(known, _)| known != name) {
-            self.end_stream(execution);
-        }
-        let sent = self.streams.entry(execution).or_default();
-        let first = sent.stream.is_none();
-        if first {
-            sent.count += 1;
-        }
-        let (_, all) = sent.stream.get_or_insert_with(|| (name.to_owned(), String::new()));
-        let shown = all.len() < SHOWN;
-        all.push_str(text);
-        if shown {
-            let body = OutputBody::Stream { name: name.to_owned(), text: text.to_owned() };
-            self.inbox.event(Event::Output { note: self.note, execution, output: Output { body, whole: None } });
-        }
-    }
-
-    /// A stream is over: if the note holds only its beginning, the whole becomes a blob.
-    fn end_stream(&mut self, execution: ExecutionId) {
-        let Some(sent) = self.streams.get_mut(&execution) else { return };
-        let Some((_, all)) = sent.stream.take() else { return };
-        if all.len() > SHOWN {
-            let size = all.len() as u64;
-            if let Ok(blob) = self.writer.blob(all.into_bytes()) {
-                sent.whole.push((sent.count - 1, BlobRef { blob, mime: "text/plain".to_owned(), size }));
-            }
-        }
-    }
-}
-
-/// Takes what is too large for a document out of an output: the note keeps the beginning of a text.
-pub(crate) fn lighten(writer: &Writer, mut body: OutputBody) -> Output {
-    let mut whole = None;
-    let mut keep = |text: String, mime: &str| {
-        let size = text.len() as u64;
-        if let Ok(blob) = writer.blob(text.into_bytes()) {
-            whole.get_or_insert(BlobRef { blob, mime: mime.to_owned(), size });
-        }
-    };
-    match &mut body {
-        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
-            let large: Vec<String> = data
-                .iter()
-                .filter(|(_, value)| value.as_str().map_or_else(|| value.to_string().len(), str::len) > LARGE)
-                .map(|(mime, _)| mime.clone())
-                .collect();
-            for mime in large {
-                let Some(value) = data.remove(&mime) else { continue };
-                let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-                if mime == "text/plain" {
-                    data.insert(mime.clone(), Value::from(&text[..text.floor_char_boundary(SHOWN)]));
-                }
-                keep(text, &mime);
-            }
-        }
-        // A kernel's streams come in pieces and are kept whole elsewhere; a notebook's come at once.
-        OutputBody::Stream { text, .. } if text.len() > SHOWN => {
-            let shown = text[..text.floor_char_boundary(SHOWN)].to_owned();
-            keep(std::mem::replace(text, shown), "text/plain");
-        }
-        OutputBody::Stream { .. } | OutputBody::Error { .. } => {}
-    }
-    Output { body, whole }
-}

@@ -11,6 +11,8 @@ mod files;
 mod handle;
 pub mod history;
 mod kernel;
+mod kernelspec;
+mod replies;
 pub mod load;
 mod machine;
 pub mod measure;

@@ -13,7 +13,7 @@ const GRACE: i64 = 700;
 /// A cell that says nothing else is stopped after so many seconds.
 const SECONDS: u64 = 30;
 /// Outputs of a running cell are kept at most this often, in milliseconds.
-const KEEP_EVERY: i64 = 1_000;
+pub(super) const KEEP_EVERY: i64 = 1_000;
 /// Of a stream the note keeps this many bytes; the whole becomes a blob.
 const STREAM: usize = 65_536;
 /// A cell keeps this many outputs.
@@ -79,6 +79,9 @@ impl Session {
         if let Some(why) = note.read_only() {
             return Err(Reject(format!("the note can only be read: {why}")));
         }
+        if let Some(kernel) = note.kernel_name().filter(|_| !self.allows_kernel(note)) {
+            return Err(Reject(not_allowed(kernel)));
+        }
         if cells.iter().any(|cell| note.code(*cell).is_none()) {
             return Err(Reject("there is no Python cell here; start one with ```python".to_owned()));
         }
@@ -125,6 +128,13 @@ impl Session {
     fn next(&mut self, turn: &mut Turn<'_>, id: DocId) {
         let folder = self.file(id).and_then(|file| file.parent().map(ToOwned::to_owned));
         let Some(folder) = folder else { return };
+        if self.notes.get(&id).is_some_and(|note| note.queue.is_empty()) || self.change_kernel(turn, id) {
+            return;
+        }
+        if self.notes.get(&id).is_some_and(|note| !self.allows_kernel(note)) {
+            self.notes.get_mut(&id).into_iter().for_each(cancel_queue); // it was changed while they waited
+            return;
+        }
         let Some(note) = self.notes.get_mut(&id) else { return };
         // A kernel that is being ended takes nothing more; `KernelDied` comes back here.
         if matches!(note.kernel, KernelPhase::Busy(_)) || note.stopping {
@@ -142,7 +152,9 @@ impl Session {
             let execution = execution.id;
             let forget = note.prepare(execution, cell);
             let label = format!("cell {place}");
-            turn.effects.push(Effect::Eval { note: id, folder, execution, code, label, forget });
+            let kernel = note.kernel_name().map(ToOwned::to_owned);
+            note.kernel_is.clone_from(&kernel);
+            turn.effects.push(Effect::Eval { note: id, folder, kernel, execution, code, label, forget });
             return;
         }
     }
@@ -211,7 +223,7 @@ impl Session {
     }
 
     /// The execution that the kernel works on, if it is this one: output of a superseded execution is dropped.
-    fn current(&mut self, id: DocId, execution: ExecutionId) -> Option<&mut Execution> {
+    pub(super) fn current(&mut self, id: DocId, execution: ExecutionId) -> Option<&mut Execution> {
         let note = self.notes.get_mut(&id)?;
         if note.kernel != KernelPhase::Busy(execution) {
             return None;
@@ -291,6 +303,7 @@ impl Session {
         let cell = current.cell;
         if let Some(note) = self.notes.get_mut(&id) {
             note.kernel = KernelPhase::Idle;
+            note.question = None;
             note.unsaved_outputs.insert(cell);
             note.hold_results(execution);
             note.runs += 1;
@@ -330,6 +343,7 @@ impl Session {
             cancel_queue(note);
         }
         note.kernel = KernelPhase::Off;
+        note.question = None;
         note.kill = None;
         note.held.clear();
         note.running = None;
@@ -376,6 +390,14 @@ impl Session {
             Err(error) => note.problems.push(error.to_string()),
         }
     }
+}
+
+/// Why a note's cells do not run yet.
+fn not_allowed(kernel: &str) -> String {
+    format!(
+        "this note asks for your own kernel {kernel}, which runs with all your rights, outside of the sandbox; choose the \
+         kernel once to allow it (Choose kernel, or --kernel {kernel})"
+    )
 }
 
 /// The class that the error of a cell has that was stopped since it took too long.

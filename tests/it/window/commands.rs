@@ -236,6 +236,9 @@ fn cells() -> Drive {
     drive.until("it has stopped", |window| window.query_by_label("Run cell 2").is_some());
     drive.choose("kernel.restart");
     drive.until("the kernel is gone", |window| session(window).notes().all(|note| note.kernel == KernelPhase::Off));
+    drive.choose("kernel.choose");
+    drive.until("kernels are offered", |window| window.query_by_label("Tracebook’s Python").is_some());
+    press(&mut drive.window, NONE, Key::Escape);
     drive
 }
 

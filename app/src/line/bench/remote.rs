@@ -84,6 +84,8 @@ impl Bare {
                 | Effect::ReadFile { .. }
                 | Effect::WriteMarker { .. }
                 | Effect::Eval { .. }
+                | Effect::FindKernels { .. }
+                | Effect::Answer { .. }
                 | Effect::Interrupt { .. }
                 | Effect::KillKernel { .. }
                 | Effect::Wake { .. } => continue,

@@ -235,6 +235,7 @@ impl Page {
                     world.sheet.start(spot.block) + row.content.start..world.sheet.start(spot.block) + row.content.end;
                 let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
                 self.cells.output(ui, id, number, at, wide, whole);
+                self.cells.question(ui, world.note, (id, number), at, world.width, actions);
             }
             Kind::Fence { .. } | Kind::Code { first: true, .. } if !bare => {
                 self.language(ui, spot, &row, frame, first.as_deref(), world, editor);

@@ -1,0 +1,231 @@
+//! What comes back from a kernel: its messages, one JSON object a line, as events for the session.
+
+use crate::driver::Inbox;
+use crate::writer::Writer;
+use engine::Event;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead, Read};
+use store::{BlobRef, DocId, ExecutionId, Output, OutputBody, Status};
+
+/// Of a stream this much goes to the note; the whole becomes a blob.
+const SHOWN: usize = 65_536;
+/// A result larger than this (an image, a long representation) becomes a blob as well.
+const LARGE: usize = 262_144;
+/// A message from a kernel longer than this is not read.
+const LONGEST: u64 = 64 << 20;
+/// Letters of a question to the user.
+const PROMPT: usize = 1_000;
+/// Outputs that can be changed later.
+const NAMED: usize = 1_000;
+
+/// What was sent of an execution so far: which outputs it has, and the whole text of long streams.
+#[derive(Default)]
+struct Sent {
+    count: usize,
+    stream: Option<(String, String)>,
+    whole: Vec<(usize, BlobRef)>,
+    /// All of it goes as soon as there is more.
+    clears: bool,
+    failed: bool,
+    interrupted: bool,
+}
+
+/// Reads a kernel's messages and makes events of them.
+pub(crate) struct Replies {
+    note: DocId,
+    inbox: Inbox,
+    writer: Writer,
+    streams: HashMap<ExecutionId, Sent>,
+    /// Where outputs stand that have a name by which they are changed later; oldest first.
+    named: Vec<(String, ExecutionId, usize)>,
+}
+
+impl Replies {
+    pub(crate) fn new(note: DocId, inbox: Inbox, writer: Writer) -> Replies {
+        Replies { note, inbox, writer, streams: HashMap::new(), named: Vec::new() }
+    }
+
+    pub(crate) fn inbox(&self) -> Inbox {
+        self.inbox.clone()
+    }
+
+    pub(crate) fn read(mut self, mut from: impl BufRead) {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match (&mut from).take(LONGEST).read_until(b'\n', &mut line) {
+                Ok(1..) if line.ends_with(b"\n") => {}
+                Ok(_) | Err(_) => return, // end of output, or a message beyond all measure
+            }
+            // What is not a message of ours is not worth the session's time.
+            if let Ok(message) = serde_json::from_slice::<Value>(&line) {
+                self.message(&message);
+            }
+        }
+    }
+
+    fn message(&mut self, message: &Value) {
+        let kind = message["header"]["msg_type"].as_str().unwrap_or("");
+        let content = &message["content"];
+        if kind == "kernel_info_reply" {
+            self.inbox.event(Event::KernelReady { note: self.note });
+            return;
+        }
+        let id = message["parent_header"]["msg_id"].as_str().and_then(|id| id.parse().ok());
+        let Some(execution): Option<ExecutionId> = id else { return };
+        match kind {
+            "status" if content["execution_state"] == "busy" => {
+                self.streams.insert(execution, Sent::default());
+                self.inbox.event(Event::Began { note: self.note, execution });
+            }
+            "clear_output" => {
+                if content["wait"] == true {
+                    self.streams.entry(execution).or_default().clears = true;
+                } else {
+                    self.clear(execution);
+                }
+            }
+            "input_request" => {
+                let prompt: String = content["prompt"].as_str().unwrap_or("").chars().take(PROMPT).collect();
+                let password = content["password"] == true;
+                self.inbox.event(Event::Asked { note: self.note, execution, prompt, password });
+            }
+            "update_display_data" => self.update(content),
+            "stream" => {
+                self.clear_before(execution);
+                let name = if content["name"] == "stderr" { "stderr" } else { "stdout" };
+                self.stream(execution, name, content["text"].as_str().unwrap_or(""));
+            }
+            "execute_result" | "display_data" | "error" => {
+                let mut body = content.clone();
+                body["output_type"] = kind.into();
+                let Ok(body) = serde_json::from_value::<OutputBody>(body) else { return };
+                self.clear_before(execution);
+                if let OutputBody::Error { ename, .. } = &body {
+                    let sent = self.streams.entry(execution).or_default();
+                    sent.failed = true;
+                    sent.interrupted = ename == "KeyboardInterrupt";
+                }
+                self.end_stream(execution);
+                let output = lighten(&self.writer, body);
+                let sent = self.streams.entry(execution).or_default();
+                if let Some(name) = content["transient"]["display_id"].as_str() {
+                    if self.named.len() >= NAMED {
+                        self.named.remove(0);
+                    }
+                    self.named.push((name.to_owned(), execution, sent.count));
+                }
+                sent.count += 1;
+                self.inbox.event(Event::Output { note: self.note, execution, output });
+            }
+            "execute_reply" => {
+                self.end_stream(execution);
+                let sent = self.streams.remove(&execution).unwrap_or_default();
+                let status = match content["status"].as_str() {
+                    Some("ok") if !sent.failed => Status::Ok,
+                    _ if sent.interrupted => Status::Interrupted,
+                    _ => Status::Error,
+                };
+                let count = content["execution_count"].as_u64();
+                let (note, whole) = (self.note, sent.whole);
+                self.inbox.event(Event::Finished { note, execution, status, count, whole });
+            }
+            _ => {}
+        }
+    }
+
+    /// A cell takes back what it has shown.
+    fn clear(&mut self, execution: ExecutionId) {
+        let sent = self.streams.entry(execution).or_default();
+        *sent = Sent { failed: sent.failed, interrupted: sent.interrupted, ..Sent::default() };
+        self.named.retain(|(_, other, _)| *other != execution);
+        self.inbox.event(Event::Cleared { note: self.note, execution });
+    }
+
+    /// The same, where it was put off until there is something new to show.
+    fn clear_before(&mut self, execution: ExecutionId) {
+        if self.streams.get(&execution).is_some_and(|sent| sent.clears) {
+            self.clear(execution);
+        }
+    }
+
+    /// All outputs of a name become something else.
+    fn update(&mut self, content: &Value) {
+        let Some(name) = content["transient"]["display_id"].as_str() else { return };
+        let mut body = json!({"data": content["data"], "metadata": content["metadata"]});
+        body["output_type"] = "display_data".into();
+        let Ok(body) = serde_json::from_value::<OutputBody>(body) else { return };
+        for (_, execution, at) in self.named.iter().filter(|(other, _, _)| other == name) {
+            let output = lighten(&self.writer, body.clone());
+            let (note, execution, at) = (self.note, *execution, *at);
+            self.inbox.event(Event::Updated { note, execution, at, output });
+        }
+    }
+
+    fn stream(&mut self, execution: ExecutionId, name: &str, text: &str) {
+        let sent = self.streams.entry(execution).or_default();
+        if sent.stream.as_ref().is_some_and(|(known, _)| known != name) {
+            self.end_stream(execution);
+        }
+        let sent = self.streams.entry(execution).or_default();
+        let first = sent.stream.is_none();
+        if first {
+            sent.count += 1;
+        }
+        let (_, all) = sent.stream.get_or_insert_with(|| (name.to_owned(), String::new()));
+        let shown = all.len() < SHOWN;
+        all.push_str(text);
+        if shown {
+            let body = OutputBody::Stream { name: name.to_owned(), text: text.to_owned() };
+            self.inbox.event(Event::Output { note: self.note, execution, output: Output { body, whole: None } });
+        }
+    }
+
+    /// A stream is over: if the note holds only its beginning, the whole becomes a blob.
+    fn end_stream(&mut self, execution: ExecutionId) {
+        let Some(sent) = self.streams.get_mut(&execution) else { return };
+        let Some((_, all)) = sent.stream.take() else { return };
+        if all.len() > SHOWN {
+            let size = all.len() as u64;
+            if let Ok(blob) = self.writer.blob(all.into_bytes()) {
+                sent.whole.push((sent.count - 1, BlobRef { blob, mime: "text/plain".to_owned(), size }));
+            }
+        }
+    }
+}
+
+/// Takes what is too large for a document out of an output: the note keeps the beginning of a text.
+pub(crate) fn lighten(writer: &Writer, mut body: OutputBody) -> Output {
+    let mut whole = None;
+    let mut keep = |text: String, mime: &str| {
+        let size = text.len() as u64;
+        if let Ok(blob) = writer.blob(text.into_bytes()) {
+            whole.get_or_insert(BlobRef { blob, mime: mime.to_owned(), size });
+        }
+    };
+    match &mut body {
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+            let large: Vec<String> = data
+                .iter()
+                .filter(|(_, value)| value.as_str().map_or_else(|| value.to_string().len(), str::len) > LARGE)
+                .map(|(mime, _)| mime.clone())
+                .collect();
+            for mime in large {
+                let Some(value) = data.remove(&mime) else { continue };
+                let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+                if mime == "text/plain" {
+                    data.insert(mime.clone(), Value::from(&text[..text.floor_char_boundary(SHOWN)]));
+                }
+                keep(text, &mime);
+            }
+        }
+        // A kernel's streams come in pieces and are kept whole elsewhere; a notebook's come at once.
+        OutputBody::Stream { text, .. } if text.len() > SHOWN => {
+            let shown = text[..text.floor_char_boundary(SHOWN)].to_owned();
+            keep(std::mem::replace(text, shown), "text/plain");
+        }
+        OutputBody::Stream { .. } | OutputBody::Error { .. } => {}
+    }
+    Output { body, whole }
+}

@@ -1,0 +1,407 @@
+//! The bridge to a Jupyter kernel: a process of this program that speaks the embedded kernel's protocol (JSON lines over
+//! standard input and output) to the host, and Jupyter's (ZMQ) to a kernel that it starts.
+//!
+//! It knows no notes. It decides the order only: a reply follows all output of its request, as the host expects. The
+//! kernel is the user's own: nothing is taken from it. When it ends, or the host goes, both processes end.
+
+use crate::spec::{Room, Spec};
+use jupyter_protocol::{
+    CompleteRequest, ExecuteRequest, ExecutionState, InputReply, InputRequest, InspectRequest, InterruptRequest, JupyterMessage,
+    JupyterMessageContent as Content, KernelInfoRequest, Payload, ShutdownRequest,
+};
+use jupyter_zmq_client as zmq;
+use serde_json::{Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::io::{BufRead, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep};
+
+/// A kernel that has not answered for so long is not going to.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries to reach it.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long a kernel that was asked to end may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// A longer request is not read.
+const LONGEST: u64 = 64 << 20;
+/// Requests of our own: nobody is told of them.
+const OURS: &str = "tracebook-own";
+
+/// What can happen.
+enum Happened {
+    /// The host asks.
+    Asked(Value),
+    /// The host is gone.
+    Gone,
+    /// The kernel said this on the channel where it answers, or on one of the others.
+    Answered(JupyterMessage),
+    Said(JupyterMessage),
+    /// The kernel's process has ended.
+    Ended(String),
+}
+
+/// Runs the bridge to the kernel that a `kernel.json` describes, until either side ends; gives the process's exit code.
+/// What went wrong stands on standard error.
+#[must_use]
+pub fn run(spec: &Path) -> ExitCode {
+    match start(spec) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(path: &Path) -> Result<(), String> {
+    let spec = Spec::read(path)?;
+    let room = Room::make(&spec)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("the bridge to {} cannot start: {error}", spec.title))?.block_on(serve(spec, room))
+}
+
+async fn serve(spec: Spec, room: Room) -> Result<(), String> {
+    // An interrupt goes to the kernel and all that it started, and so to this process, which passes it over.
+    #[cfg(unix)]
+    let _ours = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    let (happens, mut happened) = unbounded_channel();
+    let listener = happens.clone();
+    std::thread::spawn(move || listen(&listener));
+    let mut child = spec.start(&room)?;
+    let pid = child.id();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let title = spec.title.clone();
+    let end = happens.clone();
+    tokio::spawn(async move {
+        let status = tokio::select! {
+            status = child.wait() => status,
+            _ = stopped => {
+                // Gone already, or going now.
+                let _ = child.kill().await;
+                child.wait().await
+            }
+        };
+        let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        let _ = end.send(Happened::Ended(format!("{title} ended ({how})")));
+    });
+    let connected = connect(&room, &happens);
+    let mut bridge = Bridge { spec, pid, requests: HashMap::new(), question: None, channels: None };
+    let waiting = bridge.begin(connected, &mut happened).await?;
+    drop(room); // whoever else had the file could run code as the user
+    for request in waiting {
+        bridge.ask(request).await?;
+    }
+    let result = bridge.work(&mut happened).await;
+    bridge.farewell(&mut happened).await;
+    let _ = stop.send(());
+    result
+}
+
+/// Reads what the host asks, until it is gone.
+fn listen(happens: &UnboundedSender<Happened>) {
+    let mut input = std::io::stdin().lock();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match input.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(1..) if line.ends_with(b"\n") => {}
+            Ok(_) | Err(_) => break,
+        }
+        // What is no request is nobody's.
+        if let Ok(request) = serde_json::from_slice(&line)
+            && happens.send(Happened::Asked(request)).is_err()
+        {
+            break;
+        }
+    }
+    let _ = happens.send(Happened::Gone);
+}
+
+/// The channels on which something is sent to the kernel.
+struct Channels {
+    shell: zmq::DealerSendConnection,
+    control: zmq::DealerSendConnection,
+    stdin: zmq::DealerSendConnection,
+}
+
+/// Reaches the kernel as soon as it listens. What it says is told.
+async fn connect(room: &Room, happens: &UnboundedSender<Happened>) -> Result<Channels, String> {
+    let info = &room.info;
+    let session = room.session.as_str();
+    let identity = zmq::peer_identity_for_session(session).map_err(|error| error.to_string())?;
+    let mut iopub = again(|| zmq::create_client_iopub_connection(info, "", session)).await?;
+    let shell = || zmq::create_client_shell_connection_with_identity(info, session, identity.clone());
+    let (shell, mut answers) = again(shell).await?.split();
+    let (control, mut replies) = again(|| zmq::create_client_control_connection(info, session)).await?.split();
+    let stdin = || zmq::create_client_stdin_connection_with_identity(info, session, identity.clone());
+    let (stdin, mut questions) = again(stdin).await?.split();
+    // A message that cannot be read is passed over; that the kernel is gone is seen by its process.
+    macro_rules! tell {
+        ($from:ident, $kind:path) => {
+            let to = happens.clone();
+            tokio::spawn(async move {
+                loop {
+                    match $from.read().await {
+                        Ok(message) => {
+                            if to.send($kind(message)).is_err() {
+                                return;
+                            }
+                        }
+                        Err(zmq::RuntimeError::ZmqError(_)) => sleep(PAUSE).await,
+                        Err(error) => eprintln!("a message of the kernel was passed over: {error}"),
+                    }
+                }
+            });
+        };
+    }
+    tell!(iopub, Happened::Said);
+    tell!(answers, Happened::Answered);
+    tell!(replies, Happened::Said);
+    tell!(questions, Happened::Said);
+    Ok(Channels { shell, control, stdin })
+}
+
+/// Tries until it works: a kernel listens some time after its process has begun.
+async fn again<T, F: Future<Output = zmq::Result<T>>>(mut attempt: impl FnMut() -> F) -> Result<T, String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let why = match tokio::time::timeout(PATIENCE, attempt()).await {
+            Ok(Ok(made)) => return Ok(made),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it does not answer".to_owned(),
+        };
+        if Instant::now() >= until {
+            return Err(format!("the kernel cannot be reached: {why}"));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// How far a request has come: the reply waits for the end of what it prints.
+#[derive(Default)]
+struct Request {
+    reply: Option<JupyterMessage>,
+    idle: bool,
+}
+
+struct Bridge {
+    spec: Spec,
+    pid: Option<u32>,
+    /// Cells under way, by the id of their request.
+    requests: HashMap<String, Request>,
+    /// What the running cell has asked the user: its request, the question, and whether the answer is not to be seen.
+    question: Option<(String, InputRequest)>,
+    channels: Option<Channels>,
+}
+
+impl Bridge {
+    /// Waits until the kernel answers and is heard on the channel of outputs. Gives what was asked meanwhile.
+    async fn begin(
+        &mut self,
+        connected: impl Future<Output = Result<Channels, String>>,
+        happened: &mut UnboundedReceiver<Happened>,
+    ) -> Result<VecDeque<Value>, String> {
+        let mut waiting = VecDeque::new();
+        let mut connected = Box::pin(connected);
+        let (mut info, mut heard) = (None, false);
+        let until = Instant::now() + PATIENCE;
+        let mut asks = true;
+        loop {
+            if asks && self.channels.is_some() {
+                // Again and again: until the subscription has arrived, nothing is heard of what was asked.
+                self.shell(JupyterMessage::new(KernelInfoRequest {}, None), OURS).await?;
+                asks = false;
+            }
+            let happened = tokio::select! {
+                channels = &mut connected, if self.channels.is_none() => {
+                    self.channels = Some(channels?);
+                    continue;
+                }
+                happened = happened.recv() => happened,
+                () = sleep(Duration::from_millis(100)) => {
+                    if Instant::now() >= until {
+                        return Err(format!("{} does not answer", self.spec.title));
+                    }
+                    asks = true;
+                    continue;
+                }
+            };
+            match happened {
+                Some(Happened::Asked(request)) => waiting.push_back(request),
+                Some(Happened::Gone) | None => return Err("the host is gone".to_owned()),
+                Some(Happened::Ended(why)) => return Err(why),
+                Some(Happened::Said(_)) => heard = true,
+                Some(Happened::Answered(message)) => {
+                    if matches!(message.content, Content::KernelInfoReply(_)) {
+                        info = Some(message);
+                    }
+                }
+            }
+            if let Some(info) = info.as_ref().filter(|_| heard) {
+                put(info);
+                return Ok(waiting);
+            }
+        }
+    }
+
+    /// Passes on what comes from either side, until one of them ends. An error says why the kernel did.
+    async fn work(&mut self, happened: &mut UnboundedReceiver<Happened>) -> Result<(), String> {
+        loop {
+            match happened.recv().await {
+                Some(Happened::Asked(request)) if request["header"]["msg_type"] == "shutdown_request" => return Ok(()),
+                Some(Happened::Asked(request)) => self.ask(request).await?,
+                Some(Happened::Gone) | None => return Ok(()),
+                Some(Happened::Ended(why)) => {
+                    // A moment for what it said last.
+                    self.channels = None;
+                    while let Ok(Some(last)) = tokio::time::timeout(PAUSE, happened.recv()).await {
+                        self.tell(last);
+                    }
+                    return Err(why);
+                }
+                Some(other) => self.tell(other),
+            }
+        }
+    }
+
+    /// Asks the kernel to end, and waits a moment for it.
+    async fn farewell(&mut self, happened: &mut UnboundedReceiver<Happened>) {
+        if let Some(channels) = &mut self.channels {
+            let request = JupyterMessage::new(ShutdownRequest { restart: false }, None);
+            // One that does not hear is ended.
+            let _ = tokio::time::timeout(FAREWELL, channels.control.send(request)).await;
+            let ended = async {
+                while !matches!(happened.recv().await, Some(Happened::Ended(_)) | None) {}
+            };
+            let _ = tokio::time::timeout(FAREWELL, ended).await;
+        }
+    }
+
+    /// A request of the host.
+    async fn ask(&mut self, mut request: Value) -> Result<(), String> {
+        let id = request["header"]["msg_id"].as_str().unwrap_or_default().to_owned();
+        let content = request["content"].take();
+        let text = |key: &str| content[key].as_str().unwrap_or_default().to_owned();
+        let at = content["cursor_pos"].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
+        match request["header"]["msg_type"].as_str().unwrap_or_default() {
+            "execute_request" => {
+                if let Some(code) = self.spec.forgets(&content["forget"]) {
+                    let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(code) };
+                    self.shell(JupyterMessage::new(quiet, None), OURS).await?;
+                }
+                let cell = ExecuteRequest { allow_stdin: true, ..ExecuteRequest::new(text("code")) };
+                self.requests.insert(id.clone(), Request::default());
+                self.shell(JupyterMessage::new(cell, None), &id).await
+            }
+            "complete_request" => {
+                let asked = CompleteRequest { code: text("code"), cursor_pos: at };
+                self.shell(JupyterMessage::new(asked, None), &id).await
+            }
+            "inspect_request" => {
+                let asked = InspectRequest { code: text("code"), cursor_pos: at, detail_level: Some(0) };
+                self.shell(JupyterMessage::new(asked, None), &id).await
+            }
+            "input_reply" => {
+                let reply = InputReply { value: text("value"), ..InputReply::default() };
+                if let Some((id, question)) = self.question.take() {
+                    let answer = if question.password { "········" } else { &reply.value };
+                    put(&message(&id, "stream", json!({"name": "stdout", "text": format!("{}{answer}\n", question.prompt)})));
+                }
+                let Some(channels) = &mut self.channels else { return Ok(()) };
+                sent(channels.stdin.send(JupyterMessage::new(reply, None)).await)
+            }
+            "interrupt_request" => self.interrupt().await,
+            _ => Ok(()), // nothing that a kernel of Jupyter's knows
+        }
+    }
+
+    async fn shell(&mut self, mut message: JupyterMessage, id: &str) -> Result<(), String> {
+        id.clone_into(&mut message.header.msg_id);
+        let Some(channels) = &mut self.channels else { return Ok(()) };
+        sent(channels.shell.send(message).await)
+    }
+
+    /// Stops what runs, in the way that the kernel wants it.
+    async fn interrupt(&mut self) -> Result<(), String> {
+        #[cfg(unix)]
+        if !self.spec.interrupts_by_message {
+            use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_group};
+            if getpgrp() == getpid() {
+                // What it started is to stop, too.
+                let _ = kill_process_group(getpgrp(), Signal::INT);
+            } else if let Some(pid) = self.pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+                let _ = kill_process(pid, Signal::INT);
+            }
+            return Ok(());
+        }
+        let Some(channels) = &mut self.channels else { return Ok(()) };
+        sent(channels.control.send(JupyterMessage::new(InterruptRequest {}, None)).await)
+    }
+
+    /// Tells the host what the kernel said.
+    fn tell(&mut self, happened: Happened) {
+        let parent = |message: &JupyterMessage| message.parent_header.as_ref().map(|parent| parent.msg_id.clone());
+        match happened {
+            Happened::Answered(message) => {
+                let Some(id) = parent(&message).filter(|id| id != OURS) else { return };
+                match self.requests.get_mut(&id) {
+                    Some(request) if !request.idle => request.reply = Some(message),
+                    Some(_) => self.finish(&id, &message),
+                    None => put(&message),
+                }
+            }
+            Happened::Said(message) => {
+                let Some(id) = parent(&message).filter(|id| id != OURS) else { return };
+                let idle = matches!(&message.content, Content::Status(status) if status.execution_state == ExecutionState::Idle);
+                if idle && let Some(request) = self.requests.get_mut(&id) {
+                    request.idle = true;
+                    if let Some(reply) = request.reply.take() {
+                        self.finish(&id, &reply);
+                    }
+                    return;
+                }
+                if let Content::InputRequest(question) = &message.content {
+                    self.question = Some((id, question.clone()));
+                }
+                put(&message);
+            }
+            Happened::Asked(_) | Happened::Gone | Happened::Ended(_) => {}
+        }
+    }
+
+    /// A request is done with: its reply, with the page that it may want to show, and that the kernel is idle.
+    fn finish(&mut self, id: &str, reply: &JupyterMessage) {
+        self.requests.remove(id);
+        if let Content::ExecuteReply(content) = &reply.content {
+            for payload in &content.payload {
+                if let Payload::Page { data, .. } = payload {
+                    put(&message(id, "display_data", json!({"data": data, "metadata": {}})));
+                }
+            }
+        }
+        put(reply);
+        put(&message(id, "status", json!({"execution_state": "idle"})));
+    }
+}
+
+/// A message of our own that answers a request.
+fn message(parent: &str, kind: &str, content: Value) -> Value {
+    json!({"header": {"msg_type": kind}, "parent_header": {"msg_id": parent}, "content": content})
+}
+
+fn sent(done: zmq::Result<()>) -> Result<(), String> {
+    done.map_err(|error| format!("the kernel does not listen any more: {error}"))
+}
+
+/// One message to the host. One that cannot be delivered has nobody to want it: the end of the requests will tell.
+fn put(message: &impl serde::Serialize) {
+    if let Ok(mut line) = serde_json::to_vec(message) {
+        line.push(b'\n');
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(&line).and_then(|()| out.flush());
+    }
+}

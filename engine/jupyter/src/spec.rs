@@ -1,0 +1,169 @@
+//! A Jupyter kernel as its `kernel.json` describes it, and how its process is started.
+
+use jupyter_protocol::connection_info::{ConnectionInfo, Transport};
+use jupyter_protocol::{JupyterKernelspec, JupyterMessage, KernelInfoRequest};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+/// What a `kernel.json` says.
+pub(crate) struct Spec {
+    /// What people call it.
+    pub(crate) title: String,
+    /// Whether it wants to be interrupted by a message instead of a signal.
+    pub(crate) interrupts_by_message: bool,
+    name: String,
+    folder: PathBuf,
+    kernelspec: JupyterKernelspec,
+}
+
+/// Where a kernel and its client meet: a folder that nobody else can look into.
+pub(crate) struct Room {
+    /// How the kernel is reached.
+    pub(crate) info: ConnectionInfo,
+    /// Tells this client from others.
+    pub(crate) session: String,
+    file: PathBuf,
+    /// Goes with this value.
+    _folder: TempDir,
+}
+
+impl Spec {
+    /// Reads a `kernel.json`. An error is a sentence.
+    pub(crate) fn read(path: &Path) -> Result<Spec, String> {
+        let wrong = |why: String| format!("the kernel cannot be read: {why}: {}", path.display());
+        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let kernelspec: JupyterKernelspec = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        if kernelspec.argv.is_empty() {
+            return Err(wrong("it names no program".to_owned()));
+        }
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(Spec {
+            title: kernelspec.display_name.clone(),
+            interrupts_by_message: kernelspec.interrupt_mode.as_deref() == Some("message"),
+            name,
+            folder,
+            kernelspec,
+        })
+    }
+
+    /// Starts the kernel's process, in this process's folder, with its surroundings.
+    pub(crate) fn start(&self, room: &Room) -> Result<Child, String> {
+        let words = self.words(&room.file);
+        let program = self.program(&words[0]);
+        let mut command = Command::new(&program);
+        command
+            .args(&words[1..])
+            .envs(self.kernelspec.env.iter().flatten())
+            .stdin(Stdio::null())
+            // What it prints by itself is not the protocol's; its last words are said by us.
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true);
+        command.spawn().map_err(|error| format!("{} cannot be started: {error}: {}", self.title, program.display()))
+    }
+
+    /// What is started, with its placeholders filled in.
+    fn words(&self, file: &Path) -> Vec<String> {
+        let (file, folder) = (file.to_string_lossy(), self.folder.to_string_lossy());
+        let fill = |word: &String| word.replace("{connection_file}", &file).replace("{resource_dir}", &folder);
+        self.kernelspec.argv.iter().map(fill).collect()
+    }
+
+    /// A bare name means the program of the environment in which the kernel is installed, where there is one of it:
+    /// that of `PATH` may be another Python, without the kernel.
+    fn program(&self, word: &str) -> PathBuf {
+        let bare = Path::new(word).components().count() == 1;
+        let prefix = self.folder.ancestors().nth(4).filter(|_| bare); // PREFIX/share/jupyter/kernels/NAME
+        let places = [Path::new("bin").join(word), Path::new("Scripts").join(format!("{word}.exe"))];
+        let own = prefix.and_then(|prefix| places.iter().map(|place| prefix.join(place)).find(|path| path.is_file()));
+        own.unwrap_or_else(|| PathBuf::from(word))
+    }
+
+    /// Code that takes names out of the kernel, where it is a Python.
+    pub(crate) fn forgets(&self, names: &Value) -> Option<String> {
+        let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let names: Vec<&str> = names.as_array()?.iter().filter_map(Value::as_str).filter(plain).collect();
+        let list: Vec<String> = names.iter().map(|name| format!("'{name}',")).collect();
+        let python = self.kernelspec.language.eq_ignore_ascii_case("python");
+        (python && !names.is_empty()).then(|| format!("[globals().pop(name, None) for name in ({})]", list.concat()))
+    }
+}
+
+impl Room {
+    /// Makes the folder and the file that tells the kernel where to listen.
+    pub(crate) fn make(spec: &Spec) -> Result<Room, String> {
+        let wrong = |error: std::io::Error| format!("there is no room for the kernel's connection: {error}");
+        let folder = tempfile::Builder::new().prefix("tb").tempdir().map_err(wrong)?;
+        // Nobody guesses it: the operating system's chance, as the crate of the protocol gets it.
+        let chance = || JupyterMessage::new(KernelInfoRequest {}, None).header.msg_id;
+        let (transport, ip, ports) = address(folder.path()).map_err(wrong)?;
+        let info = ConnectionInfo {
+            ip,
+            transport,
+            shell_port: ports[0],
+            iopub_port: ports[1],
+            stdin_port: ports[2],
+            control_port: ports[3],
+            hb_port: ports[4],
+            key: format!("{}{}", chance(), chance()),
+            signature_scheme: "hmac-sha256".to_owned(),
+            kernel_name: Some(spec.name.clone()),
+        };
+        let file = folder.path().join("connection.json");
+        std::fs::write(&file, serde_json::to_vec(&info).unwrap_or_default()).map_err(wrong)?;
+        Ok(Room { info, session: chance(), file, _folder: folder })
+    }
+}
+
+/// Sockets in a folder of our own: no port is taken, and nobody else's programs reach them.
+#[cfg(unix)]
+fn address(folder: &Path) -> std::io::Result<(Transport, String, [u16; 5])> {
+    Ok((Transport::IPC, folder.join("k").to_string_lossy().into_owned(), [1, 2, 3, 4, 5]))
+}
+
+/// Free ports of this machine. Another program may take one before the kernel does; then the kernel says so and ends.
+#[cfg(not(unix))]
+fn address(_: &Path) -> std::io::Result<(Transport, String, [u16; 5])> {
+    let mut held = Vec::new();
+    let mut ports = [0; 5];
+    for port in &mut ports {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok((Transport::TCP, "127.0.0.1".to_owned(), ports))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spec;
+    use serde_json::json;
+
+    #[test]
+    fn a_kernel_is_started_by_the_python_that_it_belongs_to() {
+        let prefix = tempfile::tempdir().expect("a folder");
+        let folder = prefix.path().join("share/jupyter/kernels/python3");
+        std::fs::create_dir_all(&folder).expect("made");
+        std::fs::create_dir_all(prefix.path().join("bin")).expect("made");
+        std::fs::write(prefix.path().join("bin/python"), "").expect("written");
+        let spec = |argv: serde_json::Value| {
+            let text = json!({"argv": argv, "display_name": "P", "language": "python"}).to_string();
+            std::fs::write(folder.join("kernel.json"), text).expect("written");
+            Spec::read(&folder.join("kernel.json"))
+        };
+        let own = spec(json!(["python", "-f", "{connection_file}", "{resource_dir}/x"])).expect("read");
+        assert_eq!(own.program("python"), prefix.path().join("bin/python"));
+        assert_eq!(own.program("other"), std::path::Path::new("other"));
+        assert_eq!(own.program("/usr/bin/python"), std::path::Path::new("/usr/bin/python"));
+        let words = own.words(std::path::Path::new("/tmp/c.json"));
+        assert_eq!(words[1..3], ["-f", "/tmp/c.json"]);
+        assert!(words[3].ends_with("python3/x") && !words[3].contains('{'));
+        assert_eq!(own.forgets(&json!(["a", "b c"])).as_deref(), Some("[globals().pop(name, None) for name in ('a',)]"));
+        assert_eq!(own.forgets(&json!([])), None);
+        assert!(spec(json!([])).is_err_and(|why| why.contains("names no program")));
+    }
+}

@@ -1,0 +1,220 @@
+//! Which kernel runs a note's cells: the embedded one, or one of the user's own Jupyter kernels; and what a running cell
+//! asks of the user.
+
+use super::{Reject, Session, Turn};
+use crate::effect::Effect;
+use crate::note::{KernelPhase, Note, Phase};
+use crate::properties;
+use std::path::PathBuf;
+use store::{DocId, ExecutionId, Output};
+
+/// The name of the embedded kernel, beside those of Jupyter's.
+pub const EMBEDDED: &str = "embedded";
+/// The property that names a note's kernel.
+const PROPERTY: &str = "kernel";
+/// Notes of which it is remembered that their kernel may run.
+const REMEMBERED: usize = 1_000;
+
+/// A Jupyter kernel that is installed on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelSpec {
+    /// Its name: what a note's property `kernel` says.
+    pub name: String,
+    /// What people call it.
+    pub title: String,
+    /// The language of its cells.
+    pub language: String,
+    /// Its `kernel.json`.
+    pub path: PathBuf,
+}
+
+/// What a running cell asks of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Which execution.
+    pub execution: ExecutionId,
+    /// What it asks.
+    pub prompt: String,
+    /// Whether the answer is not to be seen.
+    pub password: bool,
+    /// The time limit of the cell, in seconds: it does not run while the user thinks.
+    pub(crate) limit: Option<u64>,
+}
+
+/// The kernel that a text names in its properties, if it is one of Jupyter's.
+pub(crate) fn stated(text: &str) -> Option<String> {
+    if !text.starts_with("---") {
+        return None;
+    }
+    let properties = properties::read(text)?.ok()?;
+    let stated = properties.iter().find(|property| property.key == PROPERTY)?;
+    let (name, _) = stated.values.first()?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    (name != EMBEDDED && !name.is_empty() && name.len() <= 200 && name.chars().all(plain)).then(|| name.clone())
+}
+
+impl Note {
+    /// The Jupyter kernel that runs its cells; `None`: the embedded one.
+    pub fn kernel_name(&self) -> Option<&str> {
+        match &self.kernel_once {
+            Some(once) => once.as_deref(),
+            None => self.kernel_stated.as_deref(),
+        }
+    }
+
+    /// What the running cell asks of the user.
+    pub fn question(&self) -> Option<&Question> {
+        self.question.as_ref()
+    }
+
+    /// Counts changes of outputs that were there before.
+    pub fn outputs_changed(&self) -> u64 {
+        self.outputs_changed
+    }
+}
+
+impl Session {
+    /// The Jupyter kernels that were found when that was asked last.
+    pub fn kernels(&self) -> &[KernelSpec] {
+        &self.kernels
+    }
+
+    /// How often they have been looked for.
+    pub fn kernel_searches(&self) -> u64 {
+        self.kernel_searches
+    }
+
+    pub(super) fn kernels_found(&mut self, kernels: Vec<KernelSpec>) {
+        self.kernels = kernels;
+        self.kernel_searches += 1;
+    }
+
+    pub(super) fn find_kernels(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        let folder = self.file(id).and_then(|file| file.parent().map(ToOwned::to_owned));
+        let Some(folder) = folder else { return Err(Reject("the note is not open".to_owned())) };
+        turn.effects.push(Effect::FindKernels { folder });
+        Ok(())
+    }
+
+    /// Whether the user has allowed that this note's cells run in the kernel that it names.
+    pub fn allows_kernel(&self, note: &Note) -> bool {
+        let Some(name) = note.kernel_name() else { return true };
+        let kept = &self.settings.kernels;
+        note.kernel_once.is_some() || kept.iter().any(|(id, allowed)| *id == note.id && allowed == name)
+    }
+
+    /// The user chooses the kernel of a note, and with it allows that it runs. `keep`: the note says so from now on.
+    pub(super) fn use_kernel(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        kernel: Option<String>,
+        keep: bool,
+    ) -> Result<(), Reject> {
+        let kernel = kernel.filter(|name| name != EMBEDDED);
+        let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
+            return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
+        };
+        if matches!(note.kernel, KernelPhase::Busy(_)) {
+            return Err(Reject("a cell is running; stop it before another kernel is chosen".to_owned()));
+        }
+        if keep && note.kernel_stated != kernel {
+            self.set_property(turn, id, PROPERTY.to_owned(), kernel.clone().map(Into::into))?;
+        }
+        if keep {
+            let mut settings = self.settings.clone();
+            settings.kernels.retain(|(other, _)| *other != id);
+            settings.kernels.extend(kernel.clone().map(|kernel| (id, kernel)));
+            let over = settings.kernels.len().saturating_sub(REMEMBERED);
+            settings.kernels.drain(..over);
+            self.set(turn, settings);
+        }
+        let Some(note) = self.notes.get_mut(&id) else { return Ok(()) };
+        note.kernel_once = (!keep).then_some(kernel);
+        note.runs += 1;
+        self.change_kernel(turn, id);
+        Ok(())
+    }
+
+    /// Ends a kernel that is not the one that the note names. Whether it does: then what waits goes on once it is gone.
+    pub(super) fn change_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) -> bool {
+        let Some(note) = self.notes.get_mut(&id) else { return false };
+        let other = note.kernel == KernelPhase::Idle && note.kernel_is.as_deref() != note.kernel_name();
+        if other && !note.stopping {
+            note.stopping = true;
+            turn.effects.push(Effect::KillKernel { note: id });
+        }
+        other
+    }
+
+    pub(super) fn asked(&mut self, id: DocId, execution: ExecutionId, prompt: String, password: bool) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        if note.kernel == KernelPhase::Busy(execution) {
+            let limit = note.limit.take().map(|(_, _, seconds)| seconds);
+            note.question = Some(Question { execution, prompt, password, limit });
+        }
+    }
+
+    /// The user answers what the running cell asked.
+    pub(super) fn answer(&mut self, turn: &mut Turn<'_>, id: DocId, text: String) -> Result<(), Reject> {
+        let Some(note) = self.notes.get_mut(&id) else { return Err(Reject("the note is not open".to_owned())) };
+        let Some(question) = note.question.take() else {
+            return Err(Reject("no cell of this note asks for anything".to_owned()));
+        };
+        turn.effects.push(Effect::Answer { note: id, text });
+        if let Some(seconds) = question.limit {
+            let at = turn.now.plus(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
+            note.limit = Some((at, question.execution, seconds));
+            self.wake_at(turn, at);
+        }
+        Ok(())
+    }
+
+    /// A cell takes back what it has shown so far.
+    pub(super) fn cleared(&mut self, id: DocId, execution: ExecutionId) {
+        if let Some(current) = self.current(id, execution) {
+            current.outputs.clear();
+            let cell = current.cell;
+            self.output_changed(id, cell);
+        }
+    }
+
+    /// Something that was shown becomes something else, also after the end of its cell.
+    pub(super) fn updated(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        execution: ExecutionId,
+        at: usize,
+        output: Output,
+    ) {
+        let Some(note) = self.notes.get_mut(&id) else { return };
+        let Some(run) = note.executions.values_mut().find(|run| run.id == execution) else { return };
+        let Some(shown) = run.outputs.get_mut(at) else { return };
+        *shown = output;
+        let cell = run.cell;
+        self.output_changed(id, cell);
+        self.wake_at(turn, turn.now.plus(super::cells::KEEP_EVERY));
+    }
+
+    fn output_changed(&mut self, id: DocId, cell: store::BlockId) {
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.unsaved_outputs.insert(cell);
+            note.outputs_changed += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stated;
+
+    #[test]
+    fn a_note_names_its_kernel_in_its_properties() {
+        assert_eq!(stated("---\nkernel: python3\n---\n").as_deref(), Some("python3"));
+        assert_eq!(stated("---\nkernel: embedded\n---\n"), None);
+        assert_eq!(stated("---\nkernel: the one of Linux\n---\n"), None);
+        assert_eq!(stated("kernel: python3\n"), None);
+        assert_eq!(stated("---\ntitle: x\n---\n"), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! A real kernel of Jupyter's: ipykernel, started by the program, with all that it says.
+//!
+//! `TRACEBOOK_IPYKERNEL` names a Python that has ipykernel; without it `python3` is asked. Where neither has it, these
+//! tests say so and are left out; with `TRACEBOOK_CI=1` it must be there.
+
+use super::Kernel;
+use crate::program::House;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A Python with ipykernel.
+fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("TRACEBOOK_IPYKERNEL").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+    let has = Command::new(&python).args(["-c", "import ipykernel"]).output().is_ok_and(|done| done.status.success());
+    if !has {
+        let ci = std::env::var_os("TRACEBOOK_CI").is_some();
+        assert!(!ci, "ipykernel must be there where TRACEBOOK_CI is set: {}", python.display());
+        eprintln!("left out: {} has no ipykernel", python.display());
+    }
+    has.then_some(python)
+}
+
+/// Installs it below a folder, under the name `own`, as an environment `.venv` has it.
+fn install(folder: &Path) -> Option<PathBuf> {
+    let spec = folder.join(".venv/share/jupyter/kernels/own/kernel.json");
+    let argv = json!([python()?, "-m", "ipykernel_launcher", "-f", "{connection_file}"]);
+    std::fs::create_dir_all(spec.parent().expect("a folder")).expect("made");
+    let text = json!({"argv": argv, "display_name": "Own Python", "language": "python"}).to_string();
+    std::fs::write(&spec, text).expect("written");
+    Some(spec)
+}
+
+fn house(files: &[(&str, &str)]) -> Option<House> {
+    let house = House::with(files);
+    install(&house.path("notes"))?;
+    Some(house)
+}
+
+impl Kernel {
+    /// All that a request led to, up to idle: kinds and contents.
+    fn told(&self, id: &str) -> Vec<(String, Value)> {
+        let mut told = Vec::new();
+        loop {
+            let message = self.message();
+            if message["parent_header"]["msg_id"] != id {
+                continue;
+            }
+            let kind = message["header"]["msg_type"].as_str().unwrap_or_default().to_owned();
+            let done = kind == "status" && message["content"]["execution_state"] == "idle";
+            told.push((kind, message["content"].clone()));
+            if done {
+                return told;
+            }
+        }
+    }
+
+    fn until(&self, kind: &str) -> Value {
+        loop {
+            let message = self.message();
+            if message["header"]["msg_type"] == kind {
+                return message["content"].clone();
+            }
+        }
+    }
+}
+
+fn kinds(told: &[(String, Value)]) -> Vec<&str> {
+    told.iter().map(|(kind, _)| kind.as_str()).filter(|kind| *kind != "execute_input").collect()
+}
+
+#[test]
+fn a_note_runs_in_a_kernel_of_the_users() {
+    let note = "```python\nimport sys, IPython\nprint('out')\nprint('err', file=sys.stderr)\n\
+                x = IPython.display.HTML('<b>bold</b>')\nx\n```\n\n\
+                ```python\nh = IPython.display.display({'text/plain': 'one'}, raw=True, display_id='d')\n\
+                print('a')\nIPython.display.clear_output(wait=True)\nprint('b')\n\
+                IPython.display.display({'text/plain': '1 %'}, raw=True, display_id='p')\n\
+                IPython.display.update_display({'text/plain': '2 %'}, raw=True, display_id='p')\n```\n\n\
+                ```python\n1/0\n```\n";
+    let Some(house) = house(&[("Note.md", note)]) else { return };
+    let done = house.run(&["run", "Note.md", "--kernel", "own", "--json"]);
+    assert_eq!(done.code, 1, "the last cell raises: {}", done.err);
+    let lines = done.lines();
+    let of = |cell: u64| lines.iter().filter(move |line| line["cell"] == cell).collect::<Vec<_>>();
+    let first = of(1);
+    assert!(first.iter().any(|output| output["name"] == "stdout" && output["text"] == "out\n"), "{first:?}");
+    assert!(first.iter().any(|output| output["name"] == "stderr" && output["text"] == "err\n"), "{first:?}");
+    assert!(first.iter().any(|output| output["data"]["text/html"] == "<b>bold</b>"), "{first:?}");
+    let second = of(2);
+    assert_eq!(second.len(), 2, "what came before it is taken back: {second:?}");
+    assert_eq!(second[0]["text"], "b\n");
+    assert_eq!(second[1]["data"]["text/plain"], "2 %");
+    let third = of(3);
+    assert_eq!(third[0]["ename"], "ZeroDivisionError");
+    assert!(third[0]["traceback"].as_array().is_some_and(|lines| lines.len() > 1));
+    // As the window would show it later.
+    let kept = house.run(&["outputs", "Note.md"]).good();
+    assert!(kept.text().contains("2 %") && !kept.text().contains("1 %"), "{}", kept.text());
+}
+
+#[test]
+fn a_note_cannot_choose_such_a_kernel_by_itself() {
+    let Some(house) = house(&[("Note.md", "---\nkernel: own\n---\n\n```python\nimport ipykernel\n1+1\n```\n")]) else {
+        return;
+    };
+    let done = house.run(&["run", "Note.md"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("all your rights"), "{}", done.err);
+    let listed = house.run(&["kernels", "Note.md"]).good();
+    assert!(listed.text().contains("* own  Own Python"), "{}", listed.text());
+    assert_eq!(house.run(&["kernels", "Note.md", "--use", "none-such"]).code, 2);
+    house.run(&["kernels", "Note.md", "--use", "own"]).good();
+    assert_eq!(house.run(&["run", "Note.md"]).good().text(), "2\n");
+    house.run(&["kernels", "Note.md", "--use", "embedded"]).good();
+    assert_eq!(house.read("notes/Note.md"), b"---\n---\n\n```python\nimport ipykernel\n1+1\n```\n");
+    let done = house.run(&["run", "Note.md", "--kernel", "gone"]);
+    assert_eq!(done.code, 1);
+    assert!(done.text().contains("there is no Jupyter kernel gone here"), "{}", done.text());
+}
+
+#[test]
+fn it_is_asked_stopped_and_ended() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let Some(spec) = install(dir.path()) else { return };
+    let mut kernel = Kernel::bridge(&spec, dir.path());
+    assert_eq!(kernel.info["content"]["language_info"]["name"], "python");
+    let id = kernel.execute("21 * 2");
+    let told = kernel.told(&id);
+    assert_eq!(kinds(&told), ["status", "execute_result", "execute_reply", "status"], "the reply comes behind all output");
+    assert_eq!(told.iter().find(|(kind, _)| kind == "execute_result").expect("one").1["data"]["text/plain"], "42");
+    // What the cell asks.
+    let id = kernel.execute("name = input('Who? ')\nimport getpass\nword = getpass.getpass('Word? ')\n(name, word)");
+    let asked = kernel.until("input_request");
+    assert_eq!((&asked["prompt"], &asked["password"]), (&json!("Who? "), &json!(false)));
+    kernel.send("input_reply", json!({"value": "Ada"}));
+    assert_eq!(kernel.until("input_request")["password"], true);
+    kernel.send("input_reply", json!({"value": "secret"}));
+    let told = kernel.told(&id);
+    let shown = |told: &[(String, Value)]| {
+        let text = told.iter().filter(|(kind, _)| kind == "stream").filter_map(|(_, content)| content["text"].as_str());
+        text.collect::<String>()
+    };
+    assert_eq!(shown(&told), "Word? ········\n");
+    assert!(told.iter().any(|(_, content)| content["data"]["text/plain"] == "('Ada', 'secret')"), "{told:?}");
+    // Names are forgotten before a cell.
+    let content = json!({"code": "'name' in globals()", "cell": "cell 1", "forget": ["name"]});
+    let id = kernel.send("execute_request", content);
+    assert!(kernel.told(&id).iter().any(|(_, content)| content["data"]["text/plain"] == "False"));
+    // Completion and inspection.
+    kernel.send("complete_request", json!({"code": "import os; os.getc", "cursor_pos": 18}));
+    let reply = kernel.until("complete_reply");
+    assert!(reply["matches"].as_array().is_some_and(|all| all.iter().any(|name| name == "getcwd")), "{reply}");
+    // What a shell in it started is stopped, too.
+    let begun = Instant::now();
+    let id = kernel.execute("print('on')\nimport time\nwhile True: time.sleep(0.01)");
+    kernel.until("stream");
+    kernel.send("interrupt_request", json!({}));
+    let told = kernel.told(&id);
+    assert!(told.iter().any(|(kind, content)| kind == "error" && content["ename"] == "KeyboardInterrupt"), "{told:?}");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let id = kernel.execute("name = 1; 'still here'");
+    assert!(kernel.told(&id).iter().any(|(_, content)| content["data"]["text/plain"] == "'still here'"));
+    // It dies.
+    kernel.execute("import os; os._exit(3)");
+    assert!(!kernel.ends().success());
+}
+
+#[test]
+fn nothing_is_left_when_the_host_goes() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let Some(spec) = install(dir.path()) else { return };
+    let mut kernel = Kernel::bridge(&spec, dir.path());
+    let id = kernel.execute("import os; os.getpid()");
+    let told = kernel.told(&id);
+    let pid = told.iter().find_map(|(_, content)| content["data"]["text/plain"].as_str()).expect("a number").to_owned();
+    let there = || Path::new(&format!("/proc/{pid}")).exists();
+    assert!(there());
+    kernel.input = None;
+    assert!(kernel.ends().success());
+    let begun = Instant::now();
+    while there() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!there(), "the kernel outlives the bridge");
+}
