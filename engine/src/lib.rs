@@ -38,8 +38,8 @@ pub use event::Event;
 pub use fresh::{Reactivity, Stale};
 pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
 pub use session::{
-    EMBEDDED, FileMove, Input, KernelSpec, LINKS, MOVED, MOVING, Moved, Moving, Question, RELINK, RENAMED, Reject, Renamed, Saving, Scanning, Session,
-    Spot, TRASH, TRASH_FOLDER, Trashed, Verdict, Volume, links_key,
+    EMBEDDED, FileMove, Input, KernelSpec, LINKS, MOVED, MOVING, Moved, Moving, Question, RELINK, RENAMED, Reject,
+    Renamed, Saving, Scanning, Session, Spot, TRASH, TRASH_FOLDER, Trashed, Verdict, Volume, links_key,
 };
 pub use settings::{Settings, Theme};
 pub use time::Time;

@@ -16,7 +16,9 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
     let found = scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default();
     if let Some(name) = args.get_one::<String>("use") {
         if name != EMBEDDED && !found.iter().any(|spec| spec.name == *name) {
-            return Err(Refusal::usage(format!("there is no Jupyter kernel {name} here; `tracebook kernels` lists them")));
+            return Err(Refusal::usage(format!(
+                "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
+            )));
         }
         notes::loaded(scene.handle, note, |_| ())?;
         scene.handle.command(Command::UseKernel { note, kernel: Some(name.clone()), keep: true })?;

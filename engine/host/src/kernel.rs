@@ -162,11 +162,7 @@ impl Kernels {
             let surroundings = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
             command.env_clear().envs(surroundings);
         }
-        command
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.started += 1;
         let number = self.started;
         let alive = Arc::new(AtomicBool::new(true));
@@ -275,4 +271,3 @@ fn keep_tail(mut from: impl Read, words: &Mutex<String>) {
         }
     }
 }
-

@@ -51,10 +51,16 @@ fn places(folder: &Path, surroundings: Surroundings<'_>) -> Vec<PathBuf> {
     if cfg!(target_os = "macos") {
         places.extend(home.map(|home| home.join("Library").join("Jupyter")));
     } else if cfg!(windows) {
-        places.extend(["APPDATA", "PROGRAMDATA"].iter().filter_map(|name| Some(PathBuf::from(surroundings(name)?).join("jupyter"))));
+        places.extend(
+            ["APPDATA", "PROGRAMDATA"]
+                .iter()
+                .filter_map(|name| Some(PathBuf::from(surroundings(name)?).join("jupyter"))),
+        );
     } else {
         let data = surroundings("XDG_DATA_HOME").map(PathBuf::from);
-        places.extend(data.or_else(|| home.map(|home| home.join(".local").join("share"))).map(|data| data.join("jupyter")));
+        places.extend(
+            data.or_else(|| home.map(|home| home.join(".local").join("share"))).map(|data| data.join("jupyter")),
+        );
     }
     // The Python that a shell would start has its kernels beside its `bin`.
     let programs = listed("PATH").unwrap_or_default();
@@ -83,7 +89,9 @@ fn read(folder: &Path) -> Option<KernelSpec> {
 
 /// Jupyter's rule for names of kernels: letters, digits, `-`, `.` and `_` of ASCII.
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 200 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
+    !name.is_empty()
+        && name.len() <= 200
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use crate::spec::{Room, Spec};
 use jupyter_protocol::{
-    CompleteRequest, ExecuteRequest, ExecutionState, InputReply, InputRequest, InspectRequest, InterruptRequest, JupyterMessage,
-    JupyterMessageContent as Content, KernelInfoRequest, Payload, ShutdownRequest,
+    CompleteRequest, ExecuteRequest, ExecutionState, InputReply, InputRequest, InspectRequest, InterruptRequest,
+    JupyterMessage, JupyterMessageContent as Content, KernelInfoRequest, Payload, ShutdownRequest,
 };
 use jupyter_zmq_client as zmq;
 use serde_json::{Value, json};
@@ -274,9 +274,7 @@ impl Bridge {
             let request = JupyterMessage::new(ShutdownRequest { restart: false }, None);
             // One that does not hear is ended.
             let _ = tokio::time::timeout(FAREWELL, channels.control.send(request)).await;
-            let ended = async {
-                while !matches!(happened.recv().await, Some(Happened::Ended(_)) | None) {}
-            };
+            let ended = async { while !matches!(happened.recv().await, Some(Happened::Ended(_)) | None) {} };
             let _ = tokio::time::timeout(FAREWELL, ended).await;
         }
     }
@@ -309,7 +307,11 @@ impl Bridge {
                 let reply = InputReply { value: text("value"), ..InputReply::default() };
                 if let Some((id, question)) = self.question.take() {
                     let answer = if question.password { "········" } else { &reply.value };
-                    put(&message(&id, "stream", json!({"name": "stdout", "text": format!("{}{answer}\n", question.prompt)})));
+                    put(&message(
+                        &id,
+                        "stream",
+                        json!({"name": "stdout", "text": format!("{}{answer}\n", question.prompt)}),
+                    ));
                 }
                 let Some(channels) = &mut self.channels else { return Ok(()) };
                 sent(channels.stdin.send(JupyterMessage::new(reply, None)).await)

@@ -162,7 +162,10 @@ mod tests {
         let words = own.words(std::path::Path::new("/tmp/c.json"));
         assert_eq!(words[1..3], ["-f", "/tmp/c.json"]);
         assert!(words[3].ends_with("python3/x") && !words[3].contains('{'));
-        assert_eq!(own.forgets(&json!(["a", "b c"])).as_deref(), Some("[globals().pop(name, None) for name in ('a',)]"));
+        assert_eq!(
+            own.forgets(&json!(["a", "b c"])).as_deref(),
+            Some("[globals().pop(name, None) for name in ('a',)]")
+        );
         assert_eq!(own.forgets(&json!([])), None);
         assert!(spec(json!([])).is_err_and(|why| why.contains("names no program")));
     }

@@ -128,7 +128,11 @@ fn it_is_asked_stopped_and_ended() {
     assert_eq!(kernel.info["content"]["language_info"]["name"], "python");
     let id = kernel.execute("21 * 2");
     let told = kernel.told(&id);
-    assert_eq!(kinds(&told), ["status", "execute_result", "execute_reply", "status"], "the reply comes behind all output");
+    assert_eq!(
+        kinds(&told),
+        ["status", "execute_result", "execute_reply", "status"],
+        "the reply comes behind all output"
+    );
     assert_eq!(told.iter().find(|(kind, _)| kind == "execute_result").expect("one").1["data"]["text/plain"], "42");
     // What the cell asks.
     let id = kernel.execute("name = input('Who? ')\nimport getpass\nword = getpass.getpass('Word? ')\n(name, word)");
