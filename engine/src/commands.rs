@@ -334,7 +334,7 @@ pub const COMMANDS: &[CommandInfo] = &[
             name: "kernels",
             args: &[
                 NOTE,
-                arg("use", Form::Value, "the kernel that the note uses from now on; `embedded`: the built-in one"),
+                arg("use", Form::Value, "the kernel from now on; `embedded`: the built-in one"),
             ],
         }),
     },

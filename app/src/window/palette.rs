@@ -161,7 +161,8 @@ impl Palette {
         let about = "built in; cells reach only the folder of their note, and no network".to_owned();
         let mut entries = vec![entry(None, "Tracebook’s Python", about)];
         for spec in found {
-            let place = spec.path.ancestors().nth(5).unwrap_or(&spec.path); // PREFIX/share/jupyter/kernels/NAME/kernel.json
+            // PREFIX/share/jupyter/kernels/NAME/kernel.json
+            let place = spec.path.ancestors().nth(5).unwrap_or(&spec.path);
             let about = format!("{}, with all your rights; from {}", spec.name, place.display());
             entries.push(entry(Some(spec.name.clone()), &spec.title, about));
         }

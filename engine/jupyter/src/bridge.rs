@@ -1,5 +1,5 @@
-//! The bridge to a Jupyter kernel: a process of this program that speaks the embedded kernel's protocol (JSON lines over
-//! standard input and output) to the host, and Jupyter's (ZMQ) to a kernel that it starts.
+//! The bridge to a Jupyter kernel: a process of this program that speaks the embedded kernel's protocol (JSON lines
+//! over standard input and output) to the host, and Jupyter's (ZMQ) to a kernel that it starts.
 //!
 //! It knows no notes. It decides the order only: a reply follows all output of its request, as the host expects. The
 //! kernel is the user's own: nothing is taken from it. When it ends, or the host goes, both processes end.
@@ -358,7 +358,11 @@ impl Bridge {
             }
             Happened::Said(message) => {
                 let Some(id) = parent(&message).filter(|id| id != OURS) else { return };
-                let idle = matches!(&message.content, Content::Status(status) if status.execution_state == ExecutionState::Idle);
+                let state = match &message.content {
+                    Content::Status(status) => Some(&status.execution_state),
+                    _ => None,
+                };
+                let idle = state == Some(&ExecutionState::Idle);
                 if idle && let Some(request) = self.requests.get_mut(&id) {
                     request.idle = true;
                     if let Some(reply) = request.reply.take() {

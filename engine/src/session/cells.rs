@@ -395,8 +395,8 @@ impl Session {
 /// Why a note's cells do not run yet.
 fn not_allowed(kernel: &str) -> String {
     format!(
-        "this note asks for your own kernel {kernel}, which runs with all your rights, outside of the sandbox; choose the \
-         kernel once to allow it (Choose kernel, or --kernel {kernel})"
+        "this note asks for your own kernel {kernel}, which runs with all your rights, outside of the sandbox; choose \
+         it once to allow that (Choose kernel, or --kernel {kernel})"
     )
 }
 

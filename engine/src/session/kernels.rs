@@ -1,5 +1,5 @@
-//! Which kernel runs a note's cells: the embedded one, or one of the user's own Jupyter kernels; and what a running cell
-//! asks of the user.
+//! Which kernel runs a note's cells: the embedded one, or one of the user's own Jupyter kernels; and what a running
+//! cell asks of the user.
 
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
