@@ -332,10 +332,7 @@ pub const COMMANDS: &[CommandInfo] = &[
         window: true,
         line: Some(Line {
             name: "kernels",
-            args: &[
-                NOTE,
-                arg("use", Form::Value, "the kernel from now on; `embedded`: the built-in one"),
-            ],
+            args: &[NOTE, arg("use", Form::Value, "the kernel from now on; `embedded`: the built-in one")],
         }),
     },
     window("export.html", "Export to HTML…", &[], "Write the open note, or its volume, as pages for a browser."),
