@@ -326,8 +326,8 @@ pub const COMMANDS: &[CommandInfo] = &[
     CommandInfo {
         id: "kernel.choose",
         title: "Choose kernel",
-        help: "Choose what runs the note's cells: the built-in Python, or a Jupyter kernel of yours, with your packages \
-               and all your rights.",
+        help: "Choose what runs the note's cells: the built-in Python, or a Jupyter kernel of yours, with your \
+               packages and all your rights.",
         keys: &[],
         window: true,
         line: Some(Line {
