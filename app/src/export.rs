@@ -178,6 +178,7 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
             let files = Files::of(handle, volume, false)?;
             let linked = RefCell::default();
             let near = Near { files: &files, own: &path, linked: &linked, colours: &LIGHT, document: false };
+            let text = files.with_tables(&path, &text);
             let dest = inside(format!("{}.html", title(&path)));
             copy::write_new(&dest, page(&path, &text, &outputs, &near).as_bytes()).map_err(Refusal::usage)?;
             dest
@@ -205,7 +206,8 @@ pub(crate) fn bundle(handle: &Handle, id: DocId, dest: &Path) -> Result<Done, Re
     let files = Files::of(handle, volume, true)?;
     let folder = path.rfind('/').map_or("", |slash| &path[..=slash]);
     let name = path.strip_prefix(folder).unwrap_or(&path);
-    copy::write_new(&dest.join(name), text.as_bytes()).map_err(Refusal::usage)?;
+    let with_tables = files.with_tables(&path, &text);
+    copy::write_new(&dest.join(name), with_tables.as_bytes()).map_err(Refusal::usage)?;
     let mut done = Done { files: vec![path.clone()], dest: dest.to_owned(), ..Done::default() };
     for attached in files.attached(&path, &text) {
         // What lies below the note's folder keeps its place; all else lies beside the note, where a link finds it.
@@ -241,7 +243,7 @@ fn document(
             return Err(Refusal::usage("it was stopped"));
         }
         match content(handle, *id) {
-            Ok((text, outputs)) => read.push((path.clone(), text, outputs)),
+            Ok((text, outputs)) => read.push((path.clone(), files.with_tables(path, &text), outputs)),
             Err(refusal) => done.skipped.push(Skipped { path: path.clone(), why: refusal.why }),
         }
     }
@@ -278,6 +280,7 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
             return Err(Refusal::usage(STOPPED));
         }
         let written = content(handle, *id).map_err(|refusal| refusal.why).and_then(|(text, outputs)| {
+            let text = files.with_tables(path, &text);
             copy::write_new(&dest.join(page_path(path)), page(path, &text, &outputs, &near(path)).as_bytes())
         });
         match written {

@@ -124,6 +124,8 @@ pub struct Window {
     tree: Tree,
     /// What was done in collections.
     deeds: collection::Deeds,
+    /// Collections that notes show.
+    embedded: collection::Held,
     /// What waits for a note's text.
     errands: Vec<filing::Errand>,
     outline: Outline,
@@ -195,6 +197,7 @@ impl Window {
             kept: VecDeque::new(),
             tree,
             deeds: collection::Deeds::default(),
+            embedded: collection::Held::default(),
             errands: Vec::new(),
             outline: Outline::default(),
             references: References::default(),
@@ -343,6 +346,7 @@ impl eframe::App for Window {
         self.show_kernels();
         self.here.editor.shape = self.caret_shape();
         let actions = self.layout(ui);
+        self.hold_embedded();
         if let Some(driver) = &self.driver {
             sights::fetch(&ctx, driver.session());
             collection::desk::feed(&ctx, driver.session());

@@ -2,6 +2,7 @@
 //! into filters and views, and a view is worked out over what the index knows; no note is opened for it.
 
 mod change;
+mod embed;
 mod expression;
 mod functions;
 mod mirror;
@@ -11,6 +12,7 @@ mod table;
 mod worth;
 
 pub use change::{Change, changed};
+pub use embed::{Embed, embed, embeds, replaced};
 pub use mirror::{Mirror, Told};
 pub use summary::SUMMARIES;
 pub use table::{Cell, Column, Row, Table};
@@ -24,6 +26,9 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use store::disk::FileRow;
 
+/// The stack that a thread needs in which collections are worked out, in bytes: expressions stand inside one another,
+/// and in tests without optimisation each takes much room.
+pub const STACK: usize = 32 << 20;
 /// Filters inside filters are read this deep.
 const DEEPEST: usize = 16;
 
@@ -169,6 +174,12 @@ impl Base {
             other => other.trim_start_matches("file.").trim_start_matches("formula.").to_owned(),
         };
         self.titles.get(short).cloned().unwrap_or_else(usual)
+    }
+
+    /// The view of this name; without one the first.
+    pub fn view(&self, name: Option<&str>) -> Option<usize> {
+        let Some(name) = name else { return Some(0) };
+        self.views.iter().position(|view| view.name.eq_ignore_ascii_case(name))
     }
 
     /// The names of its formulas.

@@ -118,6 +118,11 @@ pub fn cells(text: &str) -> Vec<Range<usize>> {
     top_level(text).into_iter().filter(|(_, piece)| *piece == Piece::Cell).map(|(range, _)| range).collect()
 }
 
+/// The top-level pieces of a text, each from the start of its first line.
+pub(crate) fn pieces(text: &str) -> Vec<Range<usize>> {
+    top_level(text).into_iter().map(|(range, _)| range).collect()
+}
+
 /// The top-level piece of Markdown that the byte `at` belongs to.
 pub(crate) fn piece_around(text: &str, at: usize) -> Range<usize> {
     let pieces = top_level(text);
@@ -180,16 +185,23 @@ pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// The parts of a block that is one cell and nothing else (blank lines may follow).
 pub fn cell(block: &str) -> Option<Cell> {
-    let first_end = block.find('\n')? + 1;
-    let fence = Fence::opening(&block[..first_end])?;
-    if !fence.python || block.len() > LONGEST_CELL {
+    if block.len() > LONGEST_CELL {
         return None;
     }
+    let (info, code) = fenced(block)?;
+    is_python(info).then_some(Cell { code })
+}
+
+/// What stands behind the opening fence of a text that is one fenced block and nothing else (blank lines may follow),
+/// and where its code stands, with its last line end.
+pub fn fenced(block: &str) -> Option<(&str, Range<usize>)> {
+    let first_end = block.find('\n')? + 1;
+    let fence = Fence::opening(&block[..first_end])?;
     let mut at = first_end;
     for line in block[first_end..].split_inclusive('\n') {
         if fence.closed_by(line) {
             let rest = &block[at + line.len()..];
-            return rest.trim().is_empty().then_some(Cell { code: first_end..at });
+            return rest.trim().is_empty().then_some((fence.info, first_end..at));
         }
         at += line.len();
     }
@@ -204,14 +216,14 @@ pub(crate) fn time_limit(block: &str) -> Option<u64> {
 }
 
 /// A code fence as CommonMark 0.31.2, section 4.5, has it.
-struct Fence {
+struct Fence<'a> {
     mark: u8,
     count: usize,
-    python: bool,
+    info: &'a str,
 }
 
-impl Fence {
-    fn opening(line: &str) -> Option<Fence> {
+impl Fence<'_> {
+    fn opening(line: &str) -> Option<Fence<'_>> {
         let body = line.trim_start_matches(' ');
         if line.len() - body.len() > 3 {
             return None;
@@ -222,7 +234,7 @@ impl Fence {
         if count < 3 || (mark == b'`' && info.contains('`')) {
             return None;
         }
-        Some(Fence { mark, count, python: is_python(info) })
+        Some(Fence { mark, count, info })
     }
 
     fn closed_by(&self, line: &str) -> bool {

@@ -8,6 +8,7 @@ mod filing;
 mod finding;
 mod folding;
 mod history;
+mod insets;
 mod keystrokes;
 mod links;
 mod modes;

@@ -1,22 +1,30 @@
 //! What stands around a note that is exported: the files of its volume, and what draws.
 
+use crate::clock;
 use crate::drawings;
 use crate::line::Refusal;
 use crate::tokens::Colours;
 use engine::Session;
+use engine::base::{self, Base, Embed, Mirror, Told};
 use engine::markdown::dialect::{self, Token};
 use engine::markdown::meant;
 use host::{Handle, copy};
 use pulldown_cmark::{Event, Tag};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::PathBuf;
+use std::time::Duration;
 use store::{DocId, FileKind};
 use typeset::html::Around;
 use typeset::vector::Drawing;
 
 /// A larger picture is named, not shown.
 const LARGEST: u64 = 32 << 20;
+/// A collection waits this long until all notes were looked at.
+const INDEXED: Duration = Duration::from_secs(600);
+/// Files that are looked at before the window may draw again.
+const SLICE: usize = 500;
 
 /// A volume's files as exports see them.
 pub(super) struct Files {
@@ -24,6 +32,10 @@ pub(super) struct Files {
     kinds: BTreeMap<String, FileKind>,
     /// Whether the other notes are exported, too.
     all: bool,
+    handle: Handle,
+    volume: DocId,
+    /// What collections are worked out over, once there is one.
+    mirror: OnceCell<Result<Mirror, String>>,
 }
 
 impl Files {
@@ -31,9 +43,62 @@ impl Files {
         let read = move |session: &Session| {
             let volume = session.volume(volume)?;
             let kinds = volume.files.values().map(|row| (row.path.clone(), row.kind)).collect();
-            Some(Files { root: volume.root.clone()?, kinds, all })
+            Some((volume.root.clone()?, kinds))
         };
-        handle.read(read)?.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))
+        let (root, kinds) =
+            handle.read(read)?.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
+        Ok(Files { root, kinds, all, handle: handle.clone(), volume, mirror: OnceCell::new() })
+    }
+
+    /// The text of a note with a table in place of each collection in it.
+    pub(super) fn with_tables(&self, own: &str, text: &str) -> String {
+        base::replaced(text, |embed| match self.table(own, embed) {
+            Ok(table) => Some(table),
+            Err(why) => Some(format!("*This collection is not shown: {}.*", why.trim_end_matches('.'))),
+        })
+    }
+
+    fn table(&self, own: &str, embed: Embed<'_>) -> Result<String, String> {
+        let (text, view) = match embed {
+            Embed::Text { text, .. } => (text.to_owned(), None),
+            Embed::File { target, view } => {
+                let path = self.find(own, target).ok_or_else(|| format!("there is no {target}"))?;
+                (copy::read_text(&self.root.join(path))?, view)
+            }
+        };
+        let source = self.mirror.get_or_init(|| self.mirrored()).as_ref().map_err(String::clone)?.source();
+        let this = source.files.get(own).map(|row| row.id);
+        let work = || -> Result<String, String> {
+            let base = Base::read(&text)?;
+            let view = base.view(view).ok_or_else(|| format!("it has no view “{}”", view.unwrap_or_default()))?;
+            Ok(base.table(source, view, this, clock::now()).markdown())
+        };
+        let made = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(base::STACK).spawn_scoped(scope, work).ok()?;
+            thread.join().ok()
+        });
+        made.unwrap_or_else(|| Err("it could not be worked out".to_owned()))
+    }
+
+    fn mirrored(&self) -> Result<Mirror, String> {
+        let (gone, volume) = (|gone: host::Gone| gone.to_string(), self.volume);
+        let look = move |session: &Session| session.volume(volume).is_none_or(engine::Volume::is_indexed).then_some(());
+        let indexed = self.handle.wait(Some(INDEXED), look).map_err(gone)?;
+        indexed.ok_or("the notes could not be read in ten minutes")?;
+        let (mut mirror, mut from): (Mirror, Option<String>) = Default::default();
+        loop {
+            let begin = from.clone();
+            let read = move |session: &Session| -> Vec<(String, Told)> {
+                let Some(volume) = session.volume(volume) else { return Vec::new() };
+                let begin = begin.map_or(Bound::Unbounded, Bound::Excluded);
+                let rows = volume.files.range((begin, Bound::Unbounded)).take(SLICE);
+                rows.map(|(path, row)| (path.clone(), Mirror::look(volume, row.id))).collect()
+            };
+            let told = self.handle.read(read).map_err(gone)?;
+            let Some((last, _)) = told.last() else { return Ok(mirror) };
+            from = Some(last.clone());
+            told.into_iter().for_each(|(_, file)| mirror.take(file));
+        }
     }
 
     fn find(&self, own: &str, target: &str) -> Option<&str> {
@@ -97,7 +162,8 @@ impl Around for Near<'_> {
     fn note(&self, target: &str) -> Option<String> {
         let path = self.files.find(self.own, target)?;
         (self.files.kinds.get(path) == Some(&FileKind::Note)).then_some(())?;
-        String::from_utf8(copy::read(&self.files.root.join(path), LARGEST)?).ok()
+        let text = String::from_utf8(copy::read(&self.files.root.join(path), LARGEST)?).ok()?;
+        Some(self.files.with_tables(path, &text))
     }
 
     fn diagram(&self, source: &str) -> Result<Drawing, String> {

@@ -32,13 +32,11 @@ pub(super) fn base(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     };
     let text = host::copy::read_text(&file).map_err(Refusal::workspace)?;
     let base = Base::read(&text).map_err(Refusal::usage)?;
-    let view = match args.get_one::<String>("view") {
-        None => 0,
-        Some(name) => base.views.iter().position(|view| view.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-            let names: Vec<&str> = base.views.iter().map(|view| view.name.as_str()).collect();
-            Refusal::usage(format!("there is no view “{name}”; there are: {}", names.join(", ")))
-        })?,
-    };
+    let name = args.get_one::<String>("view").map(String::as_str);
+    let view = base.view(name).ok_or_else(|| {
+        let names: Vec<&str> = base.views.iter().map(|view| view.name.as_str()).collect();
+        Refusal::usage(format!("there is no view “{}”; there are: {}", name.unwrap_or(""), names.join(", ")))
+    })?;
     let now = clock::now();
     let read = move |session: &Session| {
         session.volume(volume).map(|volume| base.table(volume.into(), view, Some(this), now)).unwrap_or_default()

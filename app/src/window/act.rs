@@ -60,6 +60,7 @@ impl Window {
                 Action::Here(pane) => self.go_to_pane(pane),
                 Action::CloseTab(pane) => self.close_tab(pane),
                 Action::Follow(link) => self.follow(ctx, &link),
+                Action::Place(at) => self.here.editor.place(at),
                 Action::Say(text) => self.toasts.say(text),
                 Action::Collection(collection, deed) => self.collection_deed(ctx, collection, deed),
             }
@@ -184,8 +185,8 @@ impl Window {
                     self.status.saved();
                 }
             }
-            What::Undo if self.shows_collection() => self.undo_deed(ctx, false),
-            What::Redo if self.shows_collection() => self.undo_deed(ctx, true),
+            What::Undo if self.in_collection() => self.undo_deed(ctx, false),
+            What::Redo if self.in_collection() => self.undo_deed(ctx, true),
             What::Undo => self.undo(false),
             What::Redo => self.undo(true),
             What::CloseNote => self.close_tab(self.here.id),

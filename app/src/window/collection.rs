@@ -5,6 +5,7 @@ mod bar;
 mod cards;
 mod cell;
 pub(super) mod desk;
+mod inset;
 mod table;
 
 use super::page::Action;
@@ -16,7 +17,8 @@ use eframe::egui;
 use egui::{Align2, Rect, Ui};
 use engine::base::{Base, Change, Row, Table, changed};
 use engine::{Command, Note, Session, splice};
-use serde_json::Value;
+pub(super) use inset::{Held, Insets};
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -41,11 +43,38 @@ struct Editing {
     trouble: Option<&'static str>,
 }
 
+/// Where a collection's text stands.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    /// The note that holds it.
+    note: &'a Note,
+    /// Which part of that note it is, and where that begins; `None`: it is all of it.
+    part: Option<(&'a str, usize)>,
+    /// The note in which it is looked at, where that is a note of its own around it.
+    inside: Option<DocId>,
+}
+
+impl<'a> Source<'a> {
+    /// A collection that is a file, on its page.
+    pub(super) fn file(note: &'a Note) -> Source<'a> {
+        Source { note, part: None, inside: None }
+    }
+
+    fn text(&self) -> String {
+        self.part.map_or_else(|| self.note.text(), |(text, _)| text.to_owned())
+    }
+
+    /// The note in which it is looked at.
+    fn this(&self) -> DocId {
+        self.inside.unwrap_or(self.note.id)
+    }
+}
+
 /// A collection's page.
 #[derive(Default)]
 pub(super) struct Collection {
-    /// What was read: of which note at which revision, and the hash of its text.
-    read: Option<(DocId, u64, u64)>,
+    /// What was read: of which note at which revision, from where on, and the hash of its text.
+    read: Option<(DocId, u64, usize, u64)>,
     base: Option<Result<Arc<Base>, String>>,
     /// The view that is shown.
     view: usize,
@@ -72,12 +101,19 @@ pub(super) struct Collection {
     compact: bool,
     /// Since when it is waited for, in seconds.
     since: Option<f64>,
+    /// How high and how wide it would be with all that it has, in points, as it was drawn last.
+    high: f32,
+    wide: f32,
+    /// Whether it has the keyboard.
+    focused: bool,
+    /// The view that was asked for and is not there.
+    missing: Option<String>,
 }
 
 /// What a part of the page needs.
 struct Scene<'a> {
     session: &'a Session,
-    note: &'a Note,
+    source: Source<'a>,
     base: &'a Arc<Base>,
     /// Whether the pane has the keyboard.
     is_here: bool,
@@ -87,32 +123,44 @@ struct Scene<'a> {
 impl Scene<'_> {
     /// Writes a change into the collection.
     fn change(&mut self, change: &Change) {
-        let text = self.note.text();
+        let text = self.source.text();
         match changed(&text, change) {
             Ok(new) => {
-                let edits = splice::difference(&text, &new);
+                let mut edits = splice::difference(&text, &new);
+                let start = self.source.part.map_or(0, |(_, start)| start);
+                edits.iter_mut().for_each(|edit| edit.at += start);
                 if !edits.is_empty() {
-                    self.actions.push(Action::Collection(self.note.id, Deed::Change(edits)));
+                    self.deed(Deed::Change { note: self.source.note.id, edits });
                 }
             }
             Err(why) => self.actions.push(Action::Say(format!("That cannot be written into the collection: {why}."))),
         }
     }
 
+    fn deed(&mut self, deed: Deed) {
+        self.actions.push(Action::Collection(self.source.this(), deed));
+    }
+
     /// Sets a property of a note.
     fn set(&mut self, file: DocId, key: &str, value: Option<Value>) {
-        self.actions.push(Action::Collection(self.note.id, Deed::Set { file, key: key.to_owned(), value }));
+        self.deed(Deed::Set { file, key: key.to_owned(), value });
+    }
+
+    /// Makes a note that a view shows.
+    fn make(&mut self, view: usize) {
+        let (folder, properties) = self.base.wanted(view);
+        self.deed(Deed::New { volume: self.source.note.volume, folder, properties });
     }
 
     fn is_note(&self, row: &Row) -> bool {
-        let volume = self.session.volume(self.note.volume);
+        let volume = self.session.volume(self.source.note.volume);
         let file = volume.and_then(|volume| volume.files.get(&row.path));
         file.is_some_and(|file| file.kind == store::FileKind::Note)
     }
 
     /// The value of a note's property, as it stands in the note.
     fn property(&self, file: DocId, key: &str) -> Value {
-        let outline = self.session.volume(self.note.volume).and_then(|volume| volume.links.outline(file));
+        let outline = self.session.volume(self.source.note.volume).and_then(|volume| volume.links.outline(file));
         let found = outline.and_then(|outline| {
             let properties = &outline.properties;
             properties.get(key).or_else(|| {
@@ -126,12 +174,12 @@ impl Scene<'_> {
 /// What is done in a collection.
 #[derive(Debug)]
 pub(super) enum Deed {
-    /// Its file is edited.
-    Change(Vec<splice::Splice>),
+    /// Its text is edited, which this note holds.
+    Change { note: DocId, edits: Vec<splice::Splice> },
     /// A property of a note is set.
     Set { file: DocId, key: String, value: Option<Value> },
-    /// A new note that this view shows.
-    New { view: usize },
+    /// A new note in a folder, with properties.
+    New { volume: DocId, folder: Option<String>, properties: Map<String, Value> },
     /// Its text is shown, or its views again.
     Text,
 }
@@ -147,20 +195,26 @@ impl Collection {
         self.begin = Some(view.to_owned()).filter(|view| !view.is_empty());
     }
 
-    fn sync(&mut self, note: &Note) {
-        let known = self.read.as_ref().is_some_and(|(of, revision, _)| (*of, *revision) == (note.id, note.revision()));
-        if !known {
-            let text = note.text();
+    fn sync(&mut self, source: &Source<'_>) {
+        let start = source.part.map_or(0, |(_, start)| start);
+        let (note, revision) = (source.note.id, source.note.revision());
+        let known = self.read.as_ref().map(|(note, revision, start, hash)| ((*note, *revision, *start), *hash));
+        if known.map(|(known, _)| known) != Some((note, revision, start)) {
+            let text = source.text();
             let mut hasher = DefaultHasher::new();
             text.hash(&mut hasher);
-            self.read = Some((note.id, note.revision(), hasher.finish()));
-            self.base = Some(Base::read(&text).map(Arc::new));
+            let hash = hasher.finish();
+            self.read = Some((note, revision, start, hash));
+            if known.map(|(_, hash)| hash) != Some(hash) {
+                self.base = Some(Base::read(&text).map(Arc::new));
+            }
         }
         if let Some(Ok(base)) = &self.base {
-            if let Some(wanted) = self.begin.take()
-                && let Some(view) = base.views.iter().position(|view| view.name.eq_ignore_ascii_case(&wanted))
-            {
-                self.view = view;
+            if let Some(wanted) = self.begin.take() {
+                match base.view(Some(&wanted)) {
+                    Some(view) => self.view = view,
+                    None => self.missing = Some(wanted),
+                }
             }
             self.view = self.view.min(base.views.len().saturating_sub(1));
         }
@@ -171,41 +225,48 @@ impl Collection {
         &mut self,
         ui: &mut Ui,
         session: &Session,
-        note: &Note,
+        source: Source<'_>,
         is_here: bool,
         actions: &mut Vec<Action>,
     ) {
-        self.sync(note);
+        self.sync(&source);
         let base = match &self.base {
             Some(Ok(base)) => base.clone(),
             Some(Err(why)) => {
                 let says = format!("This collection cannot be read: {}.", why.trim_end_matches('.'));
-                if states::sentence(ui, &says, Some("Show its text"), "") {
-                    actions.push(Action::Collection(note.id, Deed::Text));
+                if source.inside.is_some() {
+                    self.say(ui, &says, Colours::of(ui).warn);
+                } else if states::sentence(ui, &says, Some("Show its text"), "") {
+                    actions.push(Action::Collection(source.this(), Deed::Text));
                 }
                 return;
             }
             None => return,
         };
-        let hash = self.read.as_ref().map_or(0, |(_, _, hash)| *hash);
+        let hash = self.read.as_ref().map_or(0, |(.., hash)| *hash);
         let asked = Asked {
             by: ui.scope_id().with("table"),
-            volume: note.volume,
+            volume: source.note.volume,
             base: &base,
             hash,
             view: self.view,
-            this: Some(note.id),
+            this: Some(source.this()),
             now: clock::now(),
         };
         let answer = desk::ask(ui.ctx(), &asked);
-        let mut scene = Scene { session, note, base: &base, is_here, actions };
+        let mut scene = Scene { session, source, base: &base, is_here, actions };
         self.bar(ui, &mut scene, &answer);
         let Answer { table: Some(table), .. } = &answer else {
-            self.waiting(ui, &answer, session, note);
+            self.waiting(ui, &answer, session, source.note);
             return;
         };
         self.since = None;
         self.line_up(table);
+        if let Some(missing) = &self.missing {
+            let colours = Colours::of(ui);
+            let text = format!("There is no view “{missing}”; another one is shown.");
+            states::bar(ui, super::icons::WARNING, &text, colours.warn, false);
+        }
         if let Some(problem) = table.problems.first() {
             let colours = Colours::of(ui);
             let text = format!("Some of this collection is not understood: {problem}.");
@@ -213,10 +274,13 @@ impl Collection {
         }
         if table.rows.is_empty() {
             let words = "No note fits this view.";
+            if source.inside.is_some() {
+                return self.say(ui, words, Colours::of(ui).muted);
+            }
             let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(ui.available_rect_before_wrap()));
             if states::sentence(&mut inner, words, Some("New note"), "Its filters are behind the button “Filter”.")
             {
-                scene.actions.push(Action::Collection(note.id, Deed::New { view: self.view }));
+                scene.make(self.view);
             }
             return;
         }
@@ -225,6 +289,21 @@ impl Collection {
             "cards" => self.cards(ui, &mut scene, table),
             _ => self.table(ui, &mut scene, table),
         }
+    }
+
+    /// One line in a note, where a page would say it in its middle.
+    fn say(&mut self, ui: &mut Ui, words: &str, colour: egui::Color32) {
+        let style = tokens::small();
+        let mut job = egui::text::LayoutJob::default();
+        job.wrap.max_width = (ui.available_width() - 2.0 * space::L).max(80.0);
+        job.append(words, 0.0, super::render::format(style.font, style.line, colour));
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let at = ui.available_rect_before_wrap().min + egui::vec2(space::L, space::S);
+        let rect = Rect::from_min_size(at, galley.size());
+        let response = ui.interact(rect, ui.scope_id().with("said"), egui::Sense::hover());
+        super::controls::named(&response, egui::accesskit::Role::Label, words);
+        ui.painter().galley(at, galley, colour);
+        self.high = rect.bottom() + space::S - ui.max_rect().top();
     }
 
     fn waiting(&mut self, ui: &mut Ui, answer: &Answer, session: &Session, note: &Note) {
@@ -320,6 +399,11 @@ impl Window {
         place.is_some_and(|(_, path)| engine::base::is_collection(path)) && !self.here.collection.as_text
     }
 
+    /// Whether a collection has the keyboard, or would have it: what is taken back is what was done in it.
+    pub(super) fn in_collection(&self) -> bool {
+        self.shows_collection() || self.here.page.insets.focused()
+    }
+
     /// How many rows the collection that is shown has, once its table is there.
     pub(crate) fn rows(&self) -> Option<usize> {
         self.shows_collection().then(|| self.here.collection.lined.as_ref().map(|table| table.rows.len())).flatten()
@@ -328,9 +412,9 @@ impl Window {
     /// Does what was done in a collection.
     pub(super) fn collection_deed(&mut self, ctx: &egui::Context, collection: DocId, deed: Deed) {
         match deed {
-            Deed::Change(edits) => {
-                if self.send(Command::EditAll { note: collection, edits }) {
-                    self.did(collection, collection);
+            Deed::Change { note, edits } => {
+                if self.send(Command::EditAll { note, edits }) {
+                    self.did(collection, note);
                 }
             }
             Deed::Set { file, key, value } => {
@@ -350,7 +434,7 @@ impl Window {
                     }
                 }
             }
-            Deed::New { view } => self.new_in_collection(collection, view),
+            Deed::New { volume, folder, properties } => self.new_in_collection(volume, folder, &properties),
             Deed::Text => self.here.collection.as_text = !self.here.collection.as_text,
         }
     }
@@ -432,18 +516,14 @@ impl Window {
     }
 
     /// Makes a note that a view of a collection shows.
-    fn new_in_collection(&mut self, collection: DocId, view: usize) {
-        let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
-        let found = session.place(collection).and_then(|(volume, _)| {
-            let text = session.note(collection)?.text();
-            let (folder, wanted) = Base::read(&text).ok()?.wanted(view);
-            let volume = session.volume(volume)?;
+    fn new_in_collection(&mut self, volume: DocId, folder: Option<String>, properties: &Map<String, Value>) {
+        let found = self.session().and_then(|session| session.volume(volume)).and_then(|volume| {
             let folder = folder.filter(|folder| !folder.is_empty()).map_or_else(String::new, |folder| folder + "/");
             let free = |name: &String| !volume.files.contains_key(&format!("{folder}{name}.md"));
             let mut names =
                 std::iter::once("Untitled".to_owned()).chain((2..).map(|count| format!("Untitled {count}")));
             let name = names.find(free)?;
-            Some((volume.id, format!("{folder}{name}.md"), engine::properties::front_matter(&wanted)))
+            Some((volume.id, format!("{folder}{name}.md"), engine::properties::front_matter(properties)))
         });
         let Some((volume, path, text)) = found else { return };
         if self.send(Command::NewNote { volume, path: path.clone(), text }) {

@@ -11,8 +11,8 @@ use crate::tokens;
 use eframe::egui;
 use egui::Galley;
 use egui::text::LayoutJob;
-use engine::Note;
 use engine::splice::moved;
+use engine::{Note, Session};
 use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId};
@@ -83,6 +83,7 @@ pub(super) struct Preedit {
 
 /// What is needed to find rows and lay them out.
 pub(super) struct World<'a> {
+    pub(super) session: &'a Session,
     pub(super) note: &'a Note,
     pub(super) texts: &'a [&'a Block],
     pub(super) sheet: &'a mut Sheet,

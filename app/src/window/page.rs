@@ -6,7 +6,7 @@ mod draw;
 mod pointer;
 
 use super::cells::{self, Cells};
-use super::collection::Deed;
+use super::collection::{Deed, Insets};
 use super::drawn::Drawn;
 use super::editor::{self, Caret, Edit, Editor, Target, World};
 use super::pane::PaneId;
@@ -62,6 +62,8 @@ pub(super) enum Action {
     CloseTab(PaneId),
     /// Follow a link in the open note.
     Follow(String),
+    /// Put the caret at a byte of the open note.
+    Place(usize),
     /// Say something.
     Say(String),
     /// Something is done in a collection.
@@ -105,6 +107,8 @@ struct Kept {
 pub(super) struct Page {
     note: Option<DocId>,
     pub(super) cells: Cells,
+    /// The collections that the note shows.
+    pub(super) insets: Insets,
     drawn: HashMap<u64, Kept>,
     frame: u64,
     /// Width of column, room for tables, ground, scale and what else was to be seen at the last layout.
@@ -152,6 +156,7 @@ impl Page {
         // Links and pictures of equal rows may mean other things in another note.
         self.drawn.clear();
         self.cells.clear();
+        self.insets.clear();
         self.seat = note.and_then(|note| self.seats.get(&note).copied()).unwrap_or_default();
         (self.ended, self.shown, self.revision) = (0.0, 0.0, 0);
         *editor = Editor::default();
@@ -246,6 +251,7 @@ impl Page {
         actions: &mut Vec<Action>,
     ) {
         self.frame += 1;
+        self.insets.begin();
         self.fade(ui);
         let available = ui.available_size();
         self.view = available.y;
@@ -375,16 +381,16 @@ impl Page {
         let Some(row) = world.sheet.row(spot).filter(|row| !row.hidden).cloned() else { return 0.0 };
         let above = world.sheet.above(spot);
         let editing = target.filter(|target| target.spot == Some(spot));
-        let height = match (editing, row.kind) {
-            (None, kind) if kind != Kind::Cell => match world.sheet.measured(spot) {
+        // With the caret in it, or with what changes by itself below it, it is measured in every frame.
+        let alone = row.kind != Kind::Cell && !row.base;
+        let height = match editing {
+            None if alone => match world.sheet.measured(spot) {
                 Some(height) => height,
                 None => self.drawn_row(spot, &row, world).height,
             },
-            (editing, _) => self.row_height(spot, &row, editing, world),
+            editing => self.row_height(spot, &row, editing, world),
         };
-        // With the caret in it, or with output, it is measured in every frame.
-        let stays = editing.is_none() && row.kind != Kind::Cell;
-        world.sheet.set_height(spot, height, stays);
+        world.sheet.set_height(spot, height, editing.is_none() && alone);
         above + height
     }
 
@@ -396,6 +402,9 @@ impl Page {
         if row.kind == Kind::Cell {
             let id = world.sheet.piece(spot.block).id;
             height += self.cells.output_height(world.note, id, self.output_width(world), world.pen);
+        }
+        if row.base {
+            height += self.insets.height(inset_of(spot, world));
         }
         height
     }
@@ -409,6 +418,12 @@ impl Page {
     pub(super) fn cell_at(&self, target: &Target) -> Option<usize> {
         self.numbers.get(&target.block?).copied()
     }
+}
+
+/// The name of the collection that a row shows.
+fn inset_of(spot: Spot, world: &mut World<'_>) -> (BlockId, usize) {
+    let before = world.rows(spot.block).iter().take(spot.row).filter(|row| row.base).count();
+    (world.sheet.piece(spot.block).id, before)
 }
 
 /// How high a row is while its source is edited, without what stands below it.

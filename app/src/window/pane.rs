@@ -90,7 +90,8 @@ impl Pane {
         self.page.sync(note, &mut self.sheet, &texts, &mut self.editor);
         let pen = Pen { ctx, colours: tokens::Colours::dark(dark), note: note.id };
         let (width, margin) = self.measures;
-        let mut world = World { note, texts: &texts, sheet: &mut self.sheet, pen, width, margin };
+        let sheet = &mut self.sheet;
+        let mut world = World { session, note, texts: &texts, sheet, pen, width, margin };
         Some(look(&mut world, &mut self.editor, &mut self.page))
     }
 }

@@ -111,6 +111,8 @@ pub(super) struct Row {
     pub whole: Option<long::Whole>,
     /// What it is.
     pub kind: Kind,
+    /// Whether it shows a collection.
+    pub base: bool,
     /// Whether it goes on with the row before, of which it is a later part.
     pub part: bool,
     /// Whether an empty line is in front of it.
@@ -213,7 +215,10 @@ impl Cut<'_> {
         let mut hasher = DefaultHasher::new();
         (kind, &self.text[content.clone()]).hash(&mut hasher);
         self.at = after_line(self.text, content.end);
+        let shows = matches!(kind, Kind::Paragraph | Kind::Fence { closed: true });
+        let base = shows && engine::base::embed(&self.text[content.clone()]).is_some();
         self.rows.push(Row {
+            base,
             range: content.clone(),
             content,
             code,

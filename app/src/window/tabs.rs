@@ -1,6 +1,7 @@
 //! How panes are drawn: a strip of tabs above each group, the note below it. One note alone has no tabs: its name and
 //! path stand in the strip.
 
+use super::collection::Source;
 use super::commands;
 use super::controls::{clipped, icon_button, named, ring};
 use super::icons;
@@ -143,7 +144,7 @@ impl Stage<'_> {
                 pane.reading = None;
                 if let Some(note) = pane.note.and_then(|note| session.note(note)) {
                     let mut ui = super::layout::part(ui, "collection", rect, rect);
-                    pane.collection.show(&mut ui, session, note, is_here, actions);
+                    pane.collection.show(&mut ui, session, Source::file(note), is_here, actions);
                 }
             }
             Some(Phase::Ready) => {

@@ -68,6 +68,45 @@ fn a_note_becomes_a_page_by_the_ending_of_its_name() {
 }
 
 #[test]
+fn collections_in_notes_become_tables() {
+    let base = "filters: file.hasTag(\"book\")
+views:
+  - type: table
+    name: All
+    order: [file.name, rating]
+  - type: cards
+    name: Mine
+    filters: owner == this
+    groupBy: rating
+    order: [file.name]
+";
+    let note =
+        "# Me\n\n![[Shelf.base#Mine]]\n\nand\n\n```base\nviews: [\n```\n\n![[Shelf.base#No]]\n\n![[Else.base]]\n";
+    let book = |more: &str| format!("---\ntags: book\n{more}---\n");
+    let (one, two) = (book("rating: 7\nowner: \"[[Me]]\"\n"), book("rating: 10\n"));
+    let house = House::with(&[("Me.md", note), ("A|b *c*.md", &one), ("Two.md", &two), ("Shelf.base", base)]);
+    house.write("notes/All.md", b"![[Shelf.base]]\n");
+    house.run(&["open", "notes"]).good();
+    house.run(&["export", "Me", "me.html"]).good();
+    let page = String::from_utf8(house.read("me.html")).expect("text");
+    for part in [
+        "<p><strong>7</strong> (1)</p>\n<div class=\"table\"><table>\n<thead>\n<tr><th>name</th></tr>",
+        "<tr><td><span class=\"link\">A b *c*</span></td></tr>",
+        "<p>and</p>\n<p><em>This collection is not shown: the collection is not YAML; look at its text.</em></p>",
+        "<em>This collection is not shown: it has no view “No”.</em>",
+        "<em>This collection is not shown: there is no Else.base.</em>",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    house.run(&["export", "notes", "site", "--html"]).good();
+    let page = String::from_utf8(house.read("site/All.html")).expect("text");
+    let row = "<tr><td><a href=\"Two.html\">Two</a></td><td class=\"right\">10</td></tr>";
+    assert!(page.contains(row) && !page.contains("<td></td></tr>"), "{page}");
+    house.run(&["export", "All", "all.pdf"]).good();
+    assert!(house.read("all.pdf").starts_with(b"%PDF"));
+}
+
+#[test]
 fn a_volume_becomes_pages_that_link_to_each_other() {
     let house = house();
     let done = house.json(&["export", "notes", "site", "--html"]);

@@ -193,7 +193,7 @@ impl Collection {
         let mut all: Vec<String> = shown.to_vec();
         let known = |all: &[String], name: &str| all.iter().any(|one| bare(one) == bare(name));
         let mut seen: BTreeSet<String> = BTreeSet::new();
-        if let Some(volume) = scene.session.volume(scene.note.volume) {
+        if let Some(volume) = scene.session.volume(scene.source.note.volume) {
             // Of very many notes a part says enough.
             for (_, outline) in volume.links.outlines().take(2_000) {
                 seen.extend(outline.properties.keys().cloned());
@@ -430,8 +430,14 @@ impl Collection {
                 scene.change(&Change::RemoveView(self.view));
                 ui.close();
             }
-            if ui.button("Show the text").clicked() {
-                scene.actions.push(Action::Collection(scene.note.id, Deed::Text));
+            let source = scene.source;
+            let (words, action) = match (source.inside, source.part) {
+                (None, _) => ("Show the text", Action::Collection(source.this(), Deed::Text)),
+                (Some(_), None) => ("Open the collection", Action::Open(source.note.id)),
+                (Some(_), Some((_, start))) => ("Edit the text", Action::Place(start)),
+            };
+            if ui.button(words).clicked() {
+                scene.actions.push(action);
                 ui.close();
             }
         });

@@ -44,11 +44,13 @@ impl Collection {
         let high = picture + words + if words > 0.0 { space::S } else { 0.0 };
         let bands = self.bands(across);
         let height = |band: &Band| if matches!(band, Band::Group(_)) { GROUP } else { high + space::M };
+        let all: f32 = bands.iter().map(height).sum();
+        (self.high, self.wide) = (area.top() - ui.max_rect().top() + all + space::XL, 0.0);
+        self.focused = false;
         let mut inner = super::super::layout::part(ui, "cards", area, area);
         egui::ScrollArea::vertical().id_salt(("cards", self.view)).auto_shrink(false).show_viewport(
             &mut inner,
             |ui, seen| {
-                let all: f32 = bands.iter().map(height).sum();
                 ui.set_min_size(vec2(area.width(), all + space::XL));
                 let origin = ui.max_rect().min + vec2(space::L, space::M);
                 let mut y = 0.0;
@@ -170,7 +172,7 @@ fn cover(ui: &Ui, scene: &Scene<'_>, row: &Row, frame: Rect) {
     let corner = CornerRadius { nw: CARD.nw, ne: CARD.ne, sw: 0, se: 0 };
     ui.painter().rect_filled(frame, corner, colours.sunken);
     let sight = match row.image.as_deref() {
-        Some(target) if !target.contains("://") => sights::sight(ui.ctx(), scene.note.id, target),
+        Some(target) if !target.contains("://") => sights::sight(ui.ctx(), scene.source.note.id, target),
         _ => Sight::None,
     };
     match sight {

@@ -3,7 +3,7 @@
 
 use eframe::egui;
 use egui::Context;
-use engine::base::{Base, Mirror, Now, Table, Told};
+use engine::base::{self, Base, Mirror, Now, Table, Told};
 use engine::{Session, Volume};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Bound;
@@ -23,8 +23,6 @@ const EVERY: f64 = 0.2;
 const TRUTH: f64 = 4.0;
 /// A table that nobody asked for in this many frames is let go.
 const UNSEEN: u64 = 600;
-/// Expressions stand inside one another; in tests without optimisation each takes much room.
-const STACK: usize = 32 << 20;
 
 /// A collection to be looked at.
 pub(in crate::window) struct Asked<'a> {
@@ -125,7 +123,7 @@ impl Desk {
         let (jobs, _) = self.way.get_or_insert_with(|| {
             let ((jobs, queue), (answers, done)) = (channel::<Job>(), channel());
             let ctx = ctx.clone();
-            let thread = std::thread::Builder::new().name("collections".to_owned()).stack_size(STACK);
+            let thread = std::thread::Builder::new().name("collections".to_owned()).stack_size(base::STACK);
             // Without a thread the page goes on saying that it looks.
             let _ = thread.spawn(move || work(&queue, &answers, &ctx));
             (jobs, Mutex::new(done))

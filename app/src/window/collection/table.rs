@@ -5,7 +5,7 @@ use super::super::controls::{clipped, named, ring};
 use super::super::icons;
 use super::super::page::Action;
 use super::cell::{self, Edited, text_of};
-use super::{Collection, Deed, Editing, Line, Scene};
+use super::{Collection, Editing, Line, Scene};
 use crate::tokens::{self, CORNER, Colours, Cut, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -70,6 +70,12 @@ impl Collection {
             })
             .collect();
         let wide = x + 2.0 * space::L;
+        // Below the last row of a page there is some room; a note has its own.
+        let tail = if scene.source.inside.is_some() { 0.0 } else { space::XL };
+        #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
+        let lines = self.lines.len() as f32 * ROW + tail;
+        let bar = if wide > area.width() + 0.5 { space::M } else { 0.0 };
+        (self.high, self.wide) = (body.top() - ui.max_rect().top() + lines + foot + bar, wide);
         let grid = ui.scope_id().with("grid");
         // Behind the cells: a click beside them takes the keyboard here, too.
         let ground = ui.interact(body, grid, Sense::click());
@@ -89,9 +95,7 @@ impl Collection {
         let mut inner = super::super::layout::part(ui, "rows", body, body);
         inner.spacing_mut().item_spacing = egui::Vec2::ZERO;
         let output = scroll.show_viewport(&mut inner, |ui, seen| {
-            #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
-            let high = self.lines.len() as f32 * ROW + space::XL;
-            ui.set_min_size(vec2(wide.max(body.width()), high));
+            ui.set_min_size(vec2(wide.max(body.width()), lines));
             let origin = ui.max_rect().min;
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "lines in sight")]
             let (first, last) = ((seen.top() / ROW).max(0.0) as usize, (seen.bottom() / ROW).ceil().max(0.0) as usize);
@@ -116,6 +120,7 @@ impl Collection {
         if ground.clicked() && self.editing.is_none() {
             ground.request_focus();
         }
+        self.focused = ground.has_focus() || self.editing.is_some();
         ring(ui, &ground, egui::CornerRadius::ZERO);
         let name = scene.base.views.get(self.view).map_or("Table", |view| view.name.as_str());
         let rows = table.rows.len();
@@ -560,7 +565,7 @@ impl Collection {
     /// A button for a note that this view shows.
     pub(super) fn new_button(&self, ui: &mut Ui, scene: &mut Scene<'_>) {
         if cell::tool(ui, icons::PLUS, self.said("New"), "New note in this view", false).clicked() {
-            scene.actions.push(Action::Collection(scene.note.id, Deed::New { view: self.view }));
+            scene.make(self.view);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::super::rows::{Kind, Row};
 use super::super::sheet::Spot;
 use super::super::{field, fold, motion, render, sights, source, spelling};
 use super::pointer::pressed;
-use super::{Action, Kept, Page, Seen, TOP, go_behind, pads, source_height};
+use super::{Action, Kept, Page, Seen, TOP, go_behind, inset_of, pads, source_height};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -32,6 +32,7 @@ impl Page {
         let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
         let (width, wide, ..) = self.look.unwrap_or_default();
         let drawn = match &row.code {
+            _ if row.base => unseen(text.get(row.content.clone()).unwrap_or(""), world.pen),
             Some(code) if row.kind.is_fenced() => code_row(text, row, code, width, world.pen),
             _ => render::draw(text.get(row.content.clone()).unwrap_or(""), row.kind, width, wide, world.pen),
         };
@@ -210,6 +211,14 @@ impl Page {
                 }
             }
             (None, None) => {}
+        }
+        if row.base {
+            let text = world.texts.get(spot.block).and_then(|block| block.text.get(row.content.clone())).unwrap_or("");
+            let start = world.sheet.start(spot.block) + row.content.start;
+            let end = start + row.content.len();
+            let marked = editor.selected().iter().any(|range| range.start <= start && end <= range.end);
+            let (key, at, wide) = (inset_of(spot, world), origin + vec2(0.0, code_height), self.output_width(world));
+            self.insets.show(ui, key, text, start, at, wide, marked, world, actions);
         }
         match row.kind {
             Kind::Heading(_) => {
@@ -417,6 +426,14 @@ impl Page {
             editor.fence = Some((id, spot.row));
         }
     }
+}
+
+/// A row of which nothing is seen: what it means stands below it.
+fn unseen(source: &str, pen: render::Pen<'_>) -> Drawn {
+    let galley = pen.text("", &tokens::body(), pen.colours.ink, f32::INFINITY);
+    let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: false }] };
+    let parts = vec![Part::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
+    Drawn { height: 0.0, parts, bare: true, text: format!("Collection: {source}") }
 }
 
 /// Code between fences, or a part of it, laid out.

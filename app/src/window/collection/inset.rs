@@ -1,0 +1,173 @@
+//! Collections inside notes: below the row in which one is written stands its view, as on its page, and no higher than
+//! a part of the window. `this` means the note around it.
+
+use super::super::controls::named;
+use super::super::editor::World;
+use super::super::page::Action;
+use super::super::{Window, follow};
+use super::{Collection, Source};
+use crate::tokens::{CARD, Colours, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Pos2, Rect, Stroke, StrokeKind, Ui, vec2};
+use engine::base::{Embed, embed, is_collection};
+use engine::{Command, Phase};
+use std::collections::{BTreeSet, HashMap};
+use store::{BlockId, DocId};
+
+/// No collection in a note is higher than this; what is longer scrolls.
+const HIGHEST: f32 = 444.0;
+/// Until it is known how high it is.
+const UNKNOWN: f32 = 176.0;
+/// The room above and below it.
+const ROOM: f32 = space::XS;
+/// One that was not in sight for so many frames is forgotten.
+const UNSEEN: u64 = 600;
+
+/// A row that shows a collection: its block, and the how manieth of these in it.
+pub(in crate::window) type Key = (BlockId, usize);
+
+#[derive(Default)]
+struct Inset {
+    collection: Collection,
+    /// What the link says.
+    asked: Option<(String, Option<String>)>,
+    /// The file that holds the collection, where that is one of its own.
+    file: Option<DocId>,
+    seen: u64,
+}
+
+/// The collections that a note shows.
+#[derive(Default)]
+pub(in crate::window) struct Insets {
+    kept: HashMap<Key, Inset>,
+    frame: u64,
+}
+
+impl Insets {
+    /// Another note is shown.
+    pub(in crate::window) fn clear(&mut self) {
+        self.kept.clear();
+    }
+
+    /// A frame begins.
+    pub(in crate::window) fn begin(&mut self) {
+        self.frame += 1;
+        let frame = self.frame;
+        self.kept.retain(|_, inset| inset.seen + UNSEEN >= frame);
+    }
+
+    /// Whether the keyboard is in one of them.
+    pub(in crate::window) fn focused(&self) -> bool {
+        self.kept.values().any(|inset| inset.collection.focused && inset.seen == self.frame)
+    }
+
+    fn files(&self) -> impl Iterator<Item = DocId> {
+        self.kept.values().filter_map(|inset| inset.file)
+    }
+
+    /// How high the one of a row is, with the room around it.
+    pub(in crate::window) fn height(&self, key: Key) -> f32 {
+        let high = self.kept.get(&key).map_or(0.0, |inset| inset.collection.high);
+        2.0 * ROOM + if high > 0.0 { high.min(HIGHEST) } else { UNKNOWN }
+    }
+
+    /// Draws the one of a row. `text`: the row's source, which begins at the byte `start` of the note; `widest`: how
+    /// far it may reach; `marked`: it is selected.
+    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+    pub(in crate::window) fn show(
+        &mut self,
+        ui: &mut Ui,
+        key: Key,
+        text: &str,
+        start: usize,
+        origin: Pos2,
+        widest: f32,
+        marked: bool,
+        world: &World<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(embed) = embed(text) else { return };
+        let before = self.height(key);
+        let (session, note) = (world.session, world.note);
+        let inset = self.kept.entry(key).or_default();
+        inset.seen = self.frame;
+        let width = inset.collection.wide.clamp(world.width, widest.max(world.width));
+        let rect = Rect::from_min_size(origin + vec2(0.0, ROOM), vec2(width, before - 2.0 * ROOM));
+        let colours = Colours::of(ui);
+        ui.painter().rect_filled(rect, CARD, colours.paper);
+        let layout = egui::Layout::top_down(egui::Align::Min);
+        let builder = egui::UiBuilder::new().max_rect(rect).id_salt(("collection", key)).layout(layout);
+        let mut inner = ui.new_child(builder);
+        inner.set_clip_rect(rect.intersect(ui.clip_rect()));
+        inner.spacing_mut().item_spacing.y = 0.0;
+        match inset.source(world, embed, start) {
+            Ok(Some(source)) => inset.collection.show(&mut inner, session, source, true, actions),
+            Ok(None) => {}
+            Err(why) => inset.collection.say(&mut inner, &why, colours.warn),
+        }
+        let stroke = if marked { Stroke::new(2.0, colours.accent) } else { Stroke::new(1.0, colours.line) };
+        ui.painter().rect_stroke(rect, CARD, stroke, StrokeKind::Inside);
+        let name = format!("Collection in {}", session.place(note.id).map_or("", |(_, path)| path));
+        let whole = ui.interact(rect, ui.scope_id().with(("around", key)), egui::Sense::empty());
+        named(&whole, Role::Group, &name);
+        if (self.height(key) - before).abs() > 0.5 {
+            ui.ctx().request_repaint();
+        }
+    }
+}
+
+impl Inset {
+    /// Where the collection's text stands; nothing yet where it is being read.
+    fn source<'a>(&mut self, world: &World<'a>, embed: Embed<'a>, start: usize) -> Result<Option<Source<'a>>, String> {
+        let (session, inside) = (world.session, Some(world.note.id));
+        let (target, view) = match embed {
+            Embed::Text { text, at } => {
+                (self.file, self.asked) = (None, None);
+                return Ok(Some(Source { note: world.note, part: Some((text, start + at)), inside }));
+            }
+            Embed::File { target, view } => (target, view),
+        };
+        let asked = Some((target.to_owned(), view.map(str::to_owned)));
+        if self.asked != asked {
+            self.asked = asked;
+            self.collection.turn();
+            self.collection.begin_with(view.unwrap_or_default());
+        }
+        let found = follow::target(session, world.note.id, target);
+        let is_one = |file: &DocId| session.place(*file).is_some_and(|(_, path)| is_collection(path));
+        self.file = found.filter(is_one);
+        let file = self.file.ok_or_else(|| format!("There is no collection “{target}”."))?;
+        let Some(note) = session.note(file) else { return Ok(None) };
+        match &note.phase {
+            Phase::Ready => Ok(Some(Source { note, part: None, inside })),
+            Phase::Reading => Ok(None),
+            Phase::Failed(why) => Err(format!("This collection cannot be read: {why}.")),
+        }
+    }
+}
+
+/// Collections that are kept open since notes show them, and whether they could be opened.
+#[derive(Default)]
+pub(in crate::window) struct Held(Vec<(DocId, bool)>);
+
+impl Window {
+    /// Keeps the collections open that notes show.
+    pub(in crate::window) fn hold_embedded(&mut self) {
+        let pages = std::iter::once(&self.here).chain(self.panes.others.values()).map(|pane| &pane.page);
+        let wanted: BTreeSet<DocId> = pages.flat_map(|page| page.insets.files()).collect();
+        let Some(driver) = &mut self.driver else { return };
+        self.embedded.0.retain(|(note, open)| {
+            let keep = wanted.contains(note);
+            if *open && !keep {
+                let _ = driver.command(Command::ReleaseNote { note: *note }); // it may be closed by now
+            }
+            keep
+        });
+        for note in wanted {
+            if !self.embedded.0.iter().any(|(known, _)| *known == note) {
+                self.embedded.0.push((note, driver.command(Command::HoldNote { note }).is_ok()));
+            }
+        }
+    }
+}

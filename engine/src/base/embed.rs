@@ -1,0 +1,186 @@
+//! Collections inside notes: where a text shows one, and a view as a table of Markdown.
+
+use super::{Cell, Row, Table, is_collection};
+use crate::markdown::{self, dialect};
+use std::ops::Range;
+
+/// A written table has this many rows at most.
+const ROWS: usize = 5_000;
+
+/// A collection that a piece of Markdown shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Embed<'a> {
+    /// A file: what the link says without its view, and the view that it asks for.
+    File {
+        /// What the link says.
+        target: &'a str,
+        /// The view.
+        view: Option<&'a str>,
+    },
+    /// The piece holds it: its text, and where in the piece that begins.
+    Text {
+        /// Its text.
+        text: &'a str,
+        /// The byte of the piece.
+        at: usize,
+    },
+}
+
+/// The collection that a piece of Markdown shows, if it is nothing else: `![[X.base#View]]` or a fenced block whose
+/// language is `base`.
+pub fn embed(piece: &str) -> Option<Embed<'_>> {
+    let piece = piece.trim_end();
+    if let Some(link) = piece.trim_start_matches(' ').strip_prefix("![[") {
+        let link = link.strip_suffix("]]").filter(|link| !link.contains(['[', ']', '\n']))?;
+        let (target, view) = dialect::wiki_target(link.split('|').next().unwrap_or(link));
+        return is_collection(target).then_some(Embed::File { target, view: view.filter(|view| !view.is_empty()) });
+    }
+    if !piece.trim_start_matches(' ').starts_with(['`', '~']) {
+        return None;
+    }
+    let (info, code) = markdown::fenced(piece)?;
+    info.eq_ignore_ascii_case("base").then(|| Embed::Text { text: &piece[code.clone()], at: code.start })
+}
+
+/// The collections that a note shows between its paragraphs, each with where it stands.
+pub fn embeds(text: &str) -> Vec<(Range<usize>, Embed<'_>)> {
+    if !text.contains("base") {
+        return Vec::new();
+    }
+    let pieces = markdown::pieces(text).into_iter();
+    pieces.filter_map(|range| Some((range.clone(), embed(&text[range])?))).collect()
+}
+
+/// A note's text with what `written` makes of each collection in its place; `None` leaves it as it stands.
+pub fn replaced(text: &str, mut written: impl FnMut(Embed<'_>) -> Option<String>) -> String {
+    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
+    for (range, embed) in embeds(text) {
+        if let Some(new) = written(embed) {
+            out.push_str(&text[at..range.start]);
+            // A table goes on with the text around it, unless empty lines part them.
+            if !out.is_empty() && !out.ends_with("\n\n") {
+                out.push('\n');
+            }
+            out.push_str(new.trim_end());
+            at = range.start + text[range].trim_end().len();
+            if !text[at..].starts_with("\n\n") {
+                out.push('\n');
+            }
+        }
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+impl Table {
+    /// The same as a table of Markdown; each group has one below its name.
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        let rows = &self.rows[..self.rows.len().min(ROWS)];
+        if rows.is_empty() {
+            return "*No note fits this view.*\n".to_owned();
+        }
+        if self.groups.is_empty() {
+            self.part(&mut out, rows);
+        }
+        let mut first = 0;
+        for (name, count) in self.groups.iter().filter(|_| !self.columns.is_empty()) {
+            let last = (first + count).min(rows.len());
+            if first < last {
+                let name = if name.is_empty() { "Without a value" } else { name };
+                out.push_str(&format!("**{}** ({count})\n\n", words(name)));
+                self.part(&mut out, &rows[first..last]);
+                out.push('\n');
+            }
+            first = last;
+        }
+        let sum = |column: &super::Column| {
+            let (summary, value) = column.summary.as_ref()?;
+            Some(format!("{} of {}: {}", words(summary), words(&column.title), words(value)))
+        };
+        let sums: Vec<String> = self.columns.iter().filter_map(sum).collect();
+        if !sums.is_empty() {
+            out.push_str(&format!("\n*{}*\n", sums.join("; ")));
+        }
+        if rows.len() < self.rows.len() {
+            out.push_str(&format!("\n*And {} more.*\n", self.rows.len() - rows.len()));
+        }
+        out
+    }
+
+    fn part(&self, out: &mut String, rows: &[Row]) {
+        let mut line = |cells: &mut dyn Iterator<Item = String>| {
+            out.push('|');
+            cells.for_each(|cell| out.push_str(&format!(" {cell} |")));
+            out.push('\n');
+        };
+        line(&mut self.columns.iter().map(|column| words(&column.title)));
+        let right = |kind| matches!(kind, crate::properties::Kind::Number);
+        line(&mut self.columns.iter().map(|column| if right(column.kind) { "--:" } else { "---" }.to_owned()));
+        for row in rows {
+            line(&mut row.cells.iter().map(written));
+        }
+    }
+}
+
+/// What stands in a cell, as Markdown in a cell.
+fn written(cell: &Cell) -> String {
+    match cell {
+        Cell::Link { words: shown, target, .. } if target.contains("://") => {
+            format!("[{}](<{}>)", words(shown), target.replace(['<', '>', '\n', '|'], ""))
+        }
+        Cell::Link { words: shown, target, .. } => {
+            let plain = |text: &str| text.replace(['[', ']', '|', '\n', '\r'], " ");
+            let (shown, target) = (plain(shown), plain(target));
+            let target = target.strip_suffix(".md").unwrap_or(&target);
+            if shown == target { format!("[[{target}]]") } else { format!("[[{target}\\|{shown}]]") }
+        }
+        Cell::List(items) => items.iter().map(written).collect::<Vec<_>>().join(", "),
+        other => words(&other.shown()),
+    }
+}
+
+/// Words that mean nothing in Markdown.
+fn words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.trim().chars() {
+        match letter {
+            '\n' | '\r' | '\t' => out.push(' '),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '#' | '$' | '~' | '=' | '%' | '!' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_shows_a_collection_or_not() {
+        let file = |target, view| Some(Embed::File { target, view });
+        assert_eq!(embed("![[A b/X.base]]\n"), file("A b/X.base", None));
+        assert_eq!(embed("![[X.base#Of this|words]]"), file("X.base", Some("Of this")));
+        assert_eq!(embed("```base\nviews:\n```\n\n"), Some(Embed::Text { text: "views:\n", at: 8 }));
+        assert_eq!(embed("~~~ BASE\n~~~"), Some(Embed::Text { text: "", at: 9 }));
+        for other in
+            ["![[X.md]]", "![[X.base]] a", "[[X.base]]", "![[X.base]]\n![[Y.base]]", "```bases\n```", "```base"]
+        {
+            assert_eq!(embed(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn they_are_found_between_paragraphs() {
+        let text = "# A\n![[X.base]]\n\na ![[X.base]] b\n\n- ![[X.base]]\n\n```base\n```\nc\n";
+        let found: Vec<&str> = embeds(text).into_iter().map(|(range, _)| text[range].trim_end()).collect();
+        assert_eq!(found, ["![[X.base]]", "```base\n```"]);
+        let new = replaced(text, |embed| matches!(embed, Embed::Text { .. }).then(|| "T\n".to_owned()));
+        assert_eq!(new, "# A\n![[X.base]]\n\na ![[X.base]] b\n\n- ![[X.base]]\n\nT\n\nc\n");
+        assert_eq!(replaced(text, |_| None), text);
+    }
+}

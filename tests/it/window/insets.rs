@@ -1,0 +1,141 @@
+//! Collections inside notes: drawn where they are written, edited in place, and told why where they cannot be.
+
+use super::collections::{SHELF, book, click, has, vault};
+use super::{Bench, CTRL, Driven, NONE, path, press, session, text, type_text, until};
+use egui::Key;
+use egui_kittest::kittest::Queryable;
+
+const BLOCK: &str = "Before.\n\n```base\nfilters: author == this\nviews:\n  - type: table\n    name: By this one\n    \
+                     order:\n      - file.name\n      - rating\n```\n\nAfter.\n";
+
+fn shelf(first: &str) -> Bench {
+    let (one, two) = (book("rating: 7 # of ten\nauthor: \"[[A]]\"\n"), book("rating: 10\n"));
+    Bench::new(&[("A.md", first), ("Books.md", "Books\n"), ("One.md", &one), ("Two.md", &two), ("Shelf.base", SHELF)])
+}
+
+fn shown(bench: &Bench, label: &str) -> Driven {
+    let mut window = bench.opened();
+    until(&mut window, label, |window| has(window, label));
+    assert_eq!(path(&window), "A.md");
+    window
+}
+
+#[test]
+fn a_note_shows_a_file_and_its_cells_are_edited() {
+    let note = "# Mine\n\n![[Shelf.base]]\n\nLast line.\n";
+    let bench = shelf(note);
+    let before = bench.file("One.md");
+    let mut window = shown(&bench, "Rating of One: 7");
+    assert!(has(&window, "2 results") && has(&window, "Average of Rating: 8.5"));
+    let (grid, last) = (window.get_by_label("All, 2 rows").rect(), window.get_by_label("Last line.").rect());
+    assert!(grid.bottom() <= last.top(), "what follows stands below: {grid:?} {last:?}");
+    click(&mut window, "Rating of One: 7");
+    press(&mut window, NONE, Key::Enter);
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "9");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the cell says so", |window| has(window, "Rating of One: 9"));
+    let after = before.replace("rating: 7 # of ten", "rating: 9 # of ten");
+    until(&mut window, "the other note says so", |_| bench.file("One.md") == after);
+    press(&mut window, CTRL, Key::Z);
+    until(&mut window, "it is taken back", |window| has(window, "Rating of One: 7"));
+    until(&mut window, "in the other note, too", |_| bench.file("One.md") == before);
+    // Its head sorts, and the file of the collection says so.
+    click(&mut window, "Rating");
+    until(&mut window, "it is sorted", |window| has(window, "Rating, sorted from first to last"));
+    until(&mut window, "the file says so", |_| bench.file("Shelf.base").contains("      - property: rating\n"));
+    assert_eq!(text(&window).as_deref(), Some(note), "the note itself stays as it is");
+    click(&mut window, "Good");
+    until(&mut window, "there are cards", |window| has(window, "Card Two"));
+    click(&mut window, "Card Two");
+    until(&mut window, "the note is shown", |window| path(window) == "Two.md");
+}
+
+#[test]
+fn a_link_asks_for_a_view_and_the_caret_shows_the_link() {
+    let bench = shelf("![[Shelf.base#Good]]\n\nLast line.\n");
+    let mut window = shown(&bench, "Card One");
+    assert!(!has(&window, "Rating"), "it is no table");
+    window.state_mut().place_caret(0);
+    window.run();
+    window.get_by_label("Note text");
+    assert!(has(&window, "Card One"), "the view stays below its link");
+    press(&mut window, NONE, Key::End);
+    type_text(&mut window, " x");
+    assert!(!has(&window, "Card One"), "a link among words is a link");
+    press(&mut window, CTRL, Key::Z);
+    until(&mut window, "it is back", |window| has(window, "Card One"));
+}
+
+#[test]
+fn a_block_is_a_collection_of_its_own() {
+    let bench = shelf(BLOCK);
+    let mut window = shown(&bench, "rating of One: 7");
+    assert!(has(&window, "1 result") && has(&window, "By this one"), "`this` is the note around it");
+    click(&mut window, "rating");
+    let sort = "      - rating\n    sort:\n      - property: rating\n        direction: ASC\n```\n\nAfter.\n";
+    until(&mut window, "the block says so", |window| text(window).is_some_and(|text| text.ends_with(sort)));
+    click(&mut window, "rating of One: 7");
+    press(&mut window, CTRL, Key::Z);
+    until(&mut window, "it is taken back", |window| text(window).as_deref() == Some(BLOCK));
+    until(&mut window, "it is saved", |window| session(window).is_saved());
+    assert_eq!(bench.file("A.md"), BLOCK);
+}
+
+#[test]
+fn a_markdown_folder_has_tables_instead() {
+    let bench = shelf("# Mine\n\n![[Shelf.base]]\n\nLast line.\n");
+    let mut window = shown(&bench, "Rating of One: 7");
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, "export.folder");
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    let out = bench.folder.path().join("out");
+    type_text(&mut window, &out.display().to_string());
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it is exported", |window| window.query_by_label_contains("Dismiss: Exported to ").is_some());
+    let made = std::fs::read_to_string(out.join("A.md")).expect("a note");
+    let table = "| name | Rating | done | topics | last | Twice |\n| --- | --: | --- | --- | --- | --: |\n\
+                 | [[One]] | 7 |  |  |  | 14 |\n| [[Two]] | 10 |  |  |  | 20 |\n\n*Average of Rating: 8.5*\n";
+    assert_eq!(made, format!("# Mine\n\n{table}\nLast line.\n"));
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_in_place() {
+    let bench = Bench::new(&[
+        ("A.md", "![[No.base]]\n\n```base\nviews: [\n```\n\n![[Odd.base]]\n\n![[None.base#Other]]\n\nLast line.\n"),
+        ("Odd.base", "filters:\n  when: x\n"),
+        ("None.base", "filters: rating > 99\n"),
+    ]);
+    let mut window = bench.opened();
+    for label in [
+        "There is no collection “No.base”.",
+        "This collection cannot be read: the collection is not YAML; look at its text.",
+        "This collection cannot be read: a filter has and, or, not, and no “when”.",
+        "There is no view “Other”; another one is shown.",
+        "No note fits this view.",
+        "Last line.",
+    ] {
+        until(&mut window, label, |window| has(window, label));
+    }
+}
+
+#[test]
+fn notes_of_a_real_vault_show_their_collections() {
+    let Some((bench, files)) = vault() else { return };
+    let mut window = bench.opened();
+    for (note, labels) in [
+        ("Categories/Movies.md", &["Favorites", "Last seen", "Director of Blade Runner: Ridley Scott"][..]),
+        ("Categories/Books.md", &["2 results", "Author of Out of Control: Kevin Kelly"]),
+        // `this` is the day.
+        ("Daily/2023-09-12.md", &["Daily notes", "Created of The Machine Stops: 2023-09-12"]),
+    ] {
+        let row = session(&window).volumes().find_map(|volume| volume.files.get(note)).map(|row| row.id);
+        window.state_mut().show(row.expect("a note"));
+        for label in labels {
+            until(&mut window, label, |window| has(window, label));
+        }
+        let before = files.iter().find(|(path, _)| path == note).map(|(_, text)| text.clone());
+        assert_eq!(before, Some(bench.file(note)), "looking changes nothing");
+    }
+}
