@@ -11,6 +11,7 @@ mod collections;
 mod history;
 mod kernels;
 mod links;
+mod models;
 mod moves;
 mod notebooks;
 pub(crate) mod notes;
@@ -284,6 +285,7 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "run" => running::run(scene, args),
         "related" => search::related(scene, args),
         "search" => search::search(scene, args),
+        "searches" => search::searches(scene, args),
         "index" => search::index(scene, args),
         "fsck" => upkeep::fsck_beside(scene),
         "backup" => upkeep::backup(scene, args),

@@ -534,9 +534,28 @@ pub const COMMANDS: &[CommandInfo] = &[
         "search.index",
         "Search index",
         "index",
-        &[arg("WHAT", Form::Needed, "status, rebuild or verify")],
-        "Say how the search index stands, make it again, or look at every byte of it. It holds nothing that is not in \
-         the notes.",
+        &[
+            arg("WHAT", Form::Needed, "status, rebuild, verify, models, use, reranker, pause or resume"),
+            arg(
+                "NAME",
+                Form::Optional,
+                "for `use`: embedded, fastembed:NAME, folder:PATH or URL#MODEL; for `reranker`: \
+                 its name, or none",
+            ),
+        ],
+        "Say how the search index stands, make it again, or look at every byte of it; choose the sentence model that \
+         finds by meaning, list those there are, pause it. The index holds nothing that is not in the notes.",
+    ),
+    line(
+        "search.kept",
+        "Kept searches",
+        "searches",
+        &[
+            arg("NAME", Form::Optional, "what it is kept as; `search @NAME` asks it"),
+            arg("QUERY", Form::Optional, "what is asked"),
+            arg("forget", Form::Flag, "forget the search of that name"),
+        ],
+        "List the searches that are kept, or keep one.",
     ),
     line(
         "workspace.backup",

@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::DocId;
 
+/// As many searches are kept.
+const SEARCHES: usize = 200;
+/// Bytes of a search that is kept.
+const SEARCH: usize = 1_000;
+
 /// Which colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,6 +82,16 @@ pub struct Settings {
     pub kernels: Vec<(DocId, String)>,
     /// Which of their tabs has the caret, counted in the order of reading.
     pub pane: usize,
+    /// Which sentence model finds by meaning: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
+    pub embedder: String,
+    /// Where the ONNX Runtime library lies, for models that need one; looked for where it is empty.
+    pub onnx_runtime: String,
+    /// Which model reads the best hits once more; none where it is empty.
+    pub reranker: String,
+    /// Whether no passage is made findable by its meaning for now.
+    pub meaning_paused: bool,
+    /// Searches that were kept: their names, and what was asked.
+    pub searches: Vec<(String, String)>,
 }
 
 impl Default for Settings {
@@ -109,11 +124,36 @@ impl Default for Settings {
             panes: None,
             kernels: Vec::new(),
             pane: 0,
+            embedder: "embedded".to_owned(),
+            onnx_runtime: String::new(),
+            reranker: String::new(),
+            meaning_paused: false,
+            searches: Vec::new(),
         }
     }
 }
 
 impl Settings {
+    /// Keeps a search by a name, in the place of one that had it.
+    ///
+    /// # Errors
+    /// A sentence: nothing is asked, or there are too many.
+    pub fn keep_search(&mut self, name: &str, query: &str) -> Result<(), String> {
+        let (name, query) = (name.trim().trim_start_matches('@'), query.trim());
+        if name.is_empty() || query.is_empty() {
+            return Err("a search is kept by a name and what is asked".to_owned());
+        }
+        if name.len() > SEARCH || query.len() > SEARCH {
+            return Err(format!("the name of a search, and what it asks, have at most {SEARCH} bytes"));
+        }
+        self.searches.retain(|(known, _)| known != name);
+        if self.searches.len() >= SEARCHES {
+            return Err(format!("{SEARCHES} searches are kept already; forget one first"));
+        }
+        self.searches.push((name.to_owned(), query.to_owned()));
+        Ok(())
+    }
+
     /// Puts every number back into its range.
     pub fn clamped(mut self) -> Settings {
         let within = |value: f32, low: f32, high: f32, default: f32| {

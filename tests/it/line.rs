@@ -3,6 +3,7 @@
 
 mod forms;
 mod history;
+mod meaning;
 mod moves;
 mod notebooks;
 mod owned;
@@ -17,7 +18,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "cells",
     "init",
     "open",
@@ -34,6 +35,7 @@ const COMMANDS: [&str; 23] = [
     "search",
     "related",
     "index",
+    "searches",
     "backup",
     "restore",
     "doctor",

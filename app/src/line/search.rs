@@ -1,9 +1,9 @@
 //! `search` and `index`: finding, and the index behind it.
 
 use super::parse::{needed, number};
-use super::{DONE, FAILED, Refusal, Scene, choose};
+use super::{DONE, FAILED, Refusal, Scene, choose, models};
 use clap::ArgMatches;
-use engine::Session;
+use engine::{Command, Session};
 use host::search::{Answer, Ask, Hit, excerpt, marks};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -21,7 +21,12 @@ const LINE: usize = 160;
 const TEXT: usize = 1_000;
 
 pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
-    let text = needed(args, "QUERY")?.to_owned();
+    let mut text = needed(args, "QUERY")?.to_owned();
+    if let Some(name) = text.strip_prefix('@') {
+        text = kept(scene)?.into_iter().find(|(known, _)| known == name).map(|(_, text)| text).ok_or_else(|| {
+            Refusal::usage(format!("no search is kept as “{name}”; `tracebook searches` lists those that are"))
+        })?;
+    }
     let limit = number(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let explain = args.get_flag("explain");
     settle(scene)?;
@@ -33,6 +38,44 @@ pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     }
     let answer = search.find(Ask { text: text.clone(), limit, ..Ask::default() }).map_err(Refusal::workspace)?;
     tell(scene, &answer, explain, &format!("Nothing fits “{text}”."))
+}
+
+fn kept(scene: &Scene<'_>) -> Result<Vec<(String, String)>, Refusal> {
+    Ok(scene.handle.read(|session| session.settings().searches.clone())?)
+}
+
+/// Lists the searches that are kept, keeps one, or forgets one.
+pub(super) fn searches(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let mut settings = scene.handle.read(|session| session.settings().clone())?;
+    let before = settings.searches.clone();
+    match (args.get_one::<String>("NAME"), args.get_one::<String>("QUERY"), args.get_flag("forget")) {
+        (Some(name), None, true) => {
+            settings.searches.retain(|(known, _)| known != name);
+            if settings.searches == before {
+                return Err(Refusal::usage(format!("no search is kept as “{name}”")));
+            }
+        }
+        (Some(name), Some(query), false) => settings.keep_search(name, query).map_err(Refusal::usage)?,
+        (None, None, false) => {}
+        (_, _, true) => return Err(Refusal::usage("--forget needs the name of a search, and nothing else")),
+        (_, _, false) => return Err(Refusal::usage("a search is kept by a name and what is asked")),
+    }
+    if settings.searches != before {
+        scene.handle.command(Command::Set { settings: Box::new(settings.clone()) })?;
+    }
+    if scene.json {
+        let all: Vec<Value> =
+            settings.searches.iter().map(|(name, query)| json!({"name": name, "query": query})).collect();
+        writeln!(scene.out, "{}", Value::Array(all))?;
+        return Ok(DONE);
+    }
+    for (name, query) in &settings.searches {
+        writeln!(scene.out, "@{name}  {query}")?;
+    }
+    if settings.searches.is_empty() {
+        writeln!(scene.out, "No search is kept; `tracebook searches NAME QUERY` keeps one.")?;
+    }
+    Ok(DONE)
 }
 
 /// Notes whose meaning is near to that of one.
@@ -97,7 +140,7 @@ fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Re
 }
 
 /// Waits until what is on disk is found.
-fn settle(scene: &mut Scene<'_>) -> Result<(), Refusal> {
+pub(super) fn settle(scene: &mut Scene<'_>) -> Result<(), Refusal> {
     choose::volumes_known(scene, true)?;
     scene.handle.wait(Some(SAVING), |session: &Session| session.is_saved().then_some(()))?;
     scene.handle.search().settle(MAKING).map_err(Refusal::workspace)
@@ -148,11 +191,18 @@ pub(super) fn index(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             }
             Ok(if found.is_empty() { DONE } else { FAILED })
         }
-        other => Err(Refusal::usage(format!("index does status, rebuild or verify, not “{other}”"))),
+        "models" => models::list(scene),
+        "use" => models::choose(scene, needed(args, "NAME")?),
+        "reranker" => models::reranker(scene, needed(args, "NAME")?),
+        "pause" => models::pause(scene, true),
+        "resume" => models::pause(scene, false),
+        other => Err(Refusal::usage(format!(
+            "index does status, rebuild, verify, models, use, reranker, pause or resume, not “{other}”"
+        ))),
     }
 }
 
-fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+pub(super) fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     let search = scene.handle.search();
     let counts = search.counts().map_err(Refusal::workspace)?;
     let fresh = search.freshness();
@@ -160,7 +210,8 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
         let value = json!({
             "notes": counts.notes, "passages": counts.passages, "bytes": counts.bytes, "waiting": fresh.waiting,
             "meanings": counts.embedded, "meanings_wanted": counts.meanings,
-            "trouble": fresh.trouble, "mended": fresh.mended,
+            "model": fresh.answering.to_string(), "growing": fresh.growing.map(|choice| choice.to_string()),
+            "paused": fresh.paused, "trouble": fresh.trouble, "mended": fresh.mended,
         });
         writeln!(scene.out, "{value}")?;
     } else {
@@ -169,7 +220,12 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             "{} notes, {} passages, {} bytes; {} notes wait; {} of {} passages are found by meaning",
             counts.notes, counts.passages, counts.bytes, fresh.waiting, counts.embedded, counts.meanings
         )?;
-        for line in fresh.mended.iter().chain(&fresh.trouble) {
+        let paused = if fresh.paused { "; paused" } else { "" };
+        match &fresh.growing {
+            Some(growing) => writeln!(scene.out, "meaning by {}, soon by {growing}{paused}", fresh.answering)?,
+            None => writeln!(scene.out, "meaning by {}{paused}", fresh.answering)?,
+        }
+        for line in fresh.mended.iter().chain(&fresh.trouble).chain(&fresh.reranker) {
             writeln!(scene.out, "{line}")?;
         }
     }

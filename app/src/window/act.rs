@@ -226,8 +226,8 @@ impl Window {
             What::SelectAll => self.select_same(ctx, true),
             What::Go(go) => self.run_go(go),
             What::Write(writing) => self.run_writing(ctx, writing),
-            What::Keys => self.overlay = Overlay::Settings(settings::Page::new(Section::Keys)),
-            What::Settings => self.overlay = Overlay::Settings(settings::Page::new(Section::Look)),
+            What::Keys => self.open_settings(Section::Keys),
+            What::Settings => self.open_settings(Section::Look),
             What::File(filing) => self.run_filing(filing),
             What::Cells(wish) => self.run_cells(ctx, wish),
             What::Export(exporting) => self.run_exporting(ctx, exporting),
@@ -239,6 +239,11 @@ impl Window {
             What::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
         }
         ctx.request_repaint();
+    }
+
+    fn open_settings(&mut self, section: Section) {
+        let Some(driver) = &self.driver else { return };
+        self.overlay = Overlay::Settings(settings::Page::new(section, driver.search().clone()));
     }
 
     /// Sets something and puts it into force.
@@ -467,11 +472,17 @@ impl Window {
                 Some(None) => self.close_overlay(),
                 None => {}
             },
-            Overlay::Search(seek) => match seek.show(ctx, colours, dark) {
-                Some(Some(aim)) => self.go_to_hit(aim),
-                Some(None) => self.close_overlay(),
-                None => {}
-            },
+            Overlay::Search(seek) => {
+                let (what, kept) = (seek.show(ctx, colours, dark), seek.taken());
+                match what {
+                    Some(Some(aim)) => self.go_to_hit(aim),
+                    Some(None) => self.close_overlay(),
+                    None => {}
+                }
+                if let Some((query, keep)) = kept {
+                    self.keep_search(ctx, &query, keep);
+                }
+            }
             Overlay::Dialog(dialog) => {
                 if let Some(decision) = dialog.show(ctx, colours, dark) {
                     self.decided(ctx, decision);

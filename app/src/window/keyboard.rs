@@ -253,6 +253,10 @@ impl Window {
                     }
                     return true;
                 }
+                if modifiers.matches_exact(Modifiers::COMMAND) && key == Key::D {
+                    seek.keep();
+                    return true;
+                }
                 modifiers.is_none() && seek.key(key)
             }
             Overlay::Dialog(dialog) => {

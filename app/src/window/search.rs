@@ -23,6 +23,8 @@ const SHOWN: usize = 30;
 /// Lines in sight.
 const LINES: f32 = 6.0;
 const LINE: f32 = 56.0;
+/// The height of a kept search in its list.
+const KEPT: f32 = 32.0;
 /// Lines of the passage below.
 const PASSAGE: usize = 7;
 /// Bytes of a passage in a line, and below.
@@ -54,10 +56,14 @@ pub(super) struct Seek {
     trouble: Option<String>,
     chosen: usize,
     scroll: bool,
+    /// The searches that are kept: names, and what they ask.
+    kept: Vec<(String, String)>,
+    /// What shall be kept, or be forgotten.
+    keep: Option<(String, bool)>,
 }
 
 impl Seek {
-    pub(super) fn new(search: Search) -> Seek {
+    pub(super) fn new(search: Search, kept: Vec<(String, String)>) -> Seek {
         Seek {
             search,
             query: String::new(),
@@ -69,7 +75,39 @@ impl Seek {
             trouble: None,
             chosen: 0,
             scroll: true,
+            kept,
+            keep: None,
         }
+    }
+
+    /// Keeps what is asked now, or forgets it again.
+    pub(super) fn keep(&mut self) {
+        let text = self.text().trim().to_owned();
+        if text.is_empty() {
+            return;
+        }
+        let known = self.kept.iter().any(|(_, query)| *query == text);
+        if known {
+            self.kept.retain(|(_, query)| *query != text);
+        } else {
+            self.kept.push((text.clone(), text.clone()));
+        }
+        self.keep = Some((text, !known));
+    }
+
+    /// What was to be kept (`true`) or forgotten since the last call.
+    pub(super) fn taken(&mut self) -> Option<(String, bool)> {
+        self.keep.take()
+    }
+
+    /// What is asked: the filter and what was typed.
+    fn text(&self) -> String {
+        format!("{}{}", FILTERS[self.filter].1, self.query)
+    }
+
+    /// Whether the kept searches are listed.
+    fn lists_kept(&self) -> bool {
+        !self.kept.is_empty() && self.query.trim().is_empty() && self.filter == 0
     }
 
     /// Asks for what is typed now, and takes in what was answered.
@@ -81,7 +119,7 @@ impl Seek {
             if !same {
                 (self.chosen, self.scroll, self.answered) = (0, true, false);
             }
-            let text = format!("{}{}", FILTERS[self.filter].1, self.query);
+            let text = self.text();
             if text.trim().is_empty() {
                 (self.answer, self.trouble, self.wait) = (Answer::default(), None, None);
             } else {
@@ -110,7 +148,7 @@ impl Seek {
 
     /// A key that moves the choice.
     pub(super) fn key(&mut self, key: Key) -> bool {
-        let lines = self.answer.hits.len().max(1);
+        let lines = if self.lists_kept() { self.kept.len() } else { self.answer.hits.len().max(1) };
         self.chosen = match key {
             Key::ArrowDown => (self.chosen + 1) % lines,
             Key::ArrowUp => (self.chosen + lines - 1) % lines,
@@ -122,8 +160,12 @@ impl Seek {
         true
     }
 
-    /// Where Enter goes.
-    pub(super) fn choice(&self) -> Option<Aim> {
+    /// Where Enter goes; one of the kept searches is asked instead.
+    pub(super) fn choice(&mut self) -> Option<Aim> {
+        if self.lists_kept() {
+            self.query = self.kept.get(self.chosen)?.1.clone();
+            return None;
+        }
         let hit = self.answer.hits.get(self.chosen)?;
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
         Some(Aim { note: hit.note, block, terms: self.answer.terms.clone() })
@@ -173,7 +215,15 @@ impl Seek {
                     .hint_text(hint.font(body.font).color(colours.muted))
                     .frame(egui::Frame::NONE)
                     .desired_width(f32::INFINITY);
-                ui.add(field).accessible_name("Search everything").request_focus();
+                let room = ui.available_width() - size::HIT;
+                ui.add_sized(vec2(room, 24.0), field).accessible_name("Search everything").request_focus();
+                let text = self.text();
+                let known = self.kept.iter().any(|(_, query)| *query == text.trim());
+                let name = if known { "Forget this search" } else { "Keep this search" };
+                let icon = if known { icons::CHECK } else { icons::FLOPPY };
+                if !text.trim().is_empty() && controls::icon_button(ui, icon, name, Some("Ctrl+D")).clicked() {
+                    self.keep();
+                }
             });
         });
     }
@@ -207,6 +257,10 @@ impl Seek {
 
     fn list(&mut self, ui: &mut Ui, height: f32) -> Option<Aim> {
         let colours = Colours::of(ui);
+        if self.lists_kept() {
+            self.list_kept(ui);
+            return None;
+        }
         let lines = self.answer.hits.len();
         if lines == 0 {
             let text = match (&self.trouble, self.answered) {
@@ -250,6 +304,45 @@ impl Seek {
             });
         });
         chosen
+    }
+
+    /// The searches that are kept, before anything is typed.
+    fn list_kept(&mut self, ui: &mut Ui) {
+        let colours = Colours::of(ui);
+        let moved = ui.input(|input| input.pointer.is_moving());
+        let mut asked = None;
+        egui::Frame::NONE.inner_margin(egui::Margin::same(4)).show(ui, |ui| {
+            let area = egui::ScrollArea::vertical().auto_shrink([false, true]).max_height(LINES * LINE);
+            area.show_rows(ui, KEPT, self.kept.len(), |ui, range| {
+                for line in range {
+                    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), KEPT), Sense::click());
+                    let (name, query) = &self.kept[line];
+                    if response.hovered() && moved {
+                        self.chosen = line;
+                    }
+                    if line == self.chosen {
+                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                    }
+                    named(&response, Role::Button, &format!("Search again: {name}"));
+                    let mut job = LayoutJob::default();
+                    job.append(name, 0.0, format(tokens::small().font, 20.0, colours.ink));
+                    if name != query {
+                        job.append(query, space::S, format(tokens::small().font, 20.0, colours.muted));
+                    }
+                    job.wrap = TextWrapping::truncate_at_width(rect.width() - 2.0 * space::M);
+                    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+                    let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);
+                    ui.painter().galley(at, galley, colours.ink);
+                    if response.clicked() {
+                        asked = Some(query.clone());
+                    }
+                }
+            });
+        });
+        if let Some(query) = asked {
+            self.query = query;
+            ui.ctx().request_repaint();
+        }
     }
 
     fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
@@ -380,16 +473,31 @@ impl Window {
     /// Opens the search, with what was looked for last.
     pub(super) fn open_search(&mut self) {
         if let Some(driver) = &self.driver {
-            self.overlay = super::Overlay::Search(Box::new(Seek::new(driver.search().clone())));
+            let kept = driver.session().settings().searches.clone();
+            self.overlay = super::Overlay::Search(Box::new(Seek::new(driver.search().clone(), kept)));
         }
     }
 
     /// The palette that searches, with something asked already.
     pub(super) fn open_search_for(&mut self, query: &str) {
         if let Some(driver) = &self.driver {
-            let seek = Seek { query: query.to_owned(), ..Seek::new(driver.search().clone()) };
+            let kept = driver.session().settings().searches.clone();
+            let seek = Seek { query: query.to_owned(), ..Seek::new(driver.search().clone(), kept) };
             self.overlay = super::Overlay::Search(Box::new(seek));
         }
+    }
+
+    /// Keeps a search in the settings, or forgets it.
+    pub(super) fn keep_search(&mut self, ctx: &egui::Context, query: &str, keep: bool) {
+        let Some(driver) = &self.driver else { return };
+        let mut settings = driver.session().settings().clone();
+        if !keep {
+            settings.searches.retain(|(_, known)| known != query);
+        } else if let Err(why) = settings.keep_search(query, query) {
+            self.toasts.say(&why);
+            return;
+        }
+        self.set(ctx, vec![super::settings::Change::Searches(settings.searches)]);
     }
 
     /// Opens what was found; goes to the block once the note can be read.

@@ -2,6 +2,7 @@
 
 mod keys;
 mod lines;
+mod meaning;
 mod pages;
 
 use super::commands;
@@ -14,7 +15,9 @@ use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke
 use engine::commands::{CommandInfo, command};
 use engine::keymap::{Preset, keymap};
 use engine::{Settings, Theme};
+use host::search::Search;
 use lines::Lines;
+use meaning::Meaning;
 
 const WIDTH: f32 = 800.0;
 const HEIGHT: f32 = 560.0;
@@ -29,11 +32,13 @@ pub(super) enum Section {
     Window,
     Notes,
     Spelling,
+    Search,
     Keys,
 }
 
 impl Section {
-    const ALL: [Section; 5] = [Section::Look, Section::Window, Section::Notes, Section::Spelling, Section::Keys];
+    const ALL: [Section; 6] =
+        [Section::Look, Section::Window, Section::Notes, Section::Spelling, Section::Search, Section::Keys];
 
     fn name(self) -> &'static str {
         match self {
@@ -41,6 +46,7 @@ impl Section {
             Section::Window => "Window and tree",
             Section::Notes => "Daily notes and templates",
             Section::Spelling => "Spelling",
+            Section::Search => "Search and meaning",
             Section::Keys => "Keys and commands",
         }
     }
@@ -73,6 +79,11 @@ pub(super) enum Change {
     Templates(String),
     Spelling(bool),
     Words(Vec<String>),
+    Embedder(String),
+    OnnxRuntime(String),
+    Reranker(String),
+    MeaningPaused(bool),
+    Searches(Vec<(String, String)>),
     Preset(Preset),
     /// The keys of a command; `None`: those of the preset again.
     Keys(&'static str, Option<Vec<String>>),
@@ -108,6 +119,11 @@ impl Change {
             Change::Templates(folder) => settings.templates = folder,
             Change::Spelling(checked) => settings.spelling = checked,
             Change::Words(words) => settings.words = words,
+            Change::Embedder(model) => settings.embedder = model,
+            Change::OnnxRuntime(path) => settings.onnx_runtime = path,
+            Change::Reranker(name) => settings.reranker = name,
+            Change::MeaningPaused(paused) => settings.meaning_paused = paused,
+            Change::Searches(searches) => settings.searches = searches,
             Change::Preset(preset) => settings.preset = preset,
             Change::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_owned(), keys),
             Change::Keys(id, None) => _ = settings.keys.remove(id),
@@ -132,11 +148,13 @@ pub(super) struct Page {
     wanted: String,
     query: String,
     asking: Option<Asking>,
+    meaning: Meaning,
 }
 
 impl Page {
-    pub(super) fn new(section: Section) -> Page {
-        Page { section, wanted: String::new(), query: String::new(), asking: None }
+    pub(super) fn new(section: Section, search: Search) -> Page {
+        let meaning = Meaning::new(search);
+        Page { section, wanted: String::new(), query: String::new(), asking: None, meaning }
     }
 
     /// Whether the next key is meant to become a command's.
@@ -219,6 +237,7 @@ impl Page {
             Section::Window => pages::window(&mut lines, settings, changes),
             Section::Notes => pages::notes(&mut lines, settings, changes),
             Section::Spelling => pages::spelling(&mut lines, settings, changes),
+            Section::Search => self.meaning.show(&mut lines, settings, changes),
             Section::Keys => self.found_keys(ui, settings, wanted, changes),
         }
     }
@@ -296,6 +315,7 @@ mod tests {
             daily_folder: _, daily_format: _, daily_template: _, templates: _, // Notes
             spelling: _, words: _, // Spelling
             preset: _, keys: _, // Keys
+            embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, searches: _, // Search
         } = Settings::default();
     }
 }

@@ -97,7 +97,7 @@ impl Driver {
         let volumes = started.doc.volumes().into_iter();
         let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
         let reader = disk.reader().map_err(|error| error.to_string())?;
-        let search = Search::start(folder.clone(), reader, mounted.collect());
+        let search = Search::start(folder.clone(), reader, mounted.collect(), &started.settings);
         let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone(), Some(search.clone()));
         let kernels = Kernels::new(program, inbox.clone(), writer.clone());
         let watcher = Watcher::new(inbox.clone());
@@ -164,8 +164,12 @@ impl Driver {
     /// # Errors
     /// The session's rejection.
     pub fn command(&mut self, command: Command) -> Result<(), Reject> {
+        let settings = matches!(command, Command::Set { .. });
         let effects = self.session.apply(now(), &mut self.rng, engine::Input::Command(command))?;
         self.perform(effects);
+        if settings {
+            self.search.settings(self.session.settings());
+        }
         self.look();
         Ok(())
     }

@@ -7,19 +7,20 @@
 
 mod desk;
 mod keeper;
+mod model;
 
 pub use index::{Answer, Ask, Counts, Hit, Kind, Mode, Query, Tuning, Why, excerpt, marks, vocabulary};
 
-use index::{Embedder, Index, IndexError, MiniLm};
+pub use model::Wanted;
+pub use models::{Choice, Download, Known, Runtime, known, known_rerankers};
+
+use index::{Index, IndexError};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::DocId;
 use store::disk::{FileRow, Reader, Write};
-
-/// A model that nobody used for this long is given back: it is larger than all else that a window holds.
-const REST: Duration = Duration::from_secs(30);
 
 /// The index lies in this folder of the workspace.
 pub const FOLDER: &str = "index";
@@ -41,6 +42,16 @@ pub struct Freshness {
     pub trouble: Option<String>,
     /// What was found wrong and mended.
     pub mended: Option<String>,
+    /// The sentence model whose vectors answer.
+    pub answering: Choice,
+    /// The one that is wanted, while its vectors are being made.
+    pub growing: Option<Choice>,
+    /// What of a model is being downloaded.
+    pub download: Option<Download>,
+    /// Whether no vectors are made for now.
+    pub paused: bool,
+    /// Why hits are not read once more, although that is wanted.
+    pub reranker: Option<String>,
 }
 
 /// A volume as the index knows it: id, name, folder.
@@ -58,6 +69,8 @@ enum Task {
     Verify(Sender<Result<Vec<String>, String>>),
     /// The model was loaded for a question: look when it is to be given back.
     Loaded,
+    /// The settings say this about meaning.
+    Want(Wanted),
     Close(Sender<()>),
 }
 
@@ -77,19 +90,12 @@ struct Question {
     told: Box<dyn Fn() + Send>,
 }
 
-/// The model, or why there is none.
-type Loaded = Result<Arc<dyn Embedder>, String>;
-
-/// The model while it is in use, and when that was last.
-#[derive(Default)]
-struct Held(Option<(Loaded, Instant)>);
-
 /// What both threads have in common.
 #[derive(Default)]
 struct Common {
     index: RwLock<Option<Arc<Index>>>,
-    freshness: Mutex<Freshness>,
-    model: Mutex<Held>,
+    freshness: Arc<Mutex<Freshness>>,
+    models: model::Models,
     /// Set when an answer met damage: the index is to be looked at.
     suspect: Mutex<Option<String>>,
 }
@@ -101,30 +107,6 @@ impl Common {
 
     fn freshness(&self, change: impl FnOnce(&mut Freshness)) {
         change(&mut self.freshness.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.model.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The model, loaded if need be.
-    fn model(&self) -> Loaded {
-        let mut held = self.held();
-        let load = || MiniLm::load().map(|model| Arc::new(model) as Arc<dyn Embedder>);
-        let (model, used) = held.0.get_or_insert_with(|| (load(), Instant::now()));
-        *used = Instant::now();
-        model.clone()
-    }
-
-    /// How long until the model is to be given back; `None`: there is none.
-    fn model_rests_in(&self) -> Option<Duration> {
-        self.held().0.as_ref().map(|(_, used)| REST.saturating_sub(used.elapsed()))
-    }
-
-    /// Gives a model back that nobody used for a while. Returns whether it did.
-    fn rest(&self) -> bool {
-        let due = self.model_rests_in().is_some_and(|left| left.is_zero());
-        due && self.held().0.take().is_some()
     }
 }
 
@@ -138,12 +120,18 @@ pub struct Search {
 
 impl Search {
     /// Starts both threads; they do nothing of note until something is asked or a moment has passed.
-    pub(crate) fn start(folder: PathBuf, reader: Box<dyn Reader>, volumes: Vec<Mounted>) -> Search {
+    pub(crate) fn start(
+        folder: PathBuf,
+        reader: Box<dyn Reader>,
+        volumes: Vec<Mounted>,
+        settings: &engine::Settings,
+    ) -> Search {
         let common = Arc::<Common>::default();
         let (tasks, queue) = channel();
         let (questions, asked) = channel();
         let search = Search { tasks, questions, common: common.clone() };
         search.volumes(volumes);
+        search.settings(settings);
         let keeper = keeper::Keeper::new(folder, reader, common.clone());
         std::thread::spawn(move || keeper.run(&queue));
         let tasks = search.tasks.clone();
@@ -154,6 +142,15 @@ impl Search {
     /// The volumes are these now.
     pub(crate) fn volumes(&self, volumes: Vec<Mounted>) {
         let _ = self.tasks.send(Task::Volumes(volumes));
+    }
+
+    /// The settings are these now.
+    pub(crate) fn settings(&self, settings: &engine::Settings) {
+        let (wanted, wrong) = Wanted::of(settings);
+        if let Some(why) = wrong {
+            self.common.freshness(|fresh| fresh.trouble = Some(why));
+        }
+        let _ = self.tasks.send(Task::Want(wanted));
     }
 
     /// These writes are on disk.

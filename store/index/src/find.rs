@@ -72,8 +72,11 @@ pub struct Ask {
     pub typing: bool,
     /// By what to search.
     pub mode: Mode,
-    /// The vector of [`Query::sentence`].
+    /// The vector of [`Query::sentence`], by the model of [`Index::answering`].
     pub vector: Option<Vec<f32>>,
+    /// The cosine that this model has for texts that have nothing to do with each other, 0 to 1. All cosines are told
+    /// as if it were 0.
+    pub unrelated: f32,
     /// The numbers of the ranking.
     pub tuning: Tuning,
 }
@@ -160,6 +163,23 @@ pub struct Answer {
     pub by_meaning: bool,
 }
 
+impl Answer {
+    /// Orders the first hits by how well a reranker found that they answer, 0 to 1. What holds a rare word of the query
+    /// stays in the first three.
+    pub fn read_again(&mut self, scores: &[f32]) {
+        let first = self.hits.len().min(scores.len());
+        for (hit, score) in self.hits.iter_mut().zip(scores) {
+            hit.score = *score;
+            hit.why.parts.push(Part { name: "read once more".to_owned(), value: *score });
+        }
+        self.hits[..first].sort_by(|a, b| b.score.total_cmp(&a.score));
+        if let Some(place) = self.hits[..first].iter().position(|hit| hit.why.rare).filter(|place| *place > 2) {
+            let hit = self.hits.remove(place);
+            self.hits.insert(2, hit);
+        }
+    }
+}
+
 /// A word of the query, and what counts as it.
 struct Wanted {
     asked: String,
@@ -202,16 +222,18 @@ impl Index {
             }
         }
         let by_words = scores.best(count);
-        let vector = ask.vector.as_ref().filter(|_| ask.mode != Mode::Words);
+        let fits = |vector: &&Vec<f32>| ask.mode != Mode::Words && vector.len() == self.dimensions();
+        let vector = ask.vector.as_ref().filter(fits);
         let mut meanings = Meanings::default();
         let mut ranked = fuse(ask, &scores, &by_words, &meanings, &rare);
         if let Some(vector) = vector {
-            meanings = self.meanings(&searcher, vector, admitted.as_ref(), &by_words, count)?;
+            meanings = self.meanings(&searcher, vector, admitted.as_ref(), &by_words, count)?.lifted(ask.unrelated);
             ranked = fuse(ask, &scores, &by_words, &meanings, &rare);
             if ask.mode == Mode::Both && !ask.typing && ask.tuning.feedback > 0.0 {
                 let best: Vec<DocAddress> = ranked.iter().take(FEEDBACK).map(|(_, address)| *address).collect();
                 if let Some(vector) = self.towards(&searcher, vector, &best, ask.tuning.feedback)? {
                     let again = self.meanings(&searcher, &vector, admitted.as_ref(), &by_words, count)?;
+                    let again = again.lifted(ask.unrelated);
                     ranked = fuse(ask, &scores, &by_words, &again, &rare);
                 }
             }

@@ -58,6 +58,17 @@ pub(crate) struct Meanings {
     pub(crate) cosines: HashMap<DocAddress, f32>,
 }
 
+impl Meanings {
+    /// Cosines as they would be if those of unrelated texts were 0.
+    pub(crate) fn lifted(mut self, unrelated: f32) -> Meanings {
+        if unrelated > 0.0 && unrelated < 1.0 {
+            let nearest = self.nearest.iter_mut().map(|(near, _)| near);
+            nearest.chain(self.cosines.values_mut()).for_each(|near| *near = (*near - unrelated) / (1.0 - unrelated));
+        }
+        self
+    }
+}
+
 /// The score to which 1 belongs, and that to which 0 does: of the best, and of the one at the end of the pool.
 fn span(best: &[(f32, DocAddress)], none: f32) -> (f32, f32) {
     let high = best.first().map_or(1.0, |(score, _)| *score);

@@ -3,7 +3,7 @@
 use crate::analyzer::Analyzer;
 use crate::vectors::Vectors;
 use crate::{IndexError, NoteText, Passage};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use store::DocId;
@@ -100,12 +100,16 @@ pub struct Index {
     index: tantivy::Index,
     reader: IndexReader,
     writer: Mutex<IndexWriter>,
+    /// Those that answer.
     vectors: RwLock<Vectors>,
+    /// Those of another model, which take their place once they are whole.
+    growing: RwLock<Option<Vectors>>,
     unclean: bool,
 }
 
 impl Index {
-    /// Opens the index in this folder, or makes a new one.
+    /// Opens the index in this folder, or makes a new one. The vectors of which there are most answer; `model` is the
+    /// one that is wanted, see [`Index::grow`].
     ///
     /// # Errors
     /// It is damaged, or the disk refuses; see [`Index::remove_files`].
@@ -131,9 +135,21 @@ impl Index {
         }
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let writer = index.writer_with_num_threads(1, MEMORY)?;
-        let vectors = Vectors::open(folder, model)?;
-        let folder = folder.to_owned();
-        Ok(Index { folder, fields, index, reader, writer: Mutex::new(writer), vectors: RwLock::new(vectors), unclean })
+        let records = |kept: &&(String, usize, u64)| (kept.2 / (kept.1 as u64 + 1), kept.0 == model);
+        let vectors = match Vectors::kept(folder).iter().filter(|kept| kept.2 > 0).max_by_key(records) {
+            Some((model, dimensions, _)) => Vectors::open(folder, model, *dimensions)?,
+            None => Vectors::none(folder, model),
+        };
+        Ok(Index {
+            folder: folder.to_owned(),
+            fields,
+            index,
+            reader,
+            writer: Mutex::new(writer),
+            vectors: RwLock::new(vectors),
+            growing: RwLock::new(None),
+            unclean,
+        })
     }
 
     /// Throws the words of an index that cannot be opened away. Vectors stay: they carry their own sums.
@@ -291,6 +307,71 @@ impl Index {
         Ok(damaged.into_iter().map(|path| format!("a part is damaged: {}", path.display())).collect())
     }
 
+    /// The model whose vectors answer.
+    pub fn answering(&self) -> String {
+        self.vectors().model().to_owned()
+    }
+
+    /// How long its vectors are; 0 while nothing is known of them.
+    pub fn dimensions(&self) -> usize {
+        self.vectors().dimensions()
+    }
+
+    /// From now on, vectors of this model are kept. Where those of another answer, they go on until these are whole,
+    /// see [`Index::take_over`]. Vectors of third models go.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn grow(&self, model: &str, dimensions: usize) -> Result<(), IndexError> {
+        let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
+        let mut growing = self.growing.write().unwrap_or_else(PoisonError::into_inner);
+        let same = |vectors: &Vectors| vectors.model() == model && vectors.dimensions() == dimensions;
+        if same(&vectors) {
+            *growing = None;
+        } else if vectors.len() == 0 {
+            *vectors = Vectors::open(&self.folder, model, dimensions)?;
+            *growing = None;
+        } else if !growing.as_ref().is_some_and(same) {
+            *growing = Some(Vectors::open(&self.folder, model, dimensions)?);
+        }
+        let needed = |kept: &(String, usize, u64)| {
+            [Some(&*vectors), growing.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(|own| (own.model(), own.dimensions()) == (&kept.0, kept.1))
+        };
+        for (model, dimensions, _) in Vectors::kept(&self.folder).into_iter().filter(|kept| !needed(kept)) {
+            Vectors::remove(&self.folder, &model, dimensions);
+        }
+        Ok(())
+    }
+
+    /// The vectors that were grown are whole: they answer from now on, and the others go.
+    pub fn take_over(&self) {
+        let mut vectors = self.vectors.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(grown) = self.growing.write().unwrap_or_else(PoisonError::into_inner).take() {
+            let old = std::mem::replace(&mut *vectors, grown);
+            Vectors::remove(&self.folder, old.model(), old.dimensions());
+        }
+    }
+
+    /// Drops vectors of texts that are nowhere any more, if they are the most.
+    ///
+    /// # Errors
+    /// The disk refuses; the old ones are still there then.
+    pub fn compact(&self) -> Result<bool, IndexError> {
+        let mut alive = HashSet::new();
+        for segment in self.searcher().segment_readers() {
+            let column = segment.fast_fields().u64("meaning")?;
+            alive.extend(segment.doc_ids_alive().flat_map(|doc| column.values_for_doc(doc).collect::<Vec<_>>()));
+        }
+        if !self.vectors().is_mostly_dead(&alive) {
+            return Ok(false);
+        }
+        self.vectors.write().unwrap_or_else(PoisonError::into_inner).compact(&self.folder, &alive)?;
+        Ok(true)
+    }
+
     /// How much is in it.
     ///
     /// # Errors
@@ -321,8 +402,9 @@ impl Index {
     pub fn missing(&self) -> Result<Missing, IndexError> {
         let searcher = self.searcher();
         let mut docs = Vec::new();
-        let vectors = self.vectors();
-        let mut seen = std::collections::HashSet::new();
+        let (answering, growing) = (self.vectors(), self.growing.read().unwrap_or_else(PoisonError::into_inner));
+        let vectors = growing.as_ref().unwrap_or(&answering);
+        let mut seen = HashSet::new();
         for (segment, number) in searcher.segment_readers().iter().zip(0..) {
             let column = segment.fast_fields().u64("meaning")?;
             for doc in segment.doc_ids_alive() {
@@ -333,7 +415,7 @@ impl Index {
                 }
             }
         }
-        drop(vectors);
+        drop((answering, growing));
         Ok(Missing { searcher, docs, fields: self.fields })
     }
 
@@ -342,6 +424,9 @@ impl Index {
     /// # Errors
     /// The disk refuses.
     pub fn keep_vectors(&self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
+        if let Some(growing) = &mut *self.growing.write().unwrap_or_else(PoisonError::into_inner) {
+            return growing.add(all);
+        }
         self.vectors.write().unwrap_or_else(PoisonError::into_inner).add(all)
     }
 

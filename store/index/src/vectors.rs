@@ -2,15 +2,20 @@
 //! embedded, by the hash of the text, so that nothing is embedded twice. Each number is kept in a byte.
 
 use crate::IndexError;
-use embed::DIMENSIONS;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tantivy::directory::{Directory, MmapDirectory, OwnedBytes};
 
-/// Hash of the text, scale, numbers, and the sum of all that.
-const RECORD: usize = 8 + 4 + DIMENSIONS + 4;
+/// Before the numbers of a record: the hash of the text, and the scale.
+const HEAD: usize = 8 + 4;
+/// Behind them: the sum of all that.
+const SUM: usize = 4;
+/// How a file of vectors ends.
+const ENDING: &str = ".vectors";
+/// A file of fewer vectors than this is not worth being written anew.
+const WORTH: usize = 1_000;
 
 /// A vector with a byte for each number, and what one of them is worth.
 #[derive(Clone, Debug)]
@@ -30,6 +35,10 @@ impl Small {
 }
 
 pub(crate) struct Vectors {
+    /// The model that made them.
+    model: String,
+    /// How many numbers each has; 0 while that is not known.
+    dimensions: usize,
     path: PathBuf,
     /// What was in the file when it was opened.
     mapped: Option<OwnedBytes>,
@@ -39,10 +48,28 @@ pub(crate) struct Vectors {
 }
 
 impl Vectors {
+    /// None, of a model of which nothing is kept and whose vectors are of unknown length.
+    pub(crate) fn none(folder: &Path, model: &str) -> Vectors {
+        let path = folder.join(format!("{model}.0{ENDING}"));
+        Vectors { model: model.to_owned(), dimensions: 0, path, mapped: None, fresh: Vec::new(), slots: HashMap::new() }
+    }
+
+    /// The models of which vectors are kept in this folder, the length of those, and how many bytes they take.
+    pub(crate) fn kept(folder: &Path) -> Vec<(String, usize, u64)> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let read = |entry: std::fs::DirEntry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (model, dimensions) = name.strip_suffix(ENDING)?.rsplit_once('.')?;
+            Some((model.to_owned(), dimensions.parse().ok()?, entry.metadata().ok()?.len()))
+        };
+        entries.filter_map(read).collect()
+    }
+
     /// Opens the file in this folder. A record whose sum does not hold is embedded again.
-    pub(crate) fn open(folder: &Path, model: &str) -> Result<Vectors, IndexError> {
-        let name = format!("{model}.vectors");
+    pub(crate) fn open(folder: &Path, model: &str, dimensions: usize) -> Result<Vectors, IndexError> {
+        let name = format!("{model}.{dimensions}{ENDING}");
         let path = folder.join(&name);
+        let size = HEAD + dimensions + SUM;
         let fail = |error: &std::io::Error| IndexError::disk("cannot open its vectors", error);
         let length = match std::fs::metadata(&path) {
             Ok(meta) => meta.len(),
@@ -50,7 +77,7 @@ impl Vectors {
             Err(error) => return Err(fail(&error)),
         };
         // What a crash left of a record at the end goes, so that the next one begins where it should.
-        let whole = length - length % RECORD as u64;
+        let whole = length - length % size as u64;
         if whole < length {
             let file = File::options().write(true).open(&path).map_err(|error| fail(&error))?;
             file.set_len(whole).map_err(|error| fail(&error))?;
@@ -63,11 +90,12 @@ impl Vectors {
         } else {
             None
         };
-        let mut vectors = Vectors { path, mapped, fresh: Vec::new(), slots: HashMap::new() };
-        let count = vectors.mapped.as_ref().map_or(0, |mapped| mapped.len() / RECORD);
+        let model = model.to_owned();
+        let mut vectors = Vectors { model, dimensions, path, mapped, fresh: Vec::new(), slots: HashMap::new() };
+        let count = vectors.mapped.as_ref().map_or(0, |mapped| mapped.len() / size);
         for slot in 0..count {
             let record = vectors.record(slot);
-            if sum(&record[..RECORD - 4]) == record[RECORD - 4..] {
+            if sum(&record[..size - SUM]) == record[size - SUM..] {
                 let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
                 vectors.slots.insert(hash, slot);
             }
@@ -75,10 +103,55 @@ impl Vectors {
         Ok(vectors)
     }
 
+    /// The model that made them.
+    pub(crate) fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// How many numbers each has.
+    pub(crate) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn size(&self) -> usize {
+        HEAD + self.dimensions + SUM
+    }
+
+    /// Whether more than half of what the file holds belongs to no text any more.
+    pub(crate) fn is_mostly_dead(&self, alive: &HashSet<u64>) -> bool {
+        let living = self.slots.keys().filter(|hash| alive.contains(hash)).count();
+        let all = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / self.size();
+        all > WORTH && living * 2 < all
+    }
+
+    /// Writes the file anew with what is alive; the old one stands until the new one is whole and on disk.
+    pub(crate) fn compact(&mut self, folder: &Path, alive: &HashSet<u64>) -> Result<(), IndexError> {
+        let fail = |error: std::io::Error| IndexError::disk("cannot keep its vectors", &error);
+        let next = self.path.with_extension("next");
+        let mut file = std::io::BufWriter::new(File::create(&next).map_err(fail)?);
+        let mut slots: Vec<usize> =
+            self.slots.iter().filter(|(hash, _)| alive.contains(hash)).map(|(_, slot)| *slot).collect();
+        slots.sort_unstable();
+        for slot in slots {
+            file.write_all(self.record(slot)).map_err(fail)?;
+        }
+        let file = file.into_inner().map_err(|error| fail(error.into_error()))?;
+        file.sync_all().map_err(fail)?;
+        std::fs::rename(&next, &self.path).map_err(fail)?;
+        *self = Vectors::open(folder, &self.model, self.dimensions)?;
+        Ok(())
+    }
+
+    /// Removes the file; what is mapped of it can be read until it is let go.
+    pub(crate) fn remove(folder: &Path, model: &str, dimensions: usize) {
+        // What cannot be removed only takes room, and is tried again at the next start.
+        let _ = std::fs::remove_file(folder.join(format!("{model}.{dimensions}{ENDING}")));
+    }
+
     fn record(&self, slot: usize) -> &[u8] {
         let mapped: &[u8] = self.mapped.as_deref().unwrap_or(&[]);
-        let at = slot * RECORD;
-        if at < mapped.len() { &mapped[at..at + RECORD] } else { &self.fresh[at - mapped.len()..][..RECORD] }
+        let (size, at) = (self.size(), slot * self.size());
+        if at < mapped.len() { &mapped[at..at + size] } else { &self.fresh[at - mapped.len()..][..size] }
     }
 
     /// How many there are.
@@ -93,7 +166,7 @@ impl Vectors {
     /// Keeps vectors by the hash of their texts.
     pub(crate) fn add(&mut self, all: &[(u64, Vec<f32>)]) -> Result<(), IndexError> {
         let mut bytes = Vec::new();
-        for (hash, vector) in all.iter().filter(|(_, vector)| vector.len() == DIMENSIONS) {
+        for (hash, vector) in all.iter().filter(|(_, vector)| vector.len() == self.dimensions) {
             let small = Small::of(vector);
             let start = bytes.len();
             bytes.extend(hash.to_le_bytes());
@@ -109,8 +182,8 @@ impl Vectors {
             let _ = file.set_len(before); // a part of a record would shift all that follow
             return Err(fail(error));
         }
-        let first = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / RECORD;
-        for (number, record) in bytes.chunks_exact(RECORD).enumerate() {
+        let first = (self.mapped.as_ref().map_or(0, |mapped| mapped.len()) + self.fresh.len()) / self.size();
+        for (number, record) in bytes.chunks_exact(self.size()).enumerate() {
             let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
             self.slots.insert(hash, first + number);
         }
@@ -122,19 +195,19 @@ impl Vectors {
     pub(crate) fn near(&self, slot: usize, to: &Small) -> f32 {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
-        scale * to.scale * dot(&record[12..12 + DIMENSIONS], &to.numbers)
+        scale * to.scale * dot(&record[HEAD..HEAD + self.dimensions], &to.numbers)
     }
 
     /// A kept vector.
     pub(crate) fn get(&self, slot: usize) -> Vec<f32> {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
-        record[12..12 + DIMENSIONS].iter().map(|byte| f32::from(i8::from_le_bytes([*byte])) * scale).collect()
+        record[HEAD..HEAD + self.dimensions].iter().map(|byte| f32::from(i8::from_le_bytes([*byte])) * scale).collect()
     }
 }
 
 /// Simple enough for the compiler to make it wide instructions.
-#[allow(clippy::cast_precision_loss, reason = "at most 384 times 127 times 127")]
+#[allow(clippy::cast_precision_loss, reason = "what is lost is far below what a byte for each number loses")]
 fn dot(bytes: &[u8], numbers: &[i8]) -> f32 {
     let products = bytes.iter().zip(numbers).map(|(a, b)| i32::from(i8::from_le_bytes([*a])) * i32::from(*b));
     products.sum::<i32>() as f32
@@ -158,13 +231,13 @@ mod tests {
             let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
             values.into_iter().map(|value| value / length).collect()
         };
-        let open = || Vectors::open(folder.path(), "m").expect("opened");
+        let open = || Vectors::open(folder.path(), "m", 384).expect("opened");
         let mut vectors = open();
         vectors.add(&[(1, vector(1)), (2, vector(2))]).expect("kept");
         let near = vectors.near(vectors.slot(1).expect("there"), &Small::of(&vector(1)));
         assert!((near - 1.0).abs() < 0.01, "{near}");
         drop(vectors);
-        let file = folder.path().join("m.vectors");
+        let file = folder.path().join("m.384.vectors");
         let mut bytes = std::fs::read(&file).expect("read");
         bytes[30] ^= 1;
         bytes.extend([7; 100]);
@@ -173,7 +246,10 @@ mod tests {
         assert_eq!((vectors.slot(1), vectors.slot(2)), (None, Some(1)));
         vectors.add(&[(3, vector(3))]).expect("kept");
         drop(vectors);
-        let vectors = open();
+        let mut vectors = open();
+        assert_eq!(Vectors::kept(folder.path()), [("m".to_owned(), 384, 3 * (384 + 16))]);
+        vectors.compact(folder.path(), &HashSet::from([3, 9])).expect("compacted");
+        assert_eq!((vectors.len(), vectors.slot(2), vectors.slot(3)), (1, None, Some(0)));
         let third = vectors.get(vectors.slot(3).expect("there"));
         assert!(third.iter().zip(vector(3)).all(|(a, b)| (a - b).abs() < 0.01));
     }

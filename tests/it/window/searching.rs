@@ -68,3 +68,24 @@ fn search_pictures() {
         press(&mut window, NONE, Key::Escape);
     }
 }
+
+#[test]
+fn searches_are_kept_and_asked_again() {
+    let bench = bench();
+    let mut window = bench.opened();
+    press(&mut window, CTRL_SHIFT, Key::F);
+    type_text(&mut window, "heron in:code");
+    until(&mut window, "the code is found", |window| hits(window) == ["Code"]);
+    window.get_by_label("Keep this search").click();
+    until(&mut window, "it is kept", |window| window.query_by_label("Forget this search").is_some());
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, CTRL_SHIFT, Key::F);
+    window.get_by_label("Search again: heron in:code");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it is asked again", |window| hits(window) == ["Code"]);
+    press(&mut window, CTRL, Key::D);
+    window.get_by_label("Keep this search");
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, CTRL_SHIFT, Key::F);
+    window.get_by_label_contains("Finds notes, code and outputs");
+}

@@ -1,1 +1,67 @@
-//! Sentence models beyond the one that ships: those of `fastembed`, and endpoints that speak OpenAI's embeddings.
+//! Sentence models beyond the one that ships: all that `fastembed` knows, where an ONNX Runtime library is found; one
+//! that lies in a folder; and endpoints that speak OpenAI's embeddings. Knows texts and vectors, no notes.
+
+mod choice;
+mod endpoint;
+mod onnx;
+mod runtime;
+
+pub use choice::Choice;
+pub use endpoint::KEY;
+pub use onnx::{Known, Reranker, known, known_rerankers};
+pub use runtime::{LIBRARY, Runtime};
+
+use embed::{Embedder, MiniLm};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A file of a model on its way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Download {
+    /// Its name.
+    pub file: String,
+    /// Bytes that are here.
+    pub bytes: u64,
+    /// All of its bytes.
+    pub all: u64,
+}
+
+/// Where models come from and lie, and who is told meanwhile.
+#[derive(Clone)]
+pub struct Place {
+    /// Downloads are kept here.
+    pub cache: PathBuf,
+    /// The ONNX Runtime library that the user named, if any.
+    pub library: Option<PathBuf>,
+    /// Whether what is not here yet may be downloaded.
+    pub download: bool,
+    /// Told of downloads.
+    pub progress: Arc<dyn Fn(Download) + Send + Sync>,
+    /// Set to give a download up; what came of it stays, and the next one goes on from there.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Place {
+    /// A place that tells nobody.
+    pub fn quiet(cache: PathBuf) -> Place {
+        Place { cache, library: None, download: false, progress: Arc::new(|_| ()), stop: Arc::default() }
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Loads a model. Takes from milliseconds to, with a download, many minutes.
+///
+/// # Errors
+/// A sentence: no such model, no ONNX Runtime, no network, or the model is not one for sentences.
+pub fn load(choice: &Choice, place: &Place) -> Result<Arc<dyn Embedder>, String> {
+    Ok(match choice {
+        Choice::Embedded => Arc::new(MiniLm::load()?),
+        Choice::Fastembed(name) => Arc::new(onnx::Onnx::known(choice, name, place)?),
+        Choice::Folder(folder) => Arc::new(onnx::Onnx::folder(choice, folder, place)?),
+        Choice::Endpoint { url, model } => Arc::new(endpoint::Endpoint::ask(choice, url, model)?),
+    })
+}

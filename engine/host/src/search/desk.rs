@@ -1,13 +1,15 @@
 //! Where questions are answered, beside the thread that writes the index, so that none waits for it.
 
 use super::{Common, Question, Task, closing, guarded};
-use index::{Answer, Ask, Mode, Query};
+use index::{Answer, Ask, Index, Mode, Query};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// A first question waits this long for an index that is being opened.
 const OPENING: Duration = Duration::from_secs(60);
+/// This many hits are read once more.
+const AGAIN: usize = 20;
 
 pub(super) fn answer(asked: &Receiver<Question>, tasks: &Sender<Task>, common: &Arc<Common>) {
     while let Ok(mut question) = asked.recv() {
@@ -65,16 +67,42 @@ fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
             // By words at once: the model may have to be loaded first.
             tell(found(&Ask { mode: Mode::Words, ..ask.clone() }));
         }
-        ask.vector = meaning(common, &sentence);
+        meaning(common, &index, &sentence, &mut ask);
         let _ = tasks.send(Task::Loaded);
     }
     if !(by_meaning && ask.typing && ask.vector.is_none()) {
-        tell(found(&ask));
+        let mut answer = found(&ask);
+        if let Ok(answer) = &mut answer
+            && by_meaning
+            && !ask.typing
+        {
+            read_again(common, &sentence, answer);
+        }
+        tell(answer);
     }
 }
 
 /// The vector of a question; without the model, words serve alone.
-fn meaning(common: &Common, sentence: &str) -> Option<Vec<f32>> {
-    let model = common.model().ok()?;
-    guarded(|| Ok(model.embed(sentence).ok())).ok()?
+fn meaning(common: &Common, index: &Index, sentence: &str, ask: &mut Ask) {
+    let key = index.answering();
+    let Ok(model) = common.model(&key) else { return };
+    let vector = guarded(|| Ok(model.embed_question(sentence)));
+    match vector.unwrap_or_else(|_| Err("the model failed".to_owned())) {
+        // Another model may have taken over meanwhile.
+        Ok(vector) if index.answering() == key => (ask.vector, ask.unrelated) = (Some(vector), model.unrelated()),
+        Ok(_) => {}
+        Err(why) => common.models.failed(&key, &why),
+    }
+}
+
+/// Has the best hits read once more, each together with the question, where that is wanted.
+fn read_again(common: &Common, sentence: &str, answer: &mut Answer) {
+    let Ok(Some(reranker)) = common.reranker(false) else { return };
+    let best = answer.hits.len().min(AGAIN);
+    let passages: Vec<String> = answer.hits[..best].iter().map(|hit| format!("{}\n{}", hit.title, hit.text)).collect();
+    match guarded(|| Ok(reranker.scores(sentence, &passages))) {
+        Ok(Ok(scores)) => answer.read_again(&scores),
+        Ok(Err(why)) => common.freshness(|fresh| fresh.reranker = Some(why)),
+        Err(_) => {}
+    }
 }

@@ -1,14 +1,15 @@
 //! The thread that owns the writing side of the index: what changed is read from the disk and put in, and in the pauses
 //! texts are embedded.
 
-use super::{Common, FOLDER, Mounted, Task, Written, guarded};
+use super::{Common, FOLDER, Mounted, Task, Wanted, Written, guarded};
 use crate::files::{self, Found};
 use crate::{load, passages, worker};
 use engine::event::FileText;
-use index::{Index, IndexError, Missing};
+use index::{Embedder, Index, IndexError, Missing};
+use models::Choice;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use store::disk::{FileRow, Reader};
@@ -32,8 +33,10 @@ const RETRY: Duration = Duration::from_secs(5);
 const REBUILDS: usize = 3;
 /// Another form of what is put in makes every key another one.
 const FORM: &[u8] = b"tracebook 2026 passages 1";
-/// The name of the vectors' model: that of [`index::MiniLm`].
-const MODEL: &str = "minilm-l6-v2-dyn7";
+/// A model that failed is asked again after this long.
+const THINK_AGAIN: Duration = Duration::from_secs(60);
+/// While a model is being loaded, this often is looked whether it is there.
+const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) struct Keeper {
     folder: PathBuf,
@@ -63,7 +66,12 @@ pub(super) struct Keeper {
     thinkers: Vec<Sender<Result<(), String>>>,
     retry: Option<Instant>,
     rebuilds: usize,
-    thinking: bool,
+    /// The model whose vectors are made, once the index knows of it.
+    grown: Option<String>,
+    /// The wanted model on its way.
+    loading: Option<Receiver<Result<Arc<dyn Embedder>, String>>>,
+    /// The model failed: it is asked again then.
+    think_at: Option<Instant>,
 }
 
 impl Keeper {
@@ -92,7 +100,9 @@ impl Keeper {
             thinkers: Vec::new(),
             retry: None,
             rebuilds: 0,
-            thinking: true,
+            grown: None,
+            loading: None,
+            think_at: None,
         }
     }
 
@@ -108,10 +118,13 @@ impl Keeper {
                 if asked { Duration::ZERO } else { LATER.saturating_sub(begun.elapsed()) }
             } else if let Some(since) = self.since {
                 if asked { Duration::ZERO } else { PAUSE.saturating_sub(since.elapsed()) }
+            } else if self.loading.is_some() {
+                LOOK
             } else if self.has_meanings_to_find() {
                 if self.thinkers.is_empty() { IDLE.saturating_sub(self.changed.elapsed()) } else { Duration::ZERO }
             } else {
-                self.common.model_rests_in().unwrap_or(Duration::from_secs(3_600))
+                let again = self.think_at.map(|at| at.saturating_duration_since(Instant::now()));
+                again.into_iter().chain(self.common.models.rest_in()).min().unwrap_or(Duration::from_secs(3_600))
             };
             let mut next = tasks.recv_timeout(wait);
             let mut any = false;
@@ -133,7 +146,10 @@ impl Keeper {
             if any && !open && !asked && begun.elapsed() < LATER {
                 continue;
             }
-            if !self.has_meanings_to_find() && self.common.rest() {
+            if self.think_at.is_some_and(|at| at <= Instant::now()) {
+                self.think_at = None;
+            }
+            if !self.has_meanings_to_find() && self.loading.is_none() && self.common.models.rest() {
                 super::give_back();
             }
             let done = self.step();
@@ -145,7 +161,8 @@ impl Keeper {
     }
 
     fn has_meanings_to_find(&self) -> bool {
-        self.thinking && (self.missing.as_ref().is_none_or(|missing| !missing.is_empty()) || !self.fresh.is_empty())
+        let left = self.missing.as_ref().is_none_or(|missing| !missing.is_empty()) || !self.fresh.is_empty();
+        left && self.think_at.is_none() && !self.common.models.wanted().paused
     }
 
     fn take(&mut self, task: Task) {
@@ -195,6 +212,19 @@ impl Keeper {
                 }
             }
             Task::Loaded => {}
+            Task::Want(wanted) => {
+                let before = self.common.models.want(wanted.clone());
+                if (&before.choice, &before.library) != (&wanted.choice, &wanted.library) {
+                    (self.grown, self.loading, self.missing, self.think_at) = (None, None, None, None);
+                    self.fresh.clear();
+                }
+                if before.reranker != wanted.reranker || before.library != wanted.library {
+                    self.common.freshness(|fresh| fresh.reranker = None);
+                    if !wanted.reranker.is_empty() {
+                        self.common.begin_reranker();
+                    }
+                }
+            }
             Task::Close(answer) => _ = answer.send(()),
         }
     }
@@ -248,8 +278,9 @@ impl Keeper {
             return Ok(index.clone());
         }
         let folder = self.folder.clone();
+        let wanted = self.common.models.wanted().choice.key();
         let opened = guarded(|| {
-            let index = Index::open(&folder, MODEL)?;
+            let index = Index::open(&folder, &wanted)?;
             if index.is_unclean() {
                 let found = index.verify()?;
                 if let Some(first) = found.into_iter().next() {
@@ -302,6 +333,8 @@ impl Keeper {
         }
         if self.dirty.is_empty() && self.uncommitted == 0 {
             self.since = None;
+            // Whoever waited looks next.
+            self.tell();
             self.settlers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
             let due = !self.thinkers.is_empty() || self.changed.elapsed() >= IDLE;
             if due {
@@ -398,40 +431,99 @@ impl Keeper {
         loaded.map(|loaded| loaded.doc.latest()).unwrap_or_default()
     }
 
-    /// Embeds one text, or keeps what was embedded.
+    /// Embeds a text or some, or keeps what was embedded.
     fn think(&mut self, index: &Arc<Index>) -> Result<(), IndexError> {
+        let wanted = self.common.models.wanted();
+        let key = wanted.choice.key();
+        if self.grown.as_ref() != Some(&key) && !self.begin_to_grow(index, &wanted)? {
+            return Ok(());
+        }
         if self.missing.is_none() {
             let missing = guarded(|| index.missing())?;
             self.all_meanings = guarded(|| index.counts())?.meanings;
             self.missing = Some(missing);
         }
         let Some(missing) = &mut self.missing else { return Ok(()) };
-        let next = if self.thinking { guarded(|| missing.pop())? } else { None };
-        if let Some((hash, text)) = next {
-            let model = self.common.model();
-            let vector = model.and_then(|model| {
-                guarded(|| Ok(model.embed(&text))).unwrap_or_else(|_| Err("the model failed".to_owned()))
+        if !wanted.paused && self.think_at.is_none() && !missing.is_empty() {
+            let model = self.common.model(&key);
+            let mut texts = Vec::new();
+            for _ in 0..model.as_ref().map_or(0, |model| model.together().max(1)) {
+                texts.extend(guarded(|| missing.pop())?);
+            }
+            let vectors = model.and_then(|model| {
+                if texts.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let all: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+                guarded(|| Ok(model.embed_all(&all))).unwrap_or_else(|_| Err("the model failed".to_owned()))
             });
-            match vector {
-                Ok(vector) => self.fresh.push((hash, vector)),
+            match vectors {
+                Ok(vectors) => self.fresh.extend(texts.into_iter().map(|(hash, _)| hash).zip(vectors)),
                 Err(why) => {
-                    // Words serve alone.
-                    self.thinking = false;
-                    self.common.freshness(|fresh| fresh.trouble = Some(format!("found by words only: {why}")));
+                    self.missing = None;
+                    self.cannot_think(&why);
                 }
             }
         }
-        let left = self.missing.as_ref().map_or(0, Missing::len);
+        let left = self.missing.as_ref().map_or(usize::MAX, Missing::len);
         if self.fresh.len() >= VECTORS || left == 0 {
             let fresh = std::mem::take(&mut self.fresh);
             if !fresh.is_empty() {
                 index.keep_vectors(&fresh)?;
             }
             if left == 0 {
+                index.take_over();
+                guarded(|| index.compact())?;
+                self.tell();
                 self.thinkers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
             }
         }
+        if wanted.paused {
+            let why = "meaning is paused; `tracebook index resume` goes on with it";
+            self.thinkers.drain(..).for_each(|answer| _ = answer.send(Err(why.to_owned())));
+        }
         Ok(())
+    }
+
+    /// Tells the index whose vectors come now. `false`: the model is not there yet.
+    fn begin_to_grow(&mut self, index: &Arc<Index>, wanted: &Wanted) -> Result<bool, IndexError> {
+        let key = wanted.choice.key();
+        let dimensions = if index.answering() == key && index.dimensions() > 0 {
+            // Nothing is loaded for what may be whole already.
+            index.dimensions()
+        } else if wanted.choice == Choice::Embedded {
+            index::DIMENSIONS
+        } else if wanted.paused || self.think_at.is_some() {
+            return Ok(false);
+        } else {
+            let loading = self.loading.get_or_insert_with(|| self.common.begin(&key));
+            let loaded = match loading.try_recv() {
+                Ok(loaded) => loaded,
+                Err(TryRecvError::Empty) => return Ok(false),
+                Err(TryRecvError::Disconnected) => Err("the model could not be loaded".to_owned()),
+            };
+            self.loading = None;
+            match loaded {
+                Ok(model) => model.dimensions(),
+                Err(why) => {
+                    self.cannot_think(&why);
+                    return Ok(false);
+                }
+            }
+        };
+        index.grow(&key, dimensions)?;
+        self.common.freshness(|fresh| fresh.trouble = None);
+        self.grown = Some(key);
+        self.missing = None;
+        Ok(true)
+    }
+
+    /// What is there answers alone for a while.
+    fn cannot_think(&mut self, why: &str) {
+        self.think_at = Some(Instant::now() + THINK_AGAIN);
+        let sentence = format!("no new passage is found by its meaning for now: {why}");
+        self.thinkers.drain(..).for_each(|answer| _ = answer.send(Err(sentence.clone())));
+        self.common.freshness(|fresh| fresh.trouble = Some(sentence));
     }
 
     /// What is damaged is made again; what the disk refuses is tried again.
@@ -471,6 +563,7 @@ impl Keeper {
         *self.common.index.write().unwrap_or_else(PoisonError::into_inner) = None;
         self.index = None;
         self.missing = None;
+        self.grown = None;
         self.known.clear();
         self.listed = false;
         self.touch();
@@ -480,7 +573,12 @@ impl Keeper {
     fn tell(&self) {
         let complete = self.listed && self.dirty.is_empty() && self.uncommitted == 0;
         let left = self.missing.as_ref().map_or(0, Missing::len) + self.fresh.len();
+        let wanted = self.common.models.wanted();
+        let answering = self.index.as_ref().and_then(|index| Choice::of_key(&index.answering()));
         self.common.freshness(|fresh| {
+            fresh.answering = answering.unwrap_or_else(|| wanted.choice.clone());
+            fresh.growing = Some(wanted.choice).filter(|choice| *choice != fresh.answering);
+            fresh.paused = wanted.paused;
             fresh.complete = complete;
             fresh.waiting = self.dirty.len();
             fresh.notes = self.known.len();

@@ -19,6 +19,61 @@ pub trait Embedder: Send + Sync {
     /// # Errors
     /// A sentence: the model failed.
     fn embed(&self, text: &str) -> Result<Vec<f32>, String>;
+
+    /// The vector of a question, where the model wants it told apart from what is searched.
+    ///
+    /// # Errors
+    /// As for [`Embedder::embed`].
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+        self.embed(text)
+    }
+
+    /// The cosine that it has for texts that have nothing to do with each other, 0 to 1: some models find all texts
+    /// near.
+    fn unrelated(&self) -> f32 {
+        0.0
+    }
+
+    /// How many texts are best given to it together; at least 1.
+    fn together(&self) -> usize {
+        1
+    }
+
+    /// The vectors of texts, in their order.
+    ///
+    /// # Errors
+    /// As for [`Embedder::embed`].
+    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+        texts.iter().map(|text| self.embed(text)).collect()
+    }
+}
+
+/// Sentences that have nothing to do with each other.
+const UNRELATED: [&str; 6] = [
+    "The bakery on the corner sells rye bread and poppy seed rolls.",
+    "Boundary layer transition was measured on a heated flat plate.",
+    "def parse(line): return [int(field) for field in line.split(',')]",
+    "My grandmother moved to Lisbon in the winter of 1962.",
+    "Quarterly revenue fell by four percent after the merger.",
+    "Water the tomatoes before the sun is high.",
+];
+
+/// The mean cosine that a model has for texts that have nothing to do with each other, 0 to 1.
+///
+/// # Errors
+/// As for [`Embedder::embed`].
+pub fn measure_unrelated(model: &dyn Embedder) -> Result<f32, String> {
+    let vectors = model.embed_all(&UNRELATED)?;
+    let pairs = (0..vectors.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+    let cosines = pairs.map(|(a, b)| vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum::<f32>());
+    let (count, sum) = cosines.fold((0_u16, 0.0), |(count, sum), cosine| (count + 1, sum + cosine));
+    Ok((sum / f32::from(count.max(1))).clamp(0.0, 0.99))
+}
+
+/// Brings a vector to the length 1.
+pub fn to_unit(vector: &mut [f32]) {
+    let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+    vector.iter_mut().for_each(|value| *value /= length);
 }
 
 static MODEL: &[u8] = include_bytes!("../../../../assets/embedding/minilm-l6-v2-dyn7.onnx");
@@ -113,8 +168,7 @@ impl Embedder for MiniLm {
         for row in hidden.chunks_exact(DIMENSIONS) {
             mean.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
         }
-        let length = mean.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
-        mean.iter_mut().for_each(|value| *value /= length);
+        to_unit(&mut mean);
         Ok(mean)
     }
 }

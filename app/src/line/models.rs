@@ -1,0 +1,142 @@
+//! `index models|use|reranker|pause|resume`: which sentence model finds by meaning.
+
+use super::{DONE, Refusal, Scene};
+use engine::{Command, Settings};
+use host::search::{Choice, Runtime, Wanted, known, known_rerankers};
+use serde_json::json;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How often it is looked how far the new model's vectors are.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long the vectors of very many notes may take.
+const PATIENCE: Duration = Duration::from_secs(24 * 3_600);
+
+/// Lists the models, the one in use marked.
+pub(super) fn list(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+    let settings = settings(scene)?;
+    let (wanted, _) = Wanted::of(&settings);
+    let runtime = Runtime::find(wanted.library.as_deref());
+    let (models, rerankers) = (known(), known_rerankers());
+    if scene.json {
+        let one = |known: &host::search::Known| {
+            json!({"name": known.name, "repository": known.repository, "dimensions": known.dimensions,
+                "description": known.description})
+        };
+        let value = json!({
+            "model": wanted.choice.to_string(),
+            "reranker": wanted.reranker,
+            "onnx_runtime": runtime.as_ref().ok().map(|found| found.path.display().to_string()),
+            "fastembed": models.iter().map(one).collect::<Vec<_>>(),
+            "rerankers": rerankers.iter().map(one).collect::<Vec<_>>(),
+        });
+        writeln!(scene.out, "{value}")?;
+        return Ok(DONE);
+    }
+    let mark = |is: bool| if is { "*" } else { " " };
+    writeln!(
+        scene.out,
+        "{} embedded  384  MiniLM-L6, English; nothing to install",
+        mark(wanted.choice == Choice::Embedded)
+    )?;
+    match &wanted.choice {
+        Choice::Folder(_) | Choice::Endpoint { .. } => writeln!(scene.out, "* {}", wanted.choice)?,
+        Choice::Embedded | Choice::Fastembed(_) => {}
+    }
+    for model in &models {
+        let is = matches!(&wanted.choice, Choice::Fastembed(name) if *name == model.name);
+        writeln!(scene.out, "{} fastembed:{}  {}  {}", mark(is), model.name, model.dimensions, model.description)?;
+    }
+    writeln!(scene.out, "Rerankers, for `index reranker NAME`:")?;
+    for model in &rerankers {
+        writeln!(scene.out, "{} {}  {}", mark(wanted.reranker == model.name), model.name, model.description)?;
+    }
+    match runtime {
+        Ok(found) => writeln!(scene.out, "ONNX Runtime of {}: {}", found.from, found.path.display())?,
+        Err(why) => writeln!(scene.out, "Those of fastembed need an ONNX Runtime: {why}.")?,
+    }
+    Ok(DONE)
+}
+
+fn settings(scene: &Scene<'_>) -> Result<Settings, Refusal> {
+    Ok(scene.handle.read(|session| session.settings().clone())?)
+}
+
+fn set(scene: &mut Scene<'_>, change: impl FnOnce(&mut Settings)) -> Result<(), Refusal> {
+    let mut settings = settings(scene)?;
+    change(&mut settings);
+    scene.handle.command(Command::Set { settings: Box::new(settings) })?;
+    Ok(())
+}
+
+/// Chooses a model and waits until its vectors are whole; until then those of the old one answer.
+pub(super) fn choose(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal> {
+    let choice: Choice = name.parse().map_err(Refusal::usage)?;
+    let (before, _) = Wanted::of(&settings(scene)?);
+    if matches!(choice, Choice::Fastembed(_) | Choice::Folder(_)) {
+        Runtime::find(before.library.as_deref()).map_err(Refusal::usage)?;
+    }
+    let name = choice.to_string();
+    set(scene, move |settings| (settings.embedder, settings.meaning_paused) = (name, false))?;
+    super::search::settle(scene)?;
+    let (search, (tell, whole)) = (scene.handle.search().clone(), channel());
+    std::thread::spawn(move || tell.send(search.meanings(PATIENCE)));
+    let (mut told, mut at) = (String::new(), Instant::now());
+    let whole = loop {
+        match whole.recv_timeout(LOOK) {
+            Ok(whole) => break whole,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Refusal::workspace("the program is closing")),
+        }
+        let fresh = scene.handle.search().freshness();
+        let now = match (&fresh.download, fresh.meanings) {
+            (Some(file), _) => format!("downloading {}: {} of {} MB", file.file, file.bytes >> 20, file.all >> 20),
+            (None, (left, all)) if fresh.growing.is_some() && all > 0 => format!("{left} of {all} passages to go"),
+            (None, _) => String::new(),
+        };
+        if !now.is_empty() && now != told && at.elapsed() > Duration::from_secs(2) {
+            writeln!(scene.errors, "{now}")?;
+            (told, at) = (now, Instant::now());
+        }
+    };
+    if let Err(why) = whole {
+        let old = before.choice.to_string();
+        set(scene, move |settings| settings.embedder = old)?;
+        return Err(Refusal::workspace(format!("{why}; {} stays in use", before.choice)));
+    }
+    super::search::status(scene)
+}
+
+/// Chooses what reads the best hits once more, or nothing.
+pub(super) fn reranker(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal> {
+    let all = known_rerankers();
+    let found = all.iter().find(|known| known.name.eq_ignore_ascii_case(name) || known.repository == name);
+    let name = match (name, found) {
+        ("none", _) => String::new(),
+        (_, Some(known)) => known.name.clone(),
+        (_, None) => {
+            let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
+            return Err(Refusal::usage(format!("“{name}” is no reranker; there are none, {}", names.join(", "))));
+        }
+    };
+    let (wanted, _) = Wanted::of(&settings(scene)?);
+    if !name.is_empty() {
+        Runtime::find(wanted.library.as_deref()).map_err(Refusal::usage)?;
+    }
+    let said = if name.is_empty() {
+        "hits are not read once more".to_owned()
+    } else {
+        format!("{name} reads the best hits once more")
+    };
+    set(scene, move |settings| settings.reranker = name)?;
+    writeln!(scene.out, "{said}")?;
+    Ok(DONE)
+}
+
+/// Stops or goes on making passages findable by their meaning.
+pub(super) fn pause(scene: &mut Scene<'_>, paused: bool) -> Result<u8, Refusal> {
+    set(scene, move |settings| settings.meaning_paused = paused)?;
+    let said = if paused { "paused: new passages are found by their words alone" } else { "going on" };
+    writeln!(scene.out, "{said}")?;
+    Ok(DONE)
+}

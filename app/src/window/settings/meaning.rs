@@ -1,0 +1,166 @@
+//! The page on search: which model finds by meaning, how far it is, and the searches that are kept.
+
+use super::super::controls::{clipped, icon_button, text_button};
+use super::super::icons;
+use super::super::status::thousands;
+use super::Change;
+use super::lines::{Lines, segments, switch, text};
+use crate::tokens::{self, Colours};
+use eframe::egui;
+use egui::{Sense, pos2, vec2};
+use engine::Settings;
+use host::search::{Choice, Freshness, Runtime, Search, known, known_rerankers};
+use std::time::{Duration, Instant};
+
+/// The library is looked for at most this often: it takes some looks at the disk.
+const LOOK: Duration = Duration::from_secs(3);
+/// Models that are named in the line below the field.
+const NAMED: usize = 3;
+
+/// What the page knows beyond the settings.
+pub(super) struct Meaning {
+    search: Search,
+    /// Where the library was found, for what was set, and when that was looked for.
+    runtime: Option<(String, String, Instant)>,
+    /// What was written and is no model.
+    wrong: Option<String>,
+}
+
+impl Meaning {
+    pub(super) fn new(search: Search) -> Meaning {
+        Meaning { search, runtime: None, wrong: None }
+    }
+
+    pub(super) fn show(&mut self, lines: &mut Lines<'_>, settings: &Settings, changes: &mut Vec<Change>) {
+        let fresh = self.search.freshness();
+        let state = state(&fresh);
+        if fresh.growing.is_some() || fresh.meanings.0 > 0 {
+            lines.ui.ctx().request_repaint_after(Duration::from_millis(500));
+        }
+        lines.line("Found by meaning", &state, |ui| {
+            if switch(ui, "Found by meaning", !settings.meaning_paused) {
+                changes.push(Change::MeaningPaused(!settings.meaning_paused));
+            }
+        });
+        let choice: Choice = settings.embedder.parse().unwrap_or_default();
+        let kinds = ["Embedded", "fastembed", "Folder", "Endpoint"];
+        let chosen = match &choice {
+            Choice::Embedded => 0,
+            Choice::Fastembed(_) => 1,
+            Choice::Folder(_) => 2,
+            Choice::Endpoint { .. } => 3,
+        };
+        let about = "Embedded: ships with the program, English. The others: other languages, larger models.";
+        lines.line("Sentence model", about, |ui| {
+            let first = ["embedded", "fastembed:MultilingualE5Small", "", ""];
+            if let Some(place) = segments(ui, &kinds, Some(chosen)) {
+                self.wrong = match place {
+                    2 => Some("Write folder: and the path of a folder with model.onnx below.".to_owned()),
+                    3 => Some("Write the endpoint's address and the model's name below.".to_owned()),
+                    _ => {
+                        changes.push(Change::Embedder(first[place].to_owned()));
+                        None
+                    }
+                };
+            }
+        });
+        let examples: Vec<String> =
+            known().into_iter().filter(|known| known.name.contains("E5")).take(NAMED).map(|known| known.name).collect();
+        let about = self.wrong.clone().unwrap_or_else(|| {
+            format!("fastembed:{}, folder:/path or http://localhost:8080/v1#name", examples.join(", fastembed:"))
+        });
+        lines.line("Name of the model", &about, |ui| {
+            if let Some(name) = text(ui, "Name of the model", &settings.embedder, "embedded") {
+                match name.parse::<Choice>() {
+                    Ok(choice) => {
+                        self.wrong = None;
+                        changes.push(Change::Embedder(choice.to_string()));
+                    }
+                    Err(why) => self.wrong = Some(why),
+                }
+            }
+        });
+        let found = self.runtime(&settings.onnx_runtime);
+        lines.line("ONNX Runtime", &found, |ui| {
+            if let Some(path) = text(ui, "ONNX Runtime", &settings.onnx_runtime, "looked for") {
+                changes.push(Change::OnnxRuntime(path.trim().to_owned()));
+                self.runtime = None;
+            }
+        });
+        let names: Vec<String> = known_rerankers().into_iter().map(|known| known.name).collect();
+        let about =
+            fresh.reranker.clone().unwrap_or_else(|| format!("Reads the best hits once more: {}", names.join(", ")));
+        lines.line("Reranker", &about, |ui| {
+            if let Some(name) = text(ui, "Reranker", &settings.reranker, "none") {
+                let name = names.iter().find(|known| known.eq_ignore_ascii_case(name.trim()));
+                changes.push(Change::Reranker(name.cloned().unwrap_or_default()));
+            }
+        });
+        kept(lines, settings, changes);
+    }
+
+    /// Where the library is, or what brings one.
+    fn runtime(&mut self, named: &str) -> String {
+        if let Some((_, said, _)) =
+            self.runtime.as_ref().filter(|(of, _, looked)| of == named && looked.elapsed() < LOOK)
+        {
+            return said.clone();
+        }
+        let path = Some(std::path::Path::new(named)).filter(|path| !path.as_os_str().is_empty());
+        let said = match Runtime::find(path) {
+            Ok(found) => format!("Found by {}: {}", found.from, found.path.display()),
+            Err(why) => format!("For fastembed and folders; {why}"),
+        };
+        self.runtime = Some((named.to_owned(), said.clone(), Instant::now()));
+        said
+    }
+}
+
+/// How far meaning is, in words.
+fn state(fresh: &Freshness) -> String {
+    if let Some(file) = &fresh.download {
+        return format!("Downloading {}: {} of {} MB", file.file, file.bytes >> 20, file.all >> 20);
+    }
+    if let Some(why) = &fresh.trouble {
+        return why.clone();
+    }
+    let (left, all) = fresh.meanings;
+    let done = thousands(all.saturating_sub(left.min(all)));
+    let paused = if fresh.paused { "Paused. " } else { "" };
+    match &fresh.growing {
+        Some(next) => {
+            format!("{paused}{} answers until {next} has read all: {done} of {}", fresh.answering, thousands(all))
+        }
+        None if left > 0 => format!("{paused}{done} of {} passages by {}", thousands(all), fresh.answering),
+        None => format!("{paused}All {} passages by {}", thousands(all), fresh.answering),
+    }
+}
+
+/// The searches that are kept, each with what forgets it.
+fn kept(lines: &mut Lines<'_>, settings: &Settings, changes: &mut Vec<Change>) {
+    let count = match settings.searches.len() {
+        0 => "None yet: Ctrl+D in the search keeps what is asked there.".to_owned(),
+        count => format!("{count}, offered by the empty search."),
+    };
+    lines.line("Kept searches", &count, |ui| {
+        if !settings.searches.is_empty() && text_button(ui, "Forget them", false).clicked() {
+            changes.push(Change::Searches(Vec::new()));
+        }
+    });
+    if !lines.wanted.is_empty() {
+        return;
+    }
+    let ui = &mut *lines.ui;
+    for (name, query) in &settings.searches {
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
+        let at = pos2(rect.left(), rect.center().y - 10.0);
+        let said = if name == query { name.clone() } else { format!("{name}: {query}") };
+        clipped(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
+        let corner = egui::Rect::from_min_max(pos2(rect.right() - tokens::size::HIT, rect.top()), rect.max);
+        let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("search", name)));
+        if icon_button(&mut child, icons::X, &format!("Forget the search {name}"), None).clicked() {
+            changes
+                .push(Change::Searches(settings.searches.iter().filter(|(other, _)| other != name).cloned().collect()));
+        }
+    }
+}

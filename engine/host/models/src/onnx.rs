@@ -1,0 +1,316 @@
+//! Models in ONNX form, run by `fastembed` over an ONNX Runtime library.
+
+use crate::{Choice, Download, Place, runtime};
+use embed::Embedder;
+use fastembed::{
+    EmbeddingModel, InitOptionsUserDefined, Pooling, RerankInitOptions, RerankerModel, TextEmbedding, TextInitOptions,
+    TextRerank, TokenizerFiles, UserDefinedEmbeddingModel,
+};
+use hf_hub::api::Progress;
+use hf_hub::api::sync::ApiBuilder;
+use hf_hub::{Cache, Repo};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Where models are downloaded from, if another place than Hugging Face is set.
+const ENDPOINT: &str = "HF_ENDPOINT";
+/// What every model has beside its network.
+const TOKENIZER: [&str; 4] = ["tokenizer.json", "config.json", "special_tokens_map.json", "tokenizer_config.json"];
+/// A file of a model in a folder may have this many bytes.
+const LARGEST: u64 = 4 << 30;
+
+/// A model that `fastembed` knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its name there.
+    pub name: String,
+    /// Where its files are, as Hugging Face names it.
+    pub repository: String,
+    /// How long its vectors are; 0 for one that only compares.
+    pub dimensions: usize,
+    /// What it is good for.
+    pub description: String,
+}
+
+/// The models for sentences that `fastembed` knows, by name.
+pub fn known() -> Vec<Known> {
+    let all = TextEmbedding::list_supported_models().into_iter().map(|info| Known {
+        name: format!("{:?}", info.model),
+        repository: info.model_code,
+        dimensions: info.dim,
+        description: info.description,
+    });
+    sorted(all.collect())
+}
+
+/// Those that read a question and a passage together, by name.
+pub fn known_rerankers() -> Vec<Known> {
+    let all = TextRerank::list_supported_models().into_iter().map(|info| Known {
+        name: format!("{:?}", info.model),
+        repository: info.model_code,
+        dimensions: 0,
+        description: info.description,
+    });
+    sorted(all.collect())
+}
+
+fn sorted(mut all: Vec<Known>) -> Vec<Known> {
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+/// A model that runs.
+pub(crate) struct Onnx {
+    key: String,
+    dimensions: usize,
+    unrelated: f32,
+    /// What stands before a question, and before a passage, as its makers want it.
+    before: (&'static str, &'static str),
+    model: Mutex<TextEmbedding>,
+}
+
+impl Onnx {
+    /// One that `fastembed` knows; downloaded if it is not here and that is allowed.
+    pub(crate) fn known(choice: &Choice, name: &str, place: &Place) -> Result<Onnx, String> {
+        let model: EmbeddingModel = name.parse()?;
+        let info = TextEmbedding::get_model_info(&model).map_err(|error| error.to_string())?;
+        // Before the download: without the library it is of no use.
+        let environment = runtime::environment(place.library.as_deref())?;
+        fetch(&info.model_code, &info.model_file, &info.additional_files, place)?;
+        let options = TextInitOptions::new(model.clone())
+            .with_cache_dir(place.cache.clone())
+            .with_show_download_progress(false)
+            .with_environment(environment)
+            // One thread: typing needs the other cores.
+            .with_intra_threads(1);
+        let loaded = guarded(|| TextEmbedding::try_new(options).map_err(|error| error.to_string()));
+        let loaded = loaded.map_err(|why| format!("the sentence model {choice} cannot be loaded ({why})"))?;
+        Onnx::of(choice, before(&info.model_code), loaded)
+    }
+
+    /// One that lies in a folder: `model.onnx` with the four files of its tokenizer.
+    pub(crate) fn folder(choice: &Choice, folder: &Path, place: &Place) -> Result<Onnx, String> {
+        let read = |name: &str| -> Result<Vec<u8>, String> {
+            let path = folder.join(name);
+            let say =
+                |why: String| format!("{} is needed for a sentence model and cannot be read ({why})", path.display());
+            let length = std::fs::metadata(&path).map_err(|error| say(error.to_string()))?.len();
+            if length > LARGEST {
+                return Err(say(format!("it has more than {LARGEST} bytes")));
+            }
+            std::fs::read(&path).map_err(|error| say(error.to_string()))
+        };
+        let [tokenizer, config, special, tokenizer_config] = TOKENIZER.map(read);
+        let tokenizer_files = TokenizerFiles {
+            tokenizer_file: tokenizer?,
+            config_file: config?,
+            special_tokens_map_file: special?,
+            tokenizer_config_file: tokenizer_config?,
+        };
+        let environment = runtime::environment(place.library.as_deref())?;
+        let model = UserDefinedEmbeddingModel::new(read("model.onnx")?, tokenizer_files).with_pooling(Pooling::Mean);
+        let options = InitOptionsUserDefined::new().with_environment(environment).with_intra_threads(1);
+        let loaded =
+            guarded(|| TextEmbedding::try_new_from_user_defined(model, options).map_err(|error| error.to_string()));
+        let loaded = loaded.map_err(|why| format!("the sentence model {choice} cannot be loaded ({why})"))?;
+        Onnx::of(choice, ("", ""), loaded)
+    }
+
+    /// Asks it once, which says how long its vectors are.
+    fn of(choice: &Choice, before: (&'static str, &'static str), model: TextEmbedding) -> Result<Onnx, String> {
+        let mut onnx = Onnx { key: choice.key(), dimensions: 0, unrelated: 0.0, before, model: Mutex::new(model) };
+        onnx.dimensions = onnx.run("a question")?.len();
+        onnx.unrelated = embed::measure_unrelated(&onnx)?;
+        Ok(onnx)
+    }
+
+    fn run(&self, text: &str) -> Result<Vec<f32>, String> {
+        let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
+        // One text at a time: quantisation depends on what else is in the batch.
+        let vectors = guarded(|| model.embed([text], None).map_err(|error| error.to_string()));
+        let vector = vectors.map(|vectors| vectors.into_iter().next().unwrap_or_default());
+        let mut vector = vector.map_err(|why| format!("the sentence model failed ({why})"))?;
+        embed::to_unit(&mut vector);
+        Ok(vector)
+    }
+}
+
+impl Embedder for Onnx {
+    fn name(&self) -> &str {
+        &self.key
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn unrelated(&self) -> f32 {
+        self.unrelated
+    }
+
+    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+        match self.before.1 {
+            "" => self.run(text),
+            before => self.run(&format!("{before}{text}")),
+        }
+    }
+
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+        match self.before.0 {
+            "" => self.run(text),
+            before => self.run(&format!("{before}{text}")),
+        }
+    }
+}
+
+/// What the makers of a model want before a question and before a passage, from their model cards.
+fn before(repository: &str) -> (&'static str, &'static str) {
+    let name = repository.to_ascii_lowercase();
+    let has = |part: &str| name.contains(part);
+    if has("e5") {
+        ("query: ", "passage: ")
+    } else if has("nomic") || has("modernbert-embed") {
+        ("search_query: ", "search_document: ")
+    } else if has("embeddinggemma") {
+        ("task: search result | query: ", "title: none | text: ")
+    } else if (has("bge") && has("en-v1.5")) || has("mxbai") || has("snowflake") {
+        ("Represent this sentence for searching relevant passages: ", "")
+    } else if has("bge") && has("zh") {
+        ("为这个句子生成表示以用于检索相关文章：", "")
+    } else {
+        ("", "")
+    }
+}
+
+/// Orders passages by reading each together with the question.
+pub struct Reranker(Mutex<TextRerank>);
+
+impl Reranker {
+    /// Loads one of [`known_rerankers`]; downloaded if it is not here and that is allowed.
+    ///
+    /// # Errors
+    /// As for [`crate::load`].
+    pub fn load(name: &str, place: &Place) -> Result<Reranker, String> {
+        let all = TextRerank::list_supported_models();
+        let same = |model: &RerankerModel| format!("{model:?}").eq_ignore_ascii_case(name);
+        let info = all.into_iter().find(|info| same(&info.model) || info.model_code == name);
+        let info = info.ok_or_else(|| {
+            format!("fastembed has no reranker “{name}”; `tracebook index models` lists those that it has")
+        })?;
+        let environment = runtime::environment(place.library.as_deref())?;
+        fetch(&info.model_code, &info.model_file, &info.additional_files, place)?;
+        let options = RerankInitOptions::new(info.model.clone())
+            .with_cache_dir(place.cache.clone())
+            .with_show_download_progress(false)
+            .with_environment(environment)
+            .with_intra_threads(1);
+        let loaded = guarded(|| TextRerank::try_new(options).map_err(|error| error.to_string()));
+        loaded.map(|model| Reranker(Mutex::new(model))).map_err(|why| format!("the reranker cannot be loaded ({why})"))
+    }
+
+    /// How well each passage answers the question, 0 to 1.
+    ///
+    /// # Errors
+    /// A sentence: it failed.
+    pub fn scores(&self, question: &str, passages: &[String]) -> Result<Vec<f32>, String> {
+        let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
+        let mut model = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ranked = guarded(|| model.rerank(question, &passages, false, None).map_err(|error| error.to_string()));
+        let mut scores = vec![0.0; passages.len()];
+        for result in ranked.map_err(|why| format!("the reranker failed ({why})"))? {
+            if let Some(score) = scores.get_mut(result.index) {
+                *score = 1.0 / (1.0 + (-result.score).exp());
+            }
+        }
+        Ok(scores)
+    }
+}
+
+/// Where a download is, for those who watch, and how one is given up.
+struct Watched<'a> {
+    place: &'a Place,
+    state: Download,
+}
+
+/// Thrown through the library, which has no other way to be stopped.
+struct Stopped;
+
+impl Progress for Watched<'_> {
+    fn init(&mut self, size: usize, filename: &str) {
+        self.state = Download { file: filename.to_owned(), bytes: 0, all: size as u64 };
+        (self.place.progress)(self.state.clone());
+    }
+
+    fn update(&mut self, size: usize) {
+        if self.place.stopped() {
+            // No panic: nothing is printed, and `fetch` takes it. What was loaded stays for the next time.
+            std::panic::resume_unwind(Box::new(Stopped));
+        }
+        self.state.bytes += size as u64;
+        (self.place.progress)(self.state.clone());
+    }
+
+    fn finish(&mut self) {
+        self.state.bytes = self.state.all;
+        (self.place.progress)(self.state.clone());
+    }
+}
+
+/// Brings what is not here yet.
+fn fetch(repository: &str, network: &str, others: &[String], place: &Place) -> Result<(), String> {
+    let files = [network].into_iter().chain(others.iter().map(String::as_str)).chain(TOKENIZER);
+    let cache = Cache::new(place.cache.clone());
+    let here = cache.repo(Repo::model(repository.to_owned()));
+    let missing: Vec<&str> = files.filter(|file| here.get(file).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !place.download {
+        return Err(format!("the sentence model {repository} is not here; choose it again to download it"));
+    }
+    let endpoint = std::env::var(ENDPOINT).unwrap_or_else(|_| "https://huggingface.co".to_owned());
+    let say = |why: &dyn std::fmt::Display| {
+        format!("{repository} cannot be downloaded from {endpoint} ({why}); the model that was there stays in use")
+    };
+    let api = ApiBuilder::from_cache(cache).with_endpoint(endpoint.clone()).with_progress(false).build();
+    let api = api.map_err(|error| say(&error))?.model(repository.to_owned());
+    for file in missing {
+        let watched = Watched { place, state: Download::default() };
+        let got = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| api.download_with_progress(file, watched)));
+        match got {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(say(&error)),
+            Err(thrown) if thrown.is::<Stopped>() => return Err("the download was stopped".to_owned()),
+            Err(_) => return Err(say(&"it failed half way")),
+        }
+    }
+    Ok(())
+}
+
+/// A foreign library's panic is an error like others.
+fn guarded<R>(what: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
+    caught.unwrap_or_else(|_| Err("it failed".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_there_and_a_missing_library_or_model_is_a_sentence() {
+        let all = known();
+        assert!(all.len() > 30 && all.iter().any(|known| known.name == "MultilingualE5Small"), "{}", all.len());
+        assert!(!known_rerankers().is_empty());
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Place { library: Some("/nowhere".into()), ..Place::quiet(folder.path().to_owned()) };
+        let choice: Choice = "fastembed:BGESmallENV15".parse().expect("known");
+        let why = crate::load(&choice, &place).err().unwrap_or_default();
+        assert!(why.contains("/nowhere"), "{why}");
+        let why = crate::load(&Choice::Folder(folder.path().to_owned()), &place).err().unwrap_or_default();
+        assert!(why.contains("tokenizer.json"), "{why}");
+        assert_eq!(before("intfloat/multilingual-e5-small").0, "query: ");
+        let info = fetch("a/b", "model.onnx", &[], &Place::quiet(folder.path().to_owned()));
+        assert!(info.is_err_and(|why| why.contains("not here")));
+    }
+}

@@ -1,0 +1,146 @@
+//! The ONNX Runtime library: looked for before it is loaded, because what loads it ends the program when there is none.
+
+use ort::environment::Environment;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The environment's variable that names the library, as all programs that use it have it.
+pub const LIBRARY: &str = "ORT_DYLIB_PATH";
+
+/// A library that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runtime {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Who named it or brought it.
+    pub from: &'static str,
+}
+
+impl Runtime {
+    /// Looks for it: what the user named, the environment's variable, the system, Python's packages.
+    ///
+    /// # Errors
+    /// A sentence that says where it was looked for and what brings one.
+    pub fn find(named: Option<&Path>) -> Result<Runtime, String> {
+        let variable = std::env::var_os(LIBRARY).map(PathBuf::from);
+        let named = named.map(Path::to_path_buf).filter(|path| !path.as_os_str().is_empty());
+        for (path, from) in [(named, "the settings"), (variable, LIBRARY)] {
+            if let Some(path) = path {
+                return library(&path)
+                    .map(|path| Runtime { path, from })
+                    .ok_or_else(|| format!("{from} names {}, and no ONNX Runtime is there", path.display()));
+            }
+        }
+        let places = system().into_iter().map(|place| (place, "the system"));
+        let places = places.chain(packages().into_iter().map(|place| (place, "a Python package")));
+        let found = places.into_iter().find_map(|(place, from)| library(&place).map(|path| Runtime { path, from }));
+        found.ok_or_else(|| {
+            format!(
+                "no ONNX Runtime library is here (looked for in the settings, {LIBRARY}, the system's folders and \
+                 Python's packages); `pip install --user onnxruntime` brings one, the embedded model needs none"
+            )
+        })
+    }
+}
+
+/// The library itself, or the newest one of a folder.
+fn library(path: &Path) -> Option<PathBuf> {
+    if path.is_file() {
+        return Some(path.to_path_buf());
+    }
+    let is_one = |name: &str| {
+        if cfg!(target_os = "windows") {
+            name.eq_ignore_ascii_case("onnxruntime.dll")
+        } else if cfg!(target_os = "macos") {
+            name.starts_with("libonnxruntime.") && name.ends_with(".dylib")
+        } else {
+            name == "libonnxruntime.so" || name.starts_with("libonnxruntime.so.")
+        }
+    };
+    let entries = std::fs::read_dir(path).ok()?.flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(is_one)).max()
+}
+
+/// Where a system keeps its libraries.
+fn system() -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> =
+        std::env::var_os("LD_LIBRARY_PATH").map(|all| std::env::split_paths(&all).collect()).unwrap_or_default();
+    places.retain(|place| place.is_absolute());
+    let machine = std::env::consts::ARCH;
+    for place in ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/opt/homebrew/lib", "/opt/onnxruntime/lib"] {
+        places.push(place.into());
+        places.push(Path::new(place).join(format!("{machine}-linux-gnu")));
+    }
+    places
+}
+
+/// Where pip and others put the package `onnxruntime`.
+fn packages() -> Vec<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let mut roots: Vec<PathBuf> = [variable("VIRTUAL_ENV"), variable("CONDA_PREFIX")].into_iter().flatten().collect();
+    roots.extend(variable("HOME").map(|home| home.join(".local")));
+    roots.extend(["/usr/local", "/usr"].map(PathBuf::from));
+    let mut places = Vec::new();
+    for root in roots {
+        let library = root.join("lib");
+        let versions = std::fs::read_dir(&library).into_iter().flatten().flatten().map(|entry| entry.path());
+        let pythons = versions.filter(|path| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("python3"))
+        });
+        let mut pythons: Vec<PathBuf> = pythons.collect();
+        pythons.sort();
+        for python in pythons.into_iter().rev() {
+            for packages in ["site-packages", "dist-packages"] {
+                places.push(python.join(packages).join("onnxruntime/capi"));
+            }
+        }
+    }
+    if let Some(windows) = variable("LOCALAPPDATA") {
+        places.push(windows.join("Programs/Python/Lib/site-packages/onnxruntime/capi"));
+    }
+    places
+}
+
+/// One for the process, once it was made.
+static MADE: Mutex<Option<Environment>> = Mutex::new(None);
+
+/// The environment in which models run; the library is loaded with the first.
+pub(crate) fn environment(named: Option<&Path>) -> Result<Environment, String> {
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(environment) = &*made {
+        return Ok(environment.clone());
+    }
+    let runtime = Runtime::find(named)?;
+    let say = |why: String| {
+        format!("the ONNX Runtime of {} ({}) cannot be used ({why})", runtime.from, runtime.path.display())
+    };
+    // It ends in a panic where a library is another one than its name says.
+    let built = std::panic::catch_unwind(|| {
+        let builder = ort::init_from(&runtime.path).map_err(|error| error.to_string())?;
+        builder.with_telemetry(false).build().map_err(|error| error.to_string())
+    });
+    let environment = built.unwrap_or_else(|_| Err("it failed while it was loaded".to_owned())).map_err(say)?;
+    *made = Some(environment.clone());
+    Ok(environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_and_missing_is_a_sentence() {
+        let missing = Runtime::find(Some(Path::new("/nowhere/libonnxruntime.so")));
+        assert!(missing.as_ref().is_err_and(|why| why.contains("/nowhere")), "{missing:?}");
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(Runtime::find(Some(folder.path())).is_err());
+        let file = folder.path().join("libonnxruntime.so.1.24.0");
+        std::fs::write(&file, b"not a library").expect("written");
+        if cfg!(target_os = "linux") {
+            assert_eq!(Runtime::find(Some(folder.path())).map(|found| found.path), Ok(file.clone()));
+        }
+        // What is there and is none is a sentence, too, and does not end the program.
+        let wrong = environment(Some(&file));
+        assert!(wrong.is_err_and(|why| why.contains("cannot be used")));
+    }
+}

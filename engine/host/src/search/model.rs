@@ -1,0 +1,184 @@
+//! Which sentence model is wanted and which answers; when they are loaded, and when they are given back: they are
+//! larger than all else that a window holds.
+
+use super::Common;
+use crate::worker;
+use index::Embedder;
+use models::{Choice, Place, Reranker};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A model that nobody used for this long is given back.
+const REST: Duration = Duration::from_secs(30);
+
+/// What the settings say about meaning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Whose vectors are made.
+    pub choice: Choice,
+    /// The ONNX Runtime library, if the user named one.
+    pub library: Option<PathBuf>,
+    /// What reads the best hits once more; none where it is empty.
+    pub reranker: String,
+    /// Whether no vectors are made for now.
+    pub paused: bool,
+}
+
+impl Wanted {
+    /// What the settings say; what they say wrongly is left out, with why.
+    pub fn of(settings: &engine::Settings) -> (Wanted, Option<String>) {
+        let (choice, wrong) = match settings.embedder.parse() {
+            Ok(choice) => (choice, None),
+            Err(why) => (Choice::Embedded, Some(why)),
+        };
+        let library = Some(settings.onnx_runtime.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let reranker = settings.reranker.trim().to_owned();
+        (Wanted { choice, library, reranker, paused: settings.meaning_paused }, wrong)
+    }
+}
+
+type Loaded<M> = Result<Arc<M>, String>;
+
+/// The models that are in use, and when that was last.
+#[derive(Default)]
+pub(super) struct Models {
+    wanted: Mutex<Wanted>,
+    held: Mutex<HashMap<String, (Loaded<dyn Embedder>, Instant)>>,
+    reranker: Mutex<Option<(String, Loaded<Reranker>, Instant)>>,
+    /// Set to stop the download that is under way.
+    stop: Mutex<Arc<AtomicBool>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Models {
+    pub(super) fn wanted(&self) -> Wanted {
+        lock(&self.wanted).clone()
+    }
+
+    /// Returns what was wanted before.
+    pub(super) fn want(&self, wanted: Wanted) -> Wanted {
+        let before = std::mem::replace(&mut *lock(&self.wanted), wanted.clone());
+        if (&before.choice, &before.reranker, &before.library) != (&wanted.choice, &wanted.reranker, &wanted.library) {
+            std::mem::take(&mut *lock(&self.stop)).store(true, Ordering::Relaxed);
+            // What failed before may be there now.
+            lock(&self.held).retain(|_, (loaded, _)| loaded.is_ok());
+            lock(&self.reranker).take();
+        }
+        before
+    }
+
+    /// How long until a model is to be given back; `None`: there is none.
+    pub(super) fn rest_in(&self) -> Option<Duration> {
+        let held = lock(&self.held).values().map(|(_, used)| *used).min();
+        let reranker = lock(&self.reranker).as_ref().map(|(_, _, used)| *used);
+        held.into_iter().chain(reranker).min().map(|used| REST.saturating_sub(used.elapsed()))
+    }
+
+    /// Gives models back that nobody used for a while. Returns whether there was one.
+    pub(super) fn rest(&self) -> bool {
+        let before = (lock(&self.held).len(), lock(&self.reranker).is_some());
+        lock(&self.held).retain(|_, (_, used)| used.elapsed() < REST);
+        lock(&self.reranker).take_if(|(_, _, used)| used.elapsed() >= REST);
+        before != (lock(&self.held).len(), lock(&self.reranker).is_some())
+    }
+
+    /// It failed: for a while it is not asked.
+    pub(super) fn failed(&self, key: &str, why: &str) {
+        lock(&self.held).insert(key.to_owned(), (Err(why.to_owned()), Instant::now()));
+    }
+}
+
+impl Common {
+    fn place(&self, download: bool) -> Place {
+        let stop = lock(&self.models.stop).clone();
+        let (freshness, library) = (self.freshness.clone(), self.models.wanted().library);
+        let progress = move |download| {
+            freshness.lock().unwrap_or_else(PoisonError::into_inner).download = Some(download);
+        };
+        Place { cache: cache(), library, download, progress: Arc::new(progress), stop }
+    }
+
+    /// A model by the key of its vectors, loaded if need be. Nothing is downloaded, nothing is locked meanwhile.
+    pub(super) fn model(&self, key: &str) -> Loaded<dyn Embedder> {
+        self.load(key, false)
+    }
+
+    fn load(&self, key: &str, download: bool) -> Loaded<dyn Embedder> {
+        if let Some((loaded, used)) = lock(&self.models.held).get_mut(key)
+            && (loaded.is_ok() || !download)
+        {
+            // What failed is tried again when it is given back.
+            if loaded.is_ok() {
+                *used = Instant::now();
+            }
+            return loaded.clone();
+        }
+        let choice = Choice::of_key(key).ok_or_else(|| format!("“{key}” is no sentence model of this version"))?;
+        let loaded = models::load(&choice, &self.place(download));
+        lock(&self.models.held).insert(key.to_owned(), (loaded.clone(), Instant::now()));
+        loaded
+    }
+
+    /// Loads the wanted model, with a download if it must be, in a thread of its own.
+    pub(super) fn begin(self: &Arc<Common>, key: &str) -> Receiver<Loaded<dyn Embedder>> {
+        let (answer, wait) = channel();
+        let (common, key) = (self.clone(), key.to_owned());
+        std::thread::spawn(move || {
+            worker::step_back();
+            let loaded = common.load(&key, true);
+            common.freshness(|fresh| fresh.download = None);
+            let _ = answer.send(loaded); // nobody waits any more where another was chosen
+        });
+        wait
+    }
+
+    /// Brings the reranker that is wanted, in a thread of its own.
+    pub(super) fn begin_reranker(self: &Arc<Common>) {
+        let common = self.clone();
+        std::thread::spawn(move || {
+            worker::step_back();
+            if let Err(why) = common.reranker(true) {
+                common.freshness(|fresh| fresh.reranker = Some(why));
+            }
+            common.freshness(|fresh| fresh.download = None);
+        });
+    }
+
+    /// The reranker that is wanted; `None`: none is.
+    pub(super) fn reranker(&self, download: bool) -> Result<Option<Arc<Reranker>>, String> {
+        let name = self.models.wanted().reranker;
+        if name.is_empty() {
+            return Ok(None);
+        }
+        if let Some((held, loaded, used)) = &mut *lock(&self.models.reranker)
+            && *held == name
+        {
+            if loaded.is_ok() {
+                *used = Instant::now();
+            }
+            return loaded.clone().map(Some);
+        }
+        let loaded = Reranker::load(&name, &self.place(download)).map(Arc::new);
+        *lock(&self.models.reranker) = Some((name, loaded.clone(), Instant::now()));
+        loaded.map(Some)
+    }
+}
+
+/// Where downloaded models lie: with those that other programs of this kind downloaded.
+fn cache() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(shared) = variable("HF_HOME") {
+        return shared;
+    }
+    let own = variable("XDG_CACHE_HOME").or_else(|| variable("LOCALAPPDATA"));
+    own.or_else(|| variable("HOME").map(|home| home.join(".cache")))
+        .unwrap_or_else(std::env::temp_dir)
+        .join("tracebook/models")
+}

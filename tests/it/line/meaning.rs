@@ -1,0 +1,310 @@
+//! Sentence models other than the embedded one, by the program: an endpoint, and `fastembed` with a real ONNX Runtime
+//! and a hub that gives the embedded model's own file.
+
+use crate::program::{Done, House, strict};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a server is asked.
+struct Request {
+    path: String,
+    headers: HashMap<String, String>,
+    body: Vec<u8>,
+}
+
+/// A server on loopback: gives its address; answers with a status, headers and a body.
+fn serve(answer: impl Fn(&Request) -> (u16, String, Vec<u8>) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("bound"));
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            std::thread::spawn(move || converse(stream, &*answer));
+        }
+    });
+    address
+}
+
+fn converse(mut stream: TcpStream, answer: &dyn Fn(&Request) -> (u16, String, Vec<u8>)) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let path = line.split(' ').nth(1)?.to_owned();
+        let mut headers = HashMap::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok()?;
+            let Some((name, value)) = line.trim().split_once(':') else { break };
+            headers.insert(name.to_lowercase(), value.trim().to_owned());
+        }
+        let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let (status, headers, body) = answer(&Request { path, headers, body });
+        write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n{headers}\r\n", body.len()).ok()?;
+        stream.write_all(&body).ok()?;
+    }
+}
+
+/// Vectors that know three things: bread, vegetables, ships.
+fn toy(text: &str) -> Vec<f32> {
+    let topics: [&[&str]; 3] =
+        [&["bread", "dough", "loaf", "baker"], &["carrot", "soup", "turnip"], &["ship", "harbour", "vessel"]];
+    let text = text.to_lowercase();
+    let mut vector: Vec<f32> =
+        topics.iter().map(|words| if words.iter().any(|word| text.contains(word)) { 1.0 } else { 0.0 }).collect();
+    vector.push(0.3);
+    vector
+}
+
+fn embeddings(request: &Request) -> (u16, String, Vec<u8>) {
+    let asked: Value = serde_json::from_slice(&request.body).expect("JSON");
+    assert_eq!((request.path.as_str(), &asked["model"]), ("/v1/embeddings", &json!("toy")));
+    let texts = asked["input"].as_array().expect("texts");
+    // In another order than asked, which the index puts right.
+    let data: Vec<Value> = texts
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(place, text)| json!({"index": place, "embedding": toy(text.as_str().expect("a text"))}))
+        .collect();
+    (200, "Content-Type: application/json\r\n".to_owned(), json!({"data": data}).to_string().into_bytes())
+}
+
+fn house() -> House {
+    House::with(&[
+        ("Bread.md", "# Sourdough\n\nKnead the dough for ten minutes.\n"),
+        ("Soup.md", "# Soup\n\nPeel the carrots.\n"),
+        ("Sea.md", "# Sea\n\nThe ship left the harbour.\n"),
+    ])
+}
+
+fn first(house: &House, query: &str) -> String {
+    let hits = house.json(&["search", query]);
+    hits[0]["address"].as_str().map_or(String::new(), |address| address.split('#').next().unwrap_or("").to_owned())
+}
+
+#[test]
+fn an_endpoint_finds_by_meaning_and_is_left_again() {
+    let house = house();
+    let busy = AtomicUsize::new(0);
+    let url = serve(move |request| {
+        // The third one is told that there is too much to do, and comes again.
+        if busy.fetch_add(1, Ordering::Relaxed) == 2 {
+            return (429, String::new(), b"slow down".to_vec());
+        }
+        embeddings(request)
+    });
+    let status = house.run(&["index", "use", &format!("{url}/v1#toy")]).good().text();
+    assert!(status.contains(&format!("meaning by {url}/v1#toy")), "{status}");
+    // Words that stand nowhere: the toy's topics find them.
+    assert_eq!(first(&house, "the turnip"), "Soup.md");
+    assert_eq!(first(&house, "a vessel"), "Sea.md");
+    let kept: Vec<PathBuf> = vectors(&house);
+    assert!(kept.len() == 1 && kept[0].to_string_lossy().contains("toy"), "{kept:?}");
+    // Back: the embedded one's vectors are made again, the others go.
+    house.run(&["index", "use", "embedded"]).good();
+    let kept = vectors(&house);
+    assert!(kept.len() == 1 && kept[0].to_string_lossy().contains("minilm"), "{kept:?}");
+    let status = house.json(&["index", "status"]);
+    assert_eq!(
+        (&status["model"], &status["growing"], &status["meanings"]),
+        (&json!("embedded"), &Value::Null, &json!(3))
+    );
+}
+
+fn vectors(house: &House) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(house.path("W/index")).expect("listed").flatten().map(|entry| entry.path());
+    all.filter(|path| path.extension().is_some_and(|ending| ending == "vectors")).collect()
+}
+
+#[test]
+fn an_endpoint_that_is_not_there_or_talks_nonsense_changes_nothing() {
+    let house = house();
+    house.run(&["search", "dough"]).good();
+    let wordy = serve(|_| (200, String::new(), b"{\"data\": [{\"embedding\": [\"a\"]}]}".to_vec()));
+    let short = serve(|_| (200, String::new(), b"{\"data\": []}".to_vec()));
+    let closed = serve(|_| (401, String::new(), b"who are you".to_vec()));
+    for (url, said) in [
+        ("http://127.0.0.1:9", "cannot be reached"),
+        (wordy.as_str(), "not vectors"),
+        (short.as_str(), "not"),
+        (closed.as_str(), "TRACEBOOK_EMBEDDINGS_KEY"),
+    ] {
+        let done: Done = house.run(&["index", "use", &format!("{url}/v1#toy")]);
+        assert!(done.code == 3 && done.err.contains(said) && done.err.contains("embedded stays"), "{url}: {done:?}");
+        assert_eq!(first(&house, "kneading"), "Bread.md");
+        assert_eq!(house.json(&["index", "status"])["model"], "embedded");
+    }
+    for wrong in ["mini", "fastembed:none", "http://host/v1"] {
+        assert_eq!(house.run(&["index", "use", wrong]).code, 2, "{wrong}");
+    }
+}
+
+#[test]
+fn meaning_can_be_paused() {
+    let house = house();
+    house.run(&["index", "pause"]).good();
+    house.write("notes/New.md", b"# New\n\nA kitten naps.\n");
+    assert_eq!(first(&house, "kitten"), "New.md");
+    let status = house.json(&["index", "status"]);
+    assert_eq!((&status["paused"], &status["meanings"]), (&json!(true), &json!(0)), "{status}");
+    house.run(&["index", "resume"]).good();
+    assert_eq!(first(&house, "a cat sleeps on the sofa"), "New.md");
+}
+
+#[test]
+fn searches_are_kept_by_name() {
+    let house = house();
+    house.run(&["searches", "food", "dough OR carrots"]).good();
+    let mut found: Vec<String> = house
+        .json(&["search", "@food"])
+        .as_array()
+        .expect("a list")
+        .iter()
+        .take(2)
+        .map(|hit| hit["title"].as_str().expect("a title").to_owned())
+        .collect();
+    found.sort();
+    assert_eq!(found, ["Soup", "Sourdough"]);
+    assert_eq!(house.json(&["searches"]), json!([{"name": "food", "query": "dough OR carrots"}]));
+    assert_eq!(house.run(&["search", "@drink"]).code, 2);
+    house.run(&["searches", "food", "--forget"]).good();
+    assert_eq!(house.json(&["searches"]), json!([]));
+    assert_eq!(house.run(&["searches", "food", "--forget"]).code, 2);
+}
+
+/// The ONNX Runtime that CI brings (`.ci/run`, from PyPI's `onnxruntime`), or whatever the tester's machine has.
+fn library() -> Option<PathBuf> {
+    let named = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from).filter(|path| path.exists());
+    assert!(named.is_some() || !strict(), "CI brings an ONNX Runtime and names it in ORT_DYLIB_PATH");
+    if named.is_none() {
+        eprintln!("left out: ORT_DYLIB_PATH names no ONNX Runtime (pip install onnxruntime has one)");
+    }
+    named
+}
+
+fn asset(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/embedding").join(name)
+}
+
+/// The tokenizer of the embedded model in the form that others read: `tokenizer.json` and what stands beside it.
+fn tokenizer() -> HashMap<&'static str, Vec<u8>> {
+    let words = std::fs::read_to_string(asset("vocab.txt")).expect("the vocabulary");
+    let vocabulary: HashMap<&str, usize> = words.lines().zip(0..).collect();
+    let special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+    let added: Vec<Value> = special
+        .iter()
+        .map(|word| {
+            json!({"id": vocabulary[word], "content": word, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true})
+        })
+        .collect();
+    let piece = |id: &str| json!({"SpecialToken": {"id": id, "type_id": 0}});
+    let text = json!({"Sequence": {"id": "A", "type_id": 0}});
+    let special_token = |word: &str| json!({"id": word, "ids": [vocabulary[word]], "tokens": [word]});
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
+        "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+            "strip_accents": null, "lowercase": true},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "TemplateProcessing",
+            "single": [piece("[CLS]"), text, piece("[SEP]")],
+            "pair": [piece("[CLS]"), text, piece("[SEP]")],
+            "special_tokens": {"[CLS]": special_token("[CLS]"), "[SEP]": special_token("[SEP]")}},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100, "vocab": vocabulary},
+    });
+    HashMap::from([
+        ("tokenizer.json", tokenizer.to_string().into_bytes()),
+        ("config.json", b"{\"pad_token_id\": 0}".to_vec()),
+        ("special_tokens_map.json", b"{\"pad_token\": \"[PAD]\"}".to_vec()),
+        ("tokenizer_config.json", b"{\"model_max_length\": 256, \"pad_token\": \"[PAD]\"}".to_vec()),
+    ])
+}
+
+/// A hub that has one model: the embedded one, by the name of `fastembed`'s `AllMiniLML6V2Q`.
+fn hub() -> String {
+    let mut files = tokenizer();
+    files.insert("onnx/model_quantized.onnx", std::fs::read(asset("minilm-l6-v2-dyn7.onnx")).expect("the model"));
+    serve(move |request| {
+        let Some((name, bytes)) =
+            files.iter().find(|(name, _)| request.path == format!("/Xenova/all-MiniLM-L6-v2/resolve/main/{name}"))
+        else {
+            return (404, String::new(), Vec::new());
+        };
+        let range = request.headers.get("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
+        let (from, to) = range.unwrap_or(("0", ""));
+        let from: usize = from.parse().expect("a number");
+        let to = to.parse().map_or(bytes.len(), |to: usize| to + 1);
+        let headers = format!(
+            "ETag: \"{}\"\r\nX-Repo-Commit: 0123456789abcdef\r\nContent-Range: bytes {from}-{}/{}\r\n",
+            name.replace('/', "-"),
+            to - 1,
+            bytes.len()
+        );
+        (206, headers, bytes[from..to].to_vec())
+    })
+}
+
+/// `fastembed` for real: downloaded from a hub, run by an ONNX Runtime. It finds what the embedded one finds, with the
+/// same cosines.
+#[test]
+fn fastembed_downloads_runs_and_agrees_with_the_embedded_model() {
+    let Some(library) = library() else { return };
+    let house = house();
+    let queries = ["a baker at work", "vegetables", "vessels at sea"];
+    let near = |house: &House, query: &str| -> (String, f64) {
+        let done = run(house, &["search", query, "--explain", "--json"], &library, "");
+        let hit = done.good().json()[0].clone();
+        (hit["title"].as_str().unwrap_or_default().to_owned(), hit["parts"]["meaning"].as_f64().unwrap_or(-1.0))
+    };
+    house.run(&["search", "dough"]).good();
+    let embedded: Vec<(String, f64)> = queries.iter().map(|query| near(&house, query)).collect();
+    let hub = hub();
+    let chosen = run(&house, &["index", "use", "fastembed:AllMiniLML6V2Q"], &library, &hub);
+    assert!(chosen.code == 0 && chosen.text().contains("meaning by fastembed:AllMiniLML6V2Q"), "{chosen:?}");
+    for (query, (title, cosine)) in queries.iter().zip(&embedded) {
+        let (other_title, other) = near(&house, query);
+        assert_eq!(&other_title, title, "{query}");
+        // The embedded one is told as it is, the others as if unrelated texts had the cosine 0: a little apart.
+        assert!((other - cosine).abs() < 0.06, "{query}: {cosine} {other}");
+    }
+    // What is here is not asked for again: the hub is gone, the model serves.
+    assert_eq!(near(&house, queries[0]).0, embedded[0].0);
+    // One that the hub does not have: told, and what was there stays.
+    let gone = run(&house, &["index", "use", "fastembed:BGESmallENV15"], &library, &hub);
+    assert!(gone.code == 3 && gone.err.contains("cannot be downloaded"), "{gone:?}");
+    assert_eq!(near(&house, queries[0]).0, embedded[0].0);
+    // A folder of the user's own.
+    for (name, bytes) in tokenizer() {
+        house.write(&format!("mine/{name}"), &bytes);
+    }
+    std::fs::copy(asset("minilm-l6-v2-dyn7.onnx"), house.path("mine/model.onnx")).expect("copied");
+    let folder = format!("folder:{}", house.path("mine").display());
+    assert_eq!(run(&house, &["index", "use", &folder], &library, "").code, 0);
+    assert_eq!(near(&house, queries[0]).0, embedded[0].0);
+}
+
+#[test]
+fn without_an_onnx_runtime_a_sentence_says_what_brings_one() {
+    let house = house();
+    let done = run(&house, &["index", "use", "fastembed:AllMiniLML6V2Q"], Path::new("/nowhere/libonnxruntime.so"), "");
+    assert!(done.code == 2 && done.err.contains("/nowhere"), "{done:?}");
+    let listed = house.run(&["index", "models"]).good().text();
+    assert!(listed.contains("* embedded") && listed.contains("fastembed:MultilingualE5Small"), "{listed}");
+}
+
+fn run(house: &House, words: &[&str], library: &Path, hub: &str) -> Done {
+    let mut command = house.command(words);
+    command.env("ORT_DYLIB_PATH", library).env("HF_ENDPOINT", if hub.is_empty() { "http://127.0.0.1:9" } else { hub });
+    crate::program::finish(command, b"")
+}
