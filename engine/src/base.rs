@@ -94,6 +94,12 @@ pub struct View {
     pub limit: Option<usize>,
     /// The width of a card, in points.
     pub card: Option<f32>,
+    /// What stands in front of an item of a list: `bullet`, `number`, `none`.
+    pub markers: String,
+    /// Whether the properties of an item of a list stand below it, each on a line.
+    pub nested: bool,
+    /// What stands between them on one line.
+    pub separator: String,
     filter: Option<Filter>,
     widths: BTreeMap<String, f32>,
     summaries: BTreeMap<String, String>,
@@ -317,6 +323,12 @@ fn read_view(view: &Value) -> Result<View, String> {
     if columns.is_empty() && !view["order"].is_array() {
         columns.push("file.name".to_owned());
     }
+    // A map is nothing without its places.
+    if let Some(places) = view["coordinates"].as_str().filter(|_| view["type"] == "map")
+        && !columns.iter().any(|column| bare(column) == bare(places))
+    {
+        columns.push(places.to_owned());
+    }
     let down = |value: &Value| value["direction"].as_str().is_some_and(|word| word.eq_ignore_ascii_case("desc"));
     let sort = view["sort"].as_array().into_iter().flatten().filter_map(|sort| {
         let name = sort["property"].as_str().or(sort["column"].as_str())?;
@@ -336,6 +348,9 @@ fn read_view(view: &Value) -> Result<View, String> {
         group: group.map(|group| (group.to_owned(), down(&view["groupBy"]))),
         limit: view["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok()),
         card: points(&view["cardSize"]),
+        markers: text("markers"),
+        nested: view["indentProperties"].as_bool().unwrap_or(false),
+        separator: view["separator"].as_str().unwrap_or(", ").to_owned(),
         widths: widths.filter_map(|(name, size)| Some((bare(name).to_owned(), points(size)?))).collect(),
         summaries: summaries.map(|(name, summary)| (bare(name).to_owned(), plain(summary))).collect(),
         image: view["image"].as_str().filter(|image| !image.is_empty()).map(str::to_owned),

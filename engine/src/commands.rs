@@ -172,6 +172,13 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("note.save", "Save now", &["Ctrl+S"], "Write everything to disk and file now. It happens by itself, too."),
     window("note.undo", "Undo", &["Ctrl+Z"], "Take back the last edit of the open note."),
     window("note.redo", "Redo", &["Ctrl+Shift+Z", "Ctrl+Y"], "Make the last edit that was taken back again."),
+    window(
+        "collection.next_view",
+        "Next view of the collection",
+        &["Alt+PageDown"],
+        "Show the next view of the collection that is shown, or that is in the note.",
+    ),
+    window("collection.previous_view", "Previous view of the collection", &["Alt+PageUp"], "Show the view before."),
     window("collection.new", "New collection", &[], "Make a table of the notes in this folder, by their properties."),
     window("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
     window("note.today", "Today's note", &["Ctrl+Shift+D"], "Open today's note; make it where there is none yet."),

@@ -174,6 +174,7 @@ impl Window {
             }
             What::Search => self.open_search(),
             What::NewCollection => self.new_collection(),
+            What::TurnView { back } => self.turn_view(back),
             What::NewNote => self.ask_name(String::new(), None),
             What::OpenFolder => {
                 self.overlay = Overlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });

@@ -6,6 +6,7 @@ mod cards;
 mod cell;
 pub(super) mod desk;
 mod inset;
+mod list;
 mod table;
 
 use super::page::Action;
@@ -285,8 +286,19 @@ impl Collection {
             return;
         }
         let kind = base.views.get(self.view).map_or("table", |view| view.kind.as_str());
+        let instead = match kind {
+            "" | "table" | "cards" | "list" => None,
+            "map" => Some("Maps are not drawn here: this is a table of what the map would show.".to_owned()),
+            other => {
+                Some(format!("There is no view of the kind “{other}” here: this is a table of what it would show."))
+            }
+        };
+        if let Some(words) = instead {
+            states::bar(ui, super::icons::INFO, &words, Colours::of(ui).muted, false);
+        }
         match kind {
             "cards" => self.cards(ui, &mut scene, table),
+            "list" => self.list(ui, &mut scene, table),
             _ => self.table(ui, &mut scene, table),
         }
     }
@@ -364,6 +376,14 @@ impl Collection {
         self.lined = Some(table.clone());
     }
 
+    /// Shows the next view, or the one before, and begins anew behind the last; gives how many views there are.
+    pub(super) fn turn_view(&mut self, back: bool) -> Option<usize> {
+        let count = self.base.as_ref()?.as_ref().ok()?.views.len();
+        let step = if back { count - 1 } else { 1 };
+        self.show_view((self.view + step) % count);
+        Some(count)
+    }
+
     fn row<'t>(&self, table: &'t Table, line: usize) -> Option<&'t Row> {
         match self.lines.get(line)? {
             Line::Row(row) => table.rows.get(*row),
@@ -402,6 +422,28 @@ impl Window {
     /// Whether a collection has the keyboard, or would have it: what is taken back is what was done in it.
     pub(super) fn in_collection(&self) -> bool {
         self.shows_collection() || self.here.page.insets.focused()
+    }
+
+    /// The collection that a command means: the page's, or of those in a note the one with the keyboard, the one at the
+    /// caret, or the first in sight.
+    fn meant(&mut self) -> Option<&mut Collection> {
+        if self.shows_collection() { Some(&mut self.here.collection) } else { self.here.page.insets.meant() }
+    }
+
+    /// Whether there is a collection that a command could mean.
+    pub(super) fn has_collection(&mut self) -> bool {
+        self.view.is_none() && self.meant().is_some()
+    }
+
+    /// Shows another view of the collection.
+    pub(super) fn turn_view(&mut self, back: bool) {
+        let free = self.view.is_none();
+        match self.meant().filter(|_| free).map(|collection| collection.turn_view(back)) {
+            None => self.toasts.say("No collection is shown here."),
+            Some(None) => self.toasts.say("This collection cannot be read."),
+            Some(Some(0 | 1)) => self.toasts.say("This collection has one view."),
+            Some(Some(_)) => {}
+        }
     }
 
     /// How many rows the collection that is shown has, once its table is there.

@@ -61,6 +61,10 @@ pub(super) enum What {
     File(Filing),
     /// It writes notes to a new place.
     Export(Exporting),
+    /// Another view of a collection.
+    TurnView {
+        back: bool,
+    },
     Quit,
     PastePlain,
     Find,
@@ -88,6 +92,8 @@ pub(super) fn what(id: &str) -> Option<What> {
         "search.open" => What::Search,
         "note.new" => What::NewNote,
         "collection.new" => What::NewCollection,
+        "collection.next_view" => What::TurnView { back: false },
+        "collection.previous_view" => What::TurnView { back: true },
         "folder.open" => What::OpenFolder,
         "folder.rescan" => What::Rescan,
         "volume.close" => What::CloseVolume,

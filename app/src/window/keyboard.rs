@@ -175,6 +175,7 @@ impl Window {
             What::RunCell { .. } | What::Cells(Cells::RunInsert | Cells::Work(Work::Split)) => {
                 self.writes(ctx) && self.cell_of_caret(ctx).is_some()
             }
+            What::TurnView { .. } => self.has_collection(),
             // A text field elsewhere has keys of its own.
             What::Undo | What::Redo if self.in_collection() => !ctx.text_edit_focused(),
             What::Write(_) | What::SelectNext | What::SelectAll => {

@@ -94,6 +94,57 @@ fn a_collection_is_a_table_and_cards() {
     assert_eq!(bench.file("Shelf.base"), SHELF, "looking changes nothing");
 }
 
+const VIEWS: &str = "filters: file.hasTag(\"place\")
+views:
+  - type: list
+    name: Lines
+    markers: number
+    separator: \" - \"
+    order: [file.name, rating, with]
+  - type: list
+    name: Below
+    indentProperties: true
+    order: [file.name, rating]
+  - type: map
+    name: World
+    order: [file.name]
+    coordinates: note.coordinates
+  - type: kanban
+    name: Board
+    order: [file.name]
+";
+
+#[test]
+fn lists_and_what_is_no_table_are_shown_by_turns() {
+    let place = |more: &str| format!("---\ntags: place\ncoordinates: [\"35\", \"135.7\"]\n{more}---\n");
+    let bench = Bench::new(&[
+        ("A.md", "![[Views.base]]\n\nLast.\n"),
+        ("Kyoto.md", &place("rating: 7\nwith: [Ann, \"[[A]]\"]\n")),
+        ("Nara.md", &place("")),
+        ("Views.base", VIEWS),
+    ]);
+    let mut window = bench.opened();
+    until(&mut window, "the list is in the note", |window| has(window, "Kyoto, rating: 7, with: Ann, A"));
+    assert!(has(&window, "Item Nara"));
+    press(&mut window, Modifiers::ALT, Key::PageUp);
+    let board = "There is no view of the kind “kanban” here: this is a table of what it would show.";
+    until(&mut window, "the last view is shown", |window| has(window, board) && has(window, "Cell of Kyoto"));
+    press(&mut window, Modifiers::ALT, Key::PageDown);
+    press(&mut window, Modifiers::ALT, Key::PageDown);
+    until(&mut window, "the second one is a list", |window| has(window, "Kyoto, rating: 7"));
+    click(&mut window, "Views.base");
+    until(&mut window, "its own page begins with the first", |window| has(window, "Kyoto, rating: 7, with: Ann, A"));
+    press(&mut window, Modifiers::ALT, Key::PageDown);
+    press(&mut window, Modifiers::ALT, Key::PageDown);
+    until(&mut window, "places are named", |window| has(window, "coordinates of Kyoto: 35, 135.7"));
+    assert!(has(&window, "Maps are not drawn here: this is a table of what the map would show."));
+    press(&mut window, Modifiers::ALT, Key::PageUp);
+    until(&mut window, "the list is back", |window| has(window, "Item Nara"));
+    click(&mut window, "Item Nara");
+    until(&mut window, "the note is shown", |window| path(window) == "Nara.md");
+    assert_eq!(bench.file("Views.base"), VIEWS, "looking changes nothing");
+}
+
 #[test]
 fn the_switcher_and_links_lead_to_collections() {
     let bench = shelf();

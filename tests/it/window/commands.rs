@@ -146,6 +146,9 @@ fn filing() -> Drive {
     drive.choose("collection.new");
     press(&mut drive.window, NONE, Key::Escape);
     drive.until("the collection is shown", |window| path(window) == "Untitled.base");
+    drive.choose("collection.next_view");
+    assert!(drive.window.query_all_by_label_contains("has one view").next().is_some());
+    drive.choose("collection.previous_view");
     drive.choose("note.close");
     drive.choose("note.star");
     assert_eq!(session(&drive.window).settings().starred.len(), 1);

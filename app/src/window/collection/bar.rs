@@ -137,7 +137,11 @@ impl Collection {
                 ui.painter().rect_filled(at.with_max_y(at.bottom() - space::S), CORNER, colours.hover(colours.paper));
             }
             let colour = if active { colours.ink } else { colours.muted };
-            let icon = if view.kind == "cards" { icons::IMAGE } else { icons::TABLE };
+            let icon = match view.kind.as_str() {
+                "cards" => icons::IMAGE,
+                "list" => icons::LIST_BULLETS,
+                _ => icons::TABLE,
+            };
             let middle = at.top() + 14.0;
             ui.painter().text(
                 pos2(x + space::S + 7.0, middle),
@@ -179,7 +183,7 @@ impl Collection {
         }
     }
 
-    fn show_view(&mut self, view: usize) {
+    pub(super) fn show_view(&mut self, view: usize) {
         self.view = view;
         self.chosen = None;
         self.editing = None;
@@ -414,7 +418,7 @@ impl Collection {
                 scene.change(&change);
             }
             ui.separator();
-            for (kind, words) in [("table", "As a table"), ("cards", "As cards")] {
+            for (kind, words) in [("table", "As a table"), ("cards", "As cards"), ("list", "As a list")] {
                 if ui.selectable_label(view.kind == kind, words).clicked() {
                     scene.change(&Change::Kind(self.view, kind.to_owned()));
                 }

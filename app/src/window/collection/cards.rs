@@ -93,7 +93,7 @@ impl Collection {
         bands
     }
 
-    fn card_group(&mut self, ui: &Ui, table: &Table, rect: Rect, group: usize) {
+    pub(super) fn card_group(&mut self, ui: &Ui, table: &Table, rect: Rect, group: usize) {
         let colours = Colours::of(ui);
         let Some((name, count)) = table.groups.get(group) else { return };
         let words = if name.is_empty() { "Without a value" } else { name.as_str() };

@@ -58,7 +58,7 @@ pub(super) fn draw(ui: &Ui, scene: &mut Scene<'_>, rect: Rect, id: Id, cell: &Ce
 }
 
 /// A link, or a word on a ground of its own; gives its width.
-fn link(ui: &Ui, scene: &mut Scene<'_>, x: f32, inner: Rect, id: Id, cell: &Cell, chip: bool) -> f32 {
+pub(super) fn link(ui: &Ui, scene: &mut Scene<'_>, x: f32, inner: Rect, id: Id, cell: &Cell, chip: bool) -> f32 {
     let colours = Colours::of(ui);
     let words = cell.shown();
     let style = if chip { tokens::caption() } else { tokens::small() };

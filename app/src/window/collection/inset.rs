@@ -35,6 +35,9 @@ struct Inset {
     /// The file that holds the collection, where that is one of its own.
     file: Option<DocId>,
     seen: u64,
+    /// Where it was drawn, and whether the caret is in its row.
+    top: f32,
+    edited: bool,
 }
 
 /// The collections that a note shows.
@@ -62,6 +65,17 @@ impl Insets {
         self.kept.values().any(|inset| inset.collection.focused && inset.seen == self.frame)
     }
 
+    /// The one that a command means: with the keyboard, at the caret, or the first in sight.
+    pub(in crate::window) fn meant(&mut self) -> Option<&mut Collection> {
+        let frame = self.frame;
+        let seen = self.kept.values_mut().filter(|inset| inset.seen == frame);
+        let first = seen.min_by(|one, other| {
+            let rank = |inset: &Inset| (!inset.collection.focused, !inset.edited);
+            rank(one).cmp(&rank(other)).then(one.top.total_cmp(&other.top))
+        });
+        first.map(|inset| &mut inset.collection)
+    }
+
     fn files(&self) -> impl Iterator<Item = DocId> {
         self.kept.values().filter_map(|inset| inset.file)
     }
@@ -73,7 +87,7 @@ impl Insets {
     }
 
     /// Draws the one of a row. `text`: the row's source, which begins at the byte `start` of the note; `widest`: how
-    /// far it may reach; `marked`: it is selected.
+    /// far it may reach; `marked`: it is selected; `edited`: the caret is in its row.
     #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     pub(in crate::window) fn show(
         &mut self,
@@ -83,7 +97,7 @@ impl Insets {
         start: usize,
         origin: Pos2,
         widest: f32,
-        marked: bool,
+        (marked, edited): (bool, bool),
         world: &World<'_>,
         actions: &mut Vec<Action>,
     ) {
@@ -91,7 +105,7 @@ impl Insets {
         let before = self.height(key);
         let (session, note) = (world.session, world.note);
         let inset = self.kept.entry(key).or_default();
-        inset.seen = self.frame;
+        (inset.seen, inset.top, inset.edited) = (self.frame, origin.y, edited);
         let width = inset.collection.wide.clamp(world.width, widest.max(world.width));
         let rect = Rect::from_min_size(origin + vec2(0.0, ROOM), vec2(width, before - 2.0 * ROOM));
         let colours = Colours::of(ui);

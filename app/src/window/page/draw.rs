@@ -218,7 +218,8 @@ impl Page {
             let end = start + row.content.len();
             let marked = editor.selected().iter().any(|range| range.start <= start && end <= range.end);
             let (key, at, wide) = (inset_of(spot, world), origin + vec2(0.0, code_height), self.output_width(world));
-            self.insets.show(ui, key, text, start, at, wide, marked, world, actions);
+            let how = (marked, editing.is_some());
+            self.insets.show(ui, key, text, start, at, wide, how, world, actions);
         }
         match row.kind {
             Kind::Heading(_) => {
