@@ -408,6 +408,10 @@ impl Window {
             Choice::Word { range, word } => self.put_word(ctx, range, word),
             Choice::Learn(word) => self.learn_word(word),
             Choice::Kernel(name) => self.use_kernel(name),
+            Choice::Line(line) => {
+                self.record_line(&line);
+                self.run_line(ctx, &line);
+            }
         }
         ctx.request_repaint();
     }

@@ -41,6 +41,10 @@ pub(super) struct Find {
     trouble: Option<String>,
     /// Go to the first match from here on, once that is known.
     go: Option<usize>,
+    /// Where it is looked backwards, as behind Vim's `?`.
+    back: bool,
+    /// Where the caret was when Vim's keys began to look, and from where they do.
+    origin: Option<(usize, usize)>,
 }
 
 fn field() -> Id {
@@ -148,7 +152,7 @@ impl Find {
             self.refresh(note);
         }
         if let Some(from) = self.go.take() {
-            self.go(pane, from, false);
+            self.go(pane, from, self.back);
         }
         pane.page.found = self.found.clone();
         let colours = Colours::of(ui);
@@ -186,7 +190,7 @@ impl Find {
         self.count(&mut first, pane);
         if changed {
             // From where it was looked for first: longer words are found where shorter ones were.
-            self.go = Some(caret.start);
+            self.go = Some(self.origin.map_or(caret.start, |(_, from)| from));
             ui.ctx().request_repaint();
         }
         if self.replacing {
@@ -277,6 +281,53 @@ impl Window {
         self.here.editor.focus = false;
     }
 
+    /// Opens the bar as Vim's slash does: empty, and what is found first is behind the caret, or before it.
+    pub(super) fn open_seeking(&mut self, ctx: &egui::Context, back: bool) {
+        let at = self.vim_caret();
+        self.here.editor.select(at, at);
+        self.run(ctx, super::commands::What::Find);
+        let note = self.here.note.and_then(|note| self.driver.as_ref()?.session().note(note));
+        let next = note.map_or(at, |note| super::motion::after(&note.text(), at));
+        if let Some(find) = &mut self.find {
+            find.query.text.clear();
+            (find.back, find.origin) = (back, Some((at, if back { at } else { next })));
+            find.go = None;
+        }
+    }
+
+    /// Looks for words as Vim's slash does. Whether there are some.
+    pub(super) fn seek(&mut self, words: String, back: bool) -> bool {
+        let find = self.sought.get_or_insert_default();
+        if !words.is_empty() {
+            find.query = Query { text: words, ..Query::default() };
+        }
+        find.back = back;
+        self.find = None;
+        self.seek_again(false)
+    }
+
+    /// What was looked for last, as a pattern.
+    pub(super) fn sought_pattern(&self) -> Option<String> {
+        let query = &self.find.as_ref().or(self.sought.as_ref())?.query;
+        let pattern = if query.regex { query.text.clone() } else { regex_lite::escape(&query.text) };
+        (!pattern.is_empty()).then_some(pattern)
+    }
+
+    /// What was looked for last from now on.
+    pub(super) fn remember_sought(&mut self, pattern: String, case: bool) {
+        let query = Query { text: pattern, case, whole: false, regex: true };
+        self.sought = Some(Find { query, ..Find::default() });
+    }
+
+    /// What was found is no longer marked.
+    pub(super) fn unmark_found(&mut self) {
+        if self.find.is_some() {
+            self.close_find();
+        }
+        self.here.page.found = Rc::default();
+        self.here.page.current = None;
+    }
+
     /// Closes the bar; what was found last stays selected.
     pub(super) fn close_find(&mut self) {
         self.sought = self.find.take().or(self.sought.take());
@@ -301,13 +352,15 @@ impl Window {
     }
 
     /// Goes to the beginning of the next place, or the one before, of what was looked for last; the bar may be closed.
-    pub(super) fn seek_again(&mut self, back: bool) {
+    /// Whether there is one.
+    pub(super) fn seek_again(&mut self, back: bool) -> bool {
         let note = self.here.note.and_then(|note| self.driver.as_ref()?.session().note(note));
         let (Some(find), Some(note)) = (self.find.as_mut().or(self.sought.as_mut()), note) else {
             self.open_find(false);
-            return;
+            return false;
         };
         find.refresh(note);
+        let back = back != find.back;
         let at = self.here.editor.caret.map_or(0, |caret| caret.range().start);
         let next = match back {
             true => find.found[..find.found.partition_point(|range| range.start < at)].last().or(find.found.last()),
@@ -315,20 +368,25 @@ impl Window {
         };
         match next {
             Some(range) => self.here.editor.place(range.start),
-            None => self.toasts.say(format!("No match: {}", find.query.text)),
+            None => {
+                self.toasts.say(format!("No match: {}", find.query.text));
+                return false;
+            }
         }
+        true
     }
 
-    /// Looks for a word from the caret on, or before it.
-    pub(super) fn seek_word(&mut self, word: String, back: bool) {
-        if !word.is_empty() {
-            let query = Query { text: word, case: true, whole: true, regex: false };
-            match &mut self.find {
-                Some(find) => find.query = query,
-                None => self.sought = Some(Find { query, ..Find::default() }),
-            }
-            self.seek_again(back);
+    /// Looks for a word from the caret on, or before it. Whether there is one.
+    pub(super) fn seek_word(&mut self, word: String, back: bool) -> bool {
+        if word.is_empty() {
+            return false;
         }
+        let query = Query { text: word, case: true, whole: true, regex: false };
+        match &mut self.find {
+            Some(find) => (find.query, find.back) = (query, back),
+            None => self.sought = Some(Find { query, back, ..Find::default() }),
+        }
+        self.seek_again(false)
     }
 
     /// Keys while the bar has the keyboard.
@@ -340,10 +398,29 @@ impl Window {
             return false;
         }
         match key {
-            Key::Escape if modifiers.is_none() => self.close_find(),
+            Key::Escape if modifiers.is_none() => {
+                // Who did not want it is where they were.
+                let origin = self.find.as_ref().and_then(|find| find.origin);
+                self.close_find();
+                if let Some((at, _)) = origin.filter(|_| self.commands_by_letter()) {
+                    self.vim_led(ctx, at);
+                }
+            }
             // The bar has done its work: the keys are the note's.
             Key::Enter if modifiers.is_none() && focused == Some(field()) && self.commands_by_letter() => {
+                let note = self.here.note.and_then(|note| self.driver.as_ref()?.session().note(note));
+                if let (Some(find), Some(note)) = (&mut self.find, note) {
+                    // What was typed last may not have been gone to yet.
+                    find.refresh(note);
+                    if let Some(from) = find.go.take() {
+                        find.go(&mut self.here, from, find.back);
+                    }
+                    let words = find.query.text.clone();
+                    self.record_line(&words);
+                }
                 self.close_find();
+                let at = self.here.editor.caret.map_or(0, |caret| caret.at);
+                self.vim_led(ctx, at);
             }
             Key::Enter if modifiers.is_none() && focused == Some(field()) => self.next_match(false),
             Key::Enter if modifiers.shift_only() => self.next_match(true),

@@ -20,7 +20,10 @@ impl Window {
     pub(super) fn keyboard(&mut self, ctx: &egui::Context) {
         let events = ctx.input_mut(|input| std::mem::take(&mut input.events));
         let events = self.pasted(ctx, events);
-        let (mut keep, mut later, mut typed) = (Vec::with_capacity(events.len()), Vec::new(), false);
+        let (events, mut later) = self.played(ctx, events);
+        let (mut keep, mut typed) = (Vec::with_capacity(events.len()), false);
+        let floats = |window: &Window| (!matches!(window.overlay, Overlay::None), window.find.is_some());
+        let begun = floats(self);
         for event in events {
             let about_keys = matches!(
                 event,
@@ -32,7 +35,9 @@ impl Window {
                     | Raw::Copy
                     | Raw::Ime(_)
             );
-            if about_keys && !later.is_empty() {
+            // A field that a key has just opened has the keyboard from the next frame on.
+            let waits = !later.is_empty() || (begun != floats(self));
+            if about_keys && waits {
                 later.push(event);
                 continue;
             }
@@ -87,6 +92,9 @@ impl Window {
         }
         if self.complete_key(key, modifiers) {
             return true;
+        }
+        if self.writes(ctx) && self.is_vims(key, modifiers) {
+            return self.vim_key(ctx, key, modifiers);
         }
         // Who has selected words means them, and not the tree.
         let on_words = what == Some(What::Left) && self.writes(ctx) && !self.here.editor.selected().is_empty();
@@ -293,6 +301,8 @@ impl Window {
         match event {
             // Enter has come as a key.
             Raw::Text(text) if matches!(text.as_str(), "" | "\n" | "\r") => true,
+            Raw::Paste(text) if self.vim_paste(ctx, text) => true,
+            Raw::Cut if self.vim_cut(ctx) => true,
             Raw::Paste(text) => self.paste(ctx, text),
             Raw::Text(text) if self.vim_text(ctx, text) || self.jupyter_text(ctx, text) => true,
             Raw::Text(text) => {

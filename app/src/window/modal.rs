@@ -1,16 +1,24 @@
 //! Editors with modes: brings keys to Vim's machine (`vim.rs`), and does in the note what it answers.
 
+mod indent;
+mod lines;
+mod overwriting;
+mod playing;
+
 use super::Window;
-use super::commands::What;
-use super::editor::{Edit, Editor, Shape, World};
+use super::editor::{Caret, Edit, Editor, Shape, World};
 use super::keys::Done;
+use super::page::Page;
 use super::rows::Kind;
-use super::vim::{Deed, Ground, Mode, Press, Stroke, Vim};
-use super::{motion, source};
+use super::vim::{Deed, Ground, Mode, Places, Press, Stroke, Vim};
+use super::{commands, motion, source};
+use crate::tokens;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::keymap::Preset;
+use playing::Playing;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use store::DocId;
 
@@ -25,7 +33,22 @@ pub(super) struct Modal {
     from: Option<(DocId, usize)>,
     /// Commands whose edits are taken back together: the steps before and after.
     whole: Vec<(DocId, Range<usize>)>,
+    /// The marks of each note.
+    places: HashMap<DocId, Places>,
+    /// Keys of registers that are being played.
+    playing: Playing,
+    /// What was overwritten, letter by letter; `None`: there was none, the line ended.
+    overwritten: Vec<Option<String>>,
+    /// The last line behind a colon.
+    line: String,
+    /// What waits for the clipboard: behind the caret or in front of it, how often, and since when.
+    fetching: Option<(bool, usize, f64)>,
 }
+
+/// Changes within so many bytes of one line are one.
+const LINE: usize = 80;
+/// So long, in seconds, a put waits for the clipboard.
+const PATIENCE: f64 = 1.0;
 
 impl Window {
     pub(super) fn preset(&self) -> Preset {
@@ -34,7 +57,7 @@ impl Window {
 
     /// Whether letters are commands now, and no text.
     pub(super) fn commands_by_letter(&self) -> bool {
-        self.preset() == Preset::Vim && self.modal.vim.mode() != Mode::Insert
+        self.preset() == Preset::Vim && !self.modal.vim.mode().writes()
     }
 
     /// How the caret looks.
@@ -58,14 +81,20 @@ impl Window {
     /// Ends insert mode, where it is on, with what floats at the caret.
     pub(super) fn vim_escape(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
         let escapes = is_escape(key, modifiers) && self.preset() == Preset::Vim;
-        if !escapes || self.modal.vim.mode() != Mode::Insert {
+        if !escapes || !self.modal.vim.mode().writes() {
             return false;
         }
         self.complete_key(Key::Escape, Modifiers::NONE);
         self.slash = None;
         self.modal.vim.record(Stroke::Key(Key::Escape, Modifiers::NONE));
         self.vim_press(ctx, Press::Escape);
+        self.play_on(ctx);
         true
+    }
+
+    /// Whether a key with Ctrl is Vim's now, whatever command has it elsewhere.
+    pub(super) fn is_vims(&self, key: Key, modifiers: Modifiers) -> bool {
+        modifiers.matches_exact(Modifiers::COMMAND) && self.commands_by_letter() && press(key, modifiers).is_some()
     }
 
     /// Answers a key that is no text. Whether it meant something.
@@ -73,17 +102,18 @@ impl Window {
         if self.preset() != Preset::Vim {
             return false;
         }
-        if self.modal.vim.mode() == Mode::Insert {
+        if self.modal.vim.mode().writes() {
             let writes = modifiers.is_none() || modifiers.shift_only();
             let letters = matches!(key.name().chars().count(), 1);
             if writes && !letters {
                 self.modal.vim.record(Stroke::Key(key, modifiers));
             }
-            return false;
+            return key == Key::Backspace && modifiers.is_none() && self.put_back_letter(ctx);
         }
         let Some(press) = press(key, modifiers) else { return false };
         self.modal.vim.record(Stroke::Key(key, modifiers));
         self.vim_press(ctx, press);
+        self.play_on(ctx);
         true
     }
 
@@ -96,48 +126,121 @@ impl Window {
             self.modal.vim.record(Stroke::Text(text.to_owned()));
             return false;
         }
+        if self.modal.vim.mode() == Mode::Replace {
+            self.modal.vim.record(Stroke::Text(text.to_owned()));
+            self.overwrite(ctx, text);
+            return true;
+        }
         for letter in text.chars() {
             self.modal.vim.record(Stroke::Text(letter.to_string()));
             self.vim_press(ctx, Press::Letter(letter));
+            self.play_on(ctx);
         }
         true
+    }
+
+    /// Answers what comes from the clipboard: what waits for it is put; where letters are commands, Ctrl+V selects a
+    /// block, whatever the clipboard holds.
+    pub(super) fn vim_paste(&mut self, ctx: &egui::Context, text: &str) -> bool {
+        let now = ctx.input(|input| input.time);
+        let waits = self.modal.fetching.take().filter(|(.., since)| now - since < PATIENCE);
+        if !self.commands_by_letter() {
+            return false;
+        }
+        match waits {
+            Some((behind, times, _)) => {
+                let text = text.replace("\r\n", "\n");
+                let deeds =
+                    self.vim_asked(ctx, |vim, ground, caret| vim.fetched(&text, (behind, times), ground, caret.at));
+                self.vim_deeds(ctx, deeds);
+            }
+            None => _ = self.vim_key(ctx, Key::V, Modifiers::COMMAND),
+        }
+        true
+    }
+
+    /// What Ctrl+X takes for a cut elsewhere makes a number smaller where letters are commands.
+    pub(super) fn vim_cut(&mut self, ctx: &egui::Context) -> bool {
+        self.commands_by_letter() && self.vim_key(ctx, Key::X, Modifiers::COMMAND)
     }
 
     fn vim_press(&mut self, ctx: &egui::Context, press: Press) {
         let Some(note) = self.here.note else { return };
         let steps = self.undo_steps();
-        if !self.modal.vim.replays {
+        if !self.modal.vim.replays && !self.modal.vim.plays {
             self.modal.from.get_or_insert((note, steps));
         }
-        if self.modal.vim.mode() != Mode::Insert {
+        if !self.modal.vim.mode().writes() {
             self.here.editor.more.clear();
         }
+        let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.press(press, ground, caret.at, caret.anchor));
+        self.vim_deeds(ctx, deeds);
+        self.vim_settle();
+        ctx.request_repaint();
+    }
+
+    /// Asks the machine, with the text as it is now.
+    fn vim_asked(
+        &mut self,
+        ctx: &egui::Context,
+        ask: impl FnOnce(&mut Vim, &Ground<'_>, Caret) -> Vec<Deed>,
+    ) -> Vec<Deed> {
+        let Some(note) = self.here.note else { return Vec::new() };
         let mut vim = std::mem::take(&mut self.modal.vim);
+        vim.places = self.modal.places.remove(&note).unwrap_or_default();
         let dark = ctx.global_style().visuals.dark_mode;
         let now = ctx.input(|input| input.time);
         let deeds = self.with_note(ctx, dark, |world, editor, _| {
             editor.touched = now;
+            go_along(&mut vim.places, world.note);
             let Some(caret) = editor.caret else { return Vec::new() };
             let text = world.note.text();
             let world = RefCell::new(world);
             let stands = |at: usize| stands(at, &mut world.borrow_mut());
-            vim.press(press, &Ground { text: &text, stands: &stands }, caret.at, caret.anchor)
+            ask(&mut vim, &Ground { text: &text, stands: &stands }, caret)
         });
+        self.modal.places.insert(note, std::mem::take(&mut vim.places));
         self.modal.vim = vim;
-        for deed in deeds.into_iter().flatten() {
+        deeds.unwrap_or_default()
+    }
+
+    fn vim_deeds(&mut self, ctx: &egui::Context, deeds: Vec<Deed>) {
+        for deed in deeds {
+            let seen = matches!(
+                deed,
+                Deed::Rows { .. } | Deed::Page { .. } | Deed::Screen { .. } | Deed::Match { .. } | Deed::Star { .. }
+            );
             self.vim_deed(ctx, deed);
-        }
-        if self.modal.vim.mode() == Mode::Normal
-            && !self.modal.vim.replays
-            && let Some((begun, from)) = self.modal.from.take()
-        {
-            let to = self.undo_steps();
-            if begun == note && to > from + 1 {
-                self.modal.whole.retain(|(other, steps)| *other != note || steps.end <= from);
-                self.modal.whole.push((note, from..to));
+            // What goes by what is seen tells the machine where that was.
+            if seen {
+                let deeds = self.vim_asked(ctx, |vim, ground, caret| vim.led(ground, caret.at));
+                deeds.into_iter().for_each(|deed| self.vim_deed(ctx, deed));
             }
         }
-        ctx.request_repaint();
+    }
+
+    /// Where Vim's keys see the caret: in a selection, on its last letter.
+    pub(super) fn vim_caret(&self) -> usize {
+        let at = self.here.editor.caret.map_or(0, |caret| caret.at);
+        self.modal.vim.head().unwrap_or(at)
+    }
+
+    /// Tells the machine that a search has led the caret to a place, up to which a selection reaches.
+    pub(super) fn vim_led(&mut self, ctx: &egui::Context, at: usize) {
+        let deeds = self.vim_asked(ctx, |vim, ground, _| vim.led(ground, at.min(ground.text.len())));
+        self.vim_deeds(ctx, deeds);
+    }
+
+    /// Where a command has ended, its edits are taken back together from now on.
+    fn vim_settle(&mut self) {
+        let vim = &self.modal.vim;
+        let whole = vim.mode() == Mode::Normal && !vim.replays && !vim.plays && !self.modal.playing.is_on();
+        let Some((begun, from)) = self.modal.from.take_if(|_| whole) else { return };
+        let to = self.undo_steps();
+        if self.here.note == Some(begun) && to > from + 1 {
+            self.modal.whole.retain(|(other, steps)| *other != begun || steps.end <= from);
+            self.modal.whole.push((begun, from..to));
+        }
     }
 
     fn undo_steps(&self) -> usize {
@@ -147,10 +250,31 @@ impl Window {
     fn vim_deed(&mut self, ctx: &egui::Context, deed: Deed) {
         let none = Modifiers::NONE;
         match deed {
-            Deed::Place { at, anchor } => self.here.editor.select(anchor, at),
-            Deed::Left => self.vim_place(ctx, |text, at| {
-                if at > motion::line_around(text, at).start { motion::before(text, at) } else { at }
-            }),
+            Deed::Place { at, anchor } => {
+                self.here.editor.more.clear();
+                self.here.editor.select(anchor, at);
+            }
+            Deed::Splices { edits, at } => {
+                let edits: Vec<Edit> = edits
+                    .into_iter()
+                    .map(|(range, insert)| Edit { at: range.start, delete: range.len(), insert, caret: at, anchor: at })
+                    .collect();
+                let ends = self.here.note.is_some_and(|_| edits.iter().any(|edit| edit.insert.contains('\n')));
+                let edits = if ends { self.with_line_ends(ctx, edits) } else { edits };
+                self.edit(edits);
+                self.here.editor.more.clear();
+                self.here.editor.place(at);
+            }
+            Deed::Carets(places) => self.vim_select(places.into_iter().map(|at| (at, at)).collect()),
+            Deed::Select(places) => self.vim_select(places),
+            Deed::Indent(range) => self.vim_indent(ctx, &range),
+            Deed::Left => {
+                self.here.editor.more.clear();
+                self.modal.overwritten.clear();
+                self.vim_place(ctx, |text, at| {
+                    if at > motion::line_around(text, at).start { motion::before(text, at) } else { at }
+                });
+            }
             Deed::Replace { range, with, at } => self.replace_text(ctx, range, with, at),
             Deed::Open { below } => _ = self.write(ctx, |editor, world| open(editor, world, below), false),
             Deed::Shift { range, back, times } => {
@@ -165,11 +289,15 @@ impl Window {
             }
             Deed::Undo(times) => self.vim_undo(ctx, times, false),
             Deed::Redo(times) => self.vim_undo(ctx, times, true),
-            Deed::Find => self.run(ctx, What::Find),
-            Deed::Match { back } => self.seek_again(back),
+            Deed::Find { back } => self.vim_find(ctx, back),
+            Deed::Match { back, times } => {
+                for _ in 0..times.min(ROWS) {
+                    self.modal.vim.failed |= !self.seek_again(back);
+                }
+            }
             Deed::Star { back } => {
                 let word = self.word_at_caret();
-                self.seek_word(word, back);
+                self.modal.vim.failed |= !self.seek_word(word, back);
             }
             Deed::Again(inputs) => {
                 self.modal.vim.replays = true;
@@ -183,16 +311,62 @@ impl Window {
                     self.write(ctx, |editor, world| editor.key(key, none, world), false);
                 }
             }
-            Deed::Half { down } => {
-                self.write(ctx, |_, _| Done::Page(if down { 0.5 } else { -0.5 }), false);
+            Deed::Page { pages } => _ = self.write(ctx, |_, _| Done::Page(pages), false),
+            Deed::Seat { part } => self.vim_page(ctx, |page, editor, world| page.seat(part, editor, world)),
+            Deed::Scroll { lines } => self.here.page.scroll_by(lines * tokens::body().line),
+            Deed::Screen { part, further } => {
+                self.vim_page(ctx, |page, editor, world| page.go_to_part(part, editor, world));
+                let key = if part < 0.5 { Key::ArrowDown } else { Key::ArrowUp };
+                for _ in 0..further.min(ROWS) {
+                    self.write(ctx, |editor, world| editor.key(key, none, world), false);
+                }
+                self.vim_place(ctx, indent);
             }
-            Deed::Palette => self.run(ctx, What::Palette),
+            Deed::Copy(text) => ctx.copy_text(text),
+            Deed::Fetch { behind, times } => {
+                self.modal.fetching = Some((behind, times, ctx.input(|input| input.time)));
+                ctx.send_viewport_cmd(egui::ViewportCommand::RequestPaste);
+            }
+            Deed::Play { keys, times } => self.begin_play(keys, times),
+            Deed::Ex { visual } => self.vim_line(ctx, visual),
+            Deed::ExAgain => {
+                let line = self.modal.line.clone();
+                self.run_line(ctx, &line);
+            }
+            Deed::Run(id) => {
+                if let Some(what) = commands::what(id) {
+                    self.run(ctx, what);
+                }
+            }
         }
+    }
+
+    /// Several carets, each with what it selects; the first leads.
+    fn vim_select(&mut self, places: Vec<(usize, usize)>) {
+        let mut carets = places.into_iter().map(|(at, anchor)| Caret { at, anchor });
+        let Some(first) = carets.next() else { return };
+        self.here.editor.select(first.anchor, first.at);
+        self.here.editor.more = carets.collect();
+    }
+
+    fn vim_page(&mut self, ctx: &egui::Context, look: impl FnOnce(&mut Page, &mut Editor, &mut World<'_>)) {
+        let dark = ctx.global_style().visuals.dark_mode;
+        self.with_note(ctx, dark, |world, editor, page| look(page, editor, world));
+    }
+
+    /// Edits with line ends as the note has them.
+    fn with_line_ends(&mut self, ctx: &egui::Context, mut edits: Vec<Edit>) -> Vec<Edit> {
+        let dark = ctx.global_style().visuals.dark_mode;
+        if self.with_note(ctx, dark, |world, _, _| world.crlf()).unwrap_or(false) {
+            edits.iter_mut().for_each(|edit| edit.insert = edit.insert.replace("\r\n", "\n").replace('\n', "\r\n"));
+        }
+        edits
     }
 
     /// Plays a key that was pressed before.
     fn play(&mut self, ctx: &egui::Context, input: Stroke) {
-        if self.modal.vim.mode() == Mode::Insert {
+        self.modal.vim.record(input.clone());
+        if self.modal.vim.mode().writes() {
             match input {
                 Stroke::Key(key, modifiers) if is_escape(key, modifiers) => self.vim_press(ctx, Press::Escape),
                 input => self.type_again(ctx, input),
@@ -210,7 +384,13 @@ impl Window {
     }
 
     fn type_again(&mut self, ctx: &egui::Context, input: Stroke) {
+        let replaces = self.modal.vim.mode() == Mode::Replace;
         match input {
+            Stroke::Text(text) if replaces => {
+                self.overwrite(ctx, &text);
+                true
+            }
+            Stroke::Key(Key::Backspace, _) if replaces => self.put_back_letter(ctx),
             Stroke::Text(text) => self.write(ctx, |editor, world| editor.write(&text, world), false),
             Stroke::Key(key, modifiers) => self.write(ctx, |editor, world| editor.key(key, modifiers, world), false),
         };
@@ -261,7 +441,7 @@ impl Window {
         }
         let noted = self.session().and_then(|session| session.note(note));
         let first =
-            noted.and_then(|note| note.shifts_since(before)).and_then(|shifts| shifts.last().map(|shift| shift.at));
+            noted.and_then(|note| note.shifts_since(before)).and_then(|shifts| shifts.map(|shift| shift.at).min());
         if let Some(at) = first {
             self.vim_place(ctx, |text, _| {
                 let at = motion::floor(text, at);
@@ -276,6 +456,35 @@ impl Window {
         let Some((note, caret)) = note.zip(self.here.editor.caret) else { return String::new() };
         let text = note.text();
         text.get(motion::word_around(&text, motion::floor(&text, caret.at))).unwrap_or("").trim().to_owned()
+    }
+}
+
+/// Brings the marks of a note up to what it is now.
+fn go_along(places: &mut Places, note: &engine::Note) {
+    let since = std::mem::replace(&mut places.revision, note.revision());
+    if since == note.revision() || since == 0 {
+        return;
+    }
+    let (mut changed, mut last) = (None::<Range<usize>>, 0);
+    for shift in note.shifts_since(since).into_iter().flatten() {
+        places.shift(shift.at, shift.delete, shift.insert);
+        if shift.foreign {
+            continue;
+        }
+        let end = shift.at + shift.insert;
+        let carried = changed.take().map(|range| {
+            let through = |at: usize| engine::splice::moved(at, shift.at, shift.delete, shift.insert, false);
+            through(range.start).min(shift.at)..through(range.end).max(end)
+        });
+        changed = Some(carried.unwrap_or(shift.at..end));
+        last = end.saturating_sub(1).max(shift.at);
+    }
+    if let Some(range) = changed {
+        let near = places.last_change().is_some_and(|change| {
+            let (from, to) = (change.min(last), change.max(last));
+            to - from < LINE && note.slice(from, to - from).is_some_and(|text| !text.contains('\n'))
+        });
+        places.changed(range.start, range.end.saturating_sub(1).max(range.start), last, near);
     }
 }
 
@@ -294,8 +503,20 @@ fn press(key: Key, modifiers: Modifiers) -> Option<Press> {
             Key::R => Some(Press::Redo),
             Key::D => Some(Press::Half { down: true }),
             Key::U => Some(Press::Half { down: false }),
+            Key::F => Some(Press::Page { down: true }),
+            Key::B => Some(Press::Page { down: false }),
+            Key::E => Some(Press::Scroll { down: true }),
+            Key::Y => Some(Press::Scroll { down: false }),
+            Key::A => Some(Press::Count { down: false }),
+            Key::X => Some(Press::Count { down: true }),
+            Key::O => Some(Press::Jump { back: true }),
+            Key::I => Some(Press::Jump { back: false }),
+            Key::V => Some(Press::Block),
             _ => None,
         };
+    }
+    if modifiers.is_none() && matches!(key, Key::PageDown | Key::PageUp) {
+        return Some(Press::Page { down: key == Key::PageDown });
     }
     let letter = match key {
         Key::Enter => '\n',

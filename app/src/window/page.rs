@@ -241,6 +241,34 @@ impl Page {
         self.nudge += by;
     }
 
+    /// Scrolls so that the line of the caret stands at this part of the page: 0 at its top, 1 at its bottom.
+    pub(super) fn seat(&mut self, part: f32, editor: &mut Editor, world: &mut World<'_>) {
+        let (Some(caret), Some(target)) = (editor.caret, editor.target(world)) else { return };
+        let Some(spot) = target.spot else { return };
+        let (galley, _) = keys::layout(&target, world);
+        let line = galley.pos_from_cursor(editor.cursor(&target.shown, target.shown_byte(caret.at)));
+        let room = (self.view - 2.0 * space::L - line.height()).max(0.0);
+        self.seat.at = row_start(spot, world);
+        self.seat.y = world.sheet.above(spot) + line.top() - space::L - part * room;
+        (self.ended, self.nudge, self.jumped) = (self.shown, 0.0, true);
+        editor.reveal = false;
+    }
+
+    /// Scrolls by so much, down or up.
+    pub(super) fn scroll_by(&mut self, by: f32) {
+        self.nudge += by;
+    }
+
+    /// Puts the caret into the line at this part of the page.
+    pub(super) fn go_to_part(&mut self, part: f32, editor: &mut Editor, world: &mut World<'_>) {
+        let line = tokens::body().line;
+        let y = self.shown - TOP + line + part * (self.view - 2.0 * line).max(0.0);
+        let Some((spot, y)) = world.sheet.at_height(y.max(0.0), world.note, world.texts) else { return };
+        let above = world.sheet.above(spot);
+        editor.enter_row(spot, y - above, 0.0, world);
+        editor.goal = None;
+    }
+
     /// Draws the note. `hold` keeps the caret although something else has the keyboard.
     pub(super) fn show(
         &mut self,

@@ -5,6 +5,7 @@ use super::commands::{self, What};
 use super::controls::{floating, named};
 use super::fuzzy::{Hay, letters};
 use super::icons;
+use super::vim::ex;
 use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -37,6 +38,8 @@ pub(super) enum Choice {
     Learn(String),
     /// A kernel for the open note; `None`: the built-in one.
     Kernel(Option<String>),
+    /// A line behind Vim's colon.
+    Line(String),
 }
 
 struct Entry {
@@ -61,6 +64,9 @@ pub(super) struct Palette {
     chosen: usize,
     /// Whether what is not found can be made.
     makes: bool,
+    /// Whether lines behind Vim's colon are understood, and what the one that was typed would do.
+    lines: bool,
+    line: Option<String>,
     scroll: bool,
 }
 
@@ -80,15 +86,18 @@ impl Palette {
             .collect();
         let rank = |entry: &Entry| match &entry.choice {
             Choice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
-            Choice::Note(_)
-            | Choice::New(_)
-            | Choice::Word { .. }
-            | Choice::Learn(_)
-            | Choice::Template(_)
-            | Choice::Kernel(_) => usize::MAX,
+            Choice::Note(_) | Choice::New(_) | Choice::Word { .. } => usize::MAX,
+            Choice::Learn(_) | Choice::Template(_) | Choice::Kernel(_) | Choice::Line(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
         Palette::new("Command palette", "Type a part of a command", entries, false)
+    }
+
+    /// All commands, and lines behind Vim's colon.
+    pub(super) fn lines(recent: &[&'static str], begin: &str) -> Palette {
+        let palette = Palette::commands(recent);
+        let hint = "w, q, a line's number, %s/old/new/g, or a part of a command";
+        Palette { lines: true, hint, query: begin.to_owned(), ..palette }
     }
 
     /// All notes, those open last first.
@@ -180,6 +189,8 @@ impl Palette {
             found_for: None,
             chosen: 0,
             makes,
+            lines: false,
+            line: None,
             scroll: true,
         }
     }
@@ -204,13 +215,19 @@ impl Palette {
         }
         hits.truncate(SHOWN);
         self.hits = hits.into_iter().map(|(_, place, places)| (place, places)).collect();
+        self.line = self.lines.then(|| ex::says(&self.query)).flatten();
         self.found_for = Some(self.query.clone());
         self.chosen = 0;
         self.scroll = true;
     }
 
-    fn lines(&self) -> usize {
-        self.hits.len() + usize::from(self.offers_new())
+    fn count(&self) -> usize {
+        usize::from(self.line.is_some()) + self.hits.len() + usize::from(self.offers_new())
+    }
+
+    /// The hit in a line.
+    fn hit(&self, line: usize) -> Option<&(usize, Vec<usize>)> {
+        self.hits.get(line.checked_sub(usize::from(self.line.is_some()))?)
     }
 
     fn offers_new(&self) -> bool {
@@ -220,7 +237,7 @@ impl Palette {
     /// A key that moves the choice.
     pub(super) fn key(&mut self, key: Key) -> bool {
         self.find();
-        let lines = self.lines().max(1);
+        let lines = self.count().max(1);
         let page = LINES as usize - 1;
         self.chosen = match key {
             Key::ArrowDown => (self.chosen + 1) % lines,
@@ -236,7 +253,10 @@ impl Palette {
     /// What Enter chooses.
     pub(super) fn choice(&mut self) -> Option<Choice> {
         self.find();
-        match self.hits.get(self.chosen) {
+        if self.line.is_some() && self.chosen == 0 {
+            return Some(Choice::Line(self.query.clone()));
+        }
+        match self.hit(self.chosen) {
             Some((place, _)) => Some(self.entries[*place].choice.clone()),
             None => self.offers_new().then(|| Choice::New(self.query.trim().to_owned())),
         }
@@ -296,7 +316,7 @@ impl Palette {
 
     fn list(&mut self, ui: &mut Ui, height: f32) -> Option<Choice> {
         let colours = Colours::of(ui);
-        let lines = self.lines();
+        let lines = self.count();
         if lines == 0 {
             let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE + space::S), Sense::hover());
             let text = "Nothing is called that";
@@ -338,11 +358,12 @@ impl Palette {
         if line == self.chosen {
             ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
         }
-        let (title, about, key, places): (String, &str, Option<&str>, &[usize]) = match self.hits.get(line) {
+        let (title, about, key, places): (String, &str, Option<&str>, &[usize]) = match self.hit(line) {
             Some((place, places)) => {
                 let entry = &self.entries[*place];
                 (entry.title.clone(), &entry.about, entry.key, places)
             }
+            None if line == 0 && self.line.is_some() => (self.line.clone().unwrap_or_default(), "", None, &[]),
             None => (format!("New note “{}”", self.query.trim()), "", None, &[]),
         };
         named(response, Role::Button, &title);

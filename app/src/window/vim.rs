@@ -2,103 +2,31 @@
 //! key with deeds; `modal.rs` brings it the keys and does the deeds. Where Vim shows the empty line between paragraphs,
 //! Tracebook shows room: no caret stands there, and such a line goes and comes with the lines that it parts.
 
+mod block;
 mod deeds;
+pub(super) mod ex;
+mod normal;
+mod objects;
+mod places;
 #[cfg(test)]
 mod played;
+mod registers;
 mod travel;
+mod visual;
+mod words;
 
 use super::motion;
-use deeds::{Case, Operator, Register, cased};
-use eframe::egui;
-use egui::{Key, Modifiers};
-use std::ops::Range;
+use deeds::{Case, Operator};
+pub(super) use places::Places;
+use registers::Registers;
 pub(super) use travel::Ground;
 use travel::{Hunt, Motion, Span};
-use unicode_segmentation::UnicodeSegmentation;
+pub(super) use words::{Deed, Mode, Press, Stroke};
 
 /// A count is at most this.
 const MOST: usize = 100_000;
 /// What is kept to be done again: at most so many keys.
 const TAPE: usize = 10_000;
-
-/// What typing means now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Mode {
-    #[default]
-    Normal,
-    Insert,
-    Visual,
-    Lines,
-}
-
-/// A key, as it is played again by `.`.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Stroke {
-    Text(String),
-    Key(Key, Modifiers),
-}
-
-/// A key outside insert mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Press {
-    Letter(char),
-    Escape,
-    Redo,
-    /// Half a page.
-    Half {
-        down: bool,
-    },
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Deed {
-    /// The caret goes there; what lies between is selected.
-    Place {
-        at: usize,
-        anchor: usize,
-    },
-    /// A text comes in place of a range; the caret goes to `at`.
-    Replace {
-        range: Range<usize>,
-        with: String,
-        at: usize,
-    },
-    /// A line is begun below or above, as Enter does it.
-    Open {
-        below: bool,
-    },
-    /// Items or code in these lines move in or out.
-    Shift {
-        range: Range<usize>,
-        back: bool,
-        times: usize,
-    },
-    Undo(usize),
-    Redo(usize),
-    /// Something is looked for; the next match, or the one before; the word at the caret.
-    Find,
-    Match {
-        back: bool,
-    },
-    Star {
-        back: bool,
-    },
-    /// These keys are played again; these go to the editor, as in insert mode.
-    Again(Vec<Stroke>),
-    Type(Vec<Stroke>),
-    /// The caret goes a letter back, if there is one in its line.
-    Left,
-    /// Lines as they are wrapped, and half pages.
-    Rows {
-        down: bool,
-        times: usize,
-    },
-    Half {
-        down: bool,
-    },
-    Palette,
-}
 
 /// The rest of a command of several letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +38,21 @@ enum Waits {
     },
     Replace,
     G,
+    Z,
+    /// For the second Z of `ZZ`.
+    End,
     Object {
         around: bool,
     },
+    Register,
+    Mark,
+    /// For the mark to go to; `line`: to its line.
+    Place {
+        line: bool,
+    },
+    /// For the register to record keys into, or from which keys are played.
+    Record,
+    Play,
 }
 
 /// The machine.
@@ -129,7 +69,21 @@ pub(super) struct Vim {
     /// In visual modes: the letters at both ends.
     anchor: usize,
     head: usize,
-    register: Register,
+    /// In block mode: up to the lines' ends, however long they are.
+    to_end: bool,
+    registers: Registers,
+    /// The marks of the open note, and where the caret was.
+    pub(super) places: Places,
+    /// The register into which keys are recorded, and the keys.
+    recording: Option<(char, Vec<Stroke>)>,
+    /// From which register keys were played last.
+    played: Option<char>,
+    /// Whether keys of a register are played: they are not recorded.
+    pub(super) plays: bool,
+    /// Whether the last key could not do what it says.
+    pub(super) failed: bool,
+    /// Where the caret goes when writing into a block ends.
+    block: Option<usize>,
     /// What the status line shows of a command under way.
     typed: String,
     /// All keys of the command under way, and those of the last one that changed something.
@@ -158,14 +112,28 @@ impl Vim {
             Mode::Visual | Mode::Lines if caret == anchor && !told => "Normal",
             Mode::Normal => "Normal",
             Mode::Insert => "Insert",
+            Mode::Replace => "Replace",
             Mode::Visual => "Visual",
             Mode::Lines => "Visual line",
+            Mode::Block => "Visual block",
         };
-        if self.typed.is_empty() { mode.to_owned() } else { format!("{mode} {}", self.typed) }
+        let recording = self.recording.as_ref().map(|(name, _)| format!("Recording {name}"));
+        let typed = Some(self.typed.clone()).filter(|typed| !typed.is_empty());
+        [Some(mode.to_owned()), typed, recording].into_iter().flatten().collect::<Vec<String>>().join(" ")
+    }
+
+    /// In visual modes, the letter at the end that moves.
+    pub(super) fn head(&self) -> Option<usize> {
+        self.is_visual().then_some(self.head)
     }
 
     /// Notes a key before it is answered.
     pub(super) fn record(&mut self, input: Stroke) {
+        if let Some((_, keys)) = self.recording.as_mut().filter(|(_, keys)| keys.len() < TAPE && !self.plays)
+            && !self.replays
+        {
+            keys.push(input.clone());
+        }
         if self.tape.len() < TAPE && !self.replays {
             self.tape.push(input);
         }
@@ -182,18 +150,29 @@ impl Vim {
         let at = if self.is_visual() { self.head.min(length) } else { caret };
         let at = motion::floor(ground.text, at);
         self.anchor = motion::floor(ground.text, self.anchor.min(length));
+        self.failed = false;
+        let visual = (self.mode, self.is_visual());
+        let chosen = self.registers.chosen;
+        let signed = |down: bool| if down { 1.0 } else { -1.0 };
+        #[allow(clippy::cast_precision_loss, reason = "a count that somebody typed")]
         let deeds = match press {
             Press::Letter(letter) => self.letter(letter, ground, at),
             Press::Escape => self.escape(ground, at),
             Press::Redo => self.counted(|times| vec![Deed::Redo(times)]),
-            Press::Half { down } => vec![Deed::Half { down }],
+            Press::Half { down } => vec![Deed::Page { pages: signed(down) / 2.0 }],
+            Press::Page { down } => self.counted(|times| vec![Deed::Page { pages: signed(down) * times as f32 }]),
+            Press::Scroll { down } => self.counted(|times| vec![Deed::Scroll { lines: signed(down) * times as f32 }]),
+            Press::Count { down } => self.count_up(down, ground, at),
+            Press::Jump { back } => self.jump(back, ground, at),
+            Press::Block => self.enter_visual(Mode::Block, ground, at),
         };
-        for deed in &deeds {
-            match deed {
-                Deed::Place { at, anchor } => self.placed = Some((*at, *anchor)),
-                Deed::Replace { at, .. } => self.placed = Some((*at, *at)),
-                _ => self.placed = None,
-            }
+        if visual.1 && !self.is_visual() {
+            self.places.keep_selection(visual.0, self.anchor, self.head);
+        }
+        self.note_placed(&deeds);
+        // A register is named for one command.
+        if chosen.is_some() && self.count.is_none() && self.operator.is_none() && self.waits.is_none() {
+            self.registers.chosen = None;
         }
         if !self.is_under_way() {
             self.typed.clear();
@@ -206,6 +185,28 @@ impl Vim {
                 self.last = tape;
             }
         }
+        deeds
+    }
+
+    /// Keeps in mind where deeds leave the caret.
+    pub(super) fn note_placed(&mut self, deeds: &[Deed]) {
+        for deed in deeds {
+            self.placed = match deed {
+                Deed::Place { at, anchor } => Some((*at, *anchor)),
+                Deed::Replace { at, .. } | Deed::Splices { at, .. } => Some((*at, *at)),
+                Deed::Carets(carets) => carets.first().map(|at| (*at, *at)),
+                Deed::Select(carets) => carets.first().copied(),
+                Deed::Copy(_) => self.placed,
+                _ => None,
+            };
+        }
+    }
+
+    /// The caret was put somewhere by a deed that goes by what is seen: a selection reaches there.
+    pub(super) fn led(&mut self, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+        let at = motion::floor(ground.text, at);
+        let deeds = self.arrive(at, ground);
+        self.note_placed(&deeds);
         deeds
     }
 
@@ -228,11 +229,12 @@ impl Vim {
 
     /// Whether a command is typed by half.
     fn is_under_way(&self) -> bool {
-        self.count.is_some() || self.operator.is_some() || self.waits.is_some()
+        let begun = self.count.is_some() || self.operator.is_some() || self.waits.is_some();
+        begun || self.registers.chosen.is_some()
     }
 
     fn is_visual(&self) -> bool {
-        matches!(self.mode, Mode::Visual | Mode::Lines)
+        matches!(self.mode, Mode::Visual | Mode::Lines | Mode::Block)
     }
 
     fn counted(&mut self, deed: impl FnOnce(usize) -> Vec<Deed>) -> Vec<Deed> {
@@ -242,6 +244,7 @@ impl Vim {
     /// Back to normal mode, with nothing under way.
     fn rest(&mut self) {
         (self.count, self.operator, self.waits) = (None, None, None);
+        self.registers.chosen = None;
         self.mode = Mode::Normal;
     }
 
@@ -249,14 +252,16 @@ impl Vim {
         let was = self.mode;
         let under_way = self.is_under_way();
         self.rest();
-        if was == Mode::Insert {
+        if was.writes() {
+            self.places.set('^', at);
+            let block = self.block.take();
             let (times, from) = std::mem::take(&mut self.inserts);
             let keys: Vec<Stroke> = self.tape.get(from..self.tape.len().saturating_sub(1)).unwrap_or(&[]).to_vec();
             if times > 1 && !keys.is_empty() {
                 let keys = std::iter::repeat_n(keys, times.min(MOST) - 1).flatten().take(TAPE).collect();
                 return vec![Deed::Type(keys), Deed::Left];
             }
-            return vec![Deed::Left];
+            return vec![block.map_or(Deed::Left, |at| Deed::Place { at, anchor: at })];
         }
         let at = ground.on_letter(at);
         if was == Mode::Normal && under_way { Vec::new() } else { vec![Deed::Place { at, anchor: at }] }
@@ -264,6 +269,7 @@ impl Vim {
 
     fn insert(&mut self, times: usize) {
         self.mode = Mode::Insert;
+        self.block = None;
         self.changes = true;
         self.column = None;
         self.inserts = (times, self.tape.len());
@@ -292,9 +298,32 @@ impl Vim {
                 let hunt = Hunt { back: hunt.back != (letter == ','), again: true, ..hunt };
                 return self.go(Motion::Letter(hunt), ground, at);
             }
-            'g' => {
-                self.waits = Some(Waits::G);
+            'g' | '\'' | '`' => {
+                self.waits = Some(if letter == 'g' { Waits::G } else { Waits::Place { line: letter == '\'' } });
                 return Vec::new();
+            }
+            'z' | '"' | 'm' | 'q' | '@' | 'Z' if !pending => return self.opens(letter),
+            'H' | 'M' | 'L' if !pending => {
+                let further = self.count.take().unwrap_or(1) - 1;
+                self.places.jump(at);
+                let (part, further) = match letter {
+                    'H' => (0.0, further),
+                    'M' => (0.5, 0),
+                    _ => (1.0, further),
+                };
+                return vec![Deed::Screen { part, further }];
+            }
+            'n' | 'N' if !pending => {
+                self.places.jump(at);
+                return self.counted(|times| vec![Deed::Match { back: letter == 'N', times }]);
+            }
+            '*' | '#' if !pending => {
+                self.places.jump(at);
+                return vec![Deed::Star { back: letter == '#' }];
+            }
+            '/' | '?' if !pending => {
+                self.places.jump(at);
+                return vec![Deed::Find { back: letter == '?' }];
             }
             'i' | 'a' if pending || self.is_visual() => {
                 self.waits = Some(Waits::Object { around: letter == 'a' });
@@ -315,8 +344,26 @@ impl Vim {
         if self.is_visual() { self.visual(letter, ground, at) } else { self.normal(letter, ground, at) }
     }
 
+    /// The first letter of a command of two.
+    fn opens(&mut self, letter: char) -> Vec<Deed> {
+        if letter == 'q' && self.recording.is_some() {
+            self.end_recording();
+            return Vec::new();
+        }
+        self.waits = Some(match letter {
+            'z' => Waits::Z,
+            'Z' => Waits::End,
+            '"' => Waits::Register,
+            'm' => Waits::Mark,
+            'q' => Waits::Record,
+            _ => Waits::Play,
+        });
+        Vec::new()
+    }
+
     /// Forgets what was under way.
     fn nothing(&mut self) -> Vec<Deed> {
+        self.failed = true;
         let mode = self.mode;
         self.rest();
         self.mode = mode;
@@ -342,11 +389,48 @@ impl Vim {
                     None => {
                         self.mode = if lines { Mode::Lines } else { self.mode };
                         self.anchor = range.start;
-                        self.head = motion::before(ground.text, range.end).max(range.start);
+                        let last =
+                            if lines { ground.line(range.end).start } else { motion::before(ground.text, range.end) };
+                        self.head = last.max(range.start);
                         self.select(ground)
                     }
                 }
             }
+            Waits::Register => {
+                match registers::is_name(letter) {
+                    true => self.registers.chosen = Some(letter),
+                    false => return self.nothing(),
+                }
+                Vec::new()
+            }
+            Waits::Mark => {
+                if !self.places.set(letter, at) {
+                    return self.nothing();
+                }
+                Vec::new()
+            }
+            Waits::Place { line } => match self.places.get(letter).map(|at| motion::floor(ground.text, at)) {
+                Some(to) => self.go(Motion::Mark { to, line }, ground, at),
+                None => self.nothing(),
+            },
+            Waits::Record => {
+                if !letter.is_ascii_alphanumeric() {
+                    return self.nothing();
+                }
+                self.count = None;
+                self.recording = Some((letter, Vec::new()));
+                Vec::new()
+            }
+            Waits::Play => self.play(letter),
+            Waits::Z => {
+                self.count = None;
+                self.seat(letter, ground, at)
+            }
+            Waits::End => match letter {
+                'Z' => vec![Deed::Run("note.save"), Deed::Run("note.close")],
+                'Q' => vec![Deed::Run("note.close")],
+                _ => self.nothing(),
+            },
             Waits::G => match letter {
                 'g' => self.go(Motion::Top, ground, at),
                 'e' => self.go(Motion::BackEnd { big: false }, ground, at),
@@ -355,6 +439,29 @@ impl Vim {
                 'j' | 'k' if self.operator.is_none() => {
                     let (down, times) = (letter == 'j', self.count.take().unwrap_or(1));
                     vec![Deed::Rows { down, times }]
+                }
+                'J' if self.is_visual() => self.join_selected(false, ground),
+                'J' if self.operator.is_none() => {
+                    let times = self.count.take().unwrap_or(1);
+                    self.join(ground, at, times.max(2), false)
+                }
+                'v' if self.operator.is_none() => self.reselect(ground),
+                'i' if self.operator.is_none() && !self.is_visual() => {
+                    let to = motion::floor(ground.text, self.places.get('^').unwrap_or(at));
+                    let times = self.count.take().unwrap_or(1);
+                    self.insert(times);
+                    vec![Deed::Place { at: to, anchor: to }]
+                }
+                ';' | ',' if self.operator.is_none() => {
+                    let times = self.count.take().unwrap_or(1);
+                    match self.places.change(times, letter == ';') {
+                        Some(to) => self.arrive(motion::floor(ground.text, to), ground),
+                        None => self.nothing(),
+                    }
+                }
+                't' | 'T' if self.operator.is_none() => {
+                    self.count = None;
+                    vec![Deed::Run(if letter == 't' { "tab.next" } else { "tab.previous" })]
                 }
                 'u' => self.operate(Operator::Case(Case::Lower), 'u', ground, at),
                 'U' => self.operate(Operator::Case(Case::Upper), 'U', ground, at),
@@ -384,8 +491,19 @@ impl Vim {
         }
         let keeps = matches!(motion, Motion::Up | Motion::Down | Motion::End);
         let Some((mut to, mut span)) = ground.travel(motion, count, at, operator.is_none()) else {
-            return Vec::new();
+            return self.nothing();
         };
+        if operator.is_none() {
+            if motion.jumps() {
+                self.places.jump(at);
+            }
+            // Behind the last letter there is nothing to go to.
+            self.failed = to == at && matches!(motion, Motion::Left)
+                || matches!(motion, Motion::Right | Motion::Word { .. }) && ground.on_letter(to) == at;
+            if !matches!(motion, Motion::Up | Motion::Down) {
+                self.to_end = matches!(motion, Motion::End);
+            }
+        }
         if !keeps {
             self.column = None;
         }
@@ -417,6 +535,10 @@ impl Vim {
                 let to = if to < ground.line(to).end { motion::after(ground.text, to) } else { to };
                 self.act(operator, from..to, false, ground, at)
             }
+            Span::Lines if (operator, motion) == (Operator::Yank, Motion::Up) => {
+                let place = ground.at_column(from, ground.column(at));
+                self.act(operator, ground.line(from).start..ground.line(to).end, true, ground, place)
+            }
             Span::Lines => self.act(operator, ground.line(from).start..ground.line(to).end, true, ground, at),
         }
     }
@@ -428,25 +550,14 @@ impl Vim {
             self.head = to;
             return self.select(ground);
         }
+        self.placed = Some((to, to));
         vec![Deed::Place { at: to, anchor: to }]
     }
 
-    /// The letters, or lines, that visual mode has selected.
-    fn selected(&self, ground: &Ground<'_>) -> Range<usize> {
-        let (from, to) = (self.anchor.min(self.head), self.anchor.max(self.head));
-        match self.mode {
-            Mode::Lines => ground.line(from).start..ground.line(to).end,
-            _ => from..motion::after(ground.text, to),
-        }
-    }
-
-    fn select(&self, ground: &Ground<'_>) -> Vec<Deed> {
-        let range = self.selected(ground);
-        let (at, anchor) = if self.head >= self.anchor { (range.end, range.start) } else { (range.start, range.end) };
-        vec![Deed::Place { at, anchor }]
-    }
-
     fn operate(&mut self, operator: Operator, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+        if self.mode == Mode::Block {
+            return self.on_block(operator, letter, ground);
+        }
         if self.is_visual() {
             let (range, lines) = (self.selected(ground), self.mode == Mode::Lines);
             self.remember(letter, ground);
@@ -477,157 +588,6 @@ impl Vim {
             }
         }
     }
-
-    /// Puts keys on the tape that select as much from wherever the caret will be.
-    fn remember(&mut self, letter: char, ground: &Ground<'_>) {
-        let range = self.selected(ground);
-        let text = ground.text.get(range).unwrap_or("");
-        let (opens, steps, step) = match self.mode {
-            Mode::Lines => {
-                let lines = text.split('\n').filter(|line| !line.trim().is_empty()).count();
-                ("V", lines.saturating_sub(1), "j")
-            }
-            _ => ("v", text.graphemes(true).count().saturating_sub(1), "l"),
-        };
-        let steps = if steps > 0 { format!("{steps}{step}") } else { String::new() };
-        let keys = format!("{opens}{steps}{letter}");
-        self.tape = keys.chars().map(|letter| Stroke::Text(letter.to_string())).collect();
-    }
-
-    /// A key of visual mode that is no motion and no operator.
-    fn visual(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
-        let lines = self.mode == Mode::Lines;
-        if letter != 'r' && operator(letter).is_none() {
-            self.count = None;
-        }
-        match letter {
-            'v' | 'V' => {
-                let wanted = if letter == 'v' { Mode::Visual } else { Mode::Lines };
-                if self.mode == wanted {
-                    return self.escape(ground, at);
-                }
-                self.mode = wanted;
-                self.select(ground)
-            }
-            'o' => {
-                std::mem::swap(&mut self.anchor, &mut self.head);
-                self.select(ground)
-            }
-            'x' | 's' | 'D' | 'X' | 'C' | 'S' | 'R' | 'Y' | 'u' | 'U' | '~' => {
-                if matches!(letter, 'D' | 'X' | 'C' | 'S' | 'R' | 'Y') {
-                    self.mode = Mode::Lines;
-                }
-                let operator = match letter {
-                    'x' | 'D' | 'X' => Operator::Delete,
-                    's' | 'C' | 'S' | 'R' => Operator::Change,
-                    'Y' => Operator::Yank,
-                    'u' => Operator::Case(Case::Lower),
-                    'U' => Operator::Case(Case::Upper),
-                    _ => Operator::Case(Case::Other),
-                };
-                self.operate(operator, letter, ground, at)
-            }
-            'r' => {
-                self.waits = Some(Waits::Replace);
-                Vec::new()
-            }
-            'J' => {
-                let range = self.selected(ground);
-                self.remember('J', ground);
-                self.mode = Mode::Normal;
-                let lines = std::iter::successors(Some(range.start), |at| ground.step(*at, true));
-                let count = lines.take_while(|at| *at < range.end).count();
-                self.join(ground, range.start, count.max(2))
-            }
-            'p' | 'P' => {
-                let (range, old) = (self.selected(ground), self.register.clone());
-                self.mode = Mode::Normal;
-                self.changes = true;
-                let held = ground.text.get(range.clone()).unwrap_or("").to_owned();
-                self.register = Register { text: held, lines, spaced: false };
-                let with = if old.lines && !lines { format!("\n{}\n", old.text) } else { old.text };
-                vec![Deed::Replace { at: range.start, range, with }]
-            }
-            ':' => vec![Deed::Palette],
-            _ => Vec::new(),
-        }
-    }
-
-    /// A key of normal mode that is no motion and no operator.
-    fn normal(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
-        let (line, count) = (ground.line(at), self.count.take());
-        let times = count.unwrap_or(1);
-        let right = |times: usize| {
-            let (to, _) = ground.travel(Motion::Right, Some(times), at, false).unwrap_or((at, Span::Open));
-            at..to
-        };
-        let place = |at: usize| vec![Deed::Place { at, anchor: at }];
-        match letter {
-            'i' | 'I' | 'a' | 'A' => {
-                self.insert(times);
-                place(match letter {
-                    'i' => at,
-                    'I' => ground.indent(at),
-                    'a' => right(1).end,
-                    _ => line.end,
-                })
-            }
-            'o' | 'O' => {
-                self.insert(1);
-                let to = if letter == 'o' { line.end } else { line.start };
-                vec![Deed::Place { at: to, anchor: to }, Deed::Open { below: letter == 'o' }]
-            }
-            'x' => self.act(Operator::Delete, right(times), false, ground, at),
-            'X' => {
-                let (from, _) = ground.travel(Motion::Left, Some(times), at, false).unwrap_or((at, Span::Open));
-                self.act(Operator::Delete, from..at, false, ground, at)
-            }
-            's' => self.act(Operator::Change, right(times), false, ground, at),
-            'D' | 'C' => {
-                let (to, _) = ground.travel(Motion::End, count, at, false).unwrap_or((line.end, Span::Open));
-                let operator = if letter == 'D' { Operator::Delete } else { Operator::Change };
-                self.act(operator, at..to, false, ground, at)
-            }
-            'S' | 'Y' => {
-                let operator = if letter == 'S' { Operator::Change } else { Operator::Yank };
-                self.operator = Some((operator, count));
-                self.operate(operator, letter, ground, at)
-            }
-            'r' => {
-                (self.waits, self.count) = (Some(Waits::Replace), count);
-                Vec::new()
-            }
-            '~' => {
-                let range = right(times);
-                let with = cased(&ground.text[range.clone()], Case::Other);
-                self.changes = true;
-                let to = (range.start + with.len()).min(line.end + with.len() - range.len());
-                let at = if range.end >= line.end { motion::before(ground.text, line.end).max(line.start) } else { to };
-                vec![Deed::Replace { range, with, at }]
-            }
-            'J' => self.join(ground, at, times.max(2)),
-            'p' | 'P' => self.put(letter == 'p', times, ground, at),
-            'u' => vec![Deed::Undo(times)],
-            '.' => {
-                let mut keys = self.last.clone();
-                if let Some(count) = count {
-                    let digits = keys.iter().take_while(|stroke| is_digit(stroke)).count();
-                    keys.splice(..digits, count.to_string().chars().map(|digit| Stroke::Text(digit.to_string())));
-                }
-                vec![Deed::Again(keys)]
-            }
-            'v' | 'V' => {
-                self.mode = if letter == 'v' { Mode::Visual } else { Mode::Lines };
-                (self.anchor, self.head) = (at, at);
-                self.select(ground)
-            }
-            '/' | '?' => vec![Deed::Find],
-            'n' | 'N' => vec![Deed::Match { back: letter == 'N' }],
-            '*' | '#' => vec![Deed::Star { back: letter == '#' }],
-            ':' => vec![Deed::Palette],
-            _ => Vec::new(),
-        }
-    }
 }
 
 fn simple(letter: char) -> Option<Motion> {
@@ -650,6 +610,8 @@ fn simple(letter: char) -> Option<Motion> {
         'e' => Motion::WordEnd { big: false },
         'E' => Motion::WordEnd { big: true },
         'G' => Motion::Bottom,
+        '(' => Motion::Sentence { back: true },
+        ')' => Motion::Sentence { back: false },
         '{' => Motion::Paragraph { back: true },
         '}' => Motion::Paragraph { back: false },
         '%' => Motion::Bracket,
@@ -664,6 +626,7 @@ fn operator(letter: char) -> Option<Operator> {
         'y' => Operator::Yank,
         '>' => Operator::Shift { back: false },
         '<' => Operator::Shift { back: true },
+        '=' => Operator::Indent,
         _ => return None,
     })
 }

@@ -71,6 +71,7 @@ fn strokes(keys: &str) -> Vec<Stroke> {
                 "Copy" => Stroke::Event(egui::Event::Copy),
                 "Cut" => Stroke::Event(egui::Event::Cut),
                 "Paste" => Stroke::Paste,
+                "Block" => Stroke::Event(egui::Event::Paste("some words".to_owned())),
                 word => Stroke::Event(key(word)),
             });
         }
@@ -131,6 +132,10 @@ fn play(window: &mut Driven, before: &str, keys: &str) -> String {
     }
     window.input_mut().events.append(&mut frame);
     window.step();
+    // What is typed into a field that a key has opened comes a frame later.
+    if keys.contains([':', '/', '?']) {
+        window.run();
+    }
     write(&text(window).expect("a note is shown"), &window.state().carets())
 }
 

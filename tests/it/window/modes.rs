@@ -108,3 +108,94 @@ fn cells_run_and_go_on() {
         text(&window)
     );
 }
+
+#[test]
+fn vims_page_goes_where_the_keys_say() {
+    let note: String = (1..=200).map(|number| format!("line {number}\n\n")).collect();
+    let bench = Bench::new(&[("A.md", note.as_str())]);
+    let mut window = bench.opened();
+    choose_preset(&mut window, "Vim");
+    let at = |window: &Driven| note[..window.state().caret().expect("a caret")].matches("line").count();
+    let seen = |window: &Driven, number: usize| window.query_by_label(&format!("line {number}")).is_some();
+    type_text(&mut window, "100G");
+    // The line of the caret is a field, and not a row that is read.
+    let place = |window: &Driven| {
+        let top = (1..=200).find(|number| seen(window, *number)).expect("a row");
+        let bottom = (1..=200).rev().find(|number| seen(window, *number)).expect("a row");
+        (top.min(at(window) + 1), bottom.max(at(window) + 1), at(window) + 1)
+    };
+    type_text(&mut window, "zt");
+    let (top, bottom, caret) = place(&window);
+    assert!(caret == 100 && caret - top <= 2 && bottom > caret + 5, "{top} {caret} {bottom}");
+    type_text(&mut window, "zb");
+    let (top, bottom, caret) = place(&window);
+    assert!(caret == 100 && bottom - caret <= 2 && top < caret - 5, "{top} {caret} {bottom}");
+    type_text(&mut window, "zz");
+    let (top, bottom, caret) = place(&window);
+    assert!(caret == 100 && (caret - top).abs_diff(bottom - caret) <= 2, "{top} {caret} {bottom}");
+    type_text(&mut window, "H");
+    let (high, _, caret) = place(&window);
+    assert!(caret - high <= 2, "{high} {caret}");
+    type_text(&mut window, "L");
+    let (_, low, caret) = place(&window);
+    assert!(low - caret <= 2 && caret > 100, "{low} {caret}");
+    type_text(&mut window, "M");
+    assert!(at(&window).abs_diff(99) <= 2, "{}", at(&window));
+    let before = at(&window);
+    press(&mut window, CTRL, Key::F);
+    assert!(at(&window) > before + 5, "a page down, and not the bar to find something");
+    press(&mut window, CTRL, Key::B);
+    assert!(at(&window).abs_diff(before) <= 2, "{} {before}", at(&window));
+    press(&mut window, CTRL, Key::D);
+    assert!(at(&window) > before + 2);
+    type_text(&mut window, "vggy");
+    assert!(!says(&window, "Visual"), "copied");
+    assert_eq!(window.state().caret(), Some(0));
+}
+
+#[test]
+fn what_plays_itself_can_be_stopped() {
+    let bench = Bench::new(&[("A.md", "one\n")]);
+    let mut window = bench.opened();
+    choose_preset(&mut window, "Vim");
+    window.state_mut().place_caret(0);
+    window.run();
+    // It writes a letter and then plays itself, for ever.
+    type_text(&mut window, "qaq");
+    type_text(&mut window, "qaix");
+    press(&mut window, NONE, Key::Escape);
+    type_text(&mut window, "@aq");
+    let text_event = |text: &str| egui::Event::Text(text.to_owned());
+    window.input_mut().events.extend([text_event("@"), text_event("a")]);
+    window.step();
+    let begun = text(&window).expect("a note").len();
+    window.step();
+    assert!(text(&window).expect("a note").len() > begun, "it plays on in the next frame");
+    press(&mut window, NONE, Key::Escape);
+    let ended = text(&window).expect("a note").len();
+    window.step();
+    assert_eq!(text(&window).expect("a note").len(), ended, "Escape has ended it");
+    type_text(&mut window, "u");
+    assert_eq!(text(&window).as_deref(), Some("xone\n"), "and all of it is taken back at once");
+}
+
+#[test]
+fn lines_behind_vims_colon_are_offered_by_what_they_do() {
+    let bench = Bench::new(&[("A.md", "one two\n\nthree\n"), ("B.md", "b\n")]);
+    let mut window = bench.opened();
+    choose_preset(&mut window, "Vim");
+    window.state_mut().place_caret(0);
+    window.run();
+    type_text(&mut window, ":");
+    type_text(&mut window, "%s/o/0/g");
+    assert!(says(&window, "Replace “o” in the whole note"));
+    press(&mut window, NONE, Key::Enter);
+    assert_eq!(text(&window).as_deref(), Some("0ne tw0\n\nthree\n"));
+    type_text(&mut window, ":%s/(/x/q");
+    assert!(window.query_by_label_contains("There is no flag").is_some(), "what is wrong is said");
+    press(&mut window, NONE, Key::Escape);
+    type_text(&mut window, ":wq");
+    assert!(says(&window, "Save now, then: Close tab"));
+    press(&mut window, NONE, Key::Enter);
+    assert!(window.state().note().is_none(), "the tab is closed");
+}

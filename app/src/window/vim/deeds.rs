@@ -1,6 +1,7 @@
 //! What Vim's keys do to a text: operators, lines joined, letters replaced, what was deleted put somewhere else.
 
 use super::super::motion;
+use super::registers::{Cut, Register};
 use super::travel::{Ground, Motion};
 use super::{Deed, Mode, Vim};
 use std::ops::Range;
@@ -12,7 +13,11 @@ pub(super) enum Operator {
     Delete,
     Change,
     Yank,
-    Shift { back: bool },
+    Shift {
+        back: bool,
+    },
+    /// Lines of code come to stand as those above ask for.
+    Indent,
     Case(Case),
 }
 
@@ -21,16 +26,6 @@ pub(super) enum Case {
     Lower,
     Upper,
     Other,
-}
-
-/// What was deleted or copied last.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Register {
-    pub(super) text: String,
-    /// Whole lines; the last line end is left out.
-    pub(super) lines: bool,
-    /// Lines with an empty line beside them.
-    pub(super) spaced: bool,
 }
 
 impl Vim {
@@ -54,14 +49,35 @@ impl Vim {
         self.column = None;
         self.changes = operator != Operator::Yank;
         let (extent, spaced) = if lines { extent(&range, ground) } else { (range.clone(), false) };
+        let mut deeds = Vec::new();
         if matches!(operator, Operator::Delete | Operator::Change | Operator::Yank) {
-            self.register = Register { text: held.replace("\r\n", "\n"), lines, spaced };
+            let cut = if lines { Cut::Lines } else { Cut::Letters };
+            let register = Register::new(held.replace("\r\n", "\n"), cut, spaced);
+            deeds = self.registers.keep(register, operator == Operator::Yank);
         }
+        self.registers.chosen = None;
+        deeds.push(self.done(operator, range, extent, lines, ground, at));
+        deeds
+    }
+
+    /// What is done with a range that is kept; `extent`: the range with what goes along with its lines.
+    fn done(
+        &mut self,
+        operator: Operator,
+        range: Range<usize>,
+        extent: Range<usize>,
+        lines: bool,
+        ground: &Ground<'_>,
+        at: usize,
+    ) -> Deed {
+        let text = ground.text;
+        let held = &text[range.clone()];
         match operator {
             Operator::Yank => {
                 let to =
                     if lines && at >= range.start && !text[range.start..at].contains('\n') { at } else { range.start };
-                vec![Deed::Place { at: to, anchor: to }]
+                self.places.copied(range.start, motion::before(text, range.end).max(range.start));
+                Deed::Place { at: to, anchor: to }
             }
             Operator::Delete if lines => {
                 let after = extent.end < text.len();
@@ -71,7 +87,7 @@ impl Vim {
                     let above = ground.step(range.start, false).unwrap_or(extent.start);
                     ground.indent(above).min(extent.start)
                 };
-                vec![Deed::Replace { range: extent, with: String::new(), at }]
+                Deed::Replace { range: extent, with: String::new(), at }
             }
             Operator::Delete => {
                 // What is left of the line decides where a caret can be.
@@ -79,24 +95,28 @@ impl Vim {
                 let gone = range.end >= ground.line(range.end).end;
                 let last = gone && range.start > line.start;
                 let at = if last { motion::before(text, range.start) } else { range.start };
-                vec![Deed::Replace { range, with: String::new(), at }]
+                Deed::Replace { range, with: String::new(), at }
             }
             Operator::Change => {
                 let indent = if lines { &text[range.start..ground.indent(range.start).min(range.end)] } else { "" };
                 let at = range.start + indent.len();
                 self.insert(1);
-                vec![Deed::Replace { range, with: indent.to_owned(), at }]
+                Deed::Replace { range, with: indent.to_owned(), at }
             }
-            Operator::Shift { back } => vec![Deed::Shift { range, back, times: 1 }],
+            Operator::Indent => Deed::Indent(range),
+            Operator::Shift { back } => Deed::Shift { range, back, times: 1 },
             Operator::Case(case) => {
                 let with = cased(held, case);
-                vec![Deed::Replace { at: range.start, range, with }]
+                Deed::Replace { at: range.start, range, with }
             }
         }
     }
 
     /// `r`: other letters in place of these.
     pub(super) fn replace(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+        if self.mode == Mode::Block {
+            return self.replace_block(letter, ground);
+        }
         let visual = self.is_visual();
         let count = self.count.take().unwrap_or(1);
         let range = match visual {
@@ -107,7 +127,7 @@ impl Vim {
         let held = &ground.text[range.clone()];
         // Fewer letters than asked for: nothing is done.
         if !visual && held.graphemes(true).count() < count {
-            return Vec::new();
+            return self.nothing();
         }
         self.changes = true;
         let with: String = held
@@ -119,8 +139,8 @@ impl Vim {
         vec![Deed::Replace { range, with, at }]
     }
 
-    /// Makes one line of several.
-    pub(super) fn join(&mut self, ground: &Ground<'_>, at: usize, count: usize) -> Vec<Deed> {
+    /// Makes one line of several; `spaced`: with a space in between, and without those that were there.
+    pub(super) fn join(&mut self, ground: &Ground<'_>, at: usize, count: usize, spaced: bool) -> Vec<Deed> {
         let text = ground.text;
         let (start, mut end) = (ground.line(at).start, ground.line(at).end);
         let mut out = text[start..end].to_owned();
@@ -128,6 +148,12 @@ impl Vim {
         for _ in 1..count {
             let Some(next) = ground.step(end, true) else { break };
             let line = ground.line(next);
+            if !spaced {
+                place = start + out.len();
+                out.push_str(&text[line.clone()]);
+                end = line.end;
+                continue;
+            }
             let words = text[ground.indent(next)..line.end].trim_end();
             out.truncate(out.trim_end().len());
             place = start + out.len();
@@ -138,7 +164,7 @@ impl Vim {
             end = line.end;
         }
         if end == ground.line(at).end {
-            return Vec::new();
+            return self.nothing();
         }
         self.changes = true;
         vec![Deed::Replace { range: start..end, with: out, at: place }]
@@ -146,9 +172,16 @@ impl Vim {
 
     /// Puts what was deleted or copied behind the caret, or in front of it.
     pub(super) fn put(&mut self, behind: bool, times: usize, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
-        let Register { text: held, lines, spaced } = self.register.clone();
+        if matches!(self.registers.chosen, Some('+' | '*')) {
+            return vec![Deed::Fetch { behind, times }];
+        }
+        let Register { text: held, cut, spaced, .. } = self.registers.take();
+        let lines = cut == Cut::Lines;
         if held.is_empty() && !lines || held.len().saturating_mul(times) > 1 << 24 {
-            return Vec::new();
+            return self.nothing();
+        }
+        if cut == Cut::Block {
+            return self.put_block(&held, behind, times, ground, at);
         }
         self.changes = true;
         let (text, line) = (ground.text, ground.line(at));

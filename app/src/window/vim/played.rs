@@ -1,73 +1,140 @@
 //! Vim's keys on plain texts: each line is a text with its caret, keys, and the text afterwards.
 
 use super::*;
+use eframe::egui;
+use egui::{Key, Modifiers};
+use std::ops::Range;
 
 /// `|` is the caret. An empty line between two others only parts them when `parted`.
 fn play(before: &str, keys: &str, parted: bool) -> String {
     let at = before.find('|').expect("a caret");
-    let mut text = before.replacen('|', "", 1);
-    let (mut caret, mut anchor) = (at, at);
+    let mut bed = Bed { text: before.replacen('|', "", 1), caret: at, anchor: at, more: Vec::new(), parted };
     let mut vim = Vim::default();
     for letter in keys.chars() {
-        let letter = if letter == '⏎' { '\n' } else { letter };
-        feed(&mut vim, letter, &mut text, &mut caret, &mut anchor, parted);
+        let control = |key: Key| Stroke::Key(key, Modifiers::COMMAND);
+        bed.feed(
+            &mut vim,
+            match letter {
+                '⏎' => Stroke::Text("\n".to_owned()),
+                // `^` itself is tested with the keys of the window.
+                '^' => Stroke::Key(Key::Escape, Modifiers::NONE),
+                'ⓥ' => control(Key::V),
+                'ⓐ' => control(Key::A),
+                'ⓧ' => control(Key::X),
+                'ⓞ' => control(Key::O),
+                'ⓘ' => control(Key::I),
+                letter => Stroke::Text(letter.to_string()),
+            },
+        );
     }
-    text.insert(caret, '|');
-    text
+    bed.text.insert(bed.caret, '|');
+    bed.text
 }
 
-fn feed(vim: &mut Vim, letter: char, text: &mut String, caret: &mut usize, anchor: &mut usize, parted: bool) {
-    vim.record(Stroke::Text(letter.to_string()));
-    if vim.mode() == Mode::Insert && letter != '^' {
-        text.insert(*caret, letter);
-        *caret += letter.len_utf8();
-        *anchor = *caret;
-        return;
+/// A text to play on, and where its carets are.
+struct Bed {
+    text: String,
+    caret: usize,
+    anchor: usize,
+    more: Vec<usize>,
+    parted: bool,
+}
+
+impl Bed {
+    fn feed(&mut self, vim: &mut Vim, stroke: Stroke) {
+        vim.record(stroke.clone());
+        let press = match &stroke {
+            Stroke::Text(text) if vim.mode().writes() => return self.write(vim.mode(), text),
+            Stroke::Text(text) => Press::Letter(text.chars().next().expect("a letter")),
+            Stroke::Key(Key::V, _) => Press::Block,
+            Stroke::Key(Key::A, _) => Press::Count { down: false },
+            Stroke::Key(Key::X, _) => Press::Count { down: true },
+            Stroke::Key(Key::O, _) => Press::Jump { back: true },
+            Stroke::Key(Key::I, _) => Press::Jump { back: false },
+            Stroke::Key(..) => Press::Escape,
+        };
+        let (copy, parted) = (self.text.clone(), self.parted);
+        let stands = |at: usize| {
+            let line = motion::line_around(&copy, at);
+            !(parted && line.is_empty() && line.start > 0)
+        };
+        for deed in vim.press(press, &Ground { text: &copy, stands: &stands }, self.caret, self.anchor) {
+            self.deed(vim, deed);
+        }
     }
-    let press = match letter {
-        // Escape; `^` itself is tested with the keys of the window.
-        '^' => Press::Escape,
-        letter => Press::Letter(letter),
-    };
-    let copy = text.clone();
-    let stands = |at: usize| {
-        let line = motion::line_around(&copy, at);
-        !(parted && line.is_empty() && line.start > 0)
-    };
-    for deed in vim.press(press, &Ground { text: &copy, stands: &stands }, *caret, *anchor) {
+
+    /// Types at every caret.
+    fn write(&mut self, mode: Mode, typed: &str) {
+        let mut carets: Vec<usize> = std::iter::once(self.caret).chain(self.more.iter().copied()).collect();
+        for index in 0..carets.len() {
+            let at = carets[index];
+            let over = mode == Mode::Replace && at < motion::line_around(&self.text, at).end;
+            let end = if over { motion::after(&self.text, at) } else { at };
+            self.text.replace_range(at..end, typed);
+            carets.iter_mut().filter(|other| **other >= at).for_each(|other| *other += typed.len());
+            carets.iter_mut().filter(|other| **other > at + typed.len()).for_each(|other| *other -= end - at);
+        }
+        (self.caret, self.anchor) = (carets[0], carets[0]);
+        self.more = carets.split_off(1);
+    }
+
+    fn edit(&mut self, vim: &mut Vim, range: Range<usize>, with: &str) {
+        vim.places.shift(range.start, range.len(), with.len());
+        let end = range.start + with.len();
+        let last = end.saturating_sub(1).max(range.start);
+        vim.places.changed(range.start, last, last, false);
+        self.text.replace_range(range, with);
+    }
+
+    fn deed(&mut self, vim: &mut Vim, deed: Deed) {
         match deed {
-            Deed::Place { at, anchor: other } => (*caret, *anchor) = (at, other),
-            Deed::Replace { range, with, at } => {
-                text.replace_range(range, &with);
-                (*caret, *anchor) = (at, at);
+            Deed::Place { at, anchor } => {
+                self.more.clear();
+                (self.caret, self.anchor) = (at, anchor);
             }
+            Deed::Replace { range, with, at } => {
+                self.edit(vim, range, &with);
+                (self.caret, self.anchor) = (at, at);
+            }
+            Deed::Splices { edits, at } => {
+                for (range, with) in edits.into_iter().rev() {
+                    self.edit(vim, range, &with);
+                }
+                (self.caret, self.anchor) = (at, at);
+            }
+            Deed::Carets(places) => {
+                (self.caret, self.anchor) = (places[0], places[0]);
+                self.more = places[1..].to_vec();
+            }
+            Deed::Select(places) => (self.caret, self.anchor) = places[0],
             Deed::Left => {
-                let start = motion::line_around(text, *caret).start;
-                *caret = if *caret > start { motion::before(text, *caret) } else { *caret };
-                *anchor = *caret;
+                let start = motion::line_around(&self.text, self.caret).start;
+                self.caret = if self.caret > start { motion::before(&self.text, self.caret) } else { self.caret };
+                self.anchor = self.caret;
             }
             Deed::Type(keys) => {
                 for key in keys {
                     let Stroke::Text(typed) = key else { continue };
-                    text.insert_str(*caret, &typed);
-                    *caret += typed.len();
+                    self.write(Mode::Insert, &typed);
                 }
             }
             Deed::Again(keys) => {
                 vim.replays = true;
-                for key in keys {
-                    let Stroke::Text(typed) = key else { continue };
-                    typed.chars().for_each(|letter| feed(vim, letter, text, caret, anchor, parted));
-                }
+                keys.into_iter().for_each(|key| self.feed(vim, key));
                 vim.replays = false;
             }
-            Deed::Open { .. }
-            | Deed::Shift { .. }
-            | Deed::Undo(_)
-            | Deed::Redo(_)
-            | Deed::Find
-            | Deed::Match { .. } => {}
-            Deed::Star { .. } | Deed::Rows { .. } | Deed::Half { .. } | Deed::Palette => {}
+            Deed::Play { keys, times } => {
+                for key in std::iter::repeat_n(keys, times).flatten() {
+                    self.feed(vim, key);
+                    if vim.failed {
+                        break;
+                    }
+                }
+            }
+            Deed::Open { .. } | Deed::Shift { .. } | Deed::Indent(_) | Deed::Undo(_) | Deed::Redo(_) => {}
+            Deed::Find { .. } | Deed::Match { .. } | Deed::Star { .. } | Deed::Rows { .. } | Deed::Page { .. } => {}
+            Deed::Seat { .. } | Deed::Scroll { .. } | Deed::Screen { .. } | Deed::Copy(_) | Deed::Fetch { .. } => {}
+            Deed::Ex { .. } | Deed::ExAgain | Deed::Run(_) => {}
         }
     }
 }
@@ -229,12 +296,207 @@ fn visual_modes() {
             ("|one two", "vecx^", "|x two"),
             ("|one two", "veU", "|ONE two"),
             ("|one two", "vey$p", "one twoon|e"),
-            ("|one two", "yiwwviwp", "one |one"),
+            ("|one two", "yiwwviwp", "one on|e"),
             ("|abcd", "vlrx", "|xxcd"),
             ("|one\ntwo\nthree", "VjJ", "one| two\nthree"),
             ("a (b |c) d", "vi(d", "a (|) d"),
             ("one |two", "vhod", "one|wo"),
             ("|one two", "ve^x", "on| two"),
+        ],
+        false,
+    );
+}
+
+#[test]
+fn sentences_and_places() {
+    check(
+        &[
+            ("|One two. Three four! Five.", ")", "One two. |Three four! Five."),
+            ("|One two. Three four! Five.", "2)", "One two. Three four! |Five."),
+            ("One two. Three |four! Five.", "(", "One two. |Three four! Five."),
+            ("One two. Three |four! Five.", "2(", "|One two. Three four! Five."),
+            ("One two. |Three four! Five.", "dis", "One two. | Five."),
+            ("One two. |Three four! Five.", "das", "One two. |Five."),
+            ("One. Two (three.) |Four", "(", "One. |Two (three.) Four"),
+            ("On|e. Two\n\nthree", "d)", "On|Two\n\nthree"),
+            ("One\n|two. Three", "cisx^", "|x Three"),
+            ("One|.5 is more. Two", ")", "One.5 is more. |Two"),
+            ("o|ne\ntwo\nthree", "majj'a", "|one\ntwo\nthree"),
+            ("o|ne\ntwo\nthree", "majj`a", "o|ne\ntwo\nthree"),
+            ("o|ne\ntwo\nthree", "majjd'a", "|"),
+            ("o|ne two three", "maed`a", "o|e two three"),
+            ("o|ne two three", "mawd`a", "o|two three"),
+            ("one two thr|ee", "ma0xx`ax", "e two thr|e"),
+            ("o|ne\ntwo\nthree", "G``", "o|ne\ntwo\nthree"),
+            ("o|ne\ntwo\nthree", "G''", "|one\ntwo\nthree"),
+            ("one\nt|wo\nthree", "GggⓞⓞⓘD", "one\ntwo\n|"),
+            ("o|ne\ntwo\nthree", "GⓞD", "|o\ntwo\nthree"),
+            ("|one\ntwo\nthree", "xjjg;x", "|e\ntwo\nthree"),
+            ("|one\ntwo\nthree", "Ax^jjgiy^", "onex|y\ntwo\nthree"),
+            ("|one two", "ix^wgiy^", "x|yone two"),
+            ("|one two three", "wviw^0gvd", "one | three"),
+            ("|one\ntwo\nthree", "jV^gggvd", "one\n|three"),
+            ("|one two", "yiww`[", "|one two"),
+            ("|one two", "yiww`]", "on|e two"),
+            ("|one two three", "wviw^`<ix^", "one |xtwo three"),
+            ("|one two three", "wviw^`>ax^", "one two|x three"),
+            ("|a [b {c} d] e", "f{%x", "a [b {c| d] e"),
+        ],
+        false,
+    );
+}
+
+#[test]
+fn registers() {
+    check(
+        &[
+            ("|one\ntwo\n", "\"ayyj\"byyk\"bP", "|two\none\ntwo\n"),
+            ("|one\ntwo\n", "\"ayyjyy\"ap", "one\ntwo\n|one\n"),
+            ("|one\ntwo\n", "\"ayyj\"Ayy\"ap", "one\ntwo\n|one\ntwo\n"),
+            ("|one two", "\"ayiww\"Ayiw\"aP", "one onetw|otwo"),
+            ("|one two", "\"ayiww\"AyyP", "|one\none two\none two"),
+            ("|one two", "yiwwdiw\"0P", "oneon|e "),
+            ("|one\ntwo\nthree\n", "dddd\"1p\"2p", "three\ntwo\n|one\n"),
+            ("|one\ntwo\nthree\n", "dddd\"1pkk\"2P", "|one\nthree\ntwo\n"),
+            ("|one\ntwo\nthree\n", "ddddk\"1P..", "|one\ntwo\nthree\n"),
+            ("|one two", "yiww\"_diwp", "one on|e"),
+            ("|one two", "yiww\"_dd", "|"),
+            ("|one two three", "dwyw\"-P", "one| two three"),
+            ("|one two", "\"qyiw\"qp", "oon|ene two"),
+            ("|one two", "\"zp", "|one two"),
+            ("|one two", "yiwwvp", "one on|ewo"),
+            ("|one two three", "yiwwviwPwviwp", "one one on|e"),
+            ("|abc", "x3p", "baa|ac"),
+            ("|abc", "xx\"-p", "c|b"),
+            ("|one two", "\"ax.\"ap", "e|n two"),
+        ],
+        false,
+    );
+}
+
+#[test]
+fn macros() {
+    check(
+        &[
+            ("|one\ntwo\nthree", "qaA!^jq@a", "one!\ntwo!\nthr|ee"),
+            ("|one\ntwo\nthree", "qaA!^jq@a@@", "one!\ntwo!\nthree|!"),
+            ("|one\ntwo\nthree\nfour", "qaA!^jq2@a", "one!\ntwo!\nthree!\nfou|r"),
+            ("|one\ntwo\nthree\nfour", "qaA!^jq99@a", "one!\ntwo!\nthree!\nfour|!"),
+            ("|one two three", "qadwq@a", "|three"),
+            ("|one two three four", "qadwqqAxq@a", "|hree four"),
+            ("|one two", "qqxq\"qp", "n|xe two"),
+            ("|dw one two", "\"ayiw0@a", "|one two"),
+            ("|a b c", "qafxxq@a", "| b c"),
+            ("|one\ntwo", "qacwx^q@a", "|x\ntwo"),
+            ("|one two", "@z", "|one two"),
+            ("|1\n", "qayypⓐq3@a", "1\n2\n3\n4\n|5\n"),
+            ("|abcdef", "qaxq@a..", "|ef"),
+        ],
+        false,
+    );
+}
+
+#[test]
+fn blocks() {
+    check(
+        &[
+            ("|abc\nabc\nabc", "ⓥjjld", "|c\nc\nc"),
+            ("a|bc\nabc\nabc", "ⓥjjIx^", "a|xbc\naxbc\naxbc"),
+            ("a|bc\nabc\nabc", "ⓥjjAx^", "a|bxc\nabxc\nabxc"),
+            ("a|bc\nabcde\na", "ⓥjj$Ax^", "a|bcx\nabcdex\nax"),
+            ("a|bc\na\nabc", "ⓥjjIx^", "a|xbc\nax\naxbc"),
+            ("a|bc\na\nabc", "ⓥjjAx^", "a|bxc\na x\nabxc"),
+            ("a|bc\nabc", "ⓥjcxy^", "ax|yc\naxyc"),
+            ("a|bcd\nabcd", "ⓥjsx^", "a|xcd\naxcd"),
+            ("a|bc\nabc\nabc", "ⓥjjrx", "a|xc\naxc\naxc"),
+            ("a|bc\nabc", "ⓥj$d", "|a\na"),
+            ("a|bc\nabc", "ⓥjD", "|a\na"),
+            ("a|bc\nabc", "ⓥjCx^", "a|x\nax"),
+            ("a|bc\nabc", "ⓥjU", "a|Bc\naBc"),
+            ("a|bc\nabc", "ⓥjy$p", "abc|b\nabcb"),
+            ("a|bc\nabc", "ⓥjy0P", "|babc\nbabc"),
+            ("a|bc\nabc\nx", "ⓥjlyjjp", "abc\nabc\nx|bc\n bc"),
+            ("ab|c\nabc", "ⓥjhd", "|a\na"),
+            ("a|bc\nabc\nabc", "ⓥjdj.", "ac\n|a\nac"),
+            ("a|bc\nabc\nabc\nabc", "ⓥjrxjj.", "axc\naxc\na|xc\naxc"),
+            ("a|bc\nabc\nabc\nabc", "ⓥjIx^jj.", "axbc\naxbc\na|xbc\naxbc"),
+            ("|abcd\nabcd", "ⓥjlOd", "|cd\ncd"),
+            ("|abcd\nabcd", "ⓥjlohd", "|cd\ncd"),
+            ("|abc\nabc", "vjlⓥd", "|c\nc"),
+            ("|abc\nabc\nabc", "ⓥj^gvjd", "|bc\nbc\nbc"),
+            ("|abcd\nab\nabcd", "llⓥjjd", "ab|d\nab\nabd"),
+            ("|one two\none two", "ⓥjex", "| two\n two"),
+        ],
+        false,
+    );
+}
+
+#[test]
+fn numbers_joins_and_overwriting() {
+    check(
+        &[
+            ("|a 9 b", "ⓐ", "a 1|0 b"),
+            ("|a 9 b", "5ⓐ", "a 1|4 b"),
+            ("|a 9 b", "10ⓧ", "a -|1 b"),
+            ("|a -1 b", "ⓐ", "a |0 b"),
+            ("|a -5 b", "ⓐ", "a -|4 b"),
+            ("|x007", "ⓐ", "x00|8"),
+            ("|x099", "ⓐ", "x10|0"),
+            ("|x-09", "ⓧ", "x-1|0"),
+            ("|0xff", "ⓐ", "0x10|0"),
+            ("|0x0f", "ⓧ", "0x0|e"),
+            ("1 |2 3", "ⓐ", "1 |3 3"),
+            ("1 2| 3", "ⓐ", "1 2 |4"),
+            ("1|2 3", "ⓐ", "1|3 3"),
+            ("|abc", "ⓐx", "|bc"),
+            ("|1\n1\n1", "jVjⓐ", "1\n|2\n2"),
+            ("|1\n1\n1", "ⓥj5ⓐ", "|6\n6\n1"),
+            ("|1\n", "ⓐ.", "|3\n"),
+            ("|one\n  two", "gJ", "one|  two"),
+            ("|one\ntwo\nthree", "3gJ", "onetwo|three"),
+            ("|one\ntwo\nthree", "VGgJ", "onetwo|three"),
+            ("|one\ntwo\nthree", "VGJ", "one two| three"),
+            ("|one\ntwo\nthree\nfour", "J.", "one two| three\nfour"),
+            ("|one\n\ntwo", "JJ", "one| two"),
+            ("|one two", "Rxy^", "x|ye two"),
+            ("on|e", "Rxyz^", "onxy|z"),
+            ("|one two", "Rx^w.", "xne |xwo"),
+            ("|one two", "wgUiw~", "one t|WO"),
+            ("|one two", "g~~", "|ONE TWO"),
+            ("|one two", "gUU", "|ONE TWO"),
+            ("|One Two", "guw", "|one Two"),
+            ("|one two", "g~w", "|ONE two"),
+            ("|one\ntwo", "gUj", "|ONE\nTWO"),
+            ("|a\nb\nc\nd", "dk", "|a\nb\nc\nd"),
+            ("|a b c", "dfc", "|"),
+            ("a b |c", "dFa", "|c"),
+            ("|a b c", "dtc", "|c"),
+            ("a b |c", "dTa", "a|c"),
+            ("|aXbXc", "fX;rY,rZ", "a|ZbYc"),
+            ("|one two three", "vwy", "|one two three"),
+            ("|a [b] (c) {d} <e>", "f[ci[x^", "a [|x] (c) {d} <e>"),
+            ("a [|b] (c)", "ca[x^", "a |x (c)"),
+            ("a {|b} (c)", "di{", "a {|} (c)"),
+            ("a <|b> (c)", "di<", "a <|> (c)"),
+            ("a '|b' c", "di'", "a '|' c"),
+            ("a `|b` c", "ya`P", "a `b`| `b` c"),
+            ("|a b-c d", "wdaW", "a |d"),
+            ("a\n|b\nc\n\nd", "cipx^", "|x\n\nd"),
+            ("|a\nb\n\nc\nd", "vapd", "|c\nd"),
+            ("|one two three", "yw2wP", "one two one| three"),
+            ("|one two", "ea!^", "one|! two"),
+            ("|a\nb", "yyjp", "a\nb\n|a"),
+            ("one |two", "y0P", "one| one two"),
+            ("|one two three", "d2e", "| three"),
+            ("|one-two three", "dE", "| three"),
+            ("one two |three", "dB", "one |three"),
+            ("|one\ntwo", "yj", "|one\ntwo"),
+            ("one\nt|wo", "yk", "o|ne\ntwo"),
+            ("|one\ntwo", "D.", "|\ntwo"),
+            ("|one\ntwo", "Dj.", "\n|"),
+            ("|one two", "Cx^", "|x"),
+            ("|one two\nthree", "Sx^", "|x\nthree"),
+            ("|one two", "3rx", "xx|x two"),
         ],
         false,
     );
@@ -266,7 +528,7 @@ fn lines_that_part_go_with_what_they_part() {
 
 #[test]
 fn no_key_breaks_it() {
-    let keys = "hjkl0$wbeWBEGg{}fFtT;,%dcyxsrJpPuoOiIaAvV~><'\"()p[]{}3.^^iw⏎é👩";
+    let keys = "hjkl0$wbeWBEGg{}fFtT;,%dcyxsrJpPuoOiIaAvV~><'\"()p[]{}3.^^iw⏎é👩ⓥⓥⓐⓧⓞⓘmq@`=RzsH*ab+_";
     let texts = ["", "\n", "|", "é👩‍👩‍👧 (a \"b\")\r\n\r\nx\n", "a\n\n\n- b\n\n"];
     let mut seed = 7_usize;
     for text in texts {

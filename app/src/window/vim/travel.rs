@@ -1,4 +1,4 @@
-//! Where Vim's motions lead and what its text objects hold. Pure: a text, and a way to ask where a caret can stand.
+//! Where Vim's motions lead. Pure: a text, and a way to ask where a caret can stand.
 
 use super::super::motion::{self, Class};
 use std::ops::Range;
@@ -6,6 +6,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Further away than this, in bytes, no bracket is looked for.
 const FAR: usize = 1_000_000;
+/// Sentences are sought among so many bytes before and behind.
+const NEAR: usize = 20_000;
 /// So often a motion goes on when no caret can stand where it led.
 const TRIES: usize = 10_000;
 
@@ -64,8 +66,31 @@ pub(in super::super) enum Motion {
     Paragraph {
         back: bool,
     },
+    Sentence {
+        back: bool,
+    },
     Bracket,
     Letter(Hunt),
+    /// To a mark, or to the first word of its line.
+    Mark {
+        to: usize,
+        line: bool,
+    },
+}
+
+impl Motion {
+    /// Whether one may want to come back from where it leads.
+    pub(in super::super) fn jumps(self) -> bool {
+        matches!(
+            self,
+            Motion::Top
+                | Motion::Bottom
+                | Motion::Paragraph { .. }
+                | Motion::Sentence { .. }
+                | Motion::Bracket
+                | Motion::Mark { .. }
+        )
+    }
 }
 
 /// A letter that is looked for in the line.
@@ -150,7 +175,7 @@ impl Ground<'_> {
         line.start + text.grapheme_indices(true).nth(column).map_or(text.len(), |(at, _)| at)
     }
 
-    fn class(&self, cluster: &str, big: bool) -> Class {
+    pub(super) fn class(&self, cluster: &str, big: bool) -> Class {
         let class = motion::class(cluster);
         if big && class != Class::Space { Class::Word } else { class }
     }
@@ -249,6 +274,49 @@ impl Ground<'_> {
         self.end()
     }
 
+    /// The first byte of the next sentence, or of the one before; paragraphs end sentences.
+    fn sentence(&self, at: usize, back: bool) -> usize {
+        let starts = self.sentences(at);
+        match back {
+            true => starts.into_iter().rfind(|start| *start < at).unwrap_or(0),
+            false => starts.into_iter().find(|start| *start > at).unwrap_or_else(|| self.on_letter(self.end())),
+        }
+    }
+
+    /// Where sentences begin around a place.
+    pub(super) fn sentences(&self, at: usize) -> Vec<usize> {
+        let from = self.line(motion::floor(self.text, at.saturating_sub(NEAR))).start;
+        let to = self.line(motion::floor(self.text, at + NEAR)).end;
+        let (mut starts, mut line, mut fresh) = (Vec::new(), from, true);
+        while line <= to {
+            let own = self.line(line);
+            let mut letters = self.text[own.clone()].char_indices().peekable();
+            if self.is_blank(line) {
+                // The first of several empty lines is a sentence of its own.
+                if !fresh && self.stands(line) {
+                    starts.push(line);
+                }
+                fresh = true;
+            }
+            while let Some((place, letter)) = letters.next() {
+                if fresh && !letter.is_whitespace() {
+                    starts.push(own.start + place);
+                    fresh = false;
+                }
+                let wide = matches!(letter, '。' | '！' | '？');
+                if wide || matches!(letter, '.' | '!' | '?') {
+                    while letters.next_if(|(_, letter)| matches!(letter, ')' | ']' | '"' | '\'')).is_some() {}
+                    fresh = wide || letters.peek().is_none_or(|(_, letter)| letter.is_whitespace());
+                }
+            }
+            match self.below(line).filter(|below| *below < self.text.len()) {
+                Some(below) => line = below,
+                None => break,
+            }
+        }
+        starts
+    }
+
     /// The end of the last line, without the line end behind it.
     fn end(&self) -> usize {
         self.text.trim_end_matches(['\n', '\r']).len()
@@ -267,7 +335,7 @@ impl Ground<'_> {
     }
 
     /// The bracket that closes what is open at a place.
-    fn closing(&self, at: usize, open: char, close: char) -> Option<usize> {
+    pub(super) fn closing(&self, at: usize, open: char, close: char) -> Option<usize> {
         let mut depth = 0_usize;
         for (place, letter) in self.text[at..].char_indices().take_while(|(place, _)| *place < FAR) {
             if letter == open {
@@ -283,7 +351,7 @@ impl Ground<'_> {
     }
 
     /// The bracket that opens what a place is in.
-    fn opening(&self, at: usize, open: char, close: char) -> Option<usize> {
+    pub(super) fn opening(&self, at: usize, open: char, close: char) -> Option<usize> {
         let mut depth = 0_usize;
         for (place, letter) in self.text[..at].char_indices().rev().take_while(|(place, _)| at - place < FAR) {
             if letter == close {
@@ -380,20 +448,23 @@ impl Ground<'_> {
                 (self.indent(line), Span::Lines)
             }
             Motion::Paragraph { back } => (repeat(&|at| self.paragraph(at, back, alone)), Span::Open),
+            Motion::Sentence { back } => (repeat(&|at| self.sentence(at, back)), Span::Open),
+            Motion::Mark { to, line: true } => (self.indent(to), Span::Lines),
+            Motion::Mark { to, line: false } => (to, Span::Open),
             Motion::Bracket => (self.bracket(at)?, Span::Closed),
             Motion::Letter(hunt) => (self.hunt(at, hunt, times)?, if hunt.back { Span::Open } else { Span::Closed }),
         })
     }
 
     /// The last line on which a caret can stand.
-    fn last(&self) -> usize {
+    pub(in super::super) fn last(&self) -> usize {
         let line = self.line(self.text.len()).start;
         let own = self.stands(line) && !(line == self.text.len() && self.text.ends_with('\n'));
         if own { line } else { self.step(line, false).unwrap_or(line) }
     }
 
     /// The line with a number, counted from 1 among those on which a caret can stand.
-    fn numbered(&self, number: usize) -> usize {
+    pub(in super::super) fn numbered(&self, number: usize) -> usize {
         let mut line = if self.stands(0) { 0 } else { self.step(0, true).unwrap_or(0) };
         for _ in 1..number {
             match self.step(line, true) {
@@ -402,111 +473,5 @@ impl Ground<'_> {
             }
         }
         line.min(self.last())
-    }
-
-    /// What a text object holds, and whether that is whole lines. `around`: with the white space, or the marks, around.
-    pub(in super::super) fn object(
-        &self,
-        name: char,
-        around: bool,
-        count: usize,
-        at: usize,
-    ) -> Option<(Range<usize>, bool)> {
-        let pair = match name {
-            '(' | ')' | 'b' => Some(('(', ')')),
-            '[' | ']' => Some(('[', ']')),
-            '{' | '}' | 'B' => Some(('{', '}')),
-            '<' | '>' => Some(('<', '>')),
-            _ => None,
-        };
-        if let Some((open, close)) = pair {
-            return self.inside(open, close, around, count, at).map(|range| (range, false));
-        }
-        match name {
-            'w' | 'W' => Some((self.words(name == 'W', around, count, at), false)),
-            '"' | '\'' | '`' | '*' | '_' => self.quoted(name, around, at).map(|range| (range, false)),
-            'p' => Some((self.whole_paragraph(around, count, at), true)),
-            _ => None,
-        }
-    }
-
-    fn inside(&self, open: char, close: char, around: bool, count: usize, at: usize) -> Option<Range<usize>> {
-        let mut start = if self.text[at..].starts_with(open) { at } else { self.opening(at, open, close)? };
-        for _ in 1..count {
-            start = self.opening(start, open, close)?;
-        }
-        let end = self.closing(start + open.len_utf8(), open, close)?;
-        Some(if around { start..end + close.len_utf8() } else { start + open.len_utf8()..end })
-    }
-
-    fn quoted(&self, mark: char, around: bool, at: usize) -> Option<Range<usize>> {
-        let line = self.line(at);
-        let marks: Vec<usize> =
-            self.text[line.clone()].match_indices(mark).map(|(place, _)| line.start + place).collect();
-        // Marks go in pairs from the line's beginning; where the caret is in none, the next pair is meant.
-        let pair = marks.chunks_exact(2).find(|pair| at <= pair[1])?;
-        if !around {
-            return Some(pair[0] + 1..pair[1]);
-        }
-        let spaces = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();
-        let behind = spaces(&self.text[pair[1] + 1..line.end]);
-        let before = &self.text[line.start..pair[0]];
-        let before = before.len() - before.trim_end_matches([' ', '\t']).len();
-        Some(if behind > 0 { pair[0]..pair[1] + 1 + behind } else { pair[0] - before..pair[1] + 1 })
-    }
-
-    fn words(&self, big: bool, around: bool, count: usize, at: usize) -> Range<usize> {
-        let line = self.line(at);
-        let text = &self.text[line.clone()];
-        let mut runs: Vec<(Range<usize>, Class)> = Vec::new();
-        for (place, cluster) in text.grapheme_indices(true) {
-            let (class, place) = (self.class(cluster, big), line.start + place);
-            match runs.last_mut() {
-                Some((run, last)) if *last == class => run.end = place + cluster.len(),
-                _ => runs.push((place..place + cluster.len(), class)),
-            }
-        }
-        let Some(first) = runs.iter().position(|(run, _)| run.contains(&at)).or_else(|| runs.len().checked_sub(1))
-        else {
-            return line.start..line.start;
-        };
-        let run = |index: usize| runs[index.min(runs.len() - 1)].0.clone();
-        let is_space = |index: usize| runs.get(index).is_some_and(|(_, class)| *class == Class::Space);
-        if !around {
-            return run(first).start..run(first + count - 1).end;
-        }
-        // A word with the space behind it, or a space with the word behind it; at the end with the space before.
-        let mut end = first;
-        for _ in 0..count {
-            end += if is_space(end) || is_space(end + 1) { 2 } else { 1 };
-        }
-        let end = end.min(runs.len());
-        let start = if !is_space(first) && !is_space(end - 1) && first > 0 && is_space(first - 1) && end == runs.len() {
-            first - 1
-        } else {
-            first
-        };
-        run(start).start..run(end - 1).end
-    }
-
-    /// Lines of one paragraph, or of the empty lines between two; without the last line's end.
-    fn whole_paragraph(&self, around: bool, count: usize, at: usize) -> Range<usize> {
-        let mut start = self.line(at).start;
-        while let Some(above) = self.above(start).filter(|above| self.is_blank(*above) == self.is_blank(start)) {
-            start = above;
-        }
-        let below = |line: usize| self.below(line).filter(|below| *below < self.text.len());
-        let run_end = |mut line: usize| {
-            while let Some(next) = below(line).filter(|next| self.is_blank(*next) == self.is_blank(line)) {
-                line = next;
-            }
-            line
-        };
-        let mut last = run_end(self.line(at).start);
-        for _ in 1..if around { 2 * count } else { count } {
-            let Some(next) = below(last) else { break };
-            last = run_end(next);
-        }
-        start..self.line(last).end
     }
 }
