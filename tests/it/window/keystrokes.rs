@@ -109,7 +109,7 @@ fn copied(window: &Driven) -> Option<String> {
 }
 
 /// Types what is wanted, and gives the note and its carets afterwards.
-fn play(window: &mut Driven, before: &str, keys: &str) -> String {
+fn play(window: &mut Driven, before: &str, keys: &str, modes: bool) -> String {
     let (plain, carets) = read(before);
     let note = window.state().note().expect("a note is shown");
     let delete = text(window).expect("a note is shown").len();
@@ -133,7 +133,7 @@ fn play(window: &mut Driven, before: &str, keys: &str) -> String {
     window.input_mut().events.append(&mut frame);
     window.step();
     // What is typed into a field that a key has opened comes a frame later.
-    if keys.contains([':', '/', '?']) {
+    if modes && keys.contains([':', '/', '?']) {
         window.run();
     }
     write(&text(window).expect("a note is shown"), &window.state().carets())
@@ -151,7 +151,7 @@ fn play_all(window: &mut Driven, cases: &str, modes: bool) -> usize {
             panic!("line {}: three parts with => between", number + 1)
         };
         count += 1;
-        let got = play(window, before, keys);
+        let got = play(window, before, keys, modes);
         if modes {
             press(window, NONE, Key::Escape);
         }
