@@ -8,6 +8,7 @@ mod cellwork;
 mod closing;
 mod collection;
 mod commands;
+mod comments;
 mod complete;
 mod controls;
 mod dialogs;

@@ -2,6 +2,7 @@
 
 mod collections;
 mod commands;
+mod comments;
 mod dropped;
 mod figures;
 mod filing;

@@ -2,6 +2,7 @@
 //! every change. Views read it; what is typed leaves as one edit, and the session's text is the truth.
 
 use super::cells;
+use super::comments::Comment;
 use super::keys::Done;
 use super::render::Pen;
 use super::rows::{Kind, Row};
@@ -125,6 +126,8 @@ pub(super) struct Target {
     /// Its block.
     pub(super) block: Option<BlockId>,
     pub(super) kind: Kind,
+    /// Whether it lies in a comment.
+    pub(super) dim: bool,
     /// Whether only the code between the fences is edited.
     pub(super) code_only: bool,
     /// The language of that code.
@@ -394,6 +397,7 @@ impl Editor {
                 spot: None,
                 block: None,
                 kind: Kind::Paragraph,
+                dim: false,
                 code_only: false,
                 language: Rc::default(),
                 range: length..length,
@@ -438,6 +442,7 @@ pub(super) fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<
         spot: Some(spot),
         block: world.texts.get(spot.block).map(|block| block.id),
         kind: row.kind,
+        dim: row.comment == Comment::Open,
         code_only,
         language: match (&row.whole, row.kind) {
             (_, Kind::Cell) => "python".into(),
@@ -487,7 +492,11 @@ pub(super) fn job_of(target: &Target, text: &str, width: f32, pen: Pen<'_>) -> L
         job.keep_trailing_whitespace = true;
         return job;
     }
-    source::job(text, target.kind, width, pen)
+    let mut job = source::job(text, target.kind, width, pen);
+    if target.dim {
+        job.sections.iter_mut().for_each(|section| section.format.color = pen.colours.muted);
+    }
+    job
 }
 
 /// How high the text of a target is, at least one line.

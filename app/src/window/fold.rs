@@ -35,7 +35,15 @@ impl Sheet {
     /// Hides what is folded away, and shows the rest.
     pub(super) fn refold(&mut self, note: &Note, texts: &[&Block]) {
         self.show_all();
+        let commented = !self.comments.is_empty() || std::mem::take(&mut self.commented);
+        if commented {
+            self.commented = !self.comments.is_empty();
+            self.fold_comments(note, texts);
+        }
         if self.folds.is_empty() {
+            if commented {
+                self.remeasure();
+            }
             return;
         }
         let blocks: Vec<usize> =
@@ -76,6 +84,9 @@ impl World<'_> {
     /// Shows a row, whatever it is folded below.
     pub(super) fn unfold_to(&mut self, spot: Spot) {
         let mut at = spot;
+        if self.sheet.is_hidden(spot) {
+            self.unfold_comment(spot);
+        }
         while self.sheet.is_hidden(spot) {
             let Some(before) = self.sheet.row_before(at, self.note, self.texts) else { return };
             at = before;

@@ -301,6 +301,7 @@ impl Page {
         }
         // Where the caret goes, or somebody jumps, nothing is folded away.
         let jumped = std::mem::take(&mut self.jumped).then_some(self.seat.at);
+        world.open_comments(editor, jumped);
         for at in editor.carets().map(|caret| caret.at).chain(jumped).collect::<Vec<usize>>() {
             if let Some(spot) = world.find(at.min(world.sheet.bytes()))
                 && world.sheet.is_hidden(spot)

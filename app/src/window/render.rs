@@ -55,6 +55,39 @@ pub(super) fn format(font: egui::FontId, line: f32, colour: Color32) -> TextForm
 
 /// Lays a row out. `source` is its content; `width` the column, `wide` what a table may take.
 pub(super) fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>) -> Drawn {
+    laid(source, kind, width, wide, None, pen)
+}
+
+/// The same without parts of it, which lie in a comment of several rows. Where nothing is left, a mark says so.
+pub(super) fn draw_without(
+    source: &str,
+    kind: Kind,
+    width: f32,
+    wide: f32,
+    hidden: &[Range<usize>],
+    pen: Pen<'_>,
+) -> Drawn {
+    let covered = |at: usize| hidden.iter().any(|range| range.contains(&at));
+    if source.char_indices().all(|(at, letter)| letter.is_whitespace() || covered(at)) {
+        let galley = pen.text("%% …", &tokens::caption(), pen.colours.muted, width);
+        let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: false }] };
+        let (height, text) = (galley.size().y, "Comment".to_owned());
+        return Drawn {
+            height,
+            parts: vec![Part::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }],
+            bare: true,
+            text,
+        };
+    }
+    laid(source, kind, width, wide, Some(hidden), pen)
+}
+
+/// A row as it stands there, in `muted`.
+pub(super) fn dimmed(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
+    Drawn { bare: true, ..plain(source, Kind::Definition, width, pen) }
+}
+
+fn laid(source: &str, kind: Kind, width: f32, wide: f32, hidden: Option<&[Range<usize>]>, pen: Pen<'_>) -> Drawn {
     match kind {
         Kind::Meta => return properties::draw(source, width, pen),
         Kind::Html | Kind::Definition | Kind::Indented => return plain(source, kind, width, pen),
@@ -71,7 +104,14 @@ pub(super) fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>
     let length = dedented.text.len();
     let with_notes = dedented.text.contains("[^").then(|| format!("{}\n\n{}", dedented.text, notes(&dedented.text)));
     let text = with_notes.as_deref().unwrap_or(&dedented.text);
-    for (token, range) in dialect::tokens(text, options) {
+    let tokens = match hidden {
+        None => dialect::tokens(text, options),
+        Some(hidden) => {
+            let own = |range: &Range<usize>| dedented.shown(range.start)..dedented.shown(range.end);
+            dialect::tokens_without(text, options, &hidden.iter().map(own).collect::<Vec<_>>())
+        }
+    };
+    for (token, range) in tokens {
         if range.start < length || length == 0 {
             draw.token(token, range.start..range.end.min(length));
         }
@@ -130,6 +170,12 @@ impl Dedented {
     fn source(&self, at: usize) -> usize {
         let index = self.cuts.partition_point(|(from, _)| *from <= at);
         at + index.checked_sub(1).map_or(0, |index| self.cuts[index].1)
+    }
+
+    /// The way back: where a byte of the source stands.
+    fn shown(&self, source: usize) -> usize {
+        let index = self.cuts.partition_point(|(from, less)| from + less <= source);
+        source - index.checked_sub(1).map_or(0, |index| self.cuts[index].1)
     }
 }
 

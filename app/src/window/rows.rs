@@ -3,6 +3,7 @@
 //!
 //! The cut loses nothing: the ranges of a block's rows, one after another, are the block byte for byte.
 
+use super::comments::Comment;
 use super::long::{self, Open};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Parser, Tag, TagEnd};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -111,6 +112,8 @@ pub(super) struct Row {
     pub whole: Option<long::Whole>,
     /// What it is.
     pub kind: Kind,
+    /// What of it lies in a comment of several rows.
+    pub comment: Comment,
     /// Whether it shows a collection.
     pub base: bool,
     /// Whether it goes on with the row before, of which it is a later part.
@@ -125,6 +128,18 @@ pub(super) struct Row {
     pub layout: u32,
     /// Whether it is folded away below its heading.
     pub hidden: bool,
+}
+
+impl Row {
+    /// Names how it looks: its content and kind, and what of it is not shown.
+    pub(super) fn look(&self) -> u64 {
+        if self.comment == Comment::None {
+            return self.hash;
+        }
+        let mut hasher = DefaultHasher::new();
+        (self.hash, &self.comment).hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// What stands in front of a block.
@@ -219,6 +234,7 @@ impl Cut<'_> {
         let base = shows && engine::base::embed(&self.text[content.clone()]).is_some();
         self.rows.push(Row {
             base,
+            comment: Comment::None,
             range: content.clone(),
             content,
             code,

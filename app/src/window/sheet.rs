@@ -1,10 +1,12 @@
 //! The open note as rows with heights: which row holds a byte, which row is at a height. Rows are cut block by block
 //! and only where they are looked at; a block that did not change keeps its rows and their heights.
 
+use super::comments::{self, Comment};
 use super::rows::{self, Before, Kind, Row};
 use crate::tokens::{self, space};
 use engine::Note;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use store::{Block, BlockId, DocId};
 
 /// A row by its place.
@@ -26,6 +28,8 @@ pub(super) struct Piece {
     words: usize,
     /// Its rows, once somebody looked, and whether one of them is a heading.
     rows: Option<Vec<Row>>,
+    /// Where it has `%%`.
+    pub(super) marks: Vec<usize>,
     heads: bool,
     height: f32,
 }
@@ -50,6 +54,14 @@ pub(super) struct Sheet {
     pub(super) folds: HashSet<(BlockId, usize)>,
     /// Whether a row is hidden by them.
     hides: bool,
+    /// Comments, and those of them that span rows, in bytes of the note; the first bytes of those that are open, and of
+    /// the one to which somebody has gone.
+    pub(super) pairs: Vec<Range<usize>>,
+    pub(super) comments: Vec<Range<usize>>,
+    pub(super) open: Vec<usize>,
+    pub(super) gone_to: Option<usize>,
+    /// Whether rows were told of comments.
+    pub(super) commented: bool,
 }
 
 impl Sheet {
@@ -61,6 +73,7 @@ impl Sheet {
         if self.note != Some(note.id) {
             self.pieces.clear();
             self.folds.clear();
+            (self.open, self.gone_to) = (Vec::new(), None);
             self.note = Some(note.id);
         }
         let (head, tail) = self.untouched(note, texts);
@@ -114,6 +127,7 @@ impl Sheet {
         self.words = self.pieces.iter().map(|piece| piece.words).sum();
         self.cells = self.pieces.iter().filter(|piece| piece.cell).count();
         self.moved = self.moved.min(head);
+        self.find_comments(note, texts);
         self.refold(note, texts);
         true
     }
@@ -328,6 +342,19 @@ impl Sheet {
         }
     }
 
+    /// Says which rows lie in comments, and no others do.
+    pub(super) fn comment_rows(&mut self, rows: Vec<(Spot, Comment)>) {
+        let known = self.pieces.iter_mut().filter_map(|piece| piece.rows.as_mut()).flatten();
+        let mut old: Vec<&mut Row> = known.filter(|row| row.comment != Comment::None).collect();
+        old.iter_mut().for_each(|row| (row.comment, row.height) = (Comment::None, None));
+        for (spot, comment) in rows {
+            let rows = self.pieces.get_mut(spot.block).and_then(|piece| piece.rows.as_mut());
+            if let Some(row) = rows.and_then(|rows| rows.get_mut(spot.row)) {
+                (row.comment, row.height) = (comment, None);
+            }
+        }
+    }
+
     /// Marks no row as folded away.
     pub(super) fn show_all(&mut self) {
         if !std::mem::take(&mut self.hides) {
@@ -361,15 +388,17 @@ impl Sheet {
 
 impl Piece {
     fn new(note: &Note, text: &Block, before: Before, last: bool, old: Option<Piece>, layout: u32) -> Piece {
+        let marks = if note.cell(text.id).is_some() { Vec::new() } else { comments::marks(&text.text, &before) };
         let mut piece = Piece {
             id: text.id,
             revision: note.block_revision(text.id),
-            before,
             last,
             cell: note.cell(text.id).is_some(),
+            before,
             bytes: text.text.len(),
             words: text.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count(),
             rows: None,
+            marks,
             heads: false,
             height: 0.0,
         };

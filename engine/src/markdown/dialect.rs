@@ -117,8 +117,21 @@ pub fn options() -> Options {
 /// Reads a text. `options` is [`options`], or less of it. Ranges are bytes of `text`.
 pub fn tokens(text: &str, options: Options) -> Vec<(Token<'_>, Range<usize>)> {
     let marks: Vec<(Event<'_>, Range<usize>)> = Parser::new_ext(text, options).into_offset_iter().collect();
-    let hidden = comments(text, &marks);
-    let marks = joined(text, without(text, marks, &hidden));
+    let found = comments(text, &marks);
+    read(text, marks, &found)
+}
+
+/// The same for a part of a note of which it is known what lies in comments: these ranges.
+pub fn tokens_without<'a>(text: &'a str, options: Options, hidden: &[Range<usize>]) -> Vec<(Token<'a>, Range<usize>)> {
+    read(text, Parser::new_ext(text, options).into_offset_iter().collect(), hidden)
+}
+
+fn read<'a>(
+    text: &'a str,
+    marks: Vec<(Event<'a>, Range<usize>)>,
+    hidden: &[Range<usize>],
+) -> Vec<(Token<'a>, Range<usize>)> {
+    let marks = joined(text, without(text, marks, hidden));
     let mut reading = Reading { text, out: Vec::with_capacity(marks.len()), links: 0, titles: VecDeque::new() };
     let lit = highlights(text, &marks);
     for index in 0..marks.len() {
@@ -129,6 +142,17 @@ pub fn tokens(text: &str, options: Options) -> Vec<(Token<'_>, Range<usize>)> {
 
 /// The ranges between `%%` and `%%`, these included, outside code and formulas.
 fn comments(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>> {
+    let found = percents(text, marks);
+    found.chunks_exact(2).map(|pair| pair[0]..pair[1] + 2).collect()
+}
+
+/// Where a text has `%%`, outside code and formulas: what begins a comment or ends one, by turns.
+pub fn comment_marks(text: &str) -> Vec<usize> {
+    let marks: Vec<(Event<'_>, Range<usize>)> = Parser::new_ext(text, options()).into_offset_iter().collect();
+    percents(text, &marks)
+}
+
+fn percents(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> {
     if !text.contains("%%") {
         return Vec::new();
     }
@@ -144,19 +168,8 @@ fn comments(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>
             opaque.push(range);
         }
     }
-    let mut found = Vec::new();
-    let mut open = None;
-    for (at, _) in text.match_indices("%%") {
-        if opaque.iter().any(|range| range.contains(&at)) {
-            continue;
-        }
-        match open.take() {
-            Some(start) if at >= start + 2 => found.push(start..at + 2),
-            Some(start) => open = Some(start),
-            None => open = Some(at),
-        }
-    }
-    found
+    let all = text.match_indices("%%").map(|(at, _)| at);
+    all.filter(|at| !opaque.iter().any(|range| range.contains(at))).collect()
 }
 
 /// Leaves out what lies in the hidden ranges.

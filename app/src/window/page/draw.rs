@@ -1,6 +1,7 @@
 //! Draws the rows in sight: each as it is read, or as it is edited, and what stands beside it.
 
 use super::super::cells::{self, Shown};
+use super::super::comments::Comment;
 use super::super::controls::{self, named};
 use super::super::drawn::{Drawn, Map, Part, Run};
 use super::super::editor::{self, Edit, Editor, Target, World};
@@ -22,7 +23,8 @@ impl Page {
     /// A row that is read, laid out.
     pub(super) fn drawn_row(&mut self, spot: Spot, row: &Row, world: &World<'_>) -> Rc<Drawn> {
         let coloured = sights::coloured(world.pen.ctx);
-        if let Some(kept) = self.drawn.get_mut(&row.hash)
+        let look = row.look();
+        if let Some(kept) = self.drawn.get_mut(&look)
             && kept.waits.is_none_or(|waits| waits == coloured)
         {
             kept.used = self.frame;
@@ -31,14 +33,19 @@ impl Page {
         let waits = sights::waits(world.pen.ctx);
         let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
         let (width, wide, ..) = self.look.unwrap_or_default();
+        let source = text.get(row.content.clone()).unwrap_or("");
         let drawn = match &row.code {
-            _ if row.base => unseen(text.get(row.content.clone()).unwrap_or(""), world.pen),
+            _ if row.comment == Comment::Open => render::dimmed(source, width, world.pen),
+            _ if row.base => unseen(source, world.pen),
             Some(code) if row.kind.is_fenced() => code_row(text, row, code, width, world.pen),
-            _ => render::draw(text.get(row.content.clone()).unwrap_or(""), row.kind, width, wide, world.pen),
+            _ => match &row.comment {
+                Comment::Hidden(hidden) => render::draw_without(source, row.kind, width, wide, hidden, world.pen),
+                Comment::None | Comment::Open => render::draw(source, row.kind, width, wide, world.pen),
+            },
         };
         let drawn = Rc::new(drawn);
         let waits = (sights::waits(world.pen.ctx) != waits).then_some(coloured);
-        self.drawn.insert(row.hash, Kept { drawn: drawn.clone(), used: self.frame, waits, spelt: None });
+        self.drawn.insert(look, Kept { drawn: drawn.clone(), used: self.frame, waits, spelt: None });
         drawn
     }
 
@@ -298,7 +305,7 @@ impl Page {
             egui::text_selection::visuals::paint_text_cursor(ui, ui.painter(), line, since);
         }
         if !row.kind.is_fenced() && !matches!(row.kind, Kind::Indented | Kind::Html | Kind::Meta) {
-            self.misspelt(ui.painter(), origin, row.hash);
+            self.misspelt(ui.painter(), origin, row.look());
         }
         if response.has_focus() {
             field::ring(ui, origin, world.width, area.bottom());

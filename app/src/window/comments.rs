@@ -1,0 +1,134 @@
+//! Comments that span rows: `%%` in one row and `%%` in a later one. What stands between them is folded away, and is
+//! there as dimmed source while the caret is in it. What lies in one row alone is the row's own business.
+
+use super::editor::{Editor, World};
+use super::long;
+use super::rows::{Before, Kind};
+use super::sheet::{Sheet, Spot};
+use engine::Note;
+use engine::markdown::dialect;
+use std::ops::Range;
+use std::rc::Rc;
+use store::Block;
+
+/// What of a row belongs to a comment that began before it or goes on behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Comment {
+    /// Nothing.
+    #[default]
+    None,
+    /// These bytes of its content, which are not shown.
+    Hidden(Rc<[Range<usize>]>),
+    /// The caret is in the comment: the row is shown as source.
+    Open,
+}
+
+/// Where a block has `%%`, in order, outside code and formulas.
+pub(super) fn marks(text: &str, before: &Before) -> Vec<usize> {
+    if !text.contains("%%") {
+        return Vec::new();
+    }
+    let from = match before {
+        Before::Code(open) => long::rest(text, open, false).2,
+        Before::Start | Before::Line | Before::LineEnd | Before::Gap => 0,
+    };
+    dialect::comment_marks(&text[from..]).into_iter().map(|at| at + from).collect()
+}
+
+impl Sheet {
+    /// Finds the comments that span rows anew.
+    pub(super) fn find_comments(&mut self, note: &Note, texts: &[&Block]) {
+        let marks: Vec<usize> = (0..self.len())
+            .flat_map(|block| self.piece(block).marks.iter().map(move |mark| (block, *mark)))
+            .map(|(block, mark)| self.start(block) + mark)
+            .collect();
+        let pairs: Vec<Range<usize>> = marks.chunks_exact(2).map(|pair| pair[0]..pair[1] + 2).collect();
+        let spans = |range: &Range<usize>, sheet: &mut Sheet| {
+            sheet.find(range.start, note, texts) != sheet.find(range.end - 1, note, texts)
+        };
+        self.comments = pairs.iter().filter(|range| spans(range, self)).cloned().collect();
+        self.pairs = pairs;
+    }
+
+    /// The comment that holds a byte, its ends included.
+    fn comment_at(&self, at: usize) -> Option<usize> {
+        let place = self.comments.partition_point(|range| range.end < at);
+        self.comments.get(place).filter(|range| range.start <= at).map(|range| range.start)
+    }
+
+    /// Folds comments away, but for those that are open; the rows know it.
+    pub(super) fn fold_comments(&mut self, note: &Note, texts: &[&Block]) {
+        let mut rows: Vec<(Spot, Comment)> = Vec::new();
+        let mut hidden: Vec<Spot> = Vec::new();
+        for range in self.comments.clone() {
+            let (Some(first), Some(last)) =
+                (self.find(range.start, note, texts), self.find(range.end - 1, note, texts))
+            else {
+                continue;
+            };
+            let open = self.open.contains(&range.start);
+            let mut next = Some(first);
+            while let Some(spot) = next.filter(|spot| *spot <= last) {
+                next = self.row_after(spot, note, texts);
+                let start = self.start(spot.block);
+                self.rows(spot.block, note, texts);
+                let Some(row) = self.row(spot) else { continue };
+                let content = start + row.content.start..start + row.content.end;
+                let text = texts.get(spot.block).map_or("", |block| block.text.as_str());
+                let behind = range.end.min(content.end) - start;
+                let ends = text.get(behind..row.content.end).is_some_and(|rest| rest.trim().is_empty());
+                // A cell can run: it is never out of sight.
+                if row.kind == Kind::Cell {
+                    continue;
+                }
+                if open {
+                    rows.push((spot, Comment::Open));
+                } else if spot != first && ends {
+                    hidden.push(spot);
+                } else if rows.last().is_none_or(|(known, _)| *known != spot) {
+                    let from = self.pairs.partition_point(|range| range.end <= content.start);
+                    let own = self.pairs[from..].iter().take_while(|range| range.start < content.end);
+                    let inside = |range: &Range<usize>| {
+                        range.start.max(content.start) - content.start..range.end.min(content.end) - content.start
+                    };
+                    rows.push((spot, Comment::Hidden(own.map(inside).collect())));
+                }
+            }
+        }
+        self.comment_rows(rows);
+        hidden.into_iter().for_each(|spot| self.hide(spot));
+    }
+}
+
+impl World<'_> {
+    /// Opens the comments that hold a caret, or to which somebody has gone; folds the others away.
+    pub(super) fn open_comments(&mut self, editor: &Editor, jumped: Option<usize>) {
+        if self.sheet.comments.is_empty() {
+            return;
+        }
+        let at = |at: usize, sheet: &Sheet| sheet.comment_at(at);
+        let mut open: Vec<usize> = editor.carets().filter_map(|caret| at(caret.at, self.sheet)).collect();
+        match jumped.and_then(|jumped| at(jumped, self.sheet)) {
+            Some(comment) => self.sheet.gone_to = Some(comment),
+            None if !open.is_empty() => self.sheet.gone_to = None,
+            None => {}
+        }
+        open.extend(self.sheet.gone_to);
+        if open != self.sheet.open {
+            self.sheet.open = open;
+            self.sheet.refold(self.note, self.texts);
+        }
+    }
+
+    /// Shows a comment that holds a row. Whether there was one.
+    pub(super) fn unfold_comment(&mut self, spot: Spot) -> bool {
+        let at = self.sheet.start(spot.block) + self.rows(spot.block).get(spot.row).map_or(0, |row| row.content.start);
+        let Some(comment) = self.sheet.comment_at(at).filter(|comment| !self.sheet.open.contains(comment)) else {
+            return false;
+        };
+        self.sheet.gone_to = Some(comment);
+        self.sheet.open.push(comment);
+        self.sheet.refold(self.note, self.texts);
+        true
+    }
+}
