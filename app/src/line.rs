@@ -104,6 +104,8 @@ struct Scene<'a> {
     input: &'a mut dyn Read,
     out: &'a mut dyn Write,
     errors: &'a mut dyn Write,
+    /// Whether the input is this process's own.
+    own: bool,
 }
 
 /// The whole program.
@@ -222,7 +224,7 @@ fn alone(driver: host::Driver, request: &Request) -> Result<u8, Refusal> {
     let handle = driver.handle();
     let session = std::thread::spawn(move || driver.run());
     let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let code = serve(&handle, request, &mut input, &mut out, &mut errors);
+    let code = serve_one(&handle, request, &mut input, &mut out, &mut errors, true);
     if let Ok(guests) = guests {
         guests.see_off();
     }
@@ -242,12 +244,23 @@ pub fn serve(
     out: &mut dyn Write,
     errors: &mut dyn Write,
 ) -> u8 {
+    serve_one(handle, request, input, out, errors, false)
+}
+
+fn serve_one(
+    handle: &Handle,
+    request: &Request,
+    input: &mut dyn Read,
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+    own: bool,
+) -> u8 {
     let done = parse::parse(&request.words).map_err(|error| Refusal::usage(error.to_string())).and_then(|matches| {
         let json = matches.get_flag("json");
         let Some((name, args)) = matches.subcommand() else {
             return Err(Refusal::workspace("the workspace is open in another window already"));
         };
-        let mut scene = Scene { handle, folder: &request.folder, json, input, out, errors: &mut *errors };
+        let mut scene = Scene { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
         let code = perform(&mut scene, name, args)?;
         scene.out.flush()?;
         Ok(code)

@@ -275,6 +275,11 @@ impl Note {
         self.blocks().map(|block| block.id).filter(|id| self.cell(*id).is_some())
     }
 
+    /// Counts what happened to runs of its cells.
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
     /// Counts the note's changes.
     pub fn revision(&self) -> u64 {
         self.revision

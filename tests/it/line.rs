@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 /// The commands of the line, as README and the manual name them.
 const COMMANDS: [&str; 24] = [
     "cells",
+    "kernels",
     "init",
     "open",
     "new",

@@ -1,5 +1,6 @@
 //! The window, driven by the names of its controls over a real workspace in a temporary folder.
 
+mod asking;
 mod collections;
 mod commands;
 mod comments;

@@ -4,14 +4,18 @@ use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene, choose, notes};
 use clap::ArgMatches;
 use engine::{Command, Note, Session};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 use store::{BlockId, DocId, Output, OutputBody, Status};
+
+/// A longer line of input is cut into several.
+const LONGEST: usize = 1 << 20;
 
 /// What is new of an execution since the last look.
 enum News {
     Text { name: String, text: String },
     Whole(OutputBody),
+    Asks { prompt: String, password: bool },
     End { status: Status, outputs: Vec<Output> },
 }
 
@@ -128,12 +132,15 @@ fn none_stale(note: &Note) -> bool {
 fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> Result<Status, Refusal> {
     let mut seen = (0, 0);
     let live = !scene.json;
+    // What the kernel will print of a question that stands in the terminal already.
+    let mut echo = String::new();
     loop {
         let look = move |session: &Session| news(session.note(note)?, cell, seen, live);
         match scene.handle.wait(None, look)? {
             None => {} // only a wait with an end comes back with nothing
             Some((now, News::Text { name, text })) => {
                 seen = now;
+                let text = text.strip_prefix(std::mem::take(&mut echo).as_str()).unwrap_or(&text).to_owned();
                 let to: &mut dyn Write = if name == "stderr" { scene.errors } else { scene.out };
                 to.write_all(text.as_bytes())?;
                 to.flush()?;
@@ -141,6 +148,10 @@ fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> R
             Some((now, News::Whole(body))) => {
                 seen = now;
                 print(scene.out, &body)?;
+            }
+            Some((now, News::Asks { prompt, password })) => {
+                seen = now;
+                echo = answer(scene, note, &prompt, password)?;
             }
             Some((_, News::End { status, outputs })) => {
                 if scene.json {
@@ -156,6 +167,43 @@ fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> R
             }
         }
     }
+}
+
+/// Asks the user what a cell asks. Gives what the kernel is going to print of it.
+fn answer(scene: &mut Scene<'_>, note: DocId, prompt: &str, password: bool) -> Result<String, Refusal> {
+    // With `--json`, standard output is for programs.
+    let to: &mut dyn Write = if scene.json { scene.errors } else { scene.out };
+    to.write_all(prompt.as_bytes())?;
+    to.flush()?;
+    let hidden = password && scene.own;
+    let line = if hidden { host::terminal::unseen(|| line(scene.input)) } else { line(scene.input) }?;
+    let Some(text) = line else {
+        writeln!(scene.errors, "the cell asks for input, and there is none; it is stopped")?;
+        scene.handle.command(Command::Interrupt { note })?;
+        // The question stays until the cell has stopped.
+        let gone =
+            move |session: &Session| session.note(note).is_none_or(|note| note.question().is_none()).then_some(());
+        scene.handle.wait(Some(Duration::from_secs(10)), gone)?;
+        return Ok(String::new());
+    };
+    let shown = if password { "········" } else { text.as_str() };
+    let echo = format!("{prompt}{shown}\n");
+    scene.handle.command(Command::Answer { note, text })?;
+    Ok(echo)
+}
+
+/// A line of input, without its end; `None` at the end of it all.
+fn line(input: &mut dyn Read) -> std::io::Result<Option<String>> {
+    let (mut bytes, mut byte) = (Vec::new(), [0]);
+    while bytes.len() < LONGEST {
+        match input.read(&mut byte)? {
+            0 if bytes.is_empty() => return Ok(None),
+            0 => break,
+            _ if byte[0] == b'\n' => break,
+            _ => bytes.push(byte[0]),
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned()))
 }
 
 /// Prints what streams held behind the part that the note keeps.
@@ -189,6 +237,9 @@ fn news(note: &Note, cell: BlockId, seen: (usize, usize), live: bool) -> Option<
             }
             body => return Some(((seen.0 + 1, 0), News::Whole(body.clone()))),
         }
+    }
+    if let Some(question) = note.question().filter(|question| question.execution == execution.id) {
+        return Some((seen, News::Asks { prompt: question.prompt.clone(), password: question.password }));
     }
     let end = News::End { status: execution.status, outputs: execution.outputs.clone() };
     execution.status.is_final().then_some((seen, end))

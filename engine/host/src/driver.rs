@@ -48,6 +48,11 @@ impl Inbox {
 
     pub(crate) fn post(&self, post: Post) {
         let _ = self.posts.send(post);
+        self.wake();
+    }
+
+    /// Wakes whoever draws: something has come.
+    pub(crate) fn wake(&self) {
         let wake = self.wake.lock().ok().and_then(|wake| wake.clone());
         if let Some(wake) = wake {
             wake();
@@ -234,6 +239,11 @@ impl Driver {
     /// Looks for places where a note's name stands without being a link. What is found comes as it is found.
     pub fn mentions(&self, note: store::DocId) -> Receiver<Vec<crate::Mention>> {
         crate::mentions::start(&self.session, note, self.inbox.clone())
+    }
+
+    /// Asks a note's kernel something that changes nothing. `None`: it has none. The answer comes later, or never.
+    pub fn ask_kernel(&mut self, note: store::DocId, inquiry: crate::Inquiry) -> Option<Receiver<crate::Answer>> {
+        self.kernels.ask(note, inquiry)
     }
 
     /// Begins to look at the past of an open note.

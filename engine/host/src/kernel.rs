@@ -1,6 +1,7 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
 use crate::driver::{Inbox, Post};
+use crate::inquiry::{Answer, Inquiry};
 use crate::kernelspec;
 use crate::replies::Replies;
 use crate::writer::Writer;
@@ -26,7 +27,11 @@ struct Kernel {
     /// Written by a thread: a process that does not read must not hold up the one that draws.
     requests: Sender<String>,
     alive: Arc<AtomicBool>,
+    inquiries: Inquiries,
 }
+
+/// Questions that a kernel has not answered yet, by the id of their request.
+pub(crate) type Inquiries = Arc<Mutex<HashMap<String, (Inquiry, Sender<Answer>)>>>;
 
 /// The process of a kernel, once it was started, which takes a while.
 #[derive(Default)]
@@ -75,11 +80,12 @@ pub(crate) struct Kernels {
     writer: Writer,
     running: HashMap<DocId, Kernel>,
     started: u64,
+    asked: u64,
 }
 
 impl Kernels {
     pub(crate) fn new(program: PathBuf, inbox: Inbox, writer: Writer) -> Kernels {
-        Kernels { program, inbox, writer, running: HashMap::new(), started: 0 }
+        Kernels { program, inbox, writer, running: HashMap::new(), started: 0, asked: 0 }
     }
 
     /// Sends a cell to the note's kernel; starts one if there is none.
@@ -97,6 +103,19 @@ impl Kernels {
             "content": {"code": cell.code, "cell": cell.label, "silent": false, "forget": cell.forget},
         });
         self.send(note, &request);
+    }
+
+    /// Asks the note's kernel. `None`: there is none. The answer may never come.
+    pub(crate) fn ask(&mut self, note: DocId, inquiry: Inquiry) -> Option<Receiver<Answer>> {
+        let kernel = self.running.get(&note).filter(|kernel| kernel.alive.load(Ordering::Acquire))?;
+        self.asked += 1;
+        let id = format!("ask-{}", self.asked);
+        let (kind, content) = inquiry.message();
+        let request = json!({"header": {"msg_type": kind, "msg_id": id}, "parent_header": {}, "content": content});
+        let (answer, wait) = channel();
+        kernel.inquiries.lock().ok()?.insert(id, (inquiry, answer));
+        self.send(note, &request);
+        Some(wait)
     }
 
     /// Hands the note's running cell the line that it asked for.
@@ -168,7 +187,8 @@ impl Kernels {
         let alive = Arc::new(AtomicBool::new(true));
         let process: Arc<Mutex<Process>> = Arc::default();
         let (requests, queue) = channel();
-        let reader = Replies::new(note, self.inbox.clone(), self.writer.clone());
+        let inquiries = Inquiries::default();
+        let reader = Replies::new(note, self.inbox.clone(), self.writer.clone(), inquiries.clone());
         let jupyter = kernel.map(|name| (name.to_owned(), folder.to_owned()));
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
@@ -186,7 +206,7 @@ impl Kernels {
             };
             inbox.post(Post::KernelEnded { note, number, why });
         });
-        Kernel { number, process, requests, alive }
+        Kernel { number, process, requests, alive, inquiries }
     }
 }
 

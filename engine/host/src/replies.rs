@@ -1,6 +1,7 @@
 //! What comes back from a kernel: its messages, one JSON object a line, as events for the session.
 
 use crate::driver::Inbox;
+use crate::kernel::Inquiries;
 use crate::writer::Writer;
 use engine::Event;
 use serde_json::{Value, json};
@@ -39,11 +40,12 @@ pub(crate) struct Replies {
     streams: HashMap<ExecutionId, Sent>,
     /// Where outputs stand that have a name by which they are changed later; oldest first.
     named: Vec<(String, ExecutionId, usize)>,
+    inquiries: Inquiries,
 }
 
 impl Replies {
-    pub(crate) fn new(note: DocId, inbox: Inbox, writer: Writer) -> Replies {
-        Replies { note, inbox, writer, streams: HashMap::new(), named: Vec::new() }
+    pub(crate) fn new(note: DocId, inbox: Inbox, writer: Writer, inquiries: Inquiries) -> Replies {
+        Replies { note, inbox, writer, streams: HashMap::new(), named: Vec::new(), inquiries }
     }
 
     pub(crate) fn inbox(&self) -> Inbox {
@@ -70,6 +72,10 @@ impl Replies {
         let content = &message["content"];
         if kind == "kernel_info_reply" {
             self.inbox.event(Event::KernelReady { note: self.note });
+            return;
+        }
+        if matches!(kind, "complete_reply" | "inspect_reply" | "variables_reply") {
+            self.answer(message);
             return;
         }
         let id = message["parent_header"]["msg_id"].as_str().and_then(|id| id.parse().ok());
@@ -132,6 +138,16 @@ impl Replies {
                 self.inbox.event(Event::Finished { note, execution, status, count, whole });
             }
             _ => {}
+        }
+    }
+
+    /// The kernel answers a question of the window.
+    fn answer(&self, message: &Value) {
+        let id = message["parent_header"]["msg_id"].as_str().unwrap_or_default();
+        let asked = self.inquiries.lock().ok().and_then(|mut asked| asked.remove(id));
+        if let Some((inquiry, to)) = asked {
+            let _ = to.send(inquiry.read(&message["content"])); // whoever asked may have gone
+            self.inbox.wake();
         }
     }
 

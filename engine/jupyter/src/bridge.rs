@@ -89,7 +89,8 @@ async fn serve(spec: Spec, room: Room) -> Result<(), String> {
         let _ = end.send(Happened::Ended(format!("{title} ended ({how})")));
     });
     let connected = connect(&room, &happens);
-    let mut bridge = Bridge { spec, pid, requests: HashMap::new(), question: None, channels: None };
+    let mut bridge =
+        Bridge { spec, pid, requests: HashMap::new(), question: None, inquiries: Vec::new(), channels: None };
     let waiting = bridge.begin(connected, &mut happened).await?;
     drop(room); // whoever else had the file could run code as the user
     for request in waiting {
@@ -195,6 +196,8 @@ struct Bridge {
     requests: HashMap<String, Request>,
     /// What the running cell has asked the user: its request, the question, and whether the answer is not to be seen.
     question: Option<(String, InputRequest)>,
+    /// Requests for the variables.
+    inquiries: Vec<String>,
     channels: Option<Channels>,
 }
 
@@ -303,6 +306,17 @@ impl Bridge {
                 let asked = InspectRequest { code: text("code"), cursor_pos: at, detail_level: Some(0) };
                 self.shell(JupyterMessage::new(asked, None), &id).await
             }
+            "variables_request" => {
+                let Some(code) = self.spec.variables() else {
+                    put(&message(&id, "variables_reply", json!({"status": "error"})));
+                    return Ok(());
+                };
+                let expressions = HashMap::from([("variables".to_owned(), code)]);
+                let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(String::new()) };
+                let asked = ExecuteRequest { user_expressions: Some(expressions), ..quiet };
+                self.inquiries.push(id.clone());
+                self.shell(JupyterMessage::new(asked, None), &id).await
+            }
             "input_reply" => {
                 let reply = InputReply { value: text("value"), ..InputReply::default() };
                 if let Some((id, question)) = self.question.take() {
@@ -350,6 +364,11 @@ impl Bridge {
         match happened {
             Happened::Answered(message) => {
                 let Some(id) = parent(&message).filter(|id| id != OURS) else { return };
+                if let Some(at) = self.inquiries.iter().position(|known| *known == id) {
+                    self.inquiries.swap_remove(at);
+                    put(&self::message(&id, "variables_reply", variables(&message)));
+                    return;
+                }
                 match self.requests.get_mut(&id) {
                     Some(request) if !request.idle => request.reply = Some(message),
                     Some(_) => self.finish(&id, &message),
@@ -397,6 +416,15 @@ impl Bridge {
 /// A message of our own that answers a request.
 fn message(parent: &str, kind: &str, content: Value) -> Value {
     json!({"header": {"msg_type": kind}, "parent_header": {"msg_id": parent}, "content": content})
+}
+
+/// The variables in the reply to a request for them.
+fn variables(reply: &JupyterMessage) -> Value {
+    let content = serde_json::to_value(&reply.content).unwrap_or_default();
+    match content.pointer("/user_expressions/variables/data/application~1json/rows") {
+        Some(rows) => json!({"status": "ok", "variables": rows}),
+        None => json!({"status": "error"}),
+    }
 }
 
 fn sent(done: zmq::Result<()>) -> Result<(), String> {

@@ -83,6 +83,16 @@ impl Spec {
         own.unwrap_or_else(|| PathBuf::from(word))
     }
 
+    /// An expression for the variables of the kernel, where it is a Python: an object that shows itself as JSON.
+    pub(crate) fn variables(&self) -> Option<String> {
+        // The same code as the embedded kernel's, in a namespace of its own; JSON strings are Python's, too.
+        let code = serde_json::to_string(include_str!("../../python/src/variables.py")).ok()?;
+        let shown = "type('Rows', (), {'__init__': lambda self, rows: setattr(self, 'rows', rows), \
+                     '_repr_json_': lambda self: {'rows': self.rows}})";
+        let run = format!("(lambda space: (exec({code}, space), {shown}(space['variables'](globals())))[1])({{}})");
+        self.kernelspec.language.eq_ignore_ascii_case("python").then_some(run)
+    }
+
     /// Code that takes names out of the kernel, where it is a Python.
     pub(crate) fn forgets(&self, names: &Value) -> Option<String> {
         let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');

@@ -53,12 +53,6 @@ class _Output(io.TextIOBase):
         """Accepted for programs that ask for UTF-8; there is nothing else here."""
 
 
-class StdinNotImplementedError(NotImplementedError):
-    """Raised where a cell asks for input: the kernel's own standard input belongs to the protocol."""
-
-    __module__ = "builtins"
-
-
 class _Input(io.TextIOBase):
     encoding = "utf-8"
     errors = "strict"
@@ -75,14 +69,15 @@ class _Input(io.TextIOBase):
         raise io.UnsupportedOperation("fileno")
 
     def readline(self, size=-1, /):
-        raise StdinNotImplementedError("input() is not available yet")
+        return kernel.ask("", False) + "\n"
 
-    read = readline
+    def read(self, size=-1, /):
+        return self.readline()
 
 
 def input(prompt="", /):
-    """Not available yet: a cell cannot ask for a line of text."""
-    raise StdinNotImplementedError("input() is not available yet")
+    """Ask for a line of text, below the cell or in the terminal."""
+    return kernel.ask(str(prompt), False)
 
 
 def display(*values, raw=False, metadata=None):
@@ -102,13 +97,39 @@ def exit(code=None):
 
 
 def help(*subject):
-    """Print what is known about an object."""
+    """Print what is known about an object, or about what a text names."""
     import pydoc
 
-    if subject:
-        print(pydoc.render_doc(*subject, renderer=pydoc.plaintext))
-    else:
+    if not subject:
         print("help(object) prints what is known about the object.")
+        return
+    try:
+        print(pydoc.render_doc(*subject, title="Help on %s:", renderer=pydoc.plaintext))
+    except ImportError as error:
+        print(error)
+
+
+_loop = None
+
+
+def awaited(coroutine):
+    """Run a cell that awaits something, in the loop in which all such cells run."""
+    global _loop
+    import asyncio
+
+    if _loop is None or _loop.is_closed():
+        _loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(_loop)
+    task = _loop.create_task(coroutine)
+    try:
+        return _loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        task.cancel()
+        try:
+            _loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            pass
+        raise
 
 
 # Method, MIME type. All that an object answers to are sent; the window picks the richest that it can draw.
@@ -232,7 +253,9 @@ def explain(error):
     parts = [report]
     while parts:
         part = parts.pop()
-        part.stack[:] = [frame for frame in part.stack if frame.filename not in hidden]
+        # What leads to the cell (the loop of one that awaits) is not the user's either.
+        first = next((at for at, frame in enumerate(part.stack) if frame.filename in _runs), 0)
+        part.stack[:] = [frame for frame in part.stack[first:] if frame.filename not in hidden]
         for frame in part.stack:
             frame.filename = _shown(frame.filename)
         if part._is_syntax_error:
@@ -265,4 +288,3 @@ sys.executable = sys._base_executable = ""
 for _name in (display, exit, help, input):
     setattr(builtins, _name.__name__, _name)
 builtins.quit = exit
-builtins.StdinNotImplementedError = StdinNotImplementedError

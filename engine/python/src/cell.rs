@@ -6,9 +6,10 @@ use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 use rustpython_vm as vm;
 
+use vm::bytecode::CodeFlags;
 use vm::compiler::{self, Mode};
 use vm::scope::Scope;
-use vm::{PyResult, VirtualMachine};
+use vm::{PyObjectRef, PyResult, VirtualMachine};
 
 /// What an `execute_request` asks for.
 #[derive(Debug, PartialEq)]
@@ -29,12 +30,15 @@ impl Cell {
         Cell { code, label, silent, forget: Vec::new() }
     }
 
-    /// Runs the cell under the file name `file` and returns the value of its last expression, else None. All of it is
-    /// compiled before any of it runs.
-    pub(crate) fn run(&self, file: &str, scope: Scope, vm: &VirtualMachine) -> PyResult {
+    /// Runs the cell under the file name `file` and returns the value of its last expression, else None; with `true`,
+    /// a coroutine that does so: it awaits something. All of it is compiled before any of it runs.
+    pub(crate) fn run(&self, file: &str, scope: Scope, vm: &VirtualMachine) -> PyResult<(PyObjectRef, bool)> {
         let mode = if ends_in_a_value(&self.code) { Mode::BlockExpr } else { Mode::Exec };
-        let code = vm.compile(&self.code, mode, file).map_err(|error| error.into_pyexception(vm, Some(&self.code)))?;
-        vm.run_code_obj(code, scope)
+        let options = compiler::CompileOpts { allow_top_level_await: true, ..vm.compile_opts() };
+        let code = vm.compile_with_opts(&self.code, mode, file, options);
+        let code = code.map_err(|error| error.into_pyexception(vm, Some(&self.code)))?;
+        let awaits = code.flags.contains(CodeFlags::COROUTINE);
+        Ok((vm.run_code_obj(code, scope)?, awaits))
     }
 }
 

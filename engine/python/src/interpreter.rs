@@ -15,6 +15,7 @@ use vm::{AsObject, Interpreter, InterpreterBuilder, PyObjectRef, PyResult, Setti
 use crate::cell::Cell;
 use crate::gate::{self, Gate, Ticket};
 use crate::outbox::Outbox;
+use crate::requests::Look;
 use crate::sandbox::Sandbox;
 use crate::{Work, reply_to_shutdown, waits};
 
@@ -79,6 +80,12 @@ mod kernel {
         plot::lighter(&figure.to_string_lossy())
     }
 
+    /// Asks the user for a line of text.
+    #[pyfunction]
+    fn ask(prompt: PyStrRef, password: bool, vm: &VirtualMachine) -> PyResult<String> {
+        crate::ask::ask(&prompt.to_string_lossy(), password, vm)
+    }
+
     #[pyfunction]
     fn walls() -> &'static str {
         crate::sandbox::Sandbox::get().words()
@@ -116,6 +123,7 @@ pub(crate) fn serve(
         while let Ok(work) = vm.allow_threads(|| queue.recv()) {
             match work {
                 Work::Execute { header, ticket, cell } => session.execute(header, ticket, &cell, gate, vm),
+                Work::Look { header, ticket, look } => session.look(header, ticket, &look, gate, vm),
                 Work::Info { header } => outbox.send_for(&header, "kernel_info_reply", info()),
                 Work::Shutdown { header } => {
                     asked = header;
@@ -133,7 +141,14 @@ pub(crate) fn serve(
 }
 
 /// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
-const _: [&str; 3] = [include_str!("_tracebook.py"), include_str!("matplotlib.py"), include_str!("pyplot.py")];
+const _: [&str; 6] = [
+    include_str!("_tracebook.py"),
+    include_str!("getpass.py"),
+    include_str!("look.py"),
+    include_str!("matplotlib.py"),
+    include_str!("pyplot.py"),
+    include_str!("variables.py"),
+];
 
 fn build(signals: gate::Receiver) -> Interpreter {
     let mut settings = Settings::default();
@@ -154,6 +169,10 @@ fn build(signals: gate::Receiver) -> Interpreter {
         .add_native_module(numpy)
         .add_frozen_modules(rustpython_pylib::FROZEN_STDLIB)
         .add_frozen_modules(vm::py_freeze!(file = "_tracebook.py", module_name = "_tracebook"))
+        // Behind the standard library, whose `getpass` wants a terminal.
+        .add_frozen_modules(vm::py_freeze!(file = "getpass.py", module_name = "getpass"))
+        .add_frozen_modules(vm::py_freeze!(file = "look.py", module_name = "_tracebook_look"))
+        .add_frozen_modules(vm::py_freeze!(file = "variables.py", module_name = "_tracebook_variables"))
         .add_frozen_modules(vm::py_freeze!(file = "numpy.py", module_name = "numpy"))
         .add_frozen_modules(vm::py_freeze!(file = "matplotlib.py", module_name = "matplotlib"))
         .add_frozen_modules(vm::py_freeze!(file = "pyplot.py", module_name = "_tracebook_pyplot"))
@@ -195,6 +214,7 @@ struct Session {
     register: PyObjectRef,
     bundle: PyObjectRef,
     explain: PyObjectRef,
+    awaited: PyObjectRef,
     finish: PyObjectRef,
     /// All runs so far, and those that count for the user.
     runs: u64,
@@ -214,6 +234,7 @@ impl Session {
             register: tracebook.get_attr("register", vm)?,
             bundle: tracebook.get_attr("bundle", vm)?,
             explain: tracebook.get_attr("explain", vm)?,
+            awaited: tracebook.get_attr("awaited", vm)?,
             finish: tracebook.get_attr("finish", vm)?,
             runs: 0,
             count: 0,
@@ -253,6 +274,28 @@ impl Session {
         outbox.send("status", json!({"execution_state": "idle"}));
     }
 
+    /// Answers what is asked about variables or code. It may run what objects say of themselves, so it can be
+    /// interrupted as a cell can.
+    fn look(&mut self, header: Value, ticket: Ticket, look: &Look, gate: &Gate, vm: &VirtualMachine) {
+        let outbox = self.outbox;
+        outbox.answer(header);
+        forget_interrupts(vm);
+        let kind = match look {
+            Look::Complete { .. } => "complete_reply",
+            Look::Inspect { .. } => "inspect_reply",
+            Look::Variables => "variables_reply",
+        };
+        let said = if gate.open(ticket) {
+            let said = say(look, vm);
+            gate.close();
+            said
+        } else {
+            Err(vm.new_runtime_error("interrupted".to_owned()))
+        };
+        let said = said.ok().and_then(|said| serde_json::from_str(&said).ok());
+        outbox.send(kind, said.unwrap_or_else(|| json!({"status": "error"})));
+    }
+
     /// Runs a cell up to the content of its `execute_result`, if it has one to show.
     fn run(&self, cell: &Cell, vm: &VirtualMachine) -> PyResult<Option<Value>> {
         let file = self.register.call((cell.label.as_str(), self.runs, cell.code.as_str()), vm)?.str(vm)?;
@@ -261,7 +304,9 @@ impl Session {
             let _ = self.globals.del_item(name.as_str(), vm);
         }
         let scope = Scope::with_builtins(None, self.globals.clone(), vm);
-        let value = match cell.run(&file.to_string_lossy(), scope, vm) {
+        let ran = cell.run(&file.to_string_lossy(), scope, vm);
+        let ran = ran.and_then(|(value, awaits)| if awaits { self.awaited.call((value,), vm) } else { Ok(value) });
+        let value = match ran {
             Ok(value) => value,
             Err(error) => {
                 // The figures that it drew so far say what it did; the error says why there are no more.
@@ -299,6 +344,17 @@ impl Session {
         let (words, lines) = said.unwrap_or_else(|_| (String::new(), vec![name.clone()]));
         json!({"ename": name, "evalue": words, "traceback": lines})
     }
+}
+
+/// What `look.py` says, as JSON.
+fn say(look: &Look, vm: &VirtualMachine) -> PyResult<String> {
+    let module = vm.import("_tracebook_look", 0)?;
+    let said = match look {
+        Look::Complete { code, at } => module.get_attr("complete", vm)?.call((code.as_str(), *at), vm),
+        Look::Inspect { code, at } => module.get_attr("inspect_at", vm)?.call((code.as_str(), *at), vm),
+        Look::Variables => module.get_attr("variables", vm)?.call((), vm),
+    };
+    Ok(said?.str(vm)?.to_string_lossy().into_owned())
 }
 
 /// Drops interrupts that came too late for the cell before. Bounded: a cell may have installed a handler of its own

@@ -8,6 +8,7 @@
 //! Two threads matter. The first one reads requests, so that an interrupt arrives while a cell runs. The other one,
 //! with a big stack, owns the interpreter and runs one cell after the other.
 
+mod ask;
 mod cell;
 mod gate;
 mod interpreter;
@@ -45,6 +46,7 @@ const GRACE: Duration = Duration::from_secs(2);
 enum Work {
     Execute { header: Value, ticket: Ticket, cell: cell::Cell },
     Info { header: Value },
+    Look { header: Value, ticket: Ticket, look: requests::Look },
     Shutdown { header: Option<Value> },
 }
 
@@ -109,6 +111,11 @@ pub fn run() -> ExitCode {
             }
             Body::Shutdown => break Some(header),
             Body::Info => work.send(Work::Info { header }),
+            Body::Look(look) => work.send(Work::Look { header, ticket: gate.ticket(), look }),
+            Body::Answer(text) => {
+                ask::answered(text);
+                Ok(())
+            }
             Body::Execute(cell) => work.send(Work::Execute { header, ticket: gate.ticket(), cell }),
         };
         if sent.is_err() {

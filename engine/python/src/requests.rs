@@ -1,4 +1,4 @@
-//! Reads requests: one JSON object a line, bounded, each turned into one of the four that the kernel knows.
+//! Reads requests: one JSON object a line, bounded, each turned into one of those that the kernel knows.
 //!
 //! Whatever comes in, this never fails and never panics: a line that cannot be used becomes `Incoming::Bad` with a
 //! sentence, and reading goes on. It answers nothing and starts nothing.
@@ -27,9 +27,20 @@ pub(crate) enum Incoming {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Body {
     Execute(Cell),
+    Look(Look),
+    /// The line that a cell asked for.
+    Answer(String),
     Interrupt,
     Info,
     Shutdown,
+}
+
+/// What is asked about the variables and about code that is being written. Places are counted in characters.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Look {
+    Complete { code: String, at: usize },
+    Inspect { code: String, at: usize },
+    Variables,
 }
 
 /// The requests of one input, in order.
@@ -89,6 +100,19 @@ fn parse(line: &[u8]) -> Incoming {
             Some(cell) => Body::Execute(cell),
             None => return Incoming::Bad { parent: header, why: "the execute_request has no code".into() },
         },
+        Some(kind @ ("complete_request" | "inspect_request")) => {
+            let inspect = kind == "inspect_request";
+            match place(message.get_mut("content")) {
+                Some((code, at)) if inspect => Body::Look(Look::Inspect { code, at }),
+                Some((code, at)) => Body::Look(Look::Complete { code, at }),
+                None => return Incoming::Bad { parent: header, why: "the request has no code".into() },
+            }
+        }
+        Some("variables_request") => Body::Look(Look::Variables),
+        Some("input_reply") => {
+            let value = message.get("content").and_then(|content| content.get("value")).and_then(Value::as_str);
+            Body::Answer(value.unwrap_or_default().to_owned())
+        }
         Some("interrupt_request") => Body::Interrupt,
         Some("kernel_info_request") => Body::Info,
         Some("shutdown_request") => Body::Shutdown,
@@ -99,6 +123,15 @@ fn parse(line: &[u8]) -> Incoming {
         None => return Incoming::Bad { parent: header, why: "the request's header has no msg_type".into() },
     };
     Incoming::Request { header, body }
+}
+
+/// Code, and a place in it.
+fn place(content: Option<&mut Value>) -> Option<(String, usize)> {
+    let content = content?;
+    let Some(Value::String(code)) = content.get_mut("code").map(Value::take) else { return None };
+    let at = content.get("cursor_pos").and_then(Value::as_u64).and_then(|at| usize::try_from(at).ok());
+    let at = at.unwrap_or_else(|| code.chars().count());
+    Some((code, at))
 }
 
 fn execute(content: Option<&mut Value>) -> Option<Cell> {

@@ -156,6 +156,14 @@ fn it_is_asked_stopped_and_ended() {
     kernel.send("complete_request", json!({"code": "import os; os.getc", "cursor_pos": 18}));
     let reply = kernel.until("complete_reply");
     assert!(reply["matches"].as_array().is_some_and(|all| all.iter().any(|name| name == "getcwd")), "{reply}");
+    // Its variables, as the embedded kernel lists them.
+    let id = kernel.execute("import os\ntotal = [1, 2]");
+    kernel.told(&id);
+    kernel.send("variables_request", json!({}));
+    let reply = kernel.until("variables_reply");
+    let rows = reply["variables"].as_array().expect("rows");
+    assert!(rows.contains(&json!({"name": "total", "type": "list", "size": "2", "value": "[1, 2]"})), "{reply}");
+    assert!(rows.iter().all(|row| row["name"] != "In" && row["name"] != "exit" && row["name"] != "os"), "{reply}");
     // What a shell in it started is stopped, too.
     let begun = Instant::now();
     let id = kernel.execute("print('on')\nimport time\nwhile True: time.sleep(0.01)");

@@ -1,0 +1,149 @@
+//! What the window asks a kernel while a note is written: completions, descriptions, variables. It changes nothing, so
+//! it does not go through the session; an answer that does not come is none.
+
+use serde_json::{Value, json};
+
+/// Choices that are taken over.
+const CHOICES: usize = 500;
+/// Rows of variables that are taken over.
+const ROWS: usize = 500;
+/// Letters of a name, a type, a value.
+const WORDS: usize = 200;
+/// Letters of a description.
+const TEXT: usize = 10_000;
+
+/// A question. Places are bytes of the code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inquiry {
+    /// What could stand at a place.
+    Complete {
+        /// The cell's code.
+        code: String,
+        /// The place.
+        at: usize,
+    },
+    /// What stands at a place.
+    Describe {
+        /// The cell's code.
+        code: String,
+        /// The place.
+        at: usize,
+    },
+    /// The variables.
+    Variables,
+}
+
+/// Something that could stand at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What is written.
+    pub text: String,
+    /// What it is: a word like `function`, or nothing.
+    pub kind: String,
+}
+
+/// A variable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its type's name.
+    pub kind: String,
+    /// Its shape or length, in words; empty where it has none.
+    pub size: String,
+    /// Its value in short.
+    pub value: String,
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// What could stand there, and the bytes of the code that one of them replaces.
+    Choices {
+        /// Where they begin.
+        from: usize,
+        /// Where they end.
+        to: usize,
+        /// They.
+        choices: Vec<Choice>,
+    },
+    /// A description; `None`: nothing is known.
+    Description(Option<String>),
+    /// The variables; `None`: this kernel cannot tell.
+    Variables(Option<Vec<Variable>>),
+}
+
+impl Inquiry {
+    /// The message's type and content.
+    pub(crate) fn message(&self) -> (&'static str, Value) {
+        let place = |code: &str, at: usize| {
+            let letters = code.get(..at).unwrap_or(code).chars().count();
+            json!({"code": code, "cursor_pos": letters, "detail_level": 0})
+        };
+        match self {
+            Inquiry::Complete { code, at } => ("complete_request", place(code, *at)),
+            Inquiry::Describe { code, at } => ("inspect_request", place(code, *at)),
+            Inquiry::Variables => ("variables_request", json!({})),
+        }
+    }
+
+    /// Reads the reply's content.
+    pub(crate) fn read(&self, content: &Value) -> Answer {
+        match self {
+            Inquiry::Complete { code, at } => choices(content, code, *at),
+            Inquiry::Describe { .. } => {
+                let text = content["data"]["text/plain"].as_str();
+                Answer::Description(text.map(|text| cut(text, TEXT)).filter(|text| !text.trim().is_empty()))
+            }
+            Inquiry::Variables => {
+                let row = |row: &Value| {
+                    let text = |key: &str| cut(row[key].as_str().unwrap_or_default(), WORDS);
+                    Variable { name: text("name"), kind: text("type"), size: text("size"), value: text("value") }
+                };
+                let rows = content["variables"].as_array();
+                Answer::Variables(rows.map(|rows| rows.iter().take(ROWS).map(row).collect()))
+            }
+        }
+    }
+}
+
+fn choices(content: &Value, code: &str, at: usize) -> Answer {
+    let byte = |key: &str| {
+        let letters = content[key].as_u64().and_then(|at| usize::try_from(at).ok())?;
+        code.char_indices().map(|(byte, _)| byte).chain([code.len()]).nth(letters)
+    };
+    let (from, to) = (byte("cursor_start").unwrap_or(at), byte("cursor_end").unwrap_or(at));
+    let kinds = content["metadata"]["_jupyter_types_experimental"].as_array();
+    let kind = |index: usize, text: &str| {
+        let about = kinds.and_then(|kinds| kinds.get(index)).filter(|about| about["text"] == text);
+        let kind = about.and_then(|about| about["type"].as_str()).unwrap_or_default();
+        // Jupyter's own word for what it has no word for.
+        if kind == "<unknown>" { String::new() } else { cut(kind, WORDS) }
+    };
+    let matches = content["matches"].as_array().into_iter().flatten().filter_map(Value::as_str).take(CHOICES);
+    let choices = matches.enumerate().map(|(index, text)| Choice { text: cut(text, WORDS), kind: kind(index, text) });
+    Answer::Choices { from: from.min(to), to, choices: choices.collect() }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Inquiry};
+    use serde_json::json;
+
+    #[test]
+    fn places_are_bytes_here_and_letters_there() {
+        let asked = Inquiry::Complete { code: "ö = al".to_owned(), at: 7 };
+        assert_eq!(asked.message().1["cursor_pos"], 6);
+        let reply = json!({"matches": ["all"], "cursor_start": 4, "cursor_end": 6});
+        let Answer::Choices { from, to, choices } = asked.read(&reply) else { panic!("offers") };
+        assert_eq!((from, to, choices[0].text.as_str(), choices[0].kind.as_str()), (5, 7, "all", ""));
+        // What makes no sense is not followed.
+        let odd = asked.read(&json!({"matches": [1, null], "cursor_start": 900, "cursor_end": -1}));
+        assert_eq!(odd, Answer::Choices { from: 7, to: 7, choices: Vec::new() });
+        assert_eq!(Inquiry::Variables.read(&json!({})), Answer::Variables(None));
+    }
+}

@@ -1,0 +1,45 @@
+//! A cell asks the user for a line of text: the question goes out with the other messages, the answer comes in through
+//! the reading thread. While it waits, a cell can be interrupted.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustpython_vm::{PyResult, VirtualMachine};
+use serde_json::json;
+
+use crate::outbox::{Outbox, Stream};
+
+/// How long an interrupt may go unseen.
+const SLICE: Duration = Duration::from_millis(50);
+
+static ANSWER: Mutex<Option<String>> = Mutex::new(None);
+static CAME: Condvar = Condvar::new();
+
+/// Takes the answer that the host sent.
+pub(crate) fn answered(text: String) {
+    *ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    CAME.notify_all();
+}
+
+/// Asks and waits. What was asked and answered stands among the output afterwards; a password does not.
+pub(crate) fn ask(prompt: &str, password: bool, vm: &VirtualMachine) -> PyResult<String> {
+    let Some(outbox) = Outbox::get() else { return Err(vm.new_eof_error("there is nobody to ask".to_owned())) };
+    // One that came too late for the question before.
+    ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    vm.allow_threads(|| outbox.send("input_request", json!({"prompt": prompt, "password": password})));
+    loop {
+        let answer = vm.allow_threads(|| {
+            let waiting = ANSWER.lock().unwrap_or_else(PoisonError::into_inner);
+            let (mut answer, _) = CAME
+                .wait_timeout_while(waiting, SLICE, |answer| answer.is_none())
+                .unwrap_or_else(PoisonError::into_inner);
+            answer.take()
+        });
+        if let Some(answer) = answer {
+            let shown = if password { "········" } else { answer.as_str() };
+            vm.allow_threads(|| outbox.print(Stream::Out, &format!("{prompt}{shown}\n")));
+            return Ok(answer);
+        }
+        vm.check_signals()?;
+    }
+}

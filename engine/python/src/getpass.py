@@ -1,0 +1,24 @@
+"""`getpass` for cells: the window, or the terminal, asks without showing what is typed."""
+
+import os
+
+import _tracebook_kernel as kernel
+
+__all__ = ["getpass", "getuser", "GetPassWarning"]
+
+
+class GetPassWarning(UserWarning):
+    pass
+
+
+def getpass(prompt="Password: ", stream=None, *, echo_char=None):
+    """Ask for a line that is not shown."""
+    return kernel.ask(str(prompt), True)
+
+
+def getuser():
+    """The user's name, from the surroundings."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        if user := os.environ.get(name):
+            return user
+    raise OSError("no username set in the environment")
