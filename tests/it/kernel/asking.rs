@@ -97,8 +97,8 @@ fn help_is_text() {
 #[test]
 fn completions_come_from_what_is_there() {
     let kernel = &mut Kernel::start();
-    let setup = "import math\nclass Boat:\n    'Floats.'\n    mast = 1\n    def sail(self, to, *, fast=False): 'Sails.'\n    \
-                 @property\n    def loud(self): print('no')\nboat = Boat()\nboats = {'red': 1, 'blue': 2}\nöl = 3";
+    let setup = "import math\nclass Boat:\n    'Floats.'\n    mast = 1\n    \
+                 def sail(self, to, *, fast=False): 'Sails.'\n    @property\n    def loud(self): print('no')\nboat = Boat()\nboats = {'red': 1, 'blue': 2}\nöl = 3";
     check(kernel, setup, "ok");
     assert_eq!(kernel.offered("x = boa|"), (vec!["boat".into(), "boats".into()], 4, 7));
     assert_eq!(kernel.offered("boat.|").0, ["loud", "mast", "sail"]);
