@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "cells",
     "kernels",
     "init",
