@@ -94,12 +94,21 @@ fn help_is_text() {
     assert!(kernel.run("help('str.upper')").contains("upper"));
 }
 
+const BOATS: &str = "import math
+class Boat:
+    'Floats.'
+    mast = 1
+    def sail(self, to, *, fast=False): 'Sails.'
+    @property
+    def loud(self): print('no')
+boat = Boat()
+boats = {'red': 1, 'blue': 2}
+öl = 3";
+
 #[test]
 fn completions_come_from_what_is_there() {
     let kernel = &mut Kernel::start();
-    let setup = "import math\nclass Boat:\n    'Floats.'\n    mast = 1\n    \
-                 def sail(self, to, *, fast=False): 'Sails.'\n    @property\n    def loud(self): print('no')\nboat = Boat()\nboats = {'red': 1, 'blue': 2}\nöl = 3";
-    check(kernel, setup, "ok");
+    check(kernel, BOATS, "ok");
     assert_eq!(kernel.offered("x = boa|"), (vec!["boat".into(), "boats".into()], 4, 7));
     assert_eq!(kernel.offered("boat.|").0, ["loud", "mast", "sail"]);
     assert_eq!(kernel.offered("boat.sail.__na|").0, ["__name__"]);
