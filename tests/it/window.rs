@@ -14,6 +14,7 @@ mod insets;
 mod keystrokes;
 mod links;
 mod modes;
+mod moving;
 mod panes;
 mod scaling;
 mod searching;

@@ -60,6 +60,7 @@ impl Window {
                 Action::Here(pane) => self.go_to_pane(pane),
                 Action::CloseTab(pane) => self.close_tab(pane),
                 Action::Follow(link) => self.follow(ctx, &link),
+                Action::Move { edits, caret } => self.move_rows(edits, caret),
                 Action::Place(at) => self.here.editor.place(at),
                 Action::Say(text) => self.toasts.say(text),
                 Action::Collection(collection, deed) => self.collection_deed(ctx, collection, deed),
@@ -91,6 +92,18 @@ impl Window {
         }
         // What is refused is not in the note, and the caret stays where it was.
         self.here.editor.focus = true;
+    }
+
+    /// Moves rows of the open note, as one edit.
+    fn move_rows(&mut self, edits: Vec<Splice>, caret: Option<usize>) {
+        let Some(note) = self.here.note else { return };
+        if self.send(Command::EditAll { note, edits })
+            && let (Some(caret), Some(note)) = (caret, self.driver.as_ref().and_then(|d| d.session().note(note)))
+        {
+            let edit = Edit { at: 0, delete: 0, insert: String::new(), caret, anchor: caret };
+            self.here.editor.edited(&[edit], note);
+            self.here.editor.focus = true;
+        }
     }
 
     /// Shows a note.

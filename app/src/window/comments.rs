@@ -89,7 +89,13 @@ impl Sheet {
                     let from = self.pairs.partition_point(|range| range.end <= content.start);
                     let own = self.pairs[from..].iter().take_while(|range| range.start < content.end);
                     let inside = |range: &Range<usize>| {
-                        range.start.max(content.start) - content.start..range.end.min(content.end) - content.start
+                        let (from, mut to) = (range.start.max(content.start), range.end.min(content.end));
+                        // What follows begins the row.
+                        if from == content.start {
+                            let rest = text.get(to - start..row.content.end).unwrap_or("");
+                            to += rest.len() - rest.trim_start_matches(' ').len();
+                        }
+                        from - content.start..to - content.start
                     };
                     rows.push((spot, Comment::Hidden(own.map(inside).collect())));
                 }

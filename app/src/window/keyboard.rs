@@ -87,6 +87,9 @@ impl Window {
         if !matches!(self.overlay, Overlay::None) {
             return self.overlay_key(ctx, key, modifiers, what);
         }
+        if key == Key::Escape && self.here.page.let_go() {
+            return true;
+        }
         if self.writes(ctx) && self.vim_escape(ctx, key, modifiers) {
             return true;
         }

@@ -240,7 +240,7 @@ fn shift_rows(caret: Caret, range: Range<usize>, crlf: bool, back: bool, world: 
 }
 
 /// Adds to an edit in a list what puts the list's numbers right. `moved`: the edit moved items in or out.
-fn renumber(edit: Edit, moved: bool, world: &mut World<'_>) -> Edit {
+pub(super) fn renumber(edit: Edit, moved: bool, world: &mut World<'_>) -> Edit {
     let Some(spot) = world.find(edit.at) else { return edit };
     let in_list = |spot: Spot, world: &mut World<'_>| {
         world.rows(spot.block).get(spot.row).is_some_and(|row| matches!(row.kind, Kind::Item { .. }))
@@ -367,7 +367,12 @@ fn enter_table(target: &Target, here: &At) -> Done {
 /// Swaps the row of the caret, with what belongs to it, with the one above or below.
 pub(super) fn move_row(target: &Target, caret: Caret, down: bool, world: &mut World<'_>) -> Done {
     let Some(spot) = target.spot else { return Done::Moved };
-    let own = branch(spot, world);
+    // What is selected moves together.
+    let (first, last) = (world.find(caret.range().start), world.find(caret.range().end));
+    let own = match (first, last) {
+        (Some(first), Some(last)) if first < last => (first, branch(last, world).1),
+        _ => branch(spot, world),
+    };
     let other = if down {
         world.after(own.1).map(|after| branch(after, world))
     } else {
@@ -392,12 +397,12 @@ pub(super) fn move_row(target: &Target, caret: Caret, down: bool, world: &mut Wo
     Done::edit(if both_items { renumber(edit, false, world) } else { edit })
 }
 
-fn is_item(spot: Spot, world: &mut World<'_>) -> bool {
+pub(super) fn is_item(spot: Spot, world: &mut World<'_>) -> bool {
     world.rows(spot.block).get(spot.row).is_some_and(|row| matches!(row.kind, Kind::Item { .. }))
 }
 
 /// A row and the items inside it.
-fn branch(spot: Spot, world: &mut World<'_>) -> (Spot, Spot) {
+pub(super) fn branch(spot: Spot, world: &mut World<'_>) -> (Spot, Spot) {
     let depth = |spot: Spot, world: &mut World<'_>| match world.rows(spot.block).get(spot.row).map(|row| row.kind) {
         Some(Kind::Item { depth, tail, .. }) => Some(depth + u8::from(tail)),
         _ => None,
@@ -428,7 +433,7 @@ fn sibling_before(before: Spot, own: Spot, world: &mut World<'_>) -> (Spot, Spot
     (first, before)
 }
 
-fn bytes(rows: (Spot, Spot), world: &mut World<'_>) -> Range<usize> {
+pub(super) fn bytes(rows: (Spot, Spot), world: &mut World<'_>) -> Range<usize> {
     let start =
         world.sheet.start(rows.0.block) + world.rows(rows.0.block).get(rows.0.row).map_or(0, |row| row.content.start);
     let end =

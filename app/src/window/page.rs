@@ -2,6 +2,7 @@
 //! Where the page is scrolled to is kept as a byte of the note, so that what is read stays where it is while heights
 //! above it become known or change.
 
+mod drag;
 mod draw;
 mod pointer;
 
@@ -17,7 +18,7 @@ use super::{keys, sights};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
-use engine::splice::moved;
+use engine::splice::{Splice, moved};
 use engine::{Command, Note};
 pub(super) use pointer::pressed;
 use std::collections::HashMap;
@@ -62,6 +63,8 @@ pub(super) enum Action {
     CloseTab(PaneId),
     /// Follow a link in the open note.
     Follow(String),
+    /// Move rows; the caret goes there if it went with them.
+    Move { edits: Vec<Splice>, caret: Option<usize> },
     /// Put the caret at a byte of the open note.
     Place(usize),
     /// Say something.
@@ -135,6 +138,9 @@ pub(super) struct Page {
     presses: (f64, Pos2, u32),
     /// The rows in sight, from the top.
     seen: Vec<Seen>,
+    /// The grip at the left of a row, and the rows that the pointer holds by one.
+    grip: Option<drag::Grip>,
+    held: Option<drag::Hold>,
     /// The link under the pointer, and where the pointer is.
     pub(super) over: Option<(String, Pos2)>,
     /// What somebody looks for, in order, and which of it is the one that was gone to.

@@ -83,8 +83,15 @@ pub(super) fn draw_without(
 }
 
 /// A row as it stands there, in `muted`.
-pub(super) fn dimmed(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
-    Drawn { bare: true, ..plain(source, Kind::Definition, width, pen) }
+pub(super) fn dimmed(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
+    let shown = source.replace('\r', "");
+    let mut job = super::source::job(&shown, kind, width, pen);
+    job.sections.iter_mut().for_each(|section| section.format.color = pen.colours.muted);
+    let galley = pen.galley(job);
+    let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: true }] };
+    let height = galley.size().y.max(super::source::type_of(kind).line);
+    let parts = vec![Part::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
+    Drawn { height, parts, bare: true, text: shown }
 }
 
 fn laid(source: &str, kind: Kind, width: f32, wide: f32, hidden: Option<&[Range<usize>]>, pen: Pen<'_>) -> Drawn {

@@ -8,6 +8,7 @@ use super::super::editor::{self, Edit, Editor, Target, World};
 use super::super::rows::{Kind, Row};
 use super::super::sheet::Spot;
 use super::super::{field, fold, motion, render, sights, source, spelling};
+use super::drag;
 use super::pointer::pressed;
 use super::{Action, Kept, Page, Seen, TOP, go_behind, inset_of, pads, source_height};
 use crate::tokens::{self, Colours, size, space};
@@ -35,7 +36,7 @@ impl Page {
         let (width, wide, ..) = self.look.unwrap_or_default();
         let source = text.get(row.content.clone()).unwrap_or("");
         let drawn = match &row.code {
-            _ if row.comment == Comment::Open => render::dimmed(source, width, world.pen),
+            _ if row.comment == Comment::Open => render::dimmed(source, row.kind, width, world.pen),
             _ if row.base => unseen(source, world.pen),
             Some(code) if row.kind.is_fenced() => code_row(text, row, code, width, world.pen),
             _ => match &row.comment {
@@ -63,6 +64,8 @@ impl Page {
         let page = ui.max_rect();
         let left = page.left() + world.margin;
         self.seen.clear();
+        let hold = hold || self.grips(ui);
+        self.grip = None;
         let mut edited = false;
         let mut spot =
             world.sheet.at_height((viewport.top() - TOP).max(0.0), world.note, world.texts).map(|(spot, _)| spot);
@@ -114,6 +117,7 @@ impl Page {
             let y = if behind { end } else { far(target, world) };
             self.field_out_of_sight(ui, pos2(left, page.top() + y), world, editor, target, hold);
         }
+        self.hold(ui, world, editor, actions);
         self.pull(ui, target.as_ref(), world, editor);
         self.drop_text(ui, target.as_ref(), world, actions);
     }
@@ -227,6 +231,10 @@ impl Page {
             let (key, at, wide) = (inset_of(spot, world), origin + vec2(0.0, code_height), self.output_width(world));
             let how = (marked, editing.is_some());
             self.insets.show(ui, key, text, start, at, wide, how, world, actions);
+        }
+        if self.held.is_none() && editor.drag.is_none() {
+            let grip = drag::grip(ui, spot, &row, origin, area, ui.scope_id().with(("grip", id, spot.row)));
+            self.grip = grip.or(self.grip.take());
         }
         match row.kind {
             Kind::Heading(_) => {

@@ -1,0 +1,98 @@
+//! Rows moved by the grip at their left, and by keys.
+
+use super::{Bench, CTRL, Driven, NONE, press, text};
+use egui::{Key, Modifiers, Pos2, vec2};
+use egui_kittest::kittest::Queryable;
+
+/// Takes the row of this name by its grip.
+fn take(window: &mut Driven, label: &str) {
+    let at = window.get_by_label(label).rect().left_center() + vec2(60.0, 0.0);
+    window.hover_at(at);
+    window.run();
+    let grip = window.get_by_label("Move block").rect().center();
+    window.hover_at(grip);
+    window.run();
+    window.drag_at(grip);
+    window.run();
+}
+
+/// The edge between the row of this name and the one above it, or the one below.
+fn edge(window: &Driven, label: &str, below: bool) -> Pos2 {
+    let rect = window.get_by_label(label).rect();
+    if below { rect.center_bottom() } else { rect.center_top() }
+}
+
+fn drop(window: &mut Driven, at: Pos2) {
+    window.hover_at(at);
+    window.run();
+    window.drop_at(at);
+    window.run();
+}
+
+fn dragged(note: &str, from: &str, to: &str, below: bool) -> String {
+    let bench = Bench::new(&[("A.md", note)]);
+    let mut window = bench.opened();
+    take(&mut window, from);
+    let at = edge(&window, to, below);
+    drop(&mut window, at);
+    let made = text(&window).expect("a note");
+    if made != note {
+        press(&mut window, CTRL, Key::Z);
+        assert_eq!(text(&window).as_deref(), Some(note), "one undo takes it back");
+    }
+    made
+}
+
+#[test]
+fn a_block_goes_where_it_is_dropped() {
+    let note = "one\n\ntwo\n\n# three\n\nfour\n";
+    assert_eq!(dragged(note, "one", "four", true), "two\n\n# three\n\nfour\n\none\n");
+    assert_eq!(dragged(note, "four", "one", false), "four\n\none\n\ntwo\n\n# three\n");
+    assert_eq!(dragged(note, "two", "four", false), "one\n\n# three\n\ntwo\n\nfour\n");
+    assert_eq!(dragged(note, "two", "two", true), note, "where it is already");
+    assert_eq!(dragged("a\n- b\n- c\n\nd\n", "c", "a", false), "- c\n\na\n- b\n\nd\n");
+    assert_eq!(dragged("---\nx: 1\n---\n\na\n\nb", "b", "a", false), "---\nx: 1\n---\n\nb\n\na");
+}
+
+#[test]
+fn an_item_takes_what_is_inside_it_along() {
+    let note = "1. one\n2. two\n   - in\n3. three\n";
+    assert_eq!(dragged(note, "two", "one", false), "1. two\n   - in\n2. one\n3. three\n");
+    assert_eq!(dragged(note, "one", "three", true), "1. two\n   - in\n2. three\n3. one\n");
+    let deep = "- a\n- b\n  - c\n  - d\n\npara\n";
+    assert_eq!(dragged(deep, "a", "d", false), "- b\n  - c\n  - a\n  - d\n\npara\n");
+    assert_eq!(dragged(deep, "c", "a", false), "- c\n- a\n- b\n  - d\n\npara\n");
+    assert_eq!(dragged(deep, "b", "para", true), "- a\n\npara\n\n- b\n  - c\n  - d\n");
+}
+
+#[test]
+fn what_is_selected_moves_together() {
+    let bench = Bench::new(&[("A.md", "one\n\ntwo\n\nthree\n\nfour\n")]);
+    let mut window = bench.opened();
+    window.state_mut().place_carets(&[(8, 5)]);
+    window.run();
+    press(&mut window, Modifiers::SHIFT, Key::ArrowDown);
+    press(&mut window, Modifiers::ALT, Key::ArrowUp);
+    assert_eq!(text(&window).as_deref(), Some("two\n\nthree\n\none\n\nfour\n"));
+    press(&mut window, Modifiers::ALT, Key::ArrowDown);
+    press(&mut window, Modifiers::ALT, Key::ArrowDown);
+    assert_eq!(text(&window).as_deref(), Some("one\n\nfour\n\ntwo\n\nthree\n"));
+    take(&mut window, "two");
+    let at = edge(&window, "one", false);
+    drop(&mut window, at);
+    assert_eq!(text(&window).as_deref(), Some("two\n\nthree\n\none\n\nfour\n"));
+}
+
+#[test]
+fn escape_lets_go() {
+    let bench = Bench::new(&[("A.md", "one\n\ntwo\n")]);
+    let mut window = bench.opened();
+    take(&mut window, "one");
+    let at = edge(&window, "two", true);
+    window.hover_at(at);
+    window.run();
+    press(&mut window, NONE, Key::Escape);
+    window.drop_at(at);
+    window.run();
+    assert_eq!(text(&window).as_deref(), Some("one\n\ntwo\n"));
+}
