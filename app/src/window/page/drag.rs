@@ -17,7 +17,7 @@ use engine::splice::{Splice, perform};
 use std::ops::Range;
 
 /// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
-const NEAR: f32 = 24.0;
+const NEAR: f32 = 36.0;
 const FAR: f32 = 58.0;
 /// So near to the edge of the page, the page moves.
 const EDGE: f32 = space::XXL;
@@ -117,15 +117,15 @@ impl Page {
         }
         ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
         let colours = Colours::of(ui);
-        for seen in &self.seen {
-            let at = world.sheet.start(seen.spot.block) + world.sheet.row(seen.spot).map_or(0, |row| row.content.start);
-            if held.rows.contains(&at) {
-                let rect = Rect::from_min_max(
-                    pos2(seen.origin.x - space::S, seen.origin.y - 2.0),
-                    pos2(seen.origin.x + world.width + space::S, seen.area.bottom() + 2.0),
-                );
-                ui.painter().rect_filled(rect, CORNER, colours.accent_ground.gamma_multiply(0.6));
-            }
+        let start =
+            |spot: Spot| world.sheet.start(spot.block) + world.sheet.row(spot).map_or(0, |row| row.content.start);
+        let taken = self.seen.iter().filter(|seen| held.rows.contains(&start(seen.spot)));
+        let rects = taken.map(|seen| {
+            let (left, right) = (seen.origin.x - space::S, seen.origin.x + world.width + space::S);
+            Rect::from_min_max(pos2(left, seen.origin.y - 2.0), pos2(right, seen.area.bottom() + 2.0))
+        });
+        if let Some(rect) = rects.reduce(Rect::union) {
+            ui.painter().rect_filled(rect, CORNER, colours.accent_ground.gamma_multiply(0.6));
         }
         if let Some(gap) = gap {
             let right = gap.at.x.max(0.0) + world.width;
