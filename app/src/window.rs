@@ -159,6 +159,8 @@ pub struct Window {
     slash: Option<slash::Slash>,
     /// Commands by when they were used, newest first.
     recent: Vec<&'static str>,
+    /// The last few that ran, oldest first.
+    ran: VecDeque<commands::What>,
     /// Problems that were read and put away.
     dismissed: HashSet<String>,
     closing: Closing,
@@ -221,6 +223,7 @@ impl Window {
             kernels_asked: None,
             slash: None,
             recent: Vec::new(),
+            ran: VecDeque::new(),
             dismissed: HashSet::new(),
             closing: Closing::No,
             title: String::new(),
@@ -244,6 +247,12 @@ impl Window {
         if let Some(what) = commands::what(id) {
             self.run(ctx, what);
         }
+    }
+
+    /// The ids of the commands that ran since this was asked last, at most the last eight; for tests.
+    pub fn take_ran(&mut self) -> Vec<&'static str> {
+        let id = |what: commands::What| commands::offered().find(|info| commands::what(info.id) == Some(what));
+        self.ran.drain(..).filter_map(id).map(|info| info.id).collect()
     }
 
     /// Shows a note, as a click in the tree does; for tests.

@@ -21,6 +21,7 @@ mod searching;
 mod selecting;
 mod setting;
 mod settings;
+mod shortcuts;
 mod spelling;
 
 mod reading;

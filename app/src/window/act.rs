@@ -19,6 +19,8 @@ use store::{BlockId, DocId, FileKind};
 
 /// Notes that stay open in the session behind the one that is shown, with their undo and their kernels.
 const KEPT: usize = 8;
+/// Commands that are kept in mind once they ran.
+const RAN: usize = 8;
 
 impl Window {
     /// Sends a command; what is refused is said.
@@ -174,6 +176,10 @@ impl Window {
 
     /// Performs a command of the table.
     pub(super) fn run(&mut self, ctx: &egui::Context, what: What) {
+        self.ran.push_back(if let What::RunCell { .. } = what { What::RunCell { on: false } } else { what });
+        if self.ran.len() > RAN {
+            self.ran.pop_front();
+        }
         let note = self.here.note;
         let on_note = |command: fn(DocId) -> Command| note.map(command);
         match what {

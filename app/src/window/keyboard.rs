@@ -188,7 +188,7 @@ impl Window {
             }
             What::TurnView { .. } => self.has_collection(),
             // A text field elsewhere has keys of its own.
-            What::Undo | What::Redo if self.in_collection() => !ctx.text_edit_focused(),
+            What::Undo | What::Redo => !ctx.text_edit_focused(),
             What::Write(_) | What::SelectNext | What::SelectAll => {
                 self.writes(ctx) || (self.view.is_none() && ctx.memory(|memory| memory.focused()).is_none())
             }

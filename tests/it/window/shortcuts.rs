@@ -1,0 +1,204 @@
+//! Every key of every preset is pressed where its command applies, as a keyboard sends it, and the command runs: nothing
+//! on the way swallows it.
+
+use super::*;
+use engine::commands::COMMANDS;
+use engine::keymap::{Preset, keymap};
+use engine::{Settings, Volume};
+
+const NOTE: &str = "word word\n\n- [ ] task\n\n```python\n1\n```\n\n# Head\n\nbelow\n";
+
+/// Where the keyboard is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the note, where text is written.
+    Note,
+    /// In the note, where letters are commands: Vim's normal mode, Jupyter's command mode.
+    Commands,
+    /// Nowhere.
+    Nothing,
+    /// In the tree.
+    Tree,
+    /// On a page that is no note.
+    Page,
+    /// In the field of the bar that finds something.
+    Field,
+}
+
+/// Commands that only mean something to who writes in a cell.
+const IN_CELLS: &[&str] = &["cell.run", "cell.run_insert", "cell.split"];
+
+/// Commands that only mean something in a collection.
+const IN_COLLECTIONS: &[&str] = &["collection.next_view", "collection.previous_view"];
+const COLLECTION: &str = "views:\n  - type: table\n    name: First\n  - type: cards\n    name: Second\n";
+
+/// The keys of the window's commands.
+fn bindings(preset: Preset) -> Vec<(&'static str, String)> {
+    let map = keymap(&Settings { preset, ..Settings::default() });
+    let offered = COMMANDS.iter().filter(|command| command.window);
+    offered.flat_map(|command| map[command.id].iter().map(|key| (command.id, key.clone()))).collect()
+}
+
+/// A key as keyboards send it; some send it in more than one way.
+fn sent(word: &str) -> Vec<(Key, Modifiers)> {
+    let mut modifiers = NONE;
+    let mut parts: Vec<&str> = word.split('+').collect();
+    let name = parts.pop().expect("a key");
+    for part in parts {
+        modifiers |= match part {
+            // The command key of this system is Ctrl.
+            "Ctrl" => CTRL | Modifiers::CTRL,
+            "Shift" => Modifiers::SHIFT,
+            "Alt" => Modifiers::ALT,
+            other => panic!("not a modifier: {other}"),
+        };
+    }
+    match name {
+        // Behind shift on `=`, on a key of its own, and among the numbers.
+        "Plus" => vec![(Key::Equals, modifiers), (Key::Plus, modifiers), (Key::Plus, modifiers | Modifiers::SHIFT)],
+        "Backslash" if modifiers.shift => vec![(Key::Backslash, modifiers), (Key::Pipe, modifiers)],
+        name => vec![(Key::from_name(name).unwrap_or_else(|| panic!("not a key: {name}")), modifiers)],
+    }
+}
+
+/// Whether a command means something there.
+fn applies(id: &str, preset: Preset, place: Place, key: Key, modifiers: Modifiers) -> bool {
+    let writes = ["text.", "row.", "select.", "fold."].iter().any(|area| id.starts_with(area));
+    let plain = modifiers.command && !modifiers.alt && !modifiers.shift;
+    let vims = matches!(key, Key::A | Key::B | Key::D | Key::E | Key::F | Key::I | Key::O | Key::R | Key::U | Key::Y);
+    if IN_COLLECTIONS.contains(&id) {
+        return matches!(place, Place::Note);
+    }
+    match place {
+        Place::Note => true,
+        Place::Commands => match preset {
+            // There these are Vim's.
+            Preset::Vim => !(plain && vims),
+            // And Enter in cells is no matter of a paragraph.
+            _ => true,
+        },
+        Place::Nothing => !IN_CELLS.contains(&id),
+        Place::Tree => !writes && !IN_CELLS.contains(&id),
+        Place::Page => !writes && !IN_CELLS.contains(&id),
+        // A field takes its own words back.
+        Place::Field => !writes && !IN_CELLS.contains(&id) && !matches!(id, "note.undo" | "note.redo"),
+    }
+}
+
+/// Brings the window to where a command applies.
+fn ready(window: &mut Driven, note: store::DocId, id: &str, preset: Preset, place: Place) {
+    // What floats, and what was begun.
+    for _ in 0..3 {
+        window.key_press_modifiers(NONE, Key::Escape);
+    }
+    window.state_mut().show(note);
+    window.step();
+    if text(window).is_none() {
+        until(window, "the note is shown", |window| text(window).is_some());
+    }
+    if IN_COLLECTIONS.contains(&id) {
+        let collection = session(window).volumes().next().expect("a volume").files["Views.base"].id;
+        window.state_mut().show(collection);
+        until(window, "the collection is shown", |window| window.query_by_label("First").is_some());
+        return;
+    }
+    let now = text(window).expect("the note is shown");
+    if now != NOTE {
+        window.state_mut().wish(Command::Edit { note, at: 0, delete: now.len(), insert: NOTE.to_owned() });
+        window.step();
+    }
+    let cell = IN_CELLS.contains(&id) || (preset, place) == (Preset::Jupyter, Place::Commands);
+    let at = if cell { NOTE.find("1\n").expect("a cell") } else { 2 };
+    match place {
+        Place::Note | Place::Commands | Place::Field => window.state_mut().place_carets(&[(at, at)]),
+        Place::Nothing | Place::Tree | Place::Page => window.state_mut().place_carets(&[]),
+    }
+    window.step();
+    match (preset, place) {
+        (Preset::Vim, Place::Note) => window.event(egui::Event::Text("i".to_owned())),
+        (Preset::Jupyter, Place::Commands) => window.key_press_modifiers(NONE, Key::Escape),
+        (_, Place::Field) => window.key_press_modifiers(CTRL, Key::F),
+        (_, Place::Tree) => {
+            // The command before may have folded the tree away.
+            if !session(window).settings().left_open {
+                let ctx = window.ctx.clone();
+                window.state_mut().perform_command(&ctx, "view.left");
+                window.step();
+            }
+            window.get_by_role_and_label(Role::TreeItem, "Other").focus();
+        }
+        (_, Place::Page) => window.key_press_modifiers(CTRL_SHIFT, Key::A),
+        _ => return,
+    }
+    window.step();
+}
+
+/// Presses all keys of a preset in one window; gives those that did not run their command.
+fn swallowed(preset: Preset, places: &[Place]) -> Vec<String> {
+    let bench = Bench::new(&[("A.md", NOTE), ("Other.md", "other\n"), ("Views.base", COLLECTION)]);
+    let mut window = bench.opened();
+    // As small as everything still fits: a frame costs what there is to draw.
+    window.set_size(egui::vec2(800.0, 500.0));
+    choose_preset(&mut window, preset.name());
+    until(&mut window, "the links are known", |window| session(window).volumes().all(Volume::is_indexed));
+    let note = window.state().note().expect("a note is shown");
+    let mut wrong = Vec::new();
+    let mut all = bindings(preset);
+    // The window closes at the end.
+    all.sort_by_key(|(id, _)| *id == "app.quit");
+    for place in places {
+        for (id, word) in all.iter().filter(|(id, _)| *id != "app.quit" || Some(place) == places.last()) {
+            for (key, modifiers) in sent(word) {
+                if !applies(id, preset, *place, key, modifiers) {
+                    continue;
+                }
+                ready(&mut window, note, id, preset, *place);
+                window.state_mut().take_ran();
+                for pressed in [true, false] {
+                    window.event(egui::Event::Key { key, physical_key: Some(key), pressed, repeat: false, modifiers });
+                }
+                window.step();
+                let ran = window.state_mut().take_ran();
+                if !ran.contains(id) {
+                    wrong.push(format!("{preset:?}, {place:?}: {word} ({key:?}) for {id} ran {ran:?}"));
+                }
+                if id.starts_with("pane.") || *id == "tab.new" {
+                    let ctx = window.ctx.clone();
+                    window.state_mut().perform_command(&ctx, "note.close");
+                    window.step();
+                }
+            }
+        }
+    }
+    wrong
+}
+
+fn check(preset: Preset, places: &[Place]) {
+    let wrong = swallowed(preset, places);
+    assert!(wrong.is_empty(), "{} keys:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_key_of_the_table_runs_its_command() {
+    check(Preset::Tracebook, &[Place::Note, Place::Nothing, Place::Tree, Place::Page, Place::Field]);
+}
+
+#[test]
+fn every_key_of_vs_code_runs_its_command() {
+    check(Preset::VsCode, &[Place::Note]);
+}
+
+#[test]
+fn every_key_of_obsidian_runs_its_command() {
+    check(Preset::Obsidian, &[Place::Note]);
+}
+
+#[test]
+fn every_key_beside_vims_runs_its_command() {
+    check(Preset::Vim, &[Place::Commands, Place::Note]);
+}
+
+#[test]
+fn every_key_beside_jupyters_runs_its_command() {
+    check(Preset::Jupyter, &[Place::Commands, Place::Note]);
+}
