@@ -27,6 +27,7 @@ mod fuzzy;
 mod graph;
 mod grid;
 mod history;
+mod hits;
 mod hover;
 #[path = "../../assets/icons.rs"]
 mod icons;

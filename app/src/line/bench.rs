@@ -15,9 +15,10 @@ mod search;
 mod trace;
 mod typing;
 
+use super::stage::Stage;
 use super::{DONE, FAILED, Refusal, parse};
 use clap::ArgMatches;
-use engine::{Command, Session};
+use engine::{Command, Scanning, Session};
 use host::measure::Scratch;
 use host::{Driver, Options};
 use report::Report;
@@ -79,6 +80,30 @@ fn volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
     };
     until(driver, "the folder is known", |session| find(session).is_some())?;
     find(driver.session()).ok_or_else(|| "the volume is gone".to_owned())
+}
+
+/// A window on a volume of the folder `N` of the scratch folder, once all its notes are known.
+fn staged(scratch: &Scratch) -> Result<Stage, String> {
+    let mut stage = Stage::new(workspace(scratch)?);
+    stage.command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
+    stage.run_until("all notes are known", |session| {
+        let mut volumes = session.volumes();
+        volumes.any(|volume| volume.scans > 0 && volume.is_indexed() && volume.scanning == Scanning::Idle)
+            && session.is_saved()
+    })?;
+    Ok(stage)
+}
+
+/// A window on the only note of the folder `N` of the scratch folder, once it can be read.
+fn staged_note(scratch: &Scratch) -> Result<(Stage, DocId), String> {
+    let mut driver = workspace(scratch)?;
+    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
+    let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
+    let note = row.map(|row| row.id).ok_or("the note is not there")?;
+    driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+    let mut stage = Stage::new(driver);
+    stage.run_until("the note is readable", |session| session.note(note).is_some_and(engine::Note::is_settled))?;
+    Ok((stage, note))
 }
 
 /// Works until something is so.

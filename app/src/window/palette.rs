@@ -2,15 +2,15 @@
 //! chosen.
 
 use super::commands::{self, What};
-use super::controls::{floating, named};
+use super::controls::named;
 use super::fuzzy::{Hay, letters};
-use super::icons;
+use super::hits::{self, Pick};
 use super::vim::ex;
-use crate::tokens::{self, CORNER, Colours, size, space};
+use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
-use egui::{Align2, Id, Key, Modal, Rect, Sense, Ui, pos2, vec2};
+use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
 use engine::{KernelSpec, Session};
 use store::DocId;
 
@@ -61,13 +61,12 @@ pub(super) struct Palette {
     /// The hits of the query: places in `entries`, and the letters that were found in the title.
     hits: Vec<(usize, Vec<usize>)>,
     found_for: Option<String>,
-    chosen: usize,
+    pick: Pick,
     /// Whether what is not found can be made.
     makes: bool,
     /// Whether lines behind Vim's colon are understood, and what the one that was typed would do.
     lines: bool,
     line: Option<String>,
-    scroll: bool,
 }
 
 impl Palette {
@@ -187,11 +186,10 @@ impl Palette {
             entries,
             hits: Vec::new(),
             found_for: None,
-            chosen: 0,
+            pick: Pick::default(),
             makes,
             lines: false,
             line: None,
-            scroll: true,
         }
     }
 
@@ -217,8 +215,7 @@ impl Palette {
         self.hits = hits.into_iter().map(|(_, place, places)| (place, places)).collect();
         self.line = self.lines.then(|| ex::says(&self.query)).flatten();
         self.found_for = Some(self.query.clone());
-        self.chosen = 0;
-        self.scroll = true;
+        self.pick = Pick::default();
     }
 
     fn count(&self) -> usize {
@@ -237,26 +234,16 @@ impl Palette {
     /// A key that moves the choice.
     pub(super) fn key(&mut self, key: Key) -> bool {
         self.find();
-        let lines = self.count().max(1);
-        let page = LINES as usize - 1;
-        self.chosen = match key {
-            Key::ArrowDown => (self.chosen + 1) % lines,
-            Key::ArrowUp => (self.chosen + lines - 1) % lines,
-            Key::PageDown => (self.chosen + page).min(lines - 1),
-            Key::PageUp => self.chosen.saturating_sub(page),
-            _ => return false,
-        };
-        self.scroll = true;
-        true
+        self.pick.key(key, self.count(), LINES as usize)
     }
 
     /// What Enter chooses.
     pub(super) fn choice(&mut self) -> Option<Choice> {
         self.find();
-        if self.line.is_some() && self.chosen == 0 {
+        if self.line.is_some() && self.pick.line == 0 {
             return Some(Choice::Line(self.query.clone()));
         }
-        match self.hit(self.chosen) {
+        match self.hit(self.pick.line) {
             Some((place, _)) => Some(self.entries[*place].choice.clone()),
             None => self.offers_new().then(|| Choice::New(self.query.trim().to_owned())),
         }
@@ -269,49 +256,19 @@ impl Palette {
         colours: &'static Colours,
         dark: bool,
     ) -> Option<Option<Choice>> {
-        let screen = ctx.content_rect();
-        let width = size::PALETTE.min(screen.width() - 2.0 * space::L);
-        let id = Id::unique(self.name);
-        let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
         let mut chosen = None;
-        let response = Modal::new(id)
-            .area(area)
-            .backdrop_color(egui::Color32::from_black_alpha(if dark { 90 } else { 30 }))
-            .frame(floating(colours, dark))
-            .show(ctx, |ui| {
-                ui.set_width(width);
-                ui.spacing_mut().item_spacing = vec2(0.0, 0.0);
-                self.input(ui);
-                self.find();
-                chosen = self.list(ui, (screen.height() * 0.6).min(LINES * LINE));
-            });
-        if response.backdrop_response.clicked() {
+        let most = (ctx.content_rect().height() * 0.6).min(LINES * LINE);
+        let away = hits::float(ctx, self.name, 0.2, colours, dark, |ui| {
+            hits::entry(ui, &mut self.query, "palette query", (self.name, self.hint), 0.0, |_, _| {});
+            let line = ui.available_rect_before_wrap();
+            ui.painter().hline(line.x_range(), line.top(), egui::Stroke::new(1.0, colours.line));
+            self.find();
+            chosen = self.list(ui, most);
+        });
+        if away {
             return Some(None);
         }
         chosen.map(Some)
-    }
-
-    fn input(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
-        let body = tokens::body();
-        egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
-            ui.horizontal(|ui| {
-                let (rect, _) = ui.allocate_exact_size(vec2(space::XL, 24.0), Sense::hover());
-                let at = rect.left_center();
-                ui.painter().text(at, Align2::LEFT_CENTER, icons::SEARCH, tokens::icon(size::ICON), colours.muted);
-                ui.spacing_mut().interact_size.y = 0.0;
-                let field = egui::TextEdit::singleline(&mut self.query)
-                    .id(Id::unique("palette query"))
-                    .font(body.font.clone())
-                    .hint_text(egui::RichText::new(self.hint).font(body.font).color(colours.muted))
-                    .frame(egui::Frame::NONE)
-                    .desired_width(f32::INFINITY);
-                let response = ui.add(field).accessible_name(self.name);
-                response.request_focus();
-            });
-        });
-        let line = ui.available_rect_before_wrap();
-        ui.painter().hline(line.x_range(), line.top(), egui::Stroke::new(1.0, colours.line));
     }
 
     fn list(&mut self, ui: &mut Ui, height: f32) -> Option<Choice> {
@@ -325,39 +282,15 @@ impl Palette {
             named(&response, Role::Label, text);
             return None;
         }
-        let mut chosen = None;
-        let moved = ui.input(|input| input.pointer.is_moving());
-        #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
-        let height = height.min(lines as f32 * LINE);
-        let area = egui::ScrollArea::vertical().auto_shrink(false).min_scrolled_height(height).max_height(height);
-        egui::Frame::NONE.inner_margin(egui::Margin::same(4)).show(ui, |ui| {
-            area.show_rows(ui, LINE, lines, |ui, range| {
-                if std::mem::take(&mut self.scroll) {
-                    let top = ui.max_rect().top() + LINE * (self.chosen as f32 - range.start as f32);
-                    let rect = Rect::from_min_size(pos2(ui.max_rect().left(), top), vec2(1.0, LINE));
-                    ui.scroll_to_rect(rect, None);
-                }
-                for line in range {
-                    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::click());
-                    if response.hovered() && moved {
-                        self.chosen = line;
-                    }
-                    self.line(ui, line, rect, &response);
-                    if response.clicked() {
-                        self.chosen = line;
-                        chosen = self.choice();
-                    }
-                }
-            });
-        });
-        chosen
+        let mut pick = std::mem::take(&mut self.pick);
+        let clicked =
+            pick.list(ui, lines, LINE, height, |ui, line, rect, response| self.line(ui, line, rect, response));
+        self.pick = pick;
+        clicked.and_then(|_| self.choice())
     }
 
     fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
         let colours = Colours::of(ui);
-        if line == self.chosen {
-            ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
-        }
         let (title, about, key, places): (String, &str, Option<&str>, &[usize]) = match self.hit(line) {
             Some((place, places)) => {
                 let entry = &self.entries[*place];

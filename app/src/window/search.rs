@@ -2,7 +2,8 @@
 //! full below. It asks the host and never waits for it; what was chosen is opened at the block.
 
 use super::Window;
-use super::controls::{self, clipped, floating, named};
+use super::controls::{self, clipped, named};
+use super::hits::{self, Pick};
 use super::icons;
 use super::render::format;
 use super::status::thousands;
@@ -10,7 +11,7 @@ use crate::tokens::{self, CORNER, Colours, Cut, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::{LayoutJob, TextWrapping};
-use egui::{Align2, Color32, Id, Key, Modal, Rect, Sense, Stroke, Ui, pos2, vec2};
+use egui::{Align2, Color32, Id, Key, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::Phase;
 use host::search::{Answer, Ask, Freshness, Hit, Search, excerpt, marks};
 use std::collections::HashSet;
@@ -54,8 +55,7 @@ pub(super) struct Seek {
     /// Whether an answer to what is typed is there.
     answered: bool,
     trouble: Option<String>,
-    chosen: usize,
-    scroll: bool,
+    pick: Pick,
     /// The searches that are kept: names, and what they ask.
     kept: Vec<(String, String)>,
     /// What shall be kept, or be forgotten.
@@ -73,8 +73,7 @@ impl Seek {
             answer: Answer::default(),
             answered: false,
             trouble: None,
-            chosen: 0,
-            scroll: true,
+            pick: Pick::default(),
             kept,
             keep: None,
         }
@@ -117,7 +116,7 @@ impl Seek {
             let same = self.asked.take().is_some_and(|(query, filter, _)| query == now.0 && filter == now.1);
             self.asked = Some(now);
             if !same {
-                (self.chosen, self.scroll, self.answered) = (0, true, false);
+                (self.pick, self.answered) = (Pick::default(), false);
             }
             let text = self.text();
             if text.trim().is_empty() {
@@ -133,9 +132,9 @@ impl Seek {
             match wait.try_recv() {
                 Ok(Ok(answer)) => {
                     // A later answer, by meaning too, keeps the choice where the user has put it.
-                    let kept = self.answer.hits.get(self.chosen).filter(|_| self.chosen > 0).map(|hit| hit.note);
+                    let kept = self.answer.hits.get(self.pick.line).filter(|_| self.pick.line > 0).map(|hit| hit.note);
                     let place = answer.hits.iter().position(|hit| Some(hit.note) == kept);
-                    self.chosen = place.unwrap_or(0);
+                    self.pick.line = place.unwrap_or(0);
                     (self.answer, self.answered, self.trouble) = (answer, true, None);
                 }
                 Ok(Err(why)) => (self.trouble, self.answered) = (Some(why), true),
@@ -148,25 +147,17 @@ impl Seek {
 
     /// A key that moves the choice.
     pub(super) fn key(&mut self, key: Key) -> bool {
-        let lines = if self.lists_kept() { self.kept.len() } else { self.answer.hits.len().max(1) };
-        self.chosen = match key {
-            Key::ArrowDown => (self.chosen + 1) % lines,
-            Key::ArrowUp => (self.chosen + lines - 1) % lines,
-            Key::PageDown => (self.chosen + LINES as usize - 1).min(lines - 1),
-            Key::PageUp => self.chosen.saturating_sub(LINES as usize - 1),
-            _ => return false,
-        };
-        self.scroll = true;
-        true
+        let lines = if self.lists_kept() { self.kept.len() } else { self.answer.hits.len() };
+        self.pick.key(key, lines, LINES as usize)
     }
 
     /// Where Enter goes; one of the kept searches is asked instead.
     pub(super) fn choice(&mut self) -> Option<Aim> {
         if self.lists_kept() {
-            self.query = self.kept.get(self.chosen)?.1.clone();
+            self.query = self.kept.get(self.pick.line)?.1.clone();
             return None;
         }
-        let hit = self.answer.hits.get(self.chosen)?;
+        let hit = self.answer.hits.get(self.pick.line)?;
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
         Some(Aim { note: hit.note, block, terms: self.answer.terms.clone() })
     }
@@ -174,58 +165,35 @@ impl Seek {
     /// Draws it. `Some(None)`: it shall close.
     pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<Option<Aim>> {
         self.ask(ctx);
-        let screen = ctx.content_rect();
-        let width = size::PALETTE.min(screen.width() - 2.0 * space::L);
-        let id = Id::unique("search");
-        let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 8.0).round()));
         let mut chosen = None;
-        let response = Modal::new(id)
-            .area(area)
-            .backdrop_color(Color32::from_black_alpha(if dark { 90 } else { 30 }))
-            .frame(floating(colours, dark))
-            .show(ctx, |ui| {
-                ui.set_width(width);
-                ui.spacing_mut().item_spacing = vec2(0.0, 0.0);
-                self.input(ui);
-                self.filters(ui);
-                hairline(ui);
-                chosen = self.list(ui, (screen.height() * 0.45).min(LINES * LINE));
-                self.passage(ui);
-                self.foot(ui);
-            });
-        if response.backdrop_response.clicked() {
+        let most = (ctx.content_rect().height() * 0.45).min(LINES * LINE);
+        let away = hits::float(ctx, "search", 0.125, colours, dark, |ui| {
+            self.entry(ui);
+            self.filters(ui);
+            hairline(ui);
+            chosen = self.list(ui, most);
+            self.passage(ui);
+            self.foot(ui);
+        });
+        if away {
             return Some(None);
         }
         chosen.map(Some)
     }
 
-    fn input(&mut self, ui: &mut Ui) {
-        let colours = Colours::of(ui);
-        let body = tokens::body();
-        egui::Frame::NONE.inner_margin(egui::Margin::symmetric(16, 12)).show(ui, |ui| {
-            ui.horizontal(|ui| {
-                let (rect, _) = ui.allocate_exact_size(vec2(space::XL, 24.0), Sense::hover());
-                let at = rect.left_center();
-                ui.painter().text(at, Align2::LEFT_CENTER, icons::SEARCH, tokens::icon(size::ICON), colours.muted);
-                ui.spacing_mut().interact_size.y = 0.0;
-                let hint = egui::RichText::new("Words, \"a phrase\", -not, tag: path: title: lang: before: after:");
-                let field = egui::TextEdit::singleline(&mut self.query)
-                    .id(Id::unique("search query"))
-                    .font(body.font.clone())
-                    .hint_text(hint.font(body.font).color(colours.muted))
-                    .frame(egui::Frame::NONE)
-                    .desired_width(f32::INFINITY);
-                let room = ui.available_width() - size::HIT;
-                ui.add_sized(vec2(room, 24.0), field).accessible_name("Search everything").request_focus();
-                let text = self.text();
-                let known = self.kept.iter().any(|(_, query)| *query == text.trim());
-                let name = if known { "Forget this search" } else { "Keep this search" };
-                let icon = if known { icons::CHECK } else { icons::FLOPPY };
-                if !text.trim().is_empty() && controls::icon_button(ui, icon, name, Some("Ctrl+D")).clicked() {
-                    self.keep();
-                }
-            });
+    fn entry(&mut self, ui: &mut Ui) {
+        let hint = "Words, \"a phrase\", -not, tag: path: title: lang: before: after:";
+        let text = self.text();
+        let known = self.kept.iter().any(|(_, query)| *query == text.trim());
+        let mut keep = false;
+        hits::entry(ui, &mut self.query, "search query", ("Search everything", hint), size::HIT, |ui, _| {
+            let name = if known { "Forget this search" } else { "Keep this search" };
+            let icon = if known { icons::CHECK } else { icons::FLOPPY };
+            keep = !text.trim().is_empty() && controls::icon_button(ui, icon, name, Some("Ctrl+D")).clicked();
         });
+        if keep {
+            self.keep();
+        }
     }
 
     fn filters(&mut self, ui: &mut Ui) {
@@ -277,70 +245,32 @@ impl Seek {
             named(&response, Role::Label, &text);
             return None;
         }
-        let mut chosen = None;
-        let moved = ui.input(|input| input.pointer.is_moving());
-        #[allow(clippy::cast_precision_loss, reason = "a count of lines")]
-        let height = height.min(lines as f32 * LINE);
-        let area = egui::ScrollArea::vertical().auto_shrink(false).min_scrolled_height(height).max_height(height);
-        egui::Frame::NONE.inner_margin(egui::Margin::same(4)).show(ui, |ui| {
-            area.show_rows(ui, LINE, lines, |ui, range| {
-                if std::mem::take(&mut self.scroll) {
-                    #[allow(clippy::cast_precision_loss, reason = "counts of lines")]
-                    let top = ui.max_rect().top() + LINE * (self.chosen as f32 - range.start as f32);
-                    let rect = Rect::from_min_size(pos2(ui.max_rect().left(), top), vec2(1.0, LINE));
-                    ui.scroll_to_rect(rect, None);
-                }
-                for line in range {
-                    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::click());
-                    if response.hovered() && moved {
-                        self.chosen = line;
-                    }
-                    self.line(ui, line, rect, &response);
-                    if response.clicked() {
-                        self.chosen = line;
-                        chosen = self.choice();
-                    }
-                }
-            });
-        });
-        chosen
+        let mut pick = std::mem::take(&mut self.pick);
+        let clicked =
+            pick.list(ui, lines, LINE, height, |ui, line, rect, response| self.line(ui, line, rect, response));
+        self.pick = pick;
+        clicked.and_then(|_| self.choice())
     }
 
     /// The searches that are kept, before anything is typed.
     fn list_kept(&mut self, ui: &mut Ui) {
         let colours = Colours::of(ui);
-        let moved = ui.input(|input| input.pointer.is_moving());
-        let mut asked = None;
-        egui::Frame::NONE.inner_margin(egui::Margin::same(4)).show(ui, |ui| {
-            let area = egui::ScrollArea::vertical().auto_shrink([false, true]).max_height(LINES * LINE);
-            area.show_rows(ui, KEPT, self.kept.len(), |ui, range| {
-                for line in range {
-                    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), KEPT), Sense::click());
-                    let (name, query) = &self.kept[line];
-                    if response.hovered() && moved {
-                        self.chosen = line;
-                    }
-                    if line == self.chosen {
-                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
-                    }
-                    named(&response, Role::Button, &format!("Search again: {name}"));
-                    let mut job = LayoutJob::default();
-                    job.append(name, 0.0, format(tokens::small().font, 20.0, colours.ink));
-                    if name != query {
-                        job.append(query, space::S, format(tokens::small().font, 20.0, colours.muted));
-                    }
-                    job.wrap = TextWrapping::truncate_at_width(rect.width() - 2.0 * space::M);
-                    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
-                    let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);
-                    ui.painter().galley(at, galley, colours.ink);
-                    if response.clicked() {
-                        asked = Some(query.clone());
-                    }
-                }
-            });
-        });
-        if let Some(query) = asked {
-            self.query = query;
+        let draw = |ui: &Ui, line: usize, rect: Rect, response: &egui::Response| {
+            let (name, query) = &self.kept[line];
+            named(response, Role::Button, &format!("Search again: {name}"));
+            let mut job = LayoutJob::default();
+            job.append(name, 0.0, format(tokens::small().font, 20.0, colours.ink));
+            if name != query {
+                job.append(query, space::S, format(tokens::small().font, 20.0, colours.muted));
+            }
+            job.wrap = TextWrapping::truncate_at_width(rect.width() - 2.0 * space::M);
+            let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+            let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);
+            ui.painter().galley(at, galley, colours.ink);
+        };
+        let clicked = self.pick.list(ui, self.kept.len(), KEPT, LINES * LINE, draw);
+        if let Some(line) = clicked {
+            self.query.clone_from(&self.kept[line].1);
             ui.ctx().request_repaint();
         }
     }
@@ -348,9 +278,6 @@ impl Seek {
     fn line(&self, ui: &Ui, line: usize, rect: Rect, response: &egui::Response) {
         let colours = Colours::of(ui);
         let Some(hit) = self.answer.hits.get(line) else { return };
-        if line == self.chosen {
-            ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
-        }
         let why = hit.why.sentence();
         named(response, Role::Button, &format!("{}: {why}", hit.title));
         let width = rect.width() - 2.0 * space::M;
@@ -372,7 +299,7 @@ impl Seek {
     /// The chosen passage in full, and why it is a hit.
     fn passage(&self, ui: &mut Ui) {
         let colours = Colours::of(ui);
-        let Some(hit) = self.answer.hits.get(self.chosen) else { return };
+        let Some(hit) = self.answer.hits.get(self.pick.line) else { return };
         hairline(ui);
         let width = ui.available_width() - 2.0 * space::L;
         let found = marks(&hit.text, &self.answer.terms);

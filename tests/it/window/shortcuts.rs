@@ -1,5 +1,5 @@
-//! Every key of every preset is pressed where its command applies, as a keyboard sends it, and the command runs: nothing on
-//! the way swallows it.
+//! Every key of every preset is pressed where its command applies, as a keyboard sends it, and the command runs:
+//! nothing on the way swallows it.
 
 use super::*;
 use engine::commands::COMMANDS;

@@ -2,9 +2,8 @@
 
 use super::prose::{self, Chance};
 use super::report::{Goal, Report};
-use super::{ms, workspace};
-use crate::line::stage::Stage;
-use engine::{Command, Scanning, Session};
+use super::{ms, staged};
+use engine::Session;
 use host::measure::Scratch;
 use std::time::{Duration, Instant};
 
@@ -58,13 +57,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     }
     scratch.write("N/All.base", BASE.as_bytes())?;
     scratch.settle();
-    let mut stage = Stage::new(workspace(&scratch)?);
-    stage.command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
-    stage.run_until("all notes are known", |session| {
-        let mut volumes = session.volumes();
-        volumes.any(|volume| volume.scans > 0 && volume.is_indexed() && volume.scanning == Scanning::Idle)
-            && session.is_saved()
-    })?;
+    let mut stage = staged(&scratch)?;
     let find = |session: &Session| session.volumes().find_map(|volume| volume.files.get("All.base")).map(|row| row.id);
     let file = find(stage.session()).ok_or("the collection is not there")?;
     let name = format!("collection of {count} notes");

@@ -7,7 +7,7 @@ mod waits;
 
 use super::prose::{self, Chance};
 use super::report::{Goal, Report};
-use super::{collection, ms, volume, workspace};
+use super::{collection, ms, staged_note};
 use crate::line::stage::{Stage, press};
 use engine::{Command, Session};
 use host::measure::Scratch;
@@ -50,14 +50,7 @@ fn note(report: &mut Report, name: &str, text: &str, goals: &Goals, run: bool) -
     let scratch = Scratch::new("frames")?;
     scratch.write("N/note.md", text.as_bytes())?;
     scratch.settle();
-    let mut driver = workspace(&scratch)?;
-    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
-    let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
-    let note = row.map(|row| row.id).ok_or("the note is not there")?;
-    driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
-    let mut stage = Stage::new(driver);
-    let settled = |session: &Session| session.note(note).is_some_and(engine::Note::is_settled);
-    stage.run_until("the note is readable", settled)?;
+    let (mut stage, note) = staged_note(&scratch)?;
     if run {
         stage.command(Command::RunAll { note });
         let done = |session: &Session| {

@@ -3,9 +3,9 @@
 
 use super::prose::{self, Chance};
 use super::report::{Goal, Report, percentile};
-use super::{ms, volume, workspace};
+use super::{ms, staged_note};
 use crate::line::stage::{Drawn, Stage, press};
-use engine::{Command, Session};
+use engine::Session;
 use host::measure::Scratch;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -72,14 +72,7 @@ fn note(report: &mut Report, length: usize, name: &str) -> Result<Typed, String>
     let text = prose::note(length);
     scratch.write("N/long.md", text.as_bytes())?;
     scratch.settle();
-    let mut driver = workspace(&scratch)?;
-    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
-    let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
-    let note = row.map(|row| row.id).ok_or("the long note is not there")?;
-    driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
-    let mut stage = Stage::new(driver);
-    let shown = |session: &Session| session.note(note).is_some_and(engine::Note::is_settled);
-    stage.run_until("the long note is readable", shown)?;
+    let (mut stage, note) = staged_note(&scratch)?;
     stage.run(Duration::from_millis(500));
     // About as high as the note is, half of it: where exactly the caret stands does not matter.
     stage.scroll(length as f32 / 90.0 * 24.0 * 0.6);

@@ -1,11 +1,9 @@
 //! The graph of very many notes: what its frames cost while it is being laid out, moved and zoomed.
 
 use super::super::report::{Goal, Report};
-use super::super::{ms, prose, workspace};
+use super::super::{ms, prose, staged};
 use super::FRAMES;
-use crate::line::stage::Stage;
 use eframe::egui::vec2;
-use engine::{Command, Scanning};
 use host::measure::Scratch;
 use std::time::{Duration, Instant};
 
@@ -21,13 +19,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
         scratch.write(&format!("N/{}", prose::path(number)), prose::linked(number, count).as_bytes())?;
     }
     scratch.settle();
-    let mut stage = Stage::new(workspace(&scratch)?);
-    stage.command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
-    stage.run_until("all notes are known", |session| {
-        let mut volumes = session.volumes();
-        volumes.any(|volume| volume.scans > 0 && volume.is_indexed() && volume.scanning == Scanning::Idle)
-            && session.is_saved()
-    })?;
+    let mut stage = staged(&scratch)?;
     let name = format!("graph of {count} notes");
     stage.ask("view.graph");
     let (begun, mut settling) = (Instant::now(), Vec::new());

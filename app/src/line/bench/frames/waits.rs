@@ -4,9 +4,9 @@
 //! microseconds: that of the toolkit's context, when another thread asks for a frame, and those of the allocator.
 
 use super::super::report::{Goal, Report};
-use super::super::{ms, prose, volume, workspace};
-use crate::line::stage::{Stage, press};
-use engine::{Command, Note, Session};
+use super::super::{ms, prose, staged_note};
+use crate::line::stage::press;
+use engine::{Command, Session};
 use host::measure::{self, Churn, Scratch};
 use std::time::Duration;
 
@@ -30,13 +30,7 @@ pub(super) fn measure(report: &mut Report) -> Result<(), String> {
         scratch.write(&format!("L/{}", prose::path(number)), prose::linked(number, NOTES).as_bytes())?;
     }
     scratch.settle();
-    let mut driver = workspace(&scratch)?;
-    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
-    let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
-    let note = row.map(|row| row.id).ok_or("the note is not there")?;
-    driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
-    let mut stage = Stage::new(driver);
-    stage.run_until("the note is readable", |session| session.note(note).is_some_and(Note::is_settled))?;
+    let (mut stage, note) = staged_note(&scratch)?;
     let cell = stage.session().note(note).and_then(|note| note.cells().next()).ok_or("the note has no cell")?;
     stage.place(60_000);
     stage.run(Duration::from_millis(500));
