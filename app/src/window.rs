@@ -6,6 +6,7 @@ mod agenda;
 mod cells;
 mod cellwork;
 mod closing;
+mod codehelp;
 mod collection;
 mod commands;
 mod comments;
@@ -68,6 +69,7 @@ mod toasts;
 mod trash;
 mod tree;
 mod turns;
+mod variables;
 mod views;
 mod vim;
 mod writing;
@@ -133,6 +135,8 @@ pub struct Window {
     outline: Outline,
     references: References,
     completion: Completion,
+    code_help: codehelp::CodeHelp,
+    variables: variables::Variables,
     hover: Hover,
     /// The page that is shown instead of notes.
     view: Option<View>,
@@ -206,6 +210,8 @@ impl Window {
             outline: Outline::default(),
             references: References::default(),
             completion: Completion::default(),
+            code_help: codehelp::CodeHelp::default(),
+            variables: variables::Variables::default(),
             hover: Hover::default(),
             view: None,
             status: Status::default(),
@@ -364,6 +370,7 @@ impl eframe::App for Window {
         }
         self.perform(&ctx, actions);
         self.complete(&ctx);
+        self.code_help(&ctx);
         self.hover(&ctx);
         self.overlays(&ctx);
         self.dropped(&ctx);

@@ -359,6 +359,12 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Fold or unfold the panel at the right.",
     ),
     window(
+        "view.variables",
+        "Show or hide variables",
+        &[],
+        "List the variables of the note's kernel in the panel at the right.",
+    ),
+    window(
         "view.theme",
         "Light or dark",
         &["Ctrl+Shift+L"],
@@ -590,7 +596,7 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Measure",
         "bench",
         &[
-            arg("WHAT", Form::Needed, "edit, open, import, frames, search or retrieval"),
+            arg("WHAT", Form::Needed, "edit, open, import, frames, search, cells or retrieval"),
             arg("size", Form::Value, "blocks for `frames`; the same as --notes for the others (default 10000)"),
             arg("notes", Form::Value, "notes for `import` (default 50000), `open` and `search` (default 10000)"),
             arg("corpus", Form::Value, "for `retrieval`: a folder with corpus.jsonl, queries.jsonl and qrels.tsv"),

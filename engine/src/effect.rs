@@ -133,6 +133,12 @@ pub enum Effect {
         /// Names that the kernel forgets before: of cells that are gone, or no longer bind them.
         forget: Vec<String>,
     },
+    /// Have an embedded kernel started in this folder before it is needed; one in another folder ends. `None`: none is
+    /// wanted.
+    Reserve {
+        /// The folder.
+        folder: Option<PathBuf>,
+    },
     /// Hand the running cell the line that it asked for.
     Answer {
         /// Which note.

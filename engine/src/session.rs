@@ -9,6 +9,7 @@ mod moves;
 mod notes;
 mod reactive;
 mod renamed;
+mod reserve;
 mod volumes;
 
 pub(crate) use kernels::stated as stated_kernel;
@@ -142,6 +143,7 @@ pub struct Session {
     /// Jupyter kernels that were found last.
     kernels: Vec<KernelSpec>,
     kernel_searches: u64,
+    reserve: reserve::Reserve,
     saving: Saving,
     in_flight: VecDeque<InFlight>,
     next_batch: BatchNumber,
@@ -186,6 +188,7 @@ impl Session {
             errands: Vec::new(),
             kernels: Vec::new(),
             kernel_searches: 0,
+            reserve: reserve::Reserve::default(),
             saving: Saving::default(),
             in_flight: VecDeque::new(),
             next_batch: 1,
@@ -205,6 +208,7 @@ impl Session {
         }
         self.move_step(&mut turn);
         self.errand_step(&mut turn);
+        self.reserve_step(&mut turn);
         Ok(turn.effects)
     }
 
@@ -336,6 +340,7 @@ impl Session {
 
     fn tick(&mut self, turn: &mut Turn<'_>) {
         self.wake = None;
+        self.tick_reserve(turn);
         let open: Vec<DocId> = self.notes.keys().copied().collect();
         for note in open {
             self.tick_note(turn, note);

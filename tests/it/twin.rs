@@ -67,6 +67,8 @@ pub(crate) struct Twin {
     pub(crate) now: Time,
     /// What was asked of kernels, in order.
     pub(crate) asked: Vec<Asked>,
+    /// Where a kernel is in reserve.
+    pub(crate) reserve: Option<PathBuf>,
     /// The kernel for which the last cell was meant.
     pub(crate) kernel: Option<String>,
     /// Chunks of documents in the order in which they became durable: what would be sent to other replicas.
@@ -100,6 +102,7 @@ impl Twin {
             world,
             now: Time(1_700_000_000_000),
             asked: Vec::new(),
+            reserve: None,
             kernel: None,
             sent: Vec::new(),
             written: 0,
@@ -225,6 +228,7 @@ impl Twin {
                 | Effect::Unwatch { .. }
                 | Effect::WriteMarker { .. }
                 | Effect::FindKernels { .. } => {}
+                Effect::Reserve { folder } => self.reserve = folder,
                 Effect::Eval { execution, code, label, forget, kernel, .. } => {
                     self.kernel = kernel;
                     self.asked.push(Asked::Eval { execution, code, label, forget });

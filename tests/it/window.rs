@@ -1,6 +1,7 @@
 //! The window, driven by the names of its controls over a real workspace in a temporary folder.
 
 mod asking;
+mod coding;
 mod collections;
 mod commands;
 mod comments;

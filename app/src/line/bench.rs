@@ -3,6 +3,7 @@
 //! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
 //! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
 
+mod cells;
 mod collection;
 mod frames;
 mod import;
@@ -31,8 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 
 pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
     let what = parse::needed(args, "WHAT")?;
-    if !["edit", "open", "import", "frames", "search", "retrieval"].contains(&what) {
-        let known = "edit, open, import, frames, search or retrieval";
+    if !["edit", "open", "import", "frames", "search", "retrieval", "cells"].contains(&what) {
+        let known = "edit, open, import, frames, search, cells or retrieval";
         return Err(Refusal::usage(format!("bench measures {known}, not “{what}”")));
     }
     if what == "retrieval" {
@@ -51,6 +52,7 @@ pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
         "edit" => trace::measure(&mut report)
             .and_then(|()| typing::measure(&mut report))
             .and_then(|()| remote::measure(&mut report)),
+        "cells" => cells::measure(&mut report, asked.unwrap_or(500)),
         "frames" => frames::measure(&mut report, asked.unwrap_or(10_000)),
         "search" => search::measure(&mut report, asked.unwrap_or(10_000)),
         "open" => open::measure(&mut report, asked.unwrap_or(10_000)),

@@ -225,6 +225,10 @@ impl Window {
             What::RunClean => self.note_command(on_note(|note| Command::RunClean { note })),
             What::React(to) => self.note_command(note.map(|note| Command::SetReactivity { note, to })),
             What::Kernel => self.find_kernels(),
+            What::Variables => {
+                let shown = self.prefs.right_open && self.variables.shown;
+                (self.prefs.right_open, self.variables.shown) = (!shown, !shown);
+            }
             What::Stop => self.note_command(on_note(|note| Command::Interrupt { note })),
             What::Restart => self.note_command(on_note(|note| Command::RestartKernel { note })),
             What::Left => self.prefs.left_open = !self.prefs.left_open,

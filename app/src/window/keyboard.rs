@@ -93,7 +93,7 @@ impl Window {
         if self.writes(ctx) && self.vim_escape(ctx, key, modifiers) {
             return true;
         }
-        if self.complete_key(key, modifiers) {
+        if self.complete_key(key, modifiers) || (self.writes(ctx) && self.code_key(ctx, key, modifiers)) {
             return true;
         }
         if self.writes(ctx) && self.is_vims(key, modifiers) {

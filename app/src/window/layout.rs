@@ -94,7 +94,13 @@ impl Window {
     }
 
     fn right(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
-        self.references.shown = references::tabs(ui, self.references.shown);
+        let shown = if self.variables.shown { 2 } else { usize::from(self.references.shown) };
+        let shown = references::tabs(ui, shown);
+        (self.references.shown, self.variables.shown) = (shown == 1, shown == 2);
+        if self.variables.shown {
+            self.show_variables(ui);
+            return;
+        }
         if self.references.shown {
             if let Some(driver) = &self.driver {
                 self.references.show(ui, driver, self.here.note, actions);

@@ -31,6 +31,8 @@ const TOP: f32 = space::XXL;
 const BOTTOM: f32 = 160.0;
 /// The margin beside the column, at least.
 const MARGIN: f32 = space::XXXL;
+/// The pointer rests once it has been still for so long, in seconds.
+const RESTS: f32 = 0.4;
 /// For so long, in seconds, the row is marked to which a link led.
 const POINTED: f64 = 1.5;
 /// Laid-out rows that are kept.
@@ -143,6 +145,8 @@ pub(super) struct Page {
     held: Option<drag::Hold>,
     /// The link under the pointer, and where the pointer is.
     pub(super) over: Option<(String, Pos2)>,
+    /// The byte on which the pointer rests, and where that is.
+    pub(super) resting: Option<(usize, Pos2)>,
     /// What somebody looks for, in order, and which of it is the one that was gone to.
     pub(super) found: Rc<[Range<usize>]>,
     pub(super) current: Option<Range<usize>>,

@@ -367,15 +367,15 @@ impl Broken {
     }
 }
 
-/// The two tabs of the panel at the right; whether the links are to be seen.
-pub(super) fn tabs(ui: &mut Ui, links: bool) -> bool {
-    let mut chosen = links;
+/// The tabs of the panel at the right, and which of them is to be seen.
+pub(super) fn tabs(ui: &mut Ui, shown: usize) -> usize {
+    let mut chosen = shown;
     ui.add_space(space::XS);
     ui.horizontal(|ui| {
         ui.add_space(space::S);
         ui.spacing_mut().item_spacing.x = space::XS;
-        for (name, this) in [("Outline", false), ("Links", true)] {
-            let lead = links == this;
+        for (this, name) in ["Outline", "Links", "Variables"].into_iter().enumerate() {
+            let lead = shown == this;
             let response = tab(ui, name, lead);
             if response.clicked() {
                 chosen = this;

@@ -163,6 +163,7 @@ impl Window {
             Go::Links => {
                 let shown = self.prefs.right_open && self.references.shown;
                 (self.prefs.right_open, self.references.shown) = (!shown, !shown);
+                self.variables.shown = false;
             }
             Go::Broken => self.view = Some(View::Broken(Broken::default())),
             Go::Graph => self.view = Some(View::Graph(Graph::new(None))),

@@ -377,6 +377,7 @@ impl Driver {
                 Effect::Eval { note, folder, kernel, execution, code, label, forget } => {
                     self.kernels.eval(note, &folder, execution, &Cell { kernel, code, label, forget });
                 }
+                Effect::Reserve { folder } => self.kernels.reserve(folder),
                 Effect::Answer { note, text } => self.kernels.answer(note, &text),
                 Effect::Interrupt { note } => self.kernels.interrupt(note),
                 Effect::KillKernel { note } => self.kernels.kill(note),

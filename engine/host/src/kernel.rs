@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use store::{DocId, ExecutionId};
 
 /// What a kernel sees of the environment that the program was started in.
@@ -23,6 +23,8 @@ const SURROUNDINGS: [&str; 9] =
 struct Kernel {
     /// Tells this process from the one that the note had before.
     number: u64,
+    /// Whose it is; nobody's while it is in reserve.
+    note: Arc<OnceLock<DocId>>,
     process: Arc<Mutex<Process>>,
     /// Written by a thread: a process that does not read must not hold up the one that draws.
     requests: Sender<String>,
@@ -79,13 +81,15 @@ pub(crate) struct Kernels {
     inbox: Inbox,
     writer: Writer,
     running: HashMap<DocId, Kernel>,
+    /// One that nobody uses yet, and the folder in which it runs.
+    reserve: Option<(PathBuf, Kernel)>,
     started: u64,
     asked: u64,
 }
 
 impl Kernels {
     pub(crate) fn new(program: PathBuf, inbox: Inbox, writer: Writer) -> Kernels {
-        Kernels { program, inbox, writer, running: HashMap::new(), started: 0, asked: 0 }
+        Kernels { program, inbox, writer, running: HashMap::new(), reserve: None, started: 0, asked: 0 }
     }
 
     /// Sends a cell to the note's kernel; starts one if there is none.
@@ -94,7 +98,12 @@ impl Kernels {
             self.running.remove(&note);
         }
         if !self.running.contains_key(&note) {
-            let kernel = self.start(note, folder, cell.kernel.as_deref());
+            let kernel = match self.take_reserve(folder, cell.kernel.as_deref()) {
+                Some(kernel) => kernel,
+                None => self.start(folder, cell.kernel.as_deref()),
+            };
+            // A kernel has its note from here on, for good.
+            let _ = kernel.note.set(note);
             self.running.insert(note, kernel);
         }
         let request = json!({
@@ -146,8 +155,32 @@ impl Kernels {
         }
     }
 
+    /// Keeps a kernel ready in this folder, or none.
+    pub(crate) fn reserve(&mut self, folder: Option<PathBuf>) {
+        let is_there = |(known, kernel): &(PathBuf, Kernel)| {
+            Some(known) == folder.as_ref() && kernel.alive.load(Ordering::Acquire)
+        };
+        if self.reserve.as_ref().is_some_and(is_there) {
+            return;
+        }
+        if let Some((_, kernel)) = self.reserve.take() {
+            Process::end(&kernel.process);
+        }
+        self.reserve = folder.map(|folder| (folder.clone(), self.start(&folder, None)));
+    }
+
+    fn take_reserve(&mut self, folder: &Path, kernel: Option<&str>) -> Option<Kernel> {
+        let fits = |(known, ready): &mut (PathBuf, Kernel)| {
+            kernel.is_none() && known == folder && ready.alive.load(Ordering::Acquire)
+        };
+        self.reserve.take_if(fits).map(|(_, kernel)| kernel)
+    }
+
     /// Ends all kernels.
     pub(crate) fn close(&mut self) {
+        if let Some((_, kernel)) = self.reserve.take() {
+            Process::end(&kernel.process);
+        }
         self.running.drain().for_each(|(_, kernel)| Process::end(&kernel.process));
     }
 
@@ -170,7 +203,7 @@ impl Kernels {
         }
     }
 
-    fn start(&mut self, note: DocId, folder: &Path, kernel: Option<&str>) -> Kernel {
+    fn start(&mut self, folder: &Path, kernel: Option<&str>) -> Kernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
@@ -188,7 +221,9 @@ impl Kernels {
         let process: Arc<Mutex<Process>> = Arc::default();
         let (requests, queue) = channel();
         let inquiries = Inquiries::default();
-        let reader = Replies::new(note, self.inbox.clone(), self.writer.clone(), inquiries.clone());
+        let note = Arc::new(OnceLock::new());
+        let whose = note.clone();
+        let reader = Replies::new(note.clone(), self.inbox.clone(), self.writer.clone(), inquiries.clone());
         let jupyter = kernel.map(|name| (name.to_owned(), folder.to_owned()));
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
@@ -204,9 +239,12 @@ impl Kernels {
                     format!("the kernel could not be started: {why}")
                 }
             };
-            inbox.post(Post::KernelEnded { note, number, why });
+            // One in reserve has nobody to miss it.
+            if let Some(note) = whose.get() {
+                inbox.post(Post::KernelEnded { note: *note, number, why });
+            }
         });
-        Kernel { number, process, requests, alive, inquiries }
+        Kernel { number, note, process, requests, alive, inquiries }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// One thing that is there or not.
@@ -90,23 +90,13 @@ const WALLS: [(&str, &str, &str); 4] = [
 ];
 
 fn kernelspecs() -> Vec<Offer> {
-    let mut places: Vec<PathBuf> = vec!["/usr/share/jupyter/kernels".into(), "/usr/local/share/jupyter/kernels".into()];
-    if let Some(home) = std::env::var_os("HOME") {
-        places.push(Path::new(&home).join(".local/share/jupyter/kernels"));
-    }
-    let mut found = Vec::new();
-    for place in places {
-        let Ok(entries) = std::fs::read_dir(place) else { continue };
-        for entry in entries.flatten() {
-            let spec = std::fs::read(entry.path().join("kernel.json")).ok();
-            let spec: Option<serde_json::Value> = spec.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            if let Some(spec) = spec {
-                let name = spec["display_name"].as_str().unwrap_or("a kernel").to_owned();
-                found.push(offer("kernel", name, true, "a Jupyter kernel; notes do not use it yet"));
-            }
-        }
-    }
-    found
+    let here = std::env::current_dir().unwrap_or_default();
+    let found = crate::kernelspec::find(&here).into_iter();
+    let offer = |spec: engine::KernelSpec| {
+        let note = format!("a Jupyter kernel, {}: runs a note's cells once you choose it, with your rights", spec.name);
+        offer("kernel", spec.title, true, note)
+    };
+    found.map(offer).collect()
 }
 
 fn model_servers() -> Vec<Offer> {

@@ -7,6 +7,7 @@ use engine::Event;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
+use std::sync::{Arc, OnceLock};
 use store::{BlobRef, DocId, ExecutionId, Output, OutputBody, Status};
 
 /// Of a stream this much goes to the note; the whole becomes a blob.
@@ -34,6 +35,8 @@ struct Sent {
 
 /// Reads a kernel's messages and makes events of them.
 pub(crate) struct Replies {
+    /// Whose kernel it is, once it is somebody's.
+    whose: Arc<OnceLock<DocId>>,
     note: DocId,
     inbox: Inbox,
     writer: Writer,
@@ -44,8 +47,9 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    pub(crate) fn new(note: DocId, inbox: Inbox, writer: Writer, inquiries: Inquiries) -> Replies {
-        Replies { note, inbox, writer, streams: HashMap::new(), named: Vec::new(), inquiries }
+    pub(crate) fn new(whose: Arc<OnceLock<DocId>>, inbox: Inbox, writer: Writer, inquiries: Inquiries) -> Replies {
+        let note = DocId([0; 16]);
+        Replies { whose, note, inbox, writer, streams: HashMap::new(), named: Vec::new(), inquiries }
     }
 
     pub(crate) fn inbox(&self) -> Inbox {
@@ -68,6 +72,9 @@ impl Replies {
     }
 
     fn message(&mut self, message: &Value) {
+        // A kernel in reserve says only that it is ready.
+        let Some(note) = self.whose.get() else { return };
+        self.note = *note;
         let kind = message["header"]["msg_type"].as_str().unwrap_or("");
         let content = &message["content"];
         if kind == "kernel_info_reply" {

@@ -30,6 +30,7 @@ impl Session {
         if let Some(note) = self.notes.get_mut(&id) {
             note.shown = true;
         }
+        self.reserve.note = Some(id);
         let mut settings = self.settings.clone();
         settings.recent.retain(|recent| *recent != id);
         settings.recent.insert(0, id);

@@ -262,3 +262,64 @@ fn code_that_has_changed_since_is_stale() {
     twin.edit(note, 9, 0, " #");
     assert!(!twin.note(note).is_stale(cell), "only the code counts");
 }
+
+#[test]
+fn a_kernel_is_kept_ready_for_the_note_that_is_looked_at() {
+    let mut twin = Twin::with(&[("a.md", "text\n"), ("deep/b.md", THREE)]);
+    let plain = twin.id("a.md");
+    twin.command(Command::OpenNote { note: plain }).expect("opened");
+    twin.pass(1_000);
+    assert_eq!(twin.reserve, None, "nothing to run");
+    let note = twin.id("deep/b.md");
+    twin.command(Command::OpenNote { note }).expect("opened");
+    twin.pass(100);
+    assert_eq!(twin.reserve, None, "a glance");
+    twin.pass(1_000);
+    assert_eq!(twin.reserve, Some(format!("{}/deep", crate::twin::ROOT).into()));
+    // It is given back when it is not needed, and comes again with the next word in a cell.
+    twin.pass(700_000);
+    assert_eq!(twin.reserve, None);
+    twin.command(Command::Edit { note, at: 10, delete: 0, insert: "1".into() }).expect("edited");
+    twin.pass(1_000);
+    assert!(twin.reserve.is_some());
+    // Nothing wakes the program for ever.
+    twin.pass(2_000_000);
+    assert_eq!(twin.reserve, None);
+}
+
+#[test]
+fn a_note_runs_in_the_kernel_that_the_user_chose() {
+    let (mut twin, note) = Twin::on("---\nkernel: own\n---\n\n```python\n1\n```\n");
+    let why = twin.command(Command::RunAll { note }).expect_err("not by itself").0;
+    assert!(why.contains("all your rights"), "{why}");
+    twin.command(Command::UseKernel { note, kernel: Some("own".into()), keep: true }).expect("chosen");
+    twin.command(Command::RunAll { note }).expect("run");
+    assert_eq!(twin.kernel.as_deref(), Some("own"));
+    let execution = began(&mut twin, note);
+    assert!(twin.command(Command::UseKernel { note, kernel: None, keep: true }).is_err(), "while it runs");
+    // What it asks stops the clock.
+    twin.event(Event::Asked { note, execution, prompt: "Who? ".into(), password: false });
+    twin.pass(100_000);
+    assert!(!twin.asked.contains(&Asked::Interrupt));
+    twin.command(Command::Answer { note, text: "Ada".into() }).expect("answered");
+    assert_eq!(twin.asked.last(), Some(&Asked::Answer("Ada".into())));
+    assert!(twin.command(Command::Answer { note, text: "again".into() }).is_err());
+    twin.pass(31_000);
+    assert!(twin.asked.contains(&Asked::Interrupt), "it goes on afterwards");
+    finished(&mut twin, note, execution, Status::Ok);
+    // What was shown is taken back, and becomes something else.
+    let cell = cells_of(&twin, note)[0];
+    twin.command(Command::UseKernel { note, kernel: None, keep: true }).expect("chosen");
+    assert_eq!(twin.asked.last(), Some(&Asked::Kill), "the other one ends");
+    twin.command(Command::Run { note, cell }).expect("it waits for that");
+    twin.event(Event::KernelDied { note, why: "ended".into() });
+    assert_eq!(twin.kernel, None, "the built-in one");
+    let execution = began(&mut twin, note);
+    printed(&mut twin, note, execution, "old");
+    twin.event(Event::Cleared { note, execution });
+    printed(&mut twin, note, execution, "1 %");
+    let body = OutputBody::Stream { name: "stdout".into(), text: "2 %".into() };
+    finished(&mut twin, note, execution, Status::Ok);
+    twin.event(Event::Updated { note, execution, at: 0, output: Output { body, whole: None } });
+    assert_eq!(shown(&twin, note), [(Some(Status::Ok), "2 %".to_owned())]);
+}

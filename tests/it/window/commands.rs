@@ -232,6 +232,9 @@ fn cells() -> Drive {
     drive.window.run();
     drive.choose("cell.run");
     drive.until("the answer is shown", |window| window.query_by_label("2").is_some());
+    drive.choose("view.variables");
+    drive.until("there are none", |window| window.query_by_label("There are no variables yet.").is_some());
+    drive.choose("view.variables");
     drive.choose("note.run_all");
     drive.until("it goes on for ever", |window| window.query_by_label("Stop cell 2").is_some());
     drive.until("the kernel is there", |window| window.query_by_label("Python running").is_some());

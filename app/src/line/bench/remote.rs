@@ -86,6 +86,7 @@ impl Bare {
                 | Effect::Eval { .. }
                 | Effect::FindKernels { .. }
                 | Effect::Answer { .. }
+                | Effect::Reserve { .. }
                 | Effect::Interrupt { .. }
                 | Effect::KillKernel { .. }
                 | Effect::Wake { .. } => continue,

@@ -119,6 +119,7 @@ impl Page {
         }
         self.hold(ui, world, editor, actions);
         self.pull(ui, target.as_ref(), world, editor);
+        self.rest(ui, target.as_ref(), world);
         self.drop_text(ui, target.as_ref(), world, actions);
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::editor::{self, Drag, Editor, Target, World, byte_of, target_of};
 use super::super::{keys, motion};
-use super::{Action, Page};
+use super::{Action, Page, RESTS};
 use crate::tokens::space;
 use eframe::egui;
 use egui::{Pos2, Ui, vec2};
@@ -106,6 +106,27 @@ impl Page {
             }
         }
         editor.drag = Some(drag);
+    }
+
+    /// Looks what the pointer rests on.
+    pub(super) fn rest(&mut self, ui: &Ui, target: Option<&Target>, world: &mut World<'_>) {
+        let (point, still, down) = ui.input(|input| {
+            let pointer = &input.pointer;
+            (pointer.hover_pos(), pointer.time_since_last_movement(), pointer.any_down())
+        });
+        let over = point.filter(|_| !down && ui.rect_contains_pointer(ui.clip_rect()));
+        self.resting = match over {
+            Some(point) if still >= RESTS => match self.resting {
+                // It has not moved since.
+                Some((at, known)) if known == point => Some((at, known)),
+                _ => self.hit(point, target, world).map(|at| (at, point)),
+            },
+            Some(_) => {
+                ui.ctx().request_repaint_after(std::time::Duration::from_secs_f32(RESTS - still));
+                None
+            }
+            None => None,
+        };
     }
 
     /// The byte of the note at a point of the page.

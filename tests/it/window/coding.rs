@@ -1,0 +1,117 @@
+//! Help for who writes code in a cell: completions, descriptions, variables.
+
+use super::*;
+use egui_kittest::kittest::NodeT;
+
+const NOTE: &str = "prose
+
+```python
+class Boat:
+    'Floats.'
+    def sail(self, to, fast=False): 'Sails.'
+boat = Boat()
+harbour = 3
+```
+
+```python
+
+```
+";
+/// In the empty cell.
+const IN: usize = NOTE.len() - 5;
+
+fn offered(window: &Driven) -> Vec<String> {
+    let options = window.query_all_by_role(Role::ListBoxOption);
+    options.filter_map(|option| option.accesskit_node().label()).collect()
+}
+
+fn on() -> (Bench, Driven) {
+    let bench = Bench::new(&[("Code.md", NOTE)]);
+    let mut window = bench.opened();
+    window.state_mut().place_caret(IN);
+    window.run();
+    (bench, window)
+}
+
+fn ran() -> (Bench, Driven) {
+    let (bench, mut window) = on();
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it has run", |window| window.query_by_label("Python idle").is_some());
+    // The button took the keyboard.
+    window.state_mut().place_caret(IN);
+    window.run();
+    (bench, window)
+}
+
+#[test]
+fn names_of_the_note_are_offered_before_anything_runs() {
+    let (_bench, mut window) = on();
+    type_text(&mut window, "h");
+    assert!(offered(&window).is_empty(), "one letter is no question");
+    type_text(&mut window, "a");
+    assert_eq!(offered(&window), ["harbour"]);
+    type_text(&mut window, "x");
+    assert!(offered(&window).is_empty());
+    press(&mut window, NONE, Key::Backspace);
+    press(&mut window, NONE, Key::Tab);
+    assert_eq!(offered(&window), ["harbour"], "asked for");
+    press(&mut window, NONE, Key::Escape);
+    assert!(offered(&window).is_empty());
+    press(&mut window, NONE, Key::Tab);
+    press(&mut window, NONE, Key::Enter);
+    assert!(text(&window).is_some_and(|text| text.ends_with("```python\nharbour\n```\n")), "{:?}", text(&window));
+    // A list that came by itself does not take Enter away.
+    press(&mut window, NONE, Key::Enter);
+    type_text(&mut window, "bo");
+    assert!(!offered(&window).is_empty());
+    press(&mut window, NONE, Key::Enter);
+    assert!(text(&window).is_some_and(|text| text.ends_with("harbour\nbo\n\n```\n")), "{:?}", text(&window));
+    // In prose nothing is offered.
+    window.state_mut().place_caret(5);
+    type_text(&mut window, " bo");
+    assert!(offered(&window).is_empty());
+}
+
+#[test]
+fn the_kernel_completes_and_describes() {
+    let (_bench, mut window) = ran();
+    type_text(&mut window, "boat.");
+    until(&mut window, "attributes are offered", |window| offered(window) == ["sail"]);
+    press(&mut window, NONE, Key::Tab);
+    assert!(text(&window).is_some_and(|text| text.ends_with("```python\nboat.sail\n```\n")), "{:?}", text(&window));
+    press(&mut window, Modifiers::SHIFT, Key::Tab);
+    let card = "What is known: boat.sail(to, fast=False)";
+    until(&mut window, "it is described", |window| window.query_by_label(card).is_some());
+    press(&mut window, NONE, Key::Escape);
+    assert!(window.query_by_label(card).is_none());
+    type_text(&mut window, "(fa");
+    until(&mut window, "arguments are offered", |window| offered(window).contains(&"fast=".to_owned()));
+    press(&mut window, NONE, Key::Escape);
+    // At the beginning of a line, Tab still indents.
+    press(&mut window, NONE, Key::Home);
+    press(&mut window, NONE, Key::Tab);
+    assert!(
+        text(&window).is_some_and(|text| text.ends_with("```python\n    boat.sail(fa\n```\n")),
+        "{:?}",
+        text(&window)
+    );
+}
+
+#[test]
+fn variables_are_listed_and_written_into_the_cell() {
+    let (_bench, mut window) = ran();
+    let context = window.ctx.clone();
+    window.state_mut().perform_command(&context, "view.variables");
+    until(&mut window, "they are listed", |window| window.query_by_label("harbour: int 3").is_some());
+    assert!(window.query_by_label_contains("Boat: type").is_some());
+    window.get_by_label("harbour: int 3").click();
+    window.run();
+    assert!(text(&window).is_some_and(|text| text.ends_with("```python\nharbour\n```\n")), "{:?}", text(&window));
+    type_text(&mut window, " = 'wide'");
+    window.get_by_label("Run cell 2").click();
+    until(&mut window, "it is told anew", |window| window.query_by_label("harbour: str, 4 'wide'").is_some());
+    window.get_by_label("Filter variables").focus();
+    window.run();
+    type_text(&mut window, "har");
+    assert!(window.query_by_label_contains("Boat: type").is_none());
+}
