@@ -461,6 +461,25 @@ Rich()";
 }
 
 #[test]
+fn threads_of_a_cell_share_its_variables_and_go_on_behind_it() {
+    let mut kernel = Kernel::start();
+    let code = "import threading, queue\nlock, total = threading.Lock(), 0\n\
+                def add():\n    global total\n    for _ in range(200):\n        with lock: total += 1\n\
+                threads = [threading.Thread(target=add) for _ in range(4)]\n\
+                [thread.start() for thread in threads]\n[thread.join() for thread in threads]\ntotal";
+    check(&mut kernel, code, "[1] 800\nok");
+    // One that outlives its cell waits for the next.
+    let code = "asked, answered = queue.Queue(), queue.Queue()\n\
+                def double():\n    while True: answered.put(asked.get() * 2)\n\
+                threading.Thread(target=double, daemon=True).start()";
+    check(&mut kernel, code, "ok");
+    check(&mut kernel, "asked.put(21)\nanswered.get()", "[3] 42\nok");
+    // What goes wrong in one is told, and takes nothing else along.
+    let outcome = kernel.run("thread = threading.Thread(target=lambda: 1 / 0)\nthread.start()\nthread.join()\n'on'");
+    assert!(outcome.contains("ZeroDivisionError") && outcome.ends_with("[4] 'on'\nok"), "{outcome}");
+}
+
+#[test]
 fn an_interrupt_stops_what_runs_and_keeps_the_variables() {
     let mut kernel = Kernel::start();
     kernel.run("import time, threading, queue\nx = 41");

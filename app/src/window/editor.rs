@@ -550,6 +550,7 @@ mod tests {
             spot: None,
             block: None,
             kind: Kind::Paragraph,
+            dim: false,
             code_only: false,
             language: Rc::default(),
             range: 10..10 + raw.len(),

@@ -315,6 +315,7 @@ mod tests {
             daily_folder: _, daily_format: _, daily_template: _, templates: _, // Notes
             spelling: _, words: _, // Spelling
             preset: _, keys: _, // Keys
+            kernels: _, // Chosen in the palette, for the open note
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, searches: _, // Search
         } = Settings::default();
     }

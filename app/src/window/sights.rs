@@ -498,3 +498,41 @@ fn picture(file: PathBuf, scale: f32) -> Option<Pixels> {
     let points = vec2(size[0] as f32, size[1] as f32);
     Some((ColorImage::from_rgba_unmultiplied(size, image.as_raw()), points))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is coloured, as words.
+    fn coloured(ctx: &Context, code: &str) -> Vec<String> {
+        edited_hues(ctx, code, "rust").into_iter().map(|(range, _)| code[range].to_owned()).collect()
+    }
+
+    #[test]
+    fn code_keeps_its_colours_while_it_is_written() {
+        let ctx = Context::default();
+        ctx.add_plugin(Sights::default());
+        let code = "let x = 1; // so";
+        assert!(coloured(&ctx, code).is_empty(), "nobody has looked at it yet");
+        let begun = std::time::Instant::now();
+        while hues(&ctx, code, "rust").is_none() {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it is coloured");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            with(&ctx, |sights| sights.take(&ctx));
+        }
+        let known = coloured(&ctx, code);
+        assert!(known.iter().any(|word| word == "let") && known.iter().any(|word| word == "// so"), "{known:?}");
+        // Each of these is new to the thread that colours: what was known moves along with what is typed.
+        for (now, words) in [
+            ("let xy = 1; // so", ["let", "1", "// so"]),
+            (" let x = 1; // so", ["let", "1", "// so"]),
+            ("let x = 1; // soon", ["let", "1", "// so"]),
+        ] {
+            let now_coloured = coloured(&ctx, now);
+            for word in words {
+                assert!(now_coloured.iter().any(|seen| seen.trim() == word), "{now}: {now_coloured:?} has {word}");
+            }
+        }
+        assert!(coloured(&ctx, &"other ".repeat(500)).is_empty(), "another text is no edit of this one");
+    }
+}

@@ -673,3 +673,60 @@ fn why(
     why.parts.extend(meaning.map(|value| Part { name: "meaning".to_owned(), value }));
     why
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, NoteText, Passage};
+
+    fn note(id: u8, text: &str) -> NoteText {
+        let passage = Passage {
+            place: "0".to_owned(),
+            kind: Kind::Prose,
+            lang: String::new(),
+            heading: String::new(),
+            text: text.to_owned(),
+            todo: false,
+            done: false,
+        };
+        NoteText {
+            note: DocId([id; 16]),
+            volume: "V".to_owned(),
+            path: format!("{id}.md"),
+            title: format!("Note {id}"),
+            tags: Vec::new(),
+            modified: 0,
+            key: u64::from(id),
+            passages: vec![passage],
+        }
+    }
+
+    #[test]
+    fn what_the_best_passage_means_finds_what_the_question_alone_does_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = Index::open(folder.path(), "m").expect("an index");
+        index.grow("m", 3).expect("vectors");
+        let vector = |text: &str| match text {
+            text if text.contains("lantern") => vec![0.6, 0.8, 0.0],
+            text if text.contains("beacon") => vec![0.1, 0.99, 0.0],
+            _ => vec![0.0, 0.0, 1.0],
+        };
+        for (id, text) in [(1, "the lantern glows"), (2, "a beacon at sea"), (3, "soup of leeks")] {
+            index.put(&note(id, text)).expect("kept");
+        }
+        index.commit().expect("committed");
+        let mut missing = index.missing().expect("readable");
+        while let Some((hash, text)) = missing.pop().expect("readable") {
+            index.keep_vectors(&[(hash, vector(&text))]).expect("kept");
+        }
+        let found = |tuning: Tuning, typing: bool| -> Vec<u8> {
+            let vector = Some(vec![1.0, 0.0, 0.0]);
+            let ask = Ask { text: "lantern".to_owned(), limit: 10, typing, vector, tuning, ..Ask::default() };
+            index.search(&ask).expect("an answer").hits.iter().map(|hit| hit.note.0[0]).collect()
+        };
+        let alone = Tuning { feedback: 0.0, ..Tuning::default() };
+        assert_eq!(found(alone, false), [1], "the question alone is near to nothing else");
+        assert_eq!(found(Tuning::default(), false), [1, 2], "what is near to the best passage is found, too");
+        assert_eq!(found(Tuning::default(), true), [1], "not while the word is being typed");
+    }
+}

@@ -1,7 +1,7 @@
 //! A note and its file: what another program writes, removes and renames, and when; what a crash leaves between them.
 
 use crate::twin::{Step, Twin, World};
-use engine::{Command, Event};
+use engine::{Command, Event, Scanning};
 use store::disk::Reader;
 use store::{BlockId, DocId};
 
@@ -346,4 +346,29 @@ fn changes_from_elsewhere_reach_a_note_that_nobody_looks_at() {
         assert_eq!(replica.text(note), expected);
         replica.check_settled(note, "a.md");
     }
+}
+
+#[test]
+fn at_a_start_the_tree_is_there_before_the_links_are() {
+    let twin = Twin::with(&[("a.md", "[[b]]\n"), ("b.md", "words\n"), ("c.md", "[[b]]\n")]);
+    let mut twin = Twin::start(twin.crash(), 2);
+    let tree = |twin: &Twin| twin.session.volumes().next().is_some_and(|volume| volume.files.len() == 3);
+    while !tree(&twin) {
+        let step = *twin.steps().first().expect("something is still to come");
+        twin.step(step);
+    }
+    let volume = twin.session.volumes().next().expect("a volume");
+    assert!(volume.known && !volume.is_indexed() && volume.links.outlines().next().is_none());
+    assert_eq!(volume.scanning, Scanning::Idle, "the folder is looked through once all is known");
+    // A note can be read meanwhile, and nothing is renamed past links that nobody knows yet.
+    let (a, b) = (twin.id("a.md"), twin.id("b.md"));
+    twin.command(Command::OpenNote { note: a }).expect("opened");
+    let reject = twin.command(Command::MoveFiles { moves: vec![(b, "d.md".to_owned())] }).expect_err("too early");
+    assert!(reject.0.contains("still being read"), "{reject}");
+    twin.settle();
+    assert_eq!(twin.text(a), "[[b]]\n");
+    let volume = twin.session.volumes().next().expect("a volume");
+    assert!(volume.is_indexed());
+    let sources: Vec<DocId> = volume.links.backlinks(b).into_iter().map(|(source, _)| source).collect();
+    assert_eq!(sources, [a, twin.id("c.md")]);
 }

@@ -182,3 +182,45 @@ fn cache() -> PathBuf {
         .unwrap_or_else(std::env::temp_dir)
         .join("tracebook/models")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Still;
+
+    impl Embedder for Still {
+        fn name(&self) -> &str {
+            "still"
+        }
+
+        fn dimensions(&self) -> usize {
+            1
+        }
+
+        fn embed(&self, _: &str) -> Result<Vec<f32>, String> {
+            Ok(vec![1.0])
+        }
+    }
+
+    #[test]
+    fn a_model_that_nobody_uses_is_given_back() {
+        let models = Models::default();
+        assert_eq!(models.rest_in(), None);
+        assert!(!models.rest(), "there is none");
+        let model: Arc<dyn Embedder> = Arc::new(Still);
+        let long_ago = Instant::now().checked_sub(REST).expect("this machine has run for longer");
+        lock(&models.held).insert("used".to_owned(), (Ok(model.clone()), Instant::now()));
+        lock(&models.held).insert("left".to_owned(), (Ok(model.clone()), long_ago));
+        assert_eq!(models.rest_in(), Some(Duration::ZERO), "one of them at once");
+        assert!(models.rest());
+        assert_eq!(lock(&models.held).keys().collect::<Vec<_>>(), ["used"]);
+        assert_eq!(Arc::strong_count(&model), 2, "its memory is free");
+        assert!(models.rest_in().is_some_and(|left| left > REST / 2) && !models.rest(), "the other one stays");
+        models.failed("used", "torn");
+        assert_eq!(Arc::strong_count(&model), 1);
+        let wanted = Wanted { reranker: "another".to_owned(), ..Wanted::default() };
+        models.want(wanted);
+        assert_eq!(models.rest_in(), None, "what failed is tried again once something else is wanted");
+    }
+}
