@@ -52,6 +52,7 @@ pub mod pasting;
 mod prefs;
 mod python;
 mod references;
+mod related;
 mod render;
 mod rows;
 mod search;

@@ -42,7 +42,8 @@ pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
                 "bench retrieval wants --corpus DIR with corpus.jsonl, queries.jsonl, qrels.tsv",
             ));
         };
-        let found = retrieval::measure(Path::new(corpus)).map_err(|why| Refusal { code: FAILED, why })?;
+        let foreign = args.get_one::<String>("foreign").map(Path::new);
+        let found = retrieval::measure(Path::new(corpus), foreign).map_err(|why| Refusal { code: FAILED, why })?;
         return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
     }
     let asked = parse::number(args, "notes")?.or(parse::number(args, "size")?);

@@ -36,7 +36,10 @@ pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     {
         let _ = search.meanings(THINKING); // words find without
     }
-    let answer = search.find(Ask { text: text.clone(), limit, ..Ask::default() }).map_err(Refusal::workspace)?;
+    let mut answer = search.find(Ask { text: text.clone(), limit, ..Ask::default() }).map_err(Refusal::workspace)?;
+    if !answer.fits() && !args.get_flag("nearest") {
+        answer.hits.clear();
+    }
     tell(scene, &answer, explain, &format!("Nothing fits “{text}”."))
 }
 

@@ -4,6 +4,7 @@
 use super::controls::{self, clipped, named, text_button, word_button};
 use super::icons;
 use super::page::Action;
+use super::related::{Near, Related};
 use super::tree::shown_name;
 use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
@@ -28,6 +29,8 @@ enum Line {
     /// A link that leads nowhere: what it says.
     Nowhere(String, usize),
     Mention(usize),
+    /// A note that is near in meaning.
+    Near(usize),
     Words(String),
     Find,
 }
@@ -37,7 +40,8 @@ enum Line {
 pub(super) struct References {
     /// Whether this is seen, and not the outline.
     pub(super) shown: bool,
-    made: Option<(DocId, u64)>,
+    made: Option<(DocId, u64, u64)>,
+    related: Related,
     lines: Vec<Line>,
     mentions: Vec<Mention>,
     search: Option<(DocId, Option<Receiver<Vec<Mention>>>)>,
@@ -62,10 +66,12 @@ impl References {
         }
     }
 
-    fn refresh(&mut self, session: &Session, note: DocId) {
+    fn refresh(&mut self, ctx: &egui::Context, driver: &Driver, note: DocId) {
+        let session = driver.session();
         self.receive();
+        self.related.refresh(ctx, driver.search(), note);
         let Some(volume) = session.place(note).and_then(|(volume, _)| session.volume(volume)) else { return };
-        let key = (note, volume.links.revision());
+        let key = (note, volume.links.revision(), self.related.revision);
         if self.search.as_ref().is_some_and(|(searched, _)| *searched != note) {
             (self.search, self.mentions) = (None, Vec::new());
         }
@@ -117,6 +123,16 @@ impl References {
                 self.lines.extend((!words.is_empty()).then(|| Line::Words(words.to_owned())));
             }
         }
+        self.lines.push(Line::Title("Near in meaning".to_owned()));
+        self.lines.extend((0..self.related.found.len()).map(Line::Near));
+        if self.related.found.is_empty() {
+            let words = match (&self.related.trouble, self.related.is_asking()) {
+                (Some(why), _) => why.as_str(),
+                (None, true) => "Looking…",
+                (None, false) => "No other note is near to this one.",
+            };
+            self.lines.push(Line::Words(words.to_owned()));
+        }
     }
 
     /// Draws the list.
@@ -126,7 +142,7 @@ impl References {
             words(ui, "No note is open.");
             return;
         };
-        self.refresh(session, note);
+        self.refresh(ui.ctx(), driver, note);
         let (mut find, mut linked) = (false, None);
         egui::ScrollArea::vertical().id_salt("links").auto_shrink(false).show_rows(
             ui,
@@ -158,6 +174,14 @@ impl References {
                                 && self::mention(ui, session, mention, actions)
                             {
                                 linked = Some(*index);
+                            }
+                        }
+                        Line::Near(index) => {
+                            if let Some(near) = self.related.found.get(*index)
+                                && near_one(ui, near).clicked()
+                            {
+                                let at = near.block.and_then(|block| session.note(near.note)?.start(block));
+                                actions.push(at.map_or(Action::Open(near.note), |at| Action::OpenAt(near.note, at)));
                             }
                         }
                         Line::Find => {
@@ -247,6 +271,19 @@ fn name(ui: &mut Ui, path: &str) -> Response {
         clipped(ui, at, rest, &folder.replace('/', " / "), &tokens::caption(), colours.muted);
     }
     response
+}
+
+/// A note that is near, the words that are nearest behind it.
+fn near_one(ui: &mut Ui, near: &Near) -> Response {
+    let name = shown_name(near.path.rsplit('/').next().unwrap_or(&near.path));
+    let (rect, response) = clickable(ui, &format!("Near: {name}"), 0.0);
+    let colours = Colours::of(ui);
+    let at = pos2(rect.left(), rect.center().y - 10.0);
+    let width = clipped(ui, at, rect.width() * 0.5, name, &tokens::small(), colours.accent);
+    let at = pos2(rect.left() + width + space::S, rect.center().y - 8.0);
+    clipped(ui, at, rect.right() - at.x, &near.text, &tokens::caption(), colours.muted);
+    let how = if near.cosine >= 0.5 { "close" } else { "related" };
+    response.on_hover_text(format!("{}\n{how} in meaning ({:.2}): {}", near.path, near.cosine, near.text))
 }
 
 fn context(ui: &mut Ui, line: &str, inset: f32) -> Response {

@@ -245,6 +245,13 @@ impl Seek {
             named(&response, Role::Label, &text);
             return None;
         }
+        if !self.answer.fits() {
+            let text = format!("Nothing fits “{}”. What is nearest:", self.query.trim());
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), KEPT), Sense::hover());
+            let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+            clipped(ui, at, rect.width() - 2.0 * space::L, &text, &tokens::small(), colours.muted);
+            named(&response, Role::Label, &text);
+        }
         let mut pick = std::mem::take(&mut self.pick);
         let clicked =
             pick.list(ui, lines, LINE, height, |ui, line, rect, response| self.line(ui, line, rect, response));

@@ -2,6 +2,7 @@
 
 use crate::analyzer::{self, stem, stemmer};
 use crate::filter::{self, Admitted};
+use crate::fit::{self, Fit};
 use crate::fuse::{Meanings, POOL, Scores, cut, fuse};
 use crate::query::Query;
 use crate::shelf::{Index, stored};
@@ -20,6 +21,9 @@ const DEPTH: usize = 8;
 const FEEDBACK: usize = 3;
 /// A word in no more notes than this is a rare one.
 const RARE: u64 = 3;
+/// A question has an answer where a hit is this near in meaning, or has this share of the weight of its words.
+const NEAR_ENOUGH: f32 = 0.3;
+const WORDS_ENOUGH: f32 = 0.5;
 /// At most this many words are taken for what was mistyped.
 const TYPOS: usize = 6;
 
@@ -161,9 +165,18 @@ pub struct Answer {
     pub terms: HashSet<String>,
     /// Whether meaning was compared.
     pub by_meaning: bool,
+    /// How well the best of them fit.
+    pub fit: Fit,
 }
 
 impl Answer {
+    /// Whether anything fits. Where nothing does, the hits are only what is nearest. The two numbers were chosen on one
+    /// half of the queries of two collections, asked there and in the other one (BENCHMARKS.md).
+    pub fn fits(&self) -> bool {
+        let near = self.fit.meaning.is_none_or(|near| near >= NEAR_ENOUGH);
+        !self.hits.is_empty() && (near || self.fit.words >= WORDS_ENOUGH)
+    }
+
     /// Orders the first hits by how well a reranker found that they answer, 0 to 1. What holds a rare word of the query
     /// stays in the first three.
     pub fn read_again(&mut self, scores: &[f32]) {
@@ -181,16 +194,16 @@ impl Answer {
 }
 
 /// A word of the query, and what counts as it.
-struct Wanted {
+pub(crate) struct Wanted {
     asked: String,
     /// The stem, looked up among stems.
-    stem: String,
+    pub(crate) stem: String,
     /// Exact words: itself, or what completes or mends it.
-    words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// Whether `words` complete it.
     open: bool,
     /// Whether `words` are other words, as nothing has it.
-    typo: bool,
+    pub(crate) typo: bool,
 }
 
 impl Index {
@@ -241,7 +254,23 @@ impl Index {
         let cosines = &meanings.cosines;
         let terms = terms(&wanted);
         let hits = self.hits(&searcher, &ranked, cosines, &scores, &wanted, &rare, ask.limit)?;
-        Ok(Answer { hits, terms, by_meaning: !cosines.is_empty() })
+        let fit = self.fit(&searcher, &wanted, &hits)?;
+        Ok(Answer { hits, terms, by_meaning: !cosines.is_empty(), fit })
+    }
+
+    fn fit(&self, searcher: &Searcher, wanted: &[Wanted], hits: &[Hit]) -> Result<Fit, IndexError> {
+        let total: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
+        let mut weighed = Vec::new();
+        for word in wanted {
+            let mut count = searcher.doc_freq(&Term::from_field_text(self.fields.stems, &word.stem))?;
+            if word.typo || count == 0 {
+                for exact in &word.words {
+                    count += searcher.doc_freq(&Term::from_field_text(self.fields.words, exact))?;
+                }
+            }
+            weighed.push((word, idf(count.min(total), total)));
+        }
+        Ok(fit::fit(&weighed, hits))
     }
 
     /// What is nearest in meaning, and how near what was found by words is.
@@ -354,7 +383,7 @@ impl Index {
         all.sort_by(|(a, left), (b, right)| b.cmp(a).then(left.cmp(right)));
         let ranked: Vec<(f32, DocAddress)> = all.into_iter().map(|(_, address)| (1.0, address)).collect();
         let hits = self.hits(searcher, &ranked, &HashMap::new(), &Scores::new(searcher), &[], &[], limit)?;
-        Ok(Answer { hits, terms: HashSet::new(), by_meaning: false })
+        Ok(Answer { hits, ..Answer::default() })
     }
 
     /// The words of a query, with what completes or mends them.

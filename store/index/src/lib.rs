@@ -6,6 +6,7 @@
 pub mod analyzer;
 mod filter;
 mod find;
+mod fit;
 mod fuse;
 mod marks;
 mod query;
@@ -14,6 +15,7 @@ mod vectors;
 
 pub use embed::{DIMENSIONS, Embedder, MiniLm, vocabulary};
 pub use find::{Answer, Ask, Hit, Mode, Part, Tuning, Why};
+pub use fit::Fit;
 pub use marks::{excerpt, marks};
 pub use query::{Atom, Group, Query};
 pub use shelf::{Counts, Index, Missing};

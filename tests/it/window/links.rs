@@ -283,3 +283,21 @@ fn a_box_on_the_page_brings_the_next_of_what_comes_again() {
 fn named(node: &egui_kittest::Node<'_>) -> String {
     egui_kittest::kittest::NodeT::accesskit_node(node).label().unwrap_or_default()
 }
+
+#[test]
+fn notes_near_in_meaning_are_listed_beside_the_open_one() {
+    let bench = Bench::new(&[
+        ("Cat.md", "# Cat\n\nA cat sleeps on the sofa.\n"),
+        ("Kitten.md", "# Kitten\n\nThe kitten naps on the couch all afternoon.\n"),
+        ("Tax.md", "# Tax\n\nThe quarterly report of the company is due.\n"),
+    ]);
+    let mut window = indexed(&bench);
+    let cat = session(&window).volumes().next().expect("one").files["Cat.md"].id;
+    window.state_mut().show(cat);
+    press(&mut window, CTRL_SHIFT, Key::K);
+    until(&mut window, "it is near", |window| window.query_by_label("Near: Kitten").is_some());
+    assert!(window.query_by_label("Near: Tax").is_none());
+    window.get_by_label("Near: Kitten").click();
+    until(&mut window, "it is open", |window| path(window) == "Kitten.md");
+    until(&mut window, "the way back is there", |window| window.query_by_label("Near: Cat").is_some());
+}

@@ -62,7 +62,7 @@ impl Sums {
 }
 
 /// Indexes the collection and asks all its queries. Gives what `--json` prints.
-pub(super) fn measure(corpus: &Path) -> Result<Value, String> {
+pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, String> {
     let scratch = Scratch::new("retrieval")?;
     let mut names: HashMap<String, String> = HashMap::new();
     for (text, number) in lines(&corpus.join("corpus.jsonl"))?.into_iter().zip(0_usize..) {
@@ -81,16 +81,36 @@ pub(super) fn measure(corpus: &Path) -> Result<Value, String> {
     search.meanings(PATIENCE)?;
     let mut sums: BTreeMap<&str, [Sums; 2]> = BTreeMap::new();
     let asked = queries.iter().filter_map(|query| Some((query, wanted.get(&query.id)?)));
-    let mut count = 0;
+    let (mut count, mut answered) = (0, [0, 0]);
     for (query, wanted) in asked.filter(|(_, wanted)| wanted.values().any(|grade| *grade > 0.0)) {
         for (name, mode) in [("bm25", Mode::Words), ("vectors", Mode::Meaning), ("fused", Mode::Both)] {
-            let found = ask(&search, &query.text, mode, &names)?;
+            let (found, fits) = ask(&search, &query.text, mode, &names)?;
+            if mode == Mode::Both && fits {
+                answered[count % 2] += 1;
+            }
             sums.entry(name).or_default()[count % 2].add(&found, wanted);
         }
         count += 1;
     }
+    let mut others = Vec::new();
+    for query in foreign.map(|foreign| lines(&foreign.join("queries.jsonl"))).transpose()?.unwrap_or_default() {
+        others.push(ask(&search, &query.text, Mode::Both, &names)?.1);
+    }
     driver.close()?;
     let mut value = json!({"queries": count, "halves": [{}, {}]});
+    // What is said to fit: of the collection's own queries, and of those that belong to another one.
+    let share = |part: usize, all: usize| (part as f64 / all.max(1) as f64 * 1e4).round() / 1e4;
+    value["answered"] = share(answered[0] + answered[1], count).into();
+    for (half, answered) in answered.into_iter().enumerate() {
+        value["halves"][half]["answered"] = share(answered, (count + 1 - half) / 2).into();
+    }
+    if !others.is_empty() {
+        let fit = |half: usize| others.iter().skip(half).step_by(2).filter(|fits| **fits).count();
+        value["foreign_answered"] = share(fit(0) + fit(1), others.len()).into();
+        for half in 0..2 {
+            value["halves"][half]["foreign_answered"] = share(fit(half), (others.len() + 1 - half) / 2).into();
+        }
+    }
     for (name, [even, odd]) in sums {
         let all = Sums {
             ndcg10: even.ndcg10 + odd.ndcg10,
@@ -123,15 +143,29 @@ pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8
             halves[0], halves[1]
         )?;
     }
+    writeln!(
+        out,
+        "queries that something fits: {} (the second half {})",
+        found["answered"], found["halves"][1]["answered"]
+    )?;
+    if let Some(foreign) = found.get("foreign_answered") {
+        let second = &found["halves"][1]["foreign_answered"];
+        writeln!(out, "queries of the other collection that something fits: {foreign} (the second half {second})")?;
+    }
     Ok(DONE)
 }
 
-fn ask(search: &Search, text: &str, mode: Mode, names: &HashMap<String, String>) -> Result<Vec<String>, String> {
+fn ask(
+    search: &Search,
+    text: &str,
+    mode: Mode,
+    names: &HashMap<String, String>,
+) -> Result<(Vec<String>, bool), String> {
     // A query of the collection is a sentence; its signs mean nothing.
     let plain: String = text.chars().map(|c| if "\":-*".contains(c) { ' ' } else { c }).collect();
     let plain = plain.replace(" OR ", " or ");
     let answer = search.find(Ask { text: plain, limit: DEEP, mode, ..Ask::default() })?;
-    Ok(answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect())
+    Ok((answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect(), answer.fits()))
 }
 
 fn lines(path: &Path) -> Result<Vec<Text>, String> {

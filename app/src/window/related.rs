@@ -1,0 +1,84 @@
+//! Notes whose meaning is near to that of the open note: asked for when the list is in sight, again when the index
+//! has changed, and never waited for.
+
+use eframe::egui;
+use host::search::{Answer, Search};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+use store::{BlockId, DocId};
+
+/// As many are listed.
+const SHOWN: usize = 8;
+/// While one writes, they are asked for at most this often.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// A note that is near.
+pub(super) struct Near {
+    pub(super) note: DocId,
+    pub(super) path: String,
+    /// The passage that is nearest.
+    pub(super) block: Option<BlockId>,
+    /// Its beginning, in a line.
+    pub(super) text: String,
+    /// The cosine of both meanings.
+    pub(super) cosine: f32,
+}
+
+/// The notes that are near to one.
+#[derive(Default)]
+pub(super) struct Related {
+    /// The note they were asked for, the state of the index, and when.
+    asked: Option<(DocId, u64, Instant)>,
+    wait: Option<Receiver<Result<Answer, String>>>,
+    pub(super) found: Vec<Near>,
+    /// Why there are none, if that has a reason.
+    pub(super) trouble: Option<String>,
+    /// Counts what came.
+    pub(super) revision: u64,
+}
+
+impl Related {
+    /// Whether an answer is on its way.
+    pub(super) fn is_asking(&self) -> bool {
+        self.wait.is_some()
+    }
+
+    /// Asks where that is due, and takes in what came.
+    pub(super) fn refresh(&mut self, ctx: &egui::Context, search: &Search, note: DocId) {
+        let fresh = search.freshness();
+        // Vectors that came later count as a change, once they are whole.
+        let revision = 2 * fresh.revision + u64::from(fresh.meanings.0 == 0);
+        let same = self.asked.is_some_and(|(of, at, _)| of == note && at == revision);
+        let soon = self.asked.is_some_and(|(of, _, when)| of == note && when.elapsed() < EVERY);
+        if !same && soon {
+            ctx.request_repaint_after(EVERY);
+        } else if !same && self.wait.is_none() {
+            if self.asked.is_none_or(|(of, ..)| of != note) {
+                self.found.clear();
+                self.revision += 1;
+            }
+            self.asked = Some((note, revision, Instant::now()));
+            let wake = ctx.clone();
+            self.wait = Some(search.related(note, SHOWN, move || wake.request_repaint()));
+        }
+        let Some(wait) = &self.wait else { return };
+        match wait.try_recv() {
+            Ok(Ok(answer)) => {
+                let near = |hit: host::search::Hit| Near {
+                    note: hit.note,
+                    path: hit.path,
+                    block: hit.place.split('/').next().and_then(|block| block.parse().ok()),
+                    text: hit.text.split_whitespace().take(30).collect::<Vec<_>>().join(" "),
+                    cosine: hit.why.meaning.unwrap_or_default(),
+                };
+                self.found = answer.hits.into_iter().map(near).collect();
+                self.trouble = None;
+            }
+            Ok(Err(why)) => self.trouble = Some(why),
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => {}
+        }
+        self.revision += 1;
+        self.wait = None;
+    }
+}
