@@ -51,6 +51,7 @@ mod panes;
 pub mod pasting;
 mod prefs;
 mod python;
+mod queries;
 mod references;
 mod related;
 mod render;

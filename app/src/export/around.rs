@@ -53,6 +53,8 @@ impl Files {
     /// The text of a note with a table in place of each collection in it.
     pub(super) fn with_tables(&self, own: &str, text: &str) -> String {
         base::replaced(text, |embed| match self.table(own, embed) {
+            // What is found changes: the question stays as it is written.
+            _ if matches!(embed, Embed::Search { .. }) => None,
             Ok(table) => Some(table),
             Err(why) => Some(format!("*This collection is not shown: {}.*", why.trim_end_matches('.'))),
         })
@@ -61,6 +63,7 @@ impl Files {
     fn table(&self, own: &str, embed: Embed<'_>) -> Result<String, String> {
         let (text, view) = match embed {
             Embed::Text { text, .. } => (text.to_owned(), None),
+            Embed::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
             Embed::File { target, view } => {
                 let path = self.find(own, target).ok_or_else(|| format!("there is no {target}"))?;
                 (copy::read_text(&self.root.join(path))?, view)

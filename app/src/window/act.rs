@@ -47,6 +47,7 @@ impl Window {
                 }
                 Action::Edit(edit) => self.edit(vec![edit]),
                 Action::Open(note) => self.open(note),
+                Action::Hit(aim) => self.go_to_hit(aim),
                 Action::OpenAt(note, at) => {
                     self.open(note);
                     self.here.page.point_out(at);

@@ -12,6 +12,7 @@ use super::drawn::Drawn;
 use super::editor::{self, Caret, Edit, Editor, Target, World};
 use super::pane::PaneId;
 use super::rows::{Kind, Row};
+use super::search::Aim;
 use super::sheet::{Sheet, Spot};
 use super::tree::Wish;
 use super::{keys, sights};
@@ -73,6 +74,8 @@ pub(super) enum Action {
     Say(String),
     /// Something is done in a collection.
     Collection(DocId, Deed),
+    /// Show what a search has found.
+    Hit(Aim),
 }
 
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.

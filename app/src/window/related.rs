@@ -68,7 +68,7 @@ impl Related {
                     note: hit.note,
                     path: hit.path,
                     block: hit.place.split('/').next().and_then(|block| block.parse().ok()),
-                    text: hit.text.split_whitespace().take(30).collect::<Vec<_>>().join(" "),
+                    text: words(&hit.text),
                     cosine: hit.why.meaning.unwrap_or_default(),
                 };
                 self.found = answer.hits.into_iter().map(near).collect();
@@ -81,4 +81,10 @@ impl Related {
         self.revision += 1;
         self.wait = None;
     }
+}
+
+/// The first words of a passage, but for headings: the note's name stands before them already.
+fn words(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.flat_map(str::split_whitespace).take(30).collect::<Vec<_>>().join(" ")
 }

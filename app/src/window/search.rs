@@ -37,10 +37,19 @@ const FILTERS: [(&str, &str); 5] =
     [("Everything", ""), ("Text", "in:prose "), ("Code", "in:code "), ("Outputs", "in:output "), ("Todos", "is:todo ")];
 
 /// Where to go once the note can be read: the block, and the words to stand at.
+#[derive(Clone, Debug)]
 pub(super) struct Aim {
     pub(super) note: DocId,
     block: Option<BlockId>,
     terms: HashSet<String>,
+}
+
+impl Aim {
+    /// The passage of a hit.
+    pub(super) fn of(hit: &Hit, terms: &HashSet<String>) -> Aim {
+        let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
+        Aim { note: hit.note, block, terms: terms.clone() }
+    }
 }
 
 /// An open search.
@@ -158,8 +167,7 @@ impl Seek {
             return None;
         }
         let hit = self.answer.hits.get(self.pick.line)?;
-        let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
-        Some(Aim { note: hit.note, block, terms: self.answer.terms.clone() })
+        Some(Aim::of(hit, &self.answer.terms))
     }
 
     /// Draws it. `Some(None)`: it shall close.
@@ -363,7 +371,7 @@ fn said(fresh: &Freshness) -> (String, bool) {
     }
 }
 
-fn place(hit: &Hit) -> String {
+pub(super) fn place(hit: &Hit) -> String {
     let folder = hit.path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.replace('/', " / "));
     let heading = if hit.heading == hit.title { "" } else { hit.heading.as_str() };
     let kind = match hit.kind {
@@ -384,7 +392,14 @@ fn excerpt_lines(text: &str, found: &[Range<usize>]) -> (String, Vec<Range<usize
 }
 
 /// A text with the words that were found in the accent colour.
-fn marked(text: &str, found: &[Range<usize>], points: f32, line: f32, colour: Color32, colours: &Colours) -> LayoutJob {
+pub(super) fn marked(
+    text: &str,
+    found: &[Range<usize>],
+    points: f32,
+    line: f32,
+    colour: Color32,
+    colours: &Colours,
+) -> LayoutJob {
     let mut job = LayoutJob::default();
     let plain = || format(tokens::inter(Cut::Regular, points), line, colour);
     let strong = || format(tokens::inter(Cut::SemiBold, points), line, colours.accent);

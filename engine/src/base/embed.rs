@@ -24,10 +24,15 @@ pub enum Embed<'a> {
         /// The byte of the piece.
         at: usize,
     },
+    /// No collection but a search, whose hits are shown: what is asked.
+    Search {
+        /// As the search takes it.
+        text: &'a str,
+    },
 }
 
 /// The collection that a piece of Markdown shows, if it is nothing else: `![[X.base#View]]` or a fenced block whose
-/// language is `base`.
+/// language is `base`, or `query` for a search.
 pub fn embed(piece: &str) -> Option<Embed<'_>> {
     let piece = piece.trim_end();
     if let Some(link) = piece.trim_start_matches(' ').strip_prefix("![[") {
@@ -39,6 +44,9 @@ pub fn embed(piece: &str) -> Option<Embed<'_>> {
         return None;
     }
     let (info, code) = markdown::fenced(piece)?;
+    if info.eq_ignore_ascii_case("query") {
+        return Some(Embed::Search { text: &piece[code] });
+    }
     info.eq_ignore_ascii_case("base").then(|| Embed::Text { text: &piece[code.clone()], at: code.start })
 }
 
@@ -166,6 +174,7 @@ mod tests {
         assert_eq!(embed("![[A b/X.base]]\n"), file("A b/X.base", None));
         assert_eq!(embed("![[X.base#Of this|words]]"), file("X.base", Some("Of this")));
         assert_eq!(embed("```base\nviews:\n```\n\n"), Some(Embed::Text { text: "views:\n", at: 8 }));
+        assert_eq!(embed("```query\ntag:food\n```"), Some(Embed::Search { text: "tag:food\n" }));
         assert_eq!(embed("~~~ BASE\n~~~"), Some(Embed::Text { text: "", at: 9 }));
         for other in
             ["![[X.md]]", "![[X.base]] a", "[[X.base]]", "![[X.base]]\n![[Y.base]]", "```bases\n```", "```base"]

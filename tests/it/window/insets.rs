@@ -139,3 +139,18 @@ fn notes_of_a_real_vault_show_their_collections() {
         assert_eq!(before, Some(bench.file(note)), "looking changes nothing");
     }
 }
+
+#[test]
+fn a_search_in_a_note_shows_what_fits_now() {
+    let bench = Bench::new(&[
+        ("A.md", "# Food\n\n```query\ntag:baking dough\n```\n\nAfter it.\n"),
+        ("Bread.md", "---\ntags: [baking]\n---\n# Sourdough\n\nKnead the dough.\n"),
+        ("Soup.md", "# Soup\n\nNo dough here.\n"),
+    ]);
+    let mut window = shown(&bench, "1 note fits “tag:baking dough”");
+    // It stays current.
+    std::fs::write(bench.notes().join("Cake.md"), "# Cake\n\nSweet dough. #baking\n").expect("written");
+    until(&mut window, "the new one, too", |window| window.query_by_label("2 notes fit “tag:baking dough”").is_some());
+    window.get_by_label_contains("Cake: has").click();
+    until(&mut window, "it is open", |window| path(window) == "Cake.md");
+}

@@ -4,6 +4,7 @@
 use super::super::controls::named;
 use super::super::editor::World;
 use super::super::page::Action;
+use super::super::queries::Hits;
 use super::super::{Window, follow};
 use super::{Collection, Source};
 use crate::tokens::{CARD, Colours, space};
@@ -12,6 +13,7 @@ use egui::accesskit::Role;
 use egui::{Pos2, Rect, Stroke, StrokeKind, Ui, vec2};
 use engine::base::{Embed, embed, is_collection};
 use engine::{Command, Phase};
+use host::search::Search;
 use std::collections::{BTreeSet, HashMap};
 use store::{BlockId, DocId};
 
@@ -30,6 +32,8 @@ pub(in crate::window) type Key = (BlockId, usize);
 #[derive(Default)]
 struct Inset {
     collection: Collection,
+    /// The hits, where it is a search.
+    hits: Option<Hits>,
     /// What the link says.
     asked: Option<(String, Option<String>)>,
     /// The file that holds the collection, where that is one of its own.
@@ -45,6 +49,8 @@ struct Inset {
 pub(in crate::window) struct Insets {
     kept: HashMap<Key, Inset>,
     frame: u64,
+    /// Whom searches ask.
+    search: Option<Search>,
 }
 
 impl Insets {
@@ -82,7 +88,10 @@ impl Insets {
 
     /// How high the one of a row is, with the room around it.
     pub(in crate::window) fn height(&self, key: Key) -> f32 {
-        let high = self.kept.get(&key).map_or(0.0, |inset| inset.collection.high);
+        let high = self
+            .kept
+            .get(&key)
+            .map_or(0.0, |inset| inset.hits.as_ref().map_or(inset.collection.high, |hits| hits.high));
         2.0 * ROOM + if high > 0.0 { high.min(HIGHEST) } else { UNKNOWN }
     }
 
@@ -106,6 +115,8 @@ impl Insets {
         let (session, note) = (world.session, world.note);
         let inset = self.kept.entry(key).or_default();
         (inset.seen, inset.top, inset.edited) = (self.frame, origin.y, edited);
+        let searches = matches!(embed, Embed::Search { .. });
+        inset.hits = if searches { Some(inset.hits.take().unwrap_or_default()) } else { None };
         let width = inset.collection.wide.clamp(world.width, widest.max(world.width));
         let rect = Rect::from_min_size(origin + vec2(0.0, ROOM), vec2(width, before - 2.0 * ROOM));
         let colours = Colours::of(ui);
@@ -115,14 +126,15 @@ impl Insets {
         let mut inner = ui.new_child(builder);
         inner.set_clip_rect(rect.intersect(ui.clip_rect()));
         inner.spacing_mut().item_spacing.y = 0.0;
-        match inset.source(world, embed, start) {
-            Ok(Some(source)) => inset.collection.show(&mut inner, session, source, true, actions),
-            Ok(None) => {}
-            Err(why) => inset.collection.say(&mut inner, &why, colours.warn),
+        if let (Embed::Search { text }, Some(hits), Some(search)) = (embed, &mut inset.hits, &self.search) {
+            hits.show(&mut inner, search, text, note.id, actions);
+        } else {
+            inset.draw(&mut inner, world, embed, start, actions);
         }
         let stroke = if marked { Stroke::new(2.0, colours.accent) } else { Stroke::new(1.0, colours.line) };
         ui.painter().rect_stroke(rect, CARD, stroke, StrokeKind::Inside);
-        let name = format!("Collection in {}", session.place(note.id).map_or("", |(_, path)| path));
+        let what = if searches { "Search" } else { "Collection" };
+        let name = format!("{what} in {}", session.place(note.id).map_or("", |(_, path)| path));
         let whole = ui.interact(rect, ui.scope_id().with(("around", key)), egui::Sense::empty());
         named(&whole, Role::Group, &name);
         if (self.height(key) - before).abs() > 0.5 {
@@ -132,6 +144,17 @@ impl Insets {
 }
 
 impl Inset {
+    fn draw(&mut self, ui: &mut Ui, world: &World<'_>, embed: Embed<'_>, start: usize, actions: &mut Vec<Action>) {
+        match self.source(world, embed, start) {
+            Ok(Some(source)) => self.collection.show(ui, world.session, source, true, actions),
+            Ok(None) => {}
+            Err(why) => {
+                let colour = Colours::of(ui).warn;
+                self.collection.say(ui, &why, colour);
+            }
+        }
+    }
+
     /// Where the collection's text stands; nothing yet where it is being read.
     fn source<'a>(&mut self, world: &World<'a>, embed: Embed<'a>, start: usize) -> Result<Option<Source<'a>>, String> {
         let (session, inside) = (world.session, Some(world.note.id));
@@ -141,6 +164,7 @@ impl Inset {
                 return Ok(Some(Source { note: world.note, part: Some((text, start + at)), inside }));
             }
             Embed::File { target, view } => (target, view),
+            Embed::Search { .. } => return Ok(None),
         };
         let asked = Some((target.to_owned(), view.map(str::to_owned)));
         if self.asked != asked {
@@ -168,6 +192,12 @@ pub(in crate::window) struct Held(Vec<(DocId, bool)>);
 impl Window {
     /// Keeps the collections open that notes show.
     pub(in crate::window) fn hold_embedded(&mut self) {
+        if let Some(search) = self.driver.as_ref().map(host::Driver::search) {
+            let others = self.panes.others.values_mut().map(|pane| &mut pane.page);
+            for page in std::iter::once(&mut self.here.page).chain(others) {
+                page.insets.search.get_or_insert_with(|| search.clone());
+            }
+        }
         let pages = std::iter::once(&self.here).chain(self.panes.others.values()).map(|pane| &pane.page);
         let wanted: BTreeSet<DocId> = pages.flat_map(|page| page.insets.files()).collect();
         let Some(driver) = &mut self.driver else { return };

@@ -39,7 +39,10 @@ pub(super) fn line(ui: &mut Ui, name: &str, about: &str, control: impl FnOnce(&m
     control(&mut child);
     let room = child.min_rect().left() - rect.left() - space::L;
     clipped(ui, pos2(rect.left(), rect.top() + 8.0), room, name, &small, colours.ink);
-    clipped(ui, pos2(rect.left(), rect.top() + 28.0), room, about, &tokens::caption(), colours.muted);
+    let used = clipped(ui, pos2(rect.left(), rect.top() + 28.0), room, about, &tokens::caption(), colours.muted);
+    if used >= room - 1.0 {
+        response.on_hover_text(about); // it may be cut short
+    }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
 }
 

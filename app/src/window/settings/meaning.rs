@@ -116,6 +116,11 @@ impl Meaning {
     }
 }
 
+/// A model, as a sentence names it.
+fn called(choice: &Choice) -> String {
+    if *choice == Choice::Embedded { "the embedded model".to_owned() } else { choice.to_string() }
+}
+
 /// How far meaning is, in words.
 fn state(fresh: &Freshness) -> String {
     if let Some(file) = &fresh.download {
@@ -129,10 +134,15 @@ fn state(fresh: &Freshness) -> String {
     let paused = if fresh.paused { "Paused. " } else { "" };
     match &fresh.growing {
         Some(next) => {
-            format!("{paused}{} answers until {next} has read all: {done} of {}", fresh.answering, thousands(all))
+            format!(
+                "{paused}{} answers until {} has read all: {done} of {}",
+                called(&fresh.answering),
+                called(next),
+                thousands(all)
+            )
         }
-        None if left > 0 => format!("{paused}{done} of {} passages by {}", thousands(all), fresh.answering),
-        None => format!("{paused}All {} passages by {}", thousands(all), fresh.answering),
+        None if left > 0 => format!("{paused}{done} of {} passages by {}", thousands(all), called(&fresh.answering)),
+        None => format!("{paused}All {} passages by {}", thousands(all), called(&fresh.answering)),
     }
 }
 
