@@ -84,7 +84,10 @@ pub(crate) fn lacking(missing: &[char]) -> String {
     format!("no font of this system has the letters {some}{more}: they are boxes in the document")
 }
 
-const STOPPED: &str = "it was stopped; what was written stays";
+/// How many files of a volume lie below a folder.
+fn inside(volume: &engine::Volume, below: &str) -> usize {
+    volume.files.keys().filter(|path| path.starts_with(below)).count()
+}
 
 /// Exports to a new file or folder.
 ///
@@ -110,7 +113,13 @@ pub(crate) fn export(
         (What::Folder(volume, below), Form::Files) => {
             let root = fresh(handle, *volume, dest)?;
             let mut copied = copy::Copied::default();
-            copy::copy_tree(&root.join(below), dest, &mut copied).map_err(Refusal::workspace)?;
+            let all = handle.read({
+                let (volume, below) = (*volume, below.clone());
+                move |session| session.volume(volume).map_or(0, |volume| inside(volume, &below))
+            })?;
+            #[allow(clippy::cast_precision_loss, reason = "a share")]
+            let mut goes_on = |done: usize| progress.at((done as f32 / all.max(1) as f32).min(1.0));
+            copy::copy_tree(&root.join(below), dest, &mut copied, &mut goes_on).map_err(Refusal::workspace)?;
             Ok(Done { files: copied.files, skipped: copied.skipped, dest: dest.to_owned(), ..Done::default() })
         }
     }
@@ -198,7 +207,7 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
 ///
 /// # Errors
 /// What is in the way.
-pub(crate) fn bundle(handle: &Handle, id: DocId, dest: &Path) -> Result<Done, Refusal> {
+pub(crate) fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progress) -> Result<Done, Refusal> {
     let place = handle.read(move |session| session.place(id).map(|(volume, path)| (volume, path.to_owned())))?;
     let (volume, path) = place.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
     let root = fresh(handle, volume, dest)?;
@@ -209,7 +218,13 @@ pub(crate) fn bundle(handle: &Handle, id: DocId, dest: &Path) -> Result<Done, Re
     let with_tables = files.with_tables(&path, &text);
     copy::write_new(&dest.join(name), with_tables.as_bytes()).map_err(Refusal::usage)?;
     let mut done = Done { files: vec![path.clone()], dest: dest.to_owned(), ..Done::default() };
-    for attached in files.attached(&path, &text) {
+    let all = files.attached(&path, &text);
+    let count = all.len();
+    #[allow(clippy::cast_precision_loss, reason = "a share")]
+    for (at, attached) in all.into_iter().enumerate() {
+        if !progress.at(at as f32 / count as f32) {
+            return Err(Refusal::usage(copy::STOPPED));
+        }
         // What lies below the note's folder keeps its place; all else lies beside the note, where a link finds it.
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
         match copy::copy_to(&root.join(&attached), &dest.join(to)) {
@@ -277,7 +292,7 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
         if !progress.at(at as f32 / notes.len() as f32) {
-            return Err(Refusal::usage(STOPPED));
+            return Err(Refusal::usage(copy::STOPPED));
         }
         let written = content(handle, *id).map_err(|refusal| refusal.why).and_then(|(text, outputs)| {
             let text = files.with_tables(path, &text);

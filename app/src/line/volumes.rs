@@ -22,7 +22,9 @@ struct Opened {
     id: DocId,
     name: String,
     notes: u64,
+    /// All files that are no notes, and how many of them are collections.
     attachments: u64,
+    collections: u64,
     skipped: Vec<Skipped>,
     trouble: Option<String>,
 }
@@ -42,7 +44,9 @@ fn open_volume(scene: &mut Scene<'_>, folder: PathBuf, name: Option<String>) -> 
             let (notes, attachments) = volume.counts();
             let skipped = volume.skipped.iter().chain(&volume.demoted).cloned().collect();
             let (id, name, trouble) = (volume.id, volume.name.clone(), volume.trouble.clone());
-            Opened { id, name, notes, attachments, skipped, trouble }
+            let is_one = |row: &&store::disk::FileRow| row.kind == store::FileKind::Collection;
+            let collections = volume.files.values().filter(is_one).count() as u64;
+            Opened { id, name, notes, attachments, collections, skipped, trouble }
         })
     };
     let opened = scene.handle.wait(Some(SCAN), look)?;
@@ -81,14 +85,15 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
         return Err(Refusal::usage(trouble));
     }
     saved(scene.handle)?;
-    let Opened { id, name, notes, attachments, skipped, .. } = opened;
+    let Opened { id, name, notes, attachments, collections, skipped, .. } = opened;
     if scene.json {
         let answer = serde_json::json!({
             "volume": name, "id": id, "notes": notes, "attachments": attachments, "skipped": skipped,
         });
         writeln!(scene.out, "{answer}")?;
     } else {
-        writeln!(scene.out, "{name}: {notes} notes, {attachments} attachments")?;
+        let shelves = if collections > 0 { format!("{collections} collections, ") } else { String::new() };
+        writeln!(scene.out, "{name}: {notes} notes, {shelves}{} attachments", attachments - collections)?;
         for Skipped { path, why } in skipped {
             writeln!(scene.out, "  {path}: {why}")?;
         }

@@ -98,7 +98,7 @@ impl Window {
     }
 
     /// Moves rows of the open note, as one edit.
-    fn move_rows(&mut self, edits: Vec<Splice>, caret: Option<usize>) {
+    pub(super) fn move_rows(&mut self, edits: Vec<Splice>, caret: Option<usize>) {
         let Some(note) = self.here.note else { return };
         if self.send(Command::EditAll { note, edits })
             && let (Some(caret), Some(note)) = (caret, self.driver.as_ref().and_then(|d| d.session().note(note)))

@@ -9,13 +9,15 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use engine::agenda::{Entry, When, tasks};
+use engine::markdown::dialect;
 use engine::task::{Day, NORMAL};
 use engine::{Command, Session};
 use std::collections::BTreeSet;
 
 enum Line {
     Title(When, usize),
-    Task(Entry),
+    /// A task, and how its words are shown.
+    Task(Entry, String),
 }
 
 /// The agenda as it was made last.
@@ -45,7 +47,11 @@ impl Agenda {
         for (when, entries) in groups {
             self.lines.push(Line::Title(when, entries.len()));
             if !self.folded.contains(when.title()) {
-                self.lines.extend(entries.into_iter().map(Line::Task));
+                let shown = |entry: Entry| {
+                    let words = dialect::words(&entry.task.text);
+                    Line::Task(entry, words)
+                };
+                self.lines.extend(entries.into_iter().map(shown));
             }
         }
     }
@@ -91,7 +97,7 @@ impl Agenda {
                                 folded = Some(when.title());
                             }
                         }
-                        Line::Task(entry) => task(ui, rect, &response, entry, today, actions),
+                        Line::Task(entry, words) => task(ui, rect, &response, (entry, words), today, actions),
                     }
                 }
             },
@@ -118,20 +124,27 @@ fn title(ui: &Ui, rect: Rect, response: &egui::Response, when: When, count: usiz
     named(response, Role::Heading, &format!("{}: {count}", when.title()));
 }
 
-fn task(ui: &Ui, rect: Rect, response: &egui::Response, entry: &Entry, today: Day, actions: &mut Vec<Action>) {
+fn task(
+    ui: &Ui,
+    rect: Rect,
+    response: &egui::Response,
+    (entry, words): (&Entry, &str),
+    today: Day,
+    actions: &mut Vec<Action>,
+) {
     let colours = Colours::of(ui);
     let task = &entry.task;
     if response.hovered() {
         ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
     }
     controls::ring(ui, response, CORNER);
-    named(response, Role::Link, &task.text);
+    named(response, Role::Link, words);
     let middle = rect.center().y;
     let square = Rect::from_center_size(pos2(rect.left() + 8.0, middle), Vec2::splat(16.0));
     let id = ui.scope_id().with(("task", entry.note, task.at));
     let check = ui.interact(square.expand(6.0), id, Sense::click());
     let done = task.is_done();
-    check.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, done, &task.text));
+    check.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, done, words));
     controls::ring(ui, &check, CORNER);
     if done {
         ui.painter().rect_filled(square, 4.0, colours.ok);
@@ -166,14 +179,14 @@ fn task(ui: &Ui, rect: Rect, response: &egui::Response, entry: &Entry, today: Da
     }
     if let Some(day) = task.day() {
         let late = day < today && !done;
-        let words = said(day, today);
+        let when = said(day, today);
         let colour = if late { colours.bad } else { colours.muted };
         let at = pos2(right, middle);
-        let drawn = ui.painter().text(at, Align2::RIGHT_CENTER, words, tokens::tabular(12.0), colour);
+        let drawn = ui.painter().text(at, Align2::RIGHT_CENTER, when, tokens::tabular(12.0), colour);
         right -= drawn.width() + space::M;
     }
     let colour = if done { colours.muted } else { colours.ink };
-    clipped(ui, pos2(left, middle - 10.0), right - left, &task.text, &tokens::small(), colour);
+    clipped(ui, pos2(left, middle - 10.0), right - left, words, &tokens::small(), colour);
     if check.clicked() {
         let (note, at, words) = (entry.note, task.at, task.text.clone());
         actions.push(Action::Do(Command::Check { note, at, words, today }));

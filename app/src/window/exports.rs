@@ -163,7 +163,7 @@ impl Window {
                 Exporting::Folder | Exporting::Open => Form::Files,
             };
             let done = match (&what, form) {
-                (What::Note(note), Form::Files) => export::bundle(&handle, *note, &dest),
+                (What::Note(note), Form::Files) => export::bundle(&handle, *note, &dest, &shared),
                 _ => export::export(&handle, &what, form, &dest, &shared),
             };
             let _ = send.send(done);

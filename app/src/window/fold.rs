@@ -99,13 +99,22 @@ impl World<'_> {
     /// Shows what is folded away right behind a row, or right before it: who edits across it shall see what goes.
     /// Whether there was something.
     pub(super) fn unfold_beside(&mut self, spot: Spot, behind: bool) -> bool {
+        let Some(beside) = self.hidden_beside(spot, behind) else { return false };
+        self.unfold_to(beside);
+        true
+    }
+
+    /// Whether what is right behind a row, or right before it, is folded away.
+    pub(super) fn beside_hidden(&mut self, spot: Spot, behind: bool) -> bool {
+        self.hidden_beside(spot, behind).is_some()
+    }
+
+    fn hidden_beside(&mut self, spot: Spot, behind: bool) -> Option<Spot> {
         let beside = match behind {
             true => self.sheet.row_after(spot, self.note, self.texts),
             false => self.sheet.row_before(spot, self.note, self.texts),
         };
-        let Some(beside) = beside.filter(|beside| self.sheet.is_hidden(*beside)) else { return false };
-        self.unfold_to(beside);
-        true
+        beside.filter(|beside| self.sheet.is_hidden(*beside))
     }
 
     /// The heading that a row stands below, or the row itself.

@@ -367,18 +367,7 @@ fn enter_table(target: &Target, here: &At) -> Done {
 /// Swaps the row of the caret, with what belongs to it, with the one above or below.
 pub(super) fn move_row(target: &Target, caret: Caret, down: bool, world: &mut World<'_>) -> Done {
     let Some(spot) = target.spot else { return Done::Moved };
-    // What is selected moves together.
-    let (first, last) = (world.find(caret.range().start), world.find(caret.range().end));
-    let own = match (first, last) {
-        (Some(first), Some(last)) if first < last => (first, branch(last, world).1),
-        _ => branch(spot, world),
-    };
-    let other = if down {
-        world.after(own.1).map(|after| branch(after, world))
-    } else {
-        world.before(own.0).map(|before| sibling_before(before, own.0, world))
-    };
-    let Some(other) = other else { return Done::Moved };
+    let Some((own, other)) = neighbours(spot, caret, down, world) else { return Done::Moved };
     let (upper, lower) = if down { (own, other) } else { (other, own) };
     let (a, b) = (bytes(upper, world), bytes(lower, world));
     let slice = |range: Range<usize>| world.note.slice(range.start, range.len()).unwrap_or_default();
@@ -395,6 +384,26 @@ pub(super) fn move_row(target: &Target, caret: Caret, down: bool, world: &mut Wo
     let insert = format!("{second}{gap}{first}");
     let edit = Edit { at: a.start, delete: b.end - a.start, insert, caret, anchor };
     Done::edit(if both_items { renumber(edit, false, world) } else { edit })
+}
+
+/// The rows that a caret moves, what is selected together, and those that they change places with.
+pub(super) fn neighbours(
+    spot: Spot,
+    caret: Caret,
+    down: bool,
+    world: &mut World<'_>,
+) -> Option<((Spot, Spot), (Spot, Spot))> {
+    let (first, last) = (world.find(caret.range().start), world.find(caret.range().end));
+    let own = match (first, last) {
+        (Some(first), Some(last)) if first < last => (first, branch(last, world).1),
+        _ => branch(spot, world),
+    };
+    let other = if down {
+        world.after(own.1).map(|after| branch(after, world))
+    } else {
+        world.before(own.0).map(|before| sibling_before(before, own.0, world))
+    };
+    Some((own, other?))
 }
 
 pub(super) fn is_item(spot: Spot, world: &mut World<'_>) -> bool {

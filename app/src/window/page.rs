@@ -17,6 +17,7 @@ use super::sheet::{Sheet, Spot};
 use super::tree::Wish;
 use super::{keys, sights};
 use crate::tokens::{self, Colours, size, space};
+pub(super) use drag::past_cell;
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
 use engine::splice::{Splice, moved};

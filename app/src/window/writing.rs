@@ -3,7 +3,7 @@
 use super::Window;
 use super::editor::{Caret, Editor, World};
 use super::keys::{At, Done};
-use super::{marks, motion};
+use super::{marks, motion, page};
 use eframe::egui;
 
 /// What a command of the table does at every caret.
@@ -26,6 +26,20 @@ impl Window {
         if self.here.editor.caret.is_none() {
             self.toasts.say("Click into a note first: this writes at the caret.");
             return;
+        }
+        if let (Writing::Up | Writing::Down, Some(caret), true) =
+            (writing, self.here.editor.caret, self.here.editor.more.is_empty())
+        {
+            let (dark, down) = (ctx.global_style().visuals.dark_mode, writing == Writing::Down);
+            let past = |world: &mut World<'_>| {
+                let spot = world.find(caret.at)?;
+                // What is folded away beside it is shown first.
+                let hidden = [true, false].map(|behind| world.beside_hidden(spot, behind));
+                if hidden == [false; 2] { page::past_cell(caret, down, world) } else { None }
+            };
+            if let Some((edits, at)) = self.with_note(ctx, dark, |world, _, _| past(world)).flatten() {
+                return self.move_rows(edits, Some(at));
+            }
         }
         self.write(ctx, |editor, world| act(editor, world, writing), false);
     }

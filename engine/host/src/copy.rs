@@ -62,6 +62,9 @@ pub fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     small.then(|| std::fs::read(path).ok()).flatten()
 }
 
+/// What is said of a copy that was stopped.
+pub const STOPPED: &str = "it was stopped; what was written stays";
+
 /// What a copy did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
@@ -91,7 +94,7 @@ pub fn copy_into(source: &Path, folder: &Path) -> Result<Copied, String> {
     let meta =
         std::fs::metadata(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
     if meta.is_dir() {
-        copy_tree(source, &folder.join(name), &mut copied)?;
+        copy_tree(source, &folder.join(name), &mut copied, &mut |_| true)?;
         let name = name.to_string_lossy();
         copied.files.iter_mut().for_each(|path| *path = format!("{name}/{path}"));
     } else {
@@ -101,11 +104,17 @@ pub fn copy_into(source: &Path, folder: &Path) -> Result<Copied, String> {
     Ok(copied)
 }
 
-/// Copies all that is in a folder into another.
+/// Copies all that is in a folder into another. Before each file it is asked, with the count of those done, whether to
+/// go on.
 ///
 /// # Errors
-/// A sentence when the source cannot be read at all.
-pub fn copy_tree(source: &Path, folder: &Path, copied: &mut Copied) -> Result<(), String> {
+/// A sentence when the source cannot be read at all, or when it was stopped.
+pub fn copy_tree(
+    source: &Path,
+    folder: &Path,
+    copied: &mut Copied,
+    goes_on: &mut dyn FnMut(usize) -> bool,
+) -> Result<(), String> {
     std::fs::read_dir(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
     make_folder(folder)?;
     let hidden = |entry: &walkdir::DirEntry| {
@@ -124,6 +133,9 @@ pub fn copy_tree(source: &Path, folder: &Path, copied: &mut Copied) -> Result<()
             }
         };
         let Ok(path) = entry.path().strip_prefix(source) else { continue };
+        if !goes_on(copied.files.len()) {
+            return Err(STOPPED.to_owned());
+        }
         if entry.file_type().is_dir() {
             make_folder(&folder.join(path))?;
         } else if !entry.file_type().is_file() {

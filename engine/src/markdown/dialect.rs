@@ -126,6 +126,29 @@ pub fn tokens_without<'a>(text: &'a str, options: Options, hidden: &[Range<usize
     read(text, Parser::new_ext(text, options).into_offset_iter().collect(), hidden)
 }
 
+/// A line of a note as plain words: without the marks of Markdown, links by what they are called.
+pub fn words(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let options = options() - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    for (token, range) in tokens(line, options) {
+        match token {
+            Token::Mark(
+                Event::Text(words)
+                | Event::Code(words)
+                | Event::InlineMath(words)
+                | Event::DisplayMath(words)
+                | Event::InlineHtml(words)
+                | Event::Html(words),
+            ) => out.push_str(&words),
+            Token::Mark(Event::SoftBreak | Event::HardBreak) => out.push(' '),
+            Token::Mark(Event::FootnoteReference(_)) | Token::Label(_) => out.push_str(&line[range]),
+            Token::Mark(_) | Token::Highlight(_) | Token::Anchor(_) | Token::State(_) | Token::Callout(_) => {}
+        }
+    }
+    // What is nothing but marks is shown as it stands there.
+    if out.trim().is_empty() { line.trim().to_owned() } else { out.trim().to_owned() }
+}
+
 fn read<'a>(
     text: &'a str,
     marks: Vec<(Event<'a>, Range<usize>)>,
@@ -189,10 +212,11 @@ fn without<'a>(
     };
     let mut kept = Vec::with_capacity(marks.len());
     for (event, range) in marks {
-        if inside(&range) {
+        let is_source = matches!(&event, Event::Text(words) if text.get(range.clone()) == Some(&**words));
+        // The spaces around a comment stay.
+        if !is_source && inside(&range) {
             continue;
         }
-        let is_source = matches!(&event, Event::Text(words) if text.get(range.clone()) == Some(&**words));
         if !is_source || hidden.iter().all(|hidden| hidden.end <= range.start || range.end <= hidden.start) {
             let breaks = matches!(event, Event::SoftBreak | Event::HardBreak);
             if !breaks || hidden.iter().all(|hidden| range.end <= hidden.start || hidden.end < range.start) {
@@ -607,6 +631,16 @@ mod tests {
         assert_eq!(show("a\n\n%%\nb\n\n- c\n%%\n\nd"), "(a)(d)");
         assert_eq!(show("a %% b"), "(a %% b)");
         assert_eq!(show("%%%%"), "");
+    }
+
+    #[test]
+    fn lines_are_plain_words() {
+        assert_eq!(
+            words("**Buy** [[Bread|rye bread]] at [the shop](x) `now`, ~~or~~ ==not== #food/a"),
+            "Buy rye bread at the shop now, or not #food/a"
+        );
+        assert_eq!(words("see [[Other#Part]] %%not this%% $x_1$ ^id"), "see Other#Part  x_1");
+        assert_eq!((words("**"), words(" a < b "), words("1. x")), ("**".into(), "a < b".into(), "x".into()));
     }
 
     #[test]

@@ -22,6 +22,13 @@ fn open_and_ls_print_their_forms() {
     let text = house.run(&["open", "notes"]).good().text();
     let why = skipped[0]["why"].as_str().expect("why");
     assert_eq!(text, format!("notes: 4 notes, 2 attachments\n  latin.md: {why}\n"));
+    house.write("notes/Shelf.base", b"views: []\n");
+    let opened = house.json(&["open", "notes"]);
+    assert_eq!((&opened["notes"], &opened["attachments"]), (&json!(4), &json!(3)), "all other files");
+    let text = house.run(&["open", "notes"]).good().text();
+    assert_eq!(text, format!("notes: 4 notes, 1 collections, 2 attachments\n  latin.md: {why}\n"));
+    std::fs::remove_file(house.path("notes/Shelf.base")).expect("a file");
+    house.run(&["open", "notes"]).good();
 
     let listed = house.json(&["ls"]);
     let row = |path: &str, kind: &str, blocks: u64, cells: u64| {

@@ -68,6 +68,17 @@ fn a_note_becomes_a_page_by_the_ending_of_its_name() {
 }
 
 #[test]
+fn a_folder_that_is_copied_can_be_stopped() {
+    let house = House::with(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]);
+    let mut copied = host::copy::Copied::default();
+    let (from, to) = (house.path("notes"), house.path("out"));
+    let stopped = host::copy::copy_tree(&from, &to, &mut copied, &mut |done| done < 2);
+    assert_eq!(stopped, Err(host::copy::STOPPED.to_owned()));
+    assert_eq!(copied.files, ["a.md", "b.md"]);
+    assert!(to.join("b.md").exists() && !to.join("c.md").exists());
+}
+
+#[test]
 fn collections_in_notes_become_tables() {
     let base = "filters: file.hasTag(\"book\")
 views:

@@ -116,6 +116,20 @@ fn the_panel_tells_who_links_where() {
 }
 
 #[test]
+fn the_agenda_shows_plain_words() {
+    let bench = Bench::new(&[("A.md", "- [ ] **Buy** [[B|rye bread]] at `noon` #food\n"), ("B.md", "b\n")]);
+    let mut window = indexed(&bench);
+    press(&mut window, CTRL_SHIFT, Key::A);
+    until(&mut window, "the task is there", |window| {
+        window.query_by_role_and_label(Role::CheckBox, "Buy rye bread at noon #food").is_some()
+    });
+    window.get_by_role_and_label(Role::CheckBox, "Buy rye bread at noon #food").click();
+    window.run();
+    let done = |text: String| text.starts_with("- [x] **Buy** [[B|rye bread]] at `noon` #food");
+    until(&mut window, "it is done", |_| file(&bench, "A.md").is_some_and(done));
+}
+
+#[test]
 fn a_box_is_clicked_in_the_agenda() {
     let bench = Bench::new(FILES);
     let mut window = indexed(&bench);

@@ -1,6 +1,6 @@
 //! Rows moved by the grip at their left, and by keys.
 
-use super::{Bench, CTRL, Driven, NONE, press, text};
+use super::{Bench, CTRL, Driven, NONE, press, text, until};
 use egui::{Key, Modifiers, Pos2, vec2};
 use egui_kittest::kittest::Queryable;
 
@@ -81,6 +81,33 @@ fn what_is_selected_moves_together() {
     let at = edge(&window, "one", false);
     drop(&mut window, at);
     assert_eq!(text(&window).as_deref(), Some("two\n\nthree\n\none\n\nfour\n"));
+}
+
+#[test]
+fn a_cell_keeps_what_it_printed() {
+    let note = "one\n\n```python\n6 * 7\n```\n\ntwo\n\nthree\n";
+    let bench = Bench::new(&[("A.md", note)]);
+    let mut window = bench.opened();
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "the answer is shown", |window| window.query_by_label("42").is_some());
+    take(&mut window, "6 * 7\n");
+    let at = edge(&window, "three", true);
+    drop(&mut window, at);
+    assert_eq!(text(&window).as_deref(), Some("one\n\ntwo\n\nthree\n\n```python\n6 * 7\n```\n"));
+    assert!(window.query_by_label("42").is_some(), "dragged down");
+    window.state_mut().place_caret(24);
+    window.run();
+    press(&mut window, Modifiers::ALT, Key::ArrowUp);
+    assert_eq!(text(&window).as_deref(), Some("one\n\ntwo\n\n```python\n6 * 7\n```\n\nthree\n"));
+    assert!(window.query_by_label("42").is_some(), "moved up by keys");
+    take(&mut window, "one");
+    let at = edge(&window, "three", true);
+    drop(&mut window, at);
+    assert_eq!(text(&window).as_deref(), Some("two\n\n```python\n6 * 7\n```\n\nthree\n\none\n"));
+    assert!(window.query_by_label("42").is_some(), "something is dragged past it");
+    press(&mut window, Modifiers::ALT, Key::ArrowUp);
+    assert_eq!(text(&window).as_deref(), Some("```python\n6 * 7\n```\n\ntwo\n\nthree\n\none\n"), "the caret is in it");
+    assert!(window.query_by_label("42").is_some());
 }
 
 #[test]

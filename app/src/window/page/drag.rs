@@ -2,9 +2,9 @@
 //! are dropped. An item takes the items inside it along; a folded heading what is below it.
 
 use super::super::controls::named;
-use super::super::editor::{Edit, Editor, World};
+use super::super::editor::{Caret, Edit, Editor, World};
 use super::super::icons;
-use super::super::marks::{branch, bytes, is_item, renumber};
+use super::super::marks::{branch, bytes, is_item, neighbours, renumber};
 use super::super::render::INDENT;
 use super::super::rows::{Kind, Row};
 use super::super::sheet::Spot;
@@ -105,7 +105,7 @@ impl Page {
         let gap = self.gap(point, &held, world);
         if !down {
             self.held = None;
-            let moved = gap.and_then(|gap| moved(&held.rows, gap.below, world));
+            let moved = gap.and_then(|gap| carried(&held.rows, gap.below, world));
             if let Some((edits, start)) = moved {
                 let inside = |at: usize| held.rows.start <= at && at <= held.rows.end;
                 let caret = editor.caret.filter(|caret| inside(caret.at));
@@ -218,6 +218,54 @@ fn above(below: Option<Spot>, world: &mut World<'_>) -> Option<Spot> {
     }
 }
 
+/// Moves the rows of the caret past their neighbours, where one of them is a cell: it stays what it is, with what it
+/// has printed. The edits, and where the caret is then.
+pub(in super::super) fn past_cell(caret: Caret, down: bool, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
+    let spot = world.find(caret.at)?;
+    let (own, other) = neighbours(spot, caret, down, world)?;
+    (has_cell(own, world) || has_cell(other, world)).then_some(())?;
+    let below = if down { world.sheet.row_after(other.1, world.note, world.texts) } else { Some(other.0) };
+    let rows = bytes(own, world);
+    let (edits, start) = carried(&rows, below, world)?;
+    Some((edits, start + caret.at.saturating_sub(rows.start).min(rows.len())))
+}
+
+fn has_cell((first, last): (Spot, Spot), world: &mut World<'_>) -> bool {
+    let mut at = Some(first);
+    while let Some(spot) = at.filter(|spot| *spot <= last) {
+        if world.rows(spot.block).get(spot.row).is_some_and(|row| row.kind == Kind::Cell) {
+            return true;
+        }
+        at = world.sheet.row_after(spot, world.note, world.texts);
+    }
+    false
+}
+
+/// The same as [`moved`]. A cell that is written anew loses what it has printed: where there is none among the rows in
+/// between, these go the other way instead.
+fn carried(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
+    let (first, last) = (world.find(rows.start)?, world.find(rows.end)?);
+    if !has_cell((first, last), world) {
+        return moved(rows, below, world);
+    }
+    let down = below.is_none_or(|below| below > last);
+    let (between, place) = match down {
+        true => ((world.sheet.row_after(last, world.note, world.texts)?, above(below, world)?), Some(first)),
+        false => {
+            let behind = world.sheet.row_after(last, world.note, world.texts);
+            ((below?, world.sheet.row_before(first, world.note, world.texts)?), behind)
+        }
+    };
+    if has_cell(between, world) {
+        return moved(rows, below, world);
+    }
+    let between = bytes(between, world);
+    let (edits, _) = moved(&between, place, world)?;
+    let before = edits.iter().filter(|edit| edit.at + edit.delete <= rows.start);
+    let (come, gone) = before.fold((0, 0), |(come, gone), edit| (come + edit.insert.len(), gone + edit.delete));
+    Some((edits, rows.start + come - gone))
+}
+
 /// The edits that move rows above another one, or behind the last, and where they begin then.
 fn moved(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
     let slice = |range: Range<usize>, world: &World<'_>| world.note.slice(range.start, range.len()).unwrap_or_default();
@@ -227,14 +275,14 @@ fn moved(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Opt
         (world.sheet.row_before(first, world.note, world.texts), world.sheet.row_after(last, world.note, world.texts));
     let above = above(below, world);
     let item = |spot: Option<Spot>, world: &mut World<'_>| spot.is_some_and(|spot| is_item(spot, world));
-    let own = item(Some(first), world);
+    let (own, own_last) = (item(Some(first), world), item(Some(last), world));
     let indent = |spot: Spot, world: &mut World<'_>| {
         let line = bytes((spot, spot), world);
         let text = slice(line, world);
         text[..text.len() - text.trim_start_matches([' ', '\t']).len()].to_owned()
     };
     let mut text = slice(rows.clone(), world);
-    if own {
+    if is_list(rows, world) {
         let beside = if item(below, world) { below } else { above.filter(|spot| is_item(*spot, world)) };
         let wanted = beside.map_or_else(String::new, |spot| indent(spot, world));
         text = indented(&text, &indent(first, world), &wanted);
@@ -258,14 +306,14 @@ fn moved(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Opt
         (Some(above), Some(below)) => slice(above..below, world),
         _ => String::new(),
     };
-    let gap = |beside: Option<Spot>, world: &mut World<'_>| match (beside, own && item(beside, world)) {
+    let gap = |beside: Option<Spot>, own: bool, world: &mut World<'_>| match (beside, own && item(beside, world)) {
         (None, _) => String::new(),
         (Some(_), true) if lines(&there) == 0 => newline.to_owned(),
         (Some(_), true) if item(above, world) && item(below, world) => there.clone(),
         (Some(_), true) => newline.to_owned(),
         (Some(_), false) => newline.repeat(2),
     };
-    let (lead, tail) = (gap(above, world), gap(below, world));
+    let (lead, tail) = (gap(above, own, world), gap(below, own_last, world));
     let at = end(above, world).or(start(below, world))?;
     let come = Splice { at, delete: there.len(), insert: format!("{lead}{text}{tail}") };
     let later = come.at > gone.at;
