@@ -223,11 +223,12 @@ impl Base {
         }
     }
 
-    /// What a note needs so that a view shows it, as far as its conditions say so: a folder and properties.
-    pub fn wanted(&self, view: usize) -> (Option<String>, Map<String, Value>) {
+    /// What a note needs so that a view shows it, as far as its conditions say so: a folder and properties. `this`: the
+    /// name of the note in which the collection is looked at.
+    pub fn wanted(&self, view: usize, this: Option<&str>) -> (Option<String>, Map<String, Value>) {
         let mut wanted = (None, Map::new());
         let filters = [self.filter.as_ref(), self.views.get(view).and_then(|view| view.filter.as_ref())];
-        filters.into_iter().flatten().for_each(|filter| ask(filter, &mut wanted));
+        filters.into_iter().flatten().for_each(|filter| ask(filter, this, &mut wanted));
         wanted
     }
 }
@@ -237,19 +238,23 @@ fn written(value: &Value) -> String {
 }
 
 /// What a condition asks of a note.
-fn ask(filter: &Filter, wanted: &mut (Option<String>, Map<String, Value>)) {
+fn ask(filter: &Filter, this: Option<&str>, wanted: &mut (Option<String>, Map<String, Value>)) {
     let expr = match filter {
-        Filter::All(all) => return all.iter().for_each(|one| ask(one, wanted)),
-        Filter::Any(any) => return any.iter().take(1).for_each(|one| ask(one, wanted)),
+        Filter::All(all) => return all.iter().for_each(|one| ask(one, this, wanted)),
+        Filter::Any(any) => return any.iter().take(1).for_each(|one| ask(one, this, wanted)),
         Filter::None(_) => return,
         Filter::Is(expr) => expr,
     };
-    ask_expr(expr, wanted);
+    ask_expr(expr, this, wanted);
 }
 
-fn ask_expr(expr: &Expr, wanted: &mut (Option<String>, Map<String, Value>)) {
+fn ask_expr(expr: &Expr, this: Option<&str>, wanted: &mut (Option<String>, Map<String, Value>)) {
     let simple = |expr: &Expr| -> Option<Value> {
         match expr {
+            Expr::Name(name) if name == "this" => this.map(|this| Value::from(format!("[[{this}]]"))),
+            Expr::Member(of, part) if part == "file" && **of == Expr::Name("this".to_owned()) => {
+                this.map(|this| Value::from(format!("[[{this}]]")))
+            }
             Expr::Worth(worth::Worth::Text(text)) => Some(Value::from(text.as_str())),
             Expr::Worth(worth::Worth::Bool(value)) => Some(Value::from(*value)),
             #[allow(clippy::cast_possible_truncation, reason = "a whole number is kept whole")]
@@ -266,8 +271,8 @@ fn ask_expr(expr: &Expr, wanted: &mut (Option<String>, Map<String, Value>)) {
     };
     match expr {
         Expr::Two(sign, one, other) if sign == "&&" => {
-            ask_expr(one, wanted);
-            ask_expr(other, wanted);
+            ask_expr(one, this, wanted);
+            ask_expr(other, this, wanted);
         }
         Expr::Two(sign, one, other) if sign == "==" => match (property(one).as_deref(), simple(other)) {
             (Some("file.folder"), Some(folder)) => wanted.0 = Some(plain(&folder)),

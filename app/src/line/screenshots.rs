@@ -56,6 +56,7 @@ const SCENES: &[(&str, &[Do])] = &[
     ("tabs", &[Run("note.close"), Run("tab.new"), Press("Escape"), Show("Guide/Your files.md")]),
     ("collection", &[Show("Garden/Crops.base"), Wait(800)]),
     ("cards", &[Show("Garden/Gallery.base"), Wait(1_200)]),
+    ("embedded", &[Show("Garden/Season.md"), Wait(1_200)]),
     ("new", &[Run("note.new"), Type("Journal/Today")]),
     (
         "history",

@@ -149,7 +149,9 @@ impl Scene<'_> {
 
     /// Makes a note that a view shows.
     fn make(&mut self, view: usize) {
-        let (folder, properties) = self.base.wanted(view);
+        let inside = self.source.inside.and_then(|note| self.session.place(note));
+        let name = inside.map(|(_, path)| super::tree::shown_name(path.rsplit('/').next().unwrap_or(path)));
+        let (folder, properties) = self.base.wanted(view, name);
         self.deed(Deed::New { volume: self.source.note.volume, folder, properties });
     }
 

@@ -38,6 +38,13 @@ const ENTRIES: &[Entry] = &[
     Entry { icon: icons::PLAY, title: "Python cell", hint: "```python", text: "```python\n|\n```" },
     Entry { icon: icons::CODE, title: "Code", hint: "```", text: "```|\n\n```" },
     Entry { icon: icons::TABLE, title: "Table", hint: "| |", text: "| |    |     |\n| --- | --- |\n|     |     |" },
+    Entry {
+        icon: icons::COLUMNS,
+        title: "Collection",
+        hint: "```base",
+        text: "```base\nfilters: file.inFolder(\"|\")\nviews:\n  - type: table\n    name: Table\n    order:\n      \
+               - file.name\n```",
+    },
     Entry { icon: icons::LINK, title: "Link to a note", hint: "[[ ]]", text: "[[|]]" },
     Entry { icon: icons::MINUS, title: "Rule", hint: "---", text: "---\n\n|" },
     Entry { icon: icons::CLOCK, title: "Date of today", hint: "", text: "" },

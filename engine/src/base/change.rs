@@ -225,7 +225,7 @@ mod tests {
              \x20   - file.inFolder(\"Shelf/Old\")\nviews:\n  - type: table\n    name: A\n    filters: read == true \
              && file.hasTag(\"new\") && rating == 7\n",
         );
-        let (folder, wanted) = base.expect("a collection").wanted(0);
+        let (folder, wanted) = base.expect("a collection").wanted(0, None);
         assert_eq!(folder.as_deref(), Some("Shelf/Old"));
         let asked = json!({"categories": ["[[Books]]"], "read": true, "tags": ["new"], "rating": 7});
         assert_eq!(Value::Object(wanted), asked);

@@ -83,6 +83,18 @@ fn a_block_is_a_collection_of_its_own() {
 }
 
 #[test]
+fn a_new_note_is_of_the_note_around_it() {
+    let bench = shelf(BLOCK);
+    let mut window = shown(&bench, "rating of One: 7");
+    click(&mut window, "New note in this view");
+    until(&mut window, "the note is shown", |window| path(window) == "Untitled.md");
+    until(&mut window, "it is by the first one", |_| {
+        std::fs::read_to_string(bench.notes().join("Untitled.md"))
+            .is_ok_and(|text| text == "---\nauthor: \"[[A]]\"\n---\n")
+    });
+}
+
+#[test]
 fn a_markdown_folder_has_tables_instead() {
     let bench = shelf("# Mine\n\n![[Shelf.base]]\n\nLast line.\n");
     let mut window = shown(&bench, "Rating of One: 7");

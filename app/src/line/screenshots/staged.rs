@@ -56,6 +56,15 @@ pub(super) const STAGED: &[(&str, &str)] = &[
          \x20   order:\n      - file.name\n      - family\n      - bed\n      - kilos\n",
     ),
     (
+        "Garden/Season.md",
+        "# The season\n\nWhat grows in the [[Beds]] this year, and what is still to be dug.\n\n\
+         ![[Gallery.base]]\n\n\
+         Legumes come first: they leave the ground richer than they found it.\n\n\
+         ```base\nfilters: family.contains(\"Legumes\")\nproperties:\n  file.name:\n    displayName: Crop\n\
+         views:\n  - type: table\n    name: Legumes\n    order:\n      - file.name\n      - bed\n      - sown\n\
+         \x20     - kilos\n    summaries:\n      note.kilos: Sum\n```\n",
+    ),
+    (
         "Garden/Crops/Runner beans.md",
         "---\nfamily: [Legumes]\nbed: North\nsown: {-9}\nweeks: 9\nkilos: 14.5\ndone: true\n\
          see: \"Climbs\"\npicture: \"[[beans.svg]]\"\n---\nIn the [[Plan]].\n",
