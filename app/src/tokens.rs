@@ -33,7 +33,7 @@ pub struct Colours {
     pub accent_ground: Color32,
     /// Behind what was found.
     pub mark: Color32,
-    /// Behind the one that was gone to.
+    /// Behind the one that was gone to, which has a line around it, too.
     pub mark_strong: Color32,
     /// Done.
     pub ok: Color32,
@@ -68,7 +68,7 @@ pub const LIGHT: Colours = Colours {
     accent: Color32::from_rgb(0x3b, 0x5b, 0xdb),
     accent_ground: Color32::from_rgb(0xe7, 0xec, 0xfd),
     mark: Color32::from_rgb(0xfb, 0xf0, 0xc4),
-    mark_strong: Color32::from_rgb(0xf6, 0xd8, 0x6b),
+    mark_strong: Color32::from_rgb(0xff, 0xef, 0xa8),
     ok: Color32::from_rgb(0x2b, 0x7a, 0x3b),
     warn: Color32::from_rgb(0x9a, 0x4f, 0x00),
     bad: Color32::from_rgb(0xc4, 0x2b, 0x2b),
@@ -92,7 +92,7 @@ pub const DARK: Colours = Colours {
     accent: Color32::from_rgb(0x8e, 0xa4, 0xff),
     accent_ground: Color32::from_rgb(0x23, 0x2b, 0x47),
     mark: Color32::from_rgb(0x3b, 0x33, 0x18),
-    mark_strong: Color32::from_rgb(0x6b, 0x55, 0x10),
+    mark_strong: Color32::from_rgb(0x41, 0x35, 0x09),
     ok: Color32::from_rgb(0x69, 0xc3, 0x7d),
     warn: Color32::from_rgb(0xe0, 0xa4, 0x58),
     bad: Color32::from_rgb(0xff, 0x80, 0x80),
@@ -140,7 +140,7 @@ pub const DARK_CLEAR: Colours = Colours {
     accent: Color32::from_rgb(0xb4, 0xc3, 0xff),
     accent_ground: Color32::from_rgb(0x25, 0x34, 0x70),
     mark: Color32::from_rgb(0x4a, 0x3e, 0x10),
-    mark_strong: Color32::from_rgb(0x7a, 0x60, 0x08),
+    mark_strong: Color32::from_rgb(0x5c, 0x48, 0x06),
     ok: Color32::from_rgb(0x92, 0xe6, 0xa6),
     warn: Color32::from_rgb(0xff, 0xc8, 0x80),
     bad: Color32::from_rgb(0xff, 0xab, 0xab),
@@ -555,6 +555,8 @@ fn visuals(colours: &Colours, dark: bool) -> egui::Visuals {
         state.expansion = 0.0;
     }
     widgets.noninteractive.bg_stroke = Stroke::new(1.0, colours.line);
+    // What has the keyboard counts as active.
+    widgets.active.bg_stroke = Stroke::new(size::RING, colours.accent);
     visuals
 }
 
@@ -592,12 +594,23 @@ mod tests {
                     assert!(found >= least, "{text:?} on {ground:?}: {found}");
                 }
             }
-            // Text on what is selected, found, highlighted, gone or new: at least what WCAG asks for as AA.
+            // Links, code and marks too may be selected, found, highlighted, gone or new: at least what WCAG asks for
+            // as AA. Words that differ are compared as plain text.
             let marked = [colours.accent_ground, colours.mark, colours.mark_strong, colours.lit];
-            let compared = [colours.gone, colours.gone_strong, colours.come, colours.come_strong];
-            for ground in marked.into_iter().chain(compared) {
+            for ground in marked.into_iter().chain([colours.gone, colours.come]) {
+                for text in texts.into_iter().chain([colours.thought, colours.tool]) {
+                    let found = contrast(text, ground);
+                    assert!(found >= 4.5, "{text:?} on {ground:?}: {found}");
+                }
+            }
+            for ground in [colours.gone_strong, colours.come_strong] {
                 let found = contrast(colours.ink, ground);
                 assert!(found >= 4.5, "{:?} on {ground:?}: {found}", colours.ink);
+            }
+            // What is no text but says something: the ring around what has the keyboard, what a mark is around.
+            for ground in grounds.into_iter().chain(marked) {
+                let found = contrast(colours.accent, ground);
+                assert!(found >= 3.0, "the ring on {ground:?}: {found}");
             }
             for (text, ground) in [
                 (colours.accent, colours.accent_ground),

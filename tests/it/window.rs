@@ -17,6 +17,7 @@ mod links;
 mod modes;
 mod moving;
 mod panes;
+mod reach;
 mod scaling;
 mod searching;
 mod selecting;

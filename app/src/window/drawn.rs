@@ -163,6 +163,16 @@ pub(super) struct Drawn {
     pub(super) text: String,
 }
 
+/// Paints what is behind some words; the place that was gone to has a line around it, too, since not everyone tells
+/// two grounds apart.
+pub(super) fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colours: &Colours) {
+    painter.rect_filled(rect, CornerRadius::ZERO, ground);
+    if ground == colours.mark_strong {
+        let line = Stroke::new(1.0, colours.accent);
+        painter.rect_stroke(rect, CornerRadius::ZERO, line, egui::StrokeKind::Outside);
+    }
+}
+
 impl Drawn {
     /// Paints it, with these ranges of its source on these grounds.
     pub(super) fn paint(
@@ -185,7 +195,7 @@ impl Drawn {
                 let whole = map.runs.is_empty() && range.start == 0 && range.end >= source.len();
                 let chars = if whole { std::iter::once(0..total).collect() } else { map.chars(source, range, total) };
                 for rect in chars.into_iter().flat_map(|chars| rects(galley, chars)) {
-                    painter.rect_filled(rect.translate(origin.to_vec2() + *at), CornerRadius::ZERO, *colour);
+                    paint_ground(painter, rect.translate(origin.to_vec2() + *at), *colour, colours);
                 }
             }
         }

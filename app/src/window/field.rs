@@ -1,7 +1,7 @@
 //! The row that holds the caret: its source, drawn with caret and selection, as the control that has the keyboard. Keys
 //! never come here, they have edited the note before (`keyboard.rs`); what is drawn is the note as it is.
 
-use super::drawn::rects;
+use super::drawn::{self, rects};
 use super::editor::{self, Editor, Shape, Target, World, char_of};
 use super::page::{Page, pressed};
 use super::rows::Kind;
@@ -109,7 +109,7 @@ impl Page {
             let (from, to) = (target.shown_byte(range.start), target.shown_byte(range.end));
             let chars = char_of(&target.shown, from)..char_of(&target.shown, to);
             for rect in rects(galley, chars) {
-                ui.painter().rect_filled(rect.translate(origin.to_vec2()), 0.0, colour);
+                drawn::paint_ground(ui.painter(), rect.translate(origin.to_vec2()), colour, Colours::of(ui));
             }
             if range.end > target.range.end {
                 // The line end is part of it.

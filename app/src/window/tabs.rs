@@ -320,8 +320,9 @@ impl egui_tiles::Behavior<PaneId> for Stage<'_> {
         Colours::dark(visuals.dark_mode).accent.gamma_multiply(0.12)
     }
 
-    fn is_tile_draggable(&self, _: &Tiles<PaneId>, _: TileId) -> bool {
-        !self.is_one()
+    fn is_tile_draggable(&self, tiles: &Tiles<PaneId>, tile: TileId) -> bool {
+        // A strip of tabs as a whole is not: what would be grabbed there has no name, and Tab would lead to it.
+        !self.is_one() && tiles.get_pane(&tile).is_some()
     }
 
     fn cycle_tabs_with_keyboard(&self) -> bool {

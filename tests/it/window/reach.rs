@@ -1,0 +1,192 @@
+//! Who uses no mouse, or no eyes: everything that can be used has a name and a role, Tab leads everywhere, and what has
+//! the keyboard is marked.
+
+use super::*;
+use egui::accesskit::Action;
+use egui_kittest::kittest::NodeT;
+
+const RAIN: &str = "---\ntags: [wet]\n---\n# Rain\n\nSome [[Other|words]] about rain.\n\n- [ ] a task\n\n\
+                    | a | b |\n| - | - |\n| 1 | 2 |\n\n```python\n1+1\n```\n\n## Below\n\nmore ![[Other]]\n";
+const BOOKS: &str = "views:\n  - type: table\n    name: First\n    order:\n      - file.name\n      - tags\n  \
+                     - type: cards\n    name: Second\n";
+
+/// What can be used: its role, its name, where it is.
+fn usable(window: &Driven) -> Vec<(Role, String, egui::Rect)> {
+    let all = window.root().children_recursive().filter(|node| {
+        let data = node.accesskit_node();
+        let data = data.data();
+        // The bars of lists are the toolkit's, and have a role of their own.
+        data.role() != Role::ScrollBar
+            && !data.is_hidden()
+            && (data.supports_action(Action::Click) || data.supports_action(Action::SetValue))
+    });
+    let name = |node: &egui_kittest::Node<'_>| {
+        let node = node.accesskit_node();
+        node.label().or_else(|| node.value()).unwrap_or_default()
+    };
+    all.map(|node| (node.accesskit_node().role(), name(&node), node.rect())).collect()
+}
+
+fn focused(window: &Driven) -> Option<(Role, String, egui::Rect)> {
+    let node = window.root().children_recursive().find(|node| node.accesskit_node().is_focused())?;
+    let label = node.accesskit_node().label().or_else(|| node.accesskit_node().value());
+    Some((node.accesskit_node().role(), label.unwrap_or_default(), node.rect()))
+}
+
+/// Brings the window to one of its screens.
+fn go(window: &mut Driven, command: &str) {
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, command);
+    window.run_steps(6);
+}
+
+/// All screens: the command that shows each, and whether Escape ends it.
+const SCREENS: &[&str] = &[
+    "view.right",
+    "note.history",
+    "note.writers",
+    "view.agenda",
+    "view.trash",
+    "view.graph",
+    "view.links",
+    "view.broken",
+    "find.replace",
+    "app.settings",
+    "app.keys",
+    "palette.open",
+    "switcher.open",
+    "search.open",
+    "note.new",
+    "folder.open",
+    "note.rename",
+    "export.html",
+];
+
+fn opened() -> (Bench, Driven) {
+    let bench = Bench::new(&[("Rain.md", RAIN), ("Other.md", "[[Rain]] [[Nowhere]]\n"), ("Books.base", BOOKS)]);
+    let mut window = bench.opened();
+    until(&mut window, "the links are known", |window| session(window).volumes().all(engine::Volume::is_indexed));
+    let rain = session(&window).volumes().next().expect("a volume").files["Rain.md"].id;
+    window.state_mut().show(rain);
+    until(&mut window, "the note is shown", |window| text(window).is_some_and(|text| text == RAIN));
+    (bench, window)
+}
+
+fn nameless(window: &Driven, screen: &str) -> Vec<String> {
+    let bad = |(role, name, _): &(Role, String, egui::Rect)| {
+        name.trim().is_empty() || matches!(role, Role::Unknown | Role::GenericContainer)
+    };
+    let found = usable(window);
+    assert!(!found.is_empty(), "{screen} has nothing to use");
+    let found = found.into_iter().filter(bad);
+    found.map(|(role, name, rect)| format!("{screen}: {role:?} “{name}” at {rect:?}")).collect()
+}
+
+#[test]
+fn everything_that_can_be_used_has_a_name_and_a_role() {
+    let (_bench, mut window) = opened();
+    let mut bad = nameless(&window, "the note");
+    window.state_mut().place_caret(RAIN.find("about").expect("a word"));
+    window.run();
+    bad.extend(nameless(&window, "the note with its caret"));
+    for screen in SCREENS {
+        go(&mut window, screen);
+        bad.extend(nameless(&window, screen));
+        press(&mut window, NONE, Key::Escape);
+    }
+    let books = session(&window).volumes().next().expect("a volume").files["Books.base"].id;
+    window.state_mut().show(books);
+    until(&mut window, "the table is shown", |window| window.query_by_label("First").is_some());
+    bad.extend(nameless(&window, "a table"));
+    go(&mut window, "collection.next_view");
+    bad.extend(nameless(&window, "cards"));
+    let volume = session(&window).volumes().next().expect("a volume").id;
+    window.state_mut().wish(Command::CloseVolume { volume });
+    until(&mut window, "there is no volume", |window| session(window).volumes().next().is_none());
+    bad.extend(nameless(&window, "the empty window"));
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// Whether something is painted around a place in the colour of the focus.
+fn ringed(window: &Driven, rect: egui::Rect) -> bool {
+    let light = tracebook::tokens::LIGHT;
+    let accents = [light.accent, light.ink];
+    let near = rect.expand(6.0);
+    let is_ring = |shape: &egui::Shape| match shape {
+        egui::Shape::Rect(shape) => {
+            accents.contains(&shape.stroke.color) && shape.stroke.width >= 1.0 && near.contains_rect(shape.rect)
+        }
+        // The caret, or a line.
+        egui::Shape::LineSegment { points, stroke } => {
+            accents.contains(&stroke.color) && points.iter().all(|point| near.contains(*point))
+        }
+        _ => false,
+    };
+    fn any(shape: &egui::Shape, is: &dyn Fn(&egui::Shape) -> bool) -> bool {
+        match shape {
+            egui::Shape::Vec(shapes) => shapes.iter().any(|shape| any(shape, is)),
+            shape => is(shape),
+        }
+    }
+    window.output().shapes.iter().any(|clipped| any(&clipped.shape, &is_ring))
+}
+
+/// Presses Tab until it is back where it began; what had the keyboard, in order.
+#[allow(clippy::cast_possible_truncation, reason = "points on a screen")]
+fn round(window: &mut Driven) -> Vec<(Role, String)> {
+    let (mut seen, mut places, mut dark) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..100 {
+        window.key_press_modifiers(NONE, Key::Tab);
+        window.run_steps(3);
+        let Some((role, name, rect)) = focused(window) else { continue };
+        // The toolkit's handle between two panes.
+        if role == Role::Unknown && rect.width().min(rect.height()) <= 6.0 {
+            continue;
+        }
+        // Two panes may show the same note.
+        let place = (rect.left().round() as i32, rect.top().round() as i32);
+        if places.contains(&(role, name.clone(), place)) {
+            break;
+        }
+        places.push((role, name.clone(), place));
+        if !ringed(window, rect) {
+            dark.push(format!("{role:?} “{name}” at {rect:?}"));
+        }
+        seen.push((role, name));
+    }
+    assert!(dark.is_empty(), "without a ring:\n{}", dark.join("\n"));
+    seen
+}
+
+#[test]
+fn tab_leads_everywhere_and_what_has_the_keyboard_is_marked() {
+    let (_bench, mut window) = opened();
+    go(&mut window, "pane.split_right");
+    go(&mut window, "view.right");
+    let seen = round(&mut window);
+    let has = |role: Role, name: &str| seen.iter().any(|(own, label)| *own == role && label.contains(name));
+    for (role, name) in [
+        (Role::Button, "New note"),
+        (Role::TreeItem, "Other"),
+        (Role::Tab, "Rain"),
+        (Role::Heading, "Below"),
+        (Role::CheckBox, "a task"),
+        (Role::Button, "Run cell 1"),
+        (Role::RadioButton, "Panel: Links"),
+        (Role::Button, "Settings"),
+    ] {
+        assert!(has(role, name), "{role:?} {name} in {seen:?}");
+    }
+}
+
+#[test]
+fn tab_stays_in_what_floats() {
+    let (_bench, mut window) = opened();
+    for screen in ["app.settings", "note.new", "export.html", "note.rename"] {
+        go(&mut window, screen);
+        let seen = round(&mut window);
+        assert!(seen.len() > 1, "{screen}: {seen:?}");
+        assert!(seen.iter().all(|(role, _)| !matches!(role, Role::TreeItem | Role::Heading)), "{screen}: {seen:?}");
+        press(&mut window, NONE, Key::Escape);
+    }
+}
