@@ -12,7 +12,7 @@ mod table;
 mod worth;
 
 pub use change::{Change, changed};
-pub use embed::{Embed, embed, embeds, replaced};
+pub use embed::{Embed, embed, embeds, parted, replaced};
 pub use mirror::{Mirror, Told};
 pub use summary::SUMMARIES;
 pub use table::{Cell, Column, Row, Table};

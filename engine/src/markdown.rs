@@ -118,9 +118,9 @@ pub fn cells(text: &str) -> Vec<Range<usize>> {
     top_level(text).into_iter().filter(|(_, piece)| *piece == Piece::Cell).map(|(range, _)| range).collect()
 }
 
-/// The top-level pieces of a text, each from the start of its first line.
-pub(crate) fn pieces(text: &str) -> Vec<Range<usize>> {
-    top_level(text).into_iter().map(|(range, _)| range).collect()
+/// The top-level pieces of a text, each from the start of its first line, and whether it is a paragraph.
+pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, bool)> {
+    top_level(text).into_iter().map(|(range, piece)| (range, piece == Piece::Paragraph)).collect()
 }
 
 /// The top-level piece of Markdown that the byte `at` belongs to.

@@ -100,6 +100,15 @@ pub(super) fn parts(
             let parts = code_parts(text, Some(range.start), code.clone(), closing, last);
             (parts.len() > 1).then_some((parts, Some((code, language))))
         }
+        // A line that shows a collection is a row of its own.
+        (Kind::Paragraph, _) if !engine::base::parted(&text[range.clone()]).is_empty() => {
+            let lines = engine::base::parted(&text[range.clone()]).into_iter();
+            let part = |line: Range<usize>| {
+                let (start, end) = (range.start + line.start, range.start + line.end);
+                Part { kind, content: start..trim_line_end(text, start, end), code: None }
+            };
+            Some((lines.map(part).collect(), None))
+        }
         (Kind::Paragraph, _) if range.len() > PARAGRAPH => {
             let cuts = cuts(text, range.clone(), |next| next.starts_with(char::is_alphabetic));
             let ends = cuts.iter().skip(1).copied().chain([range.end]);

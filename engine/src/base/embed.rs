@@ -55,8 +55,32 @@ pub fn embeds(text: &str) -> Vec<(Range<usize>, Embed<'_>)> {
     if !text.contains("base") {
         return Vec::new();
     }
-    let pieces = markdown::pieces(text).into_iter();
-    pieces.filter_map(|range| Some((range.clone(), embed(&text[range])?))).collect()
+    let mut found = Vec::new();
+    for (range, is_paragraph) in markdown::pieces(text) {
+        let lines = if is_paragraph { parted(&text[range.clone()]) } else { Vec::new() };
+        let lines = lines.into_iter().map(|line| range.start + line.start..range.start + line.end);
+        let all = lines.chain([range.clone()]);
+        found.extend(all.filter_map(|range| Some((range.clone(), embed(&text[range])?))));
+    }
+    found
+}
+
+/// Where a paragraph is cut so that each of its lines that shows a collection stands alone; nothing where none does.
+pub fn parted(paragraph: &str) -> Vec<Range<usize>> {
+    if !paragraph.contains(".base") || !paragraph.contains('\n') {
+        return Vec::new();
+    }
+    let (mut parts, mut at): (Vec<(Range<usize>, bool)>, usize) = (Vec::new(), 0);
+    for line in paragraph.split_inclusive('\n') {
+        let (shows, end) = (embed(line).is_some(), at + line.len());
+        match parts.last_mut() {
+            Some((range, false)) if !shows => range.end = end,
+            _ => parts.push((at..end, shows)),
+        }
+        at = end;
+    }
+    let any = parts.len() > 1 && parts.iter().any(|(_, shows)| *shows);
+    if any { parts.into_iter().map(|(range, _)| range).collect() } else { Vec::new() }
 }
 
 /// A note's text with what `written` makes of each collection in its place; `None` leaves it as it stands.
@@ -191,5 +215,9 @@ mod tests {
         let new = replaced(text, |embed| matches!(embed, Embed::Text { .. }).then(|| "T\n".to_owned()));
         assert_eq!(new, "# A\n![[X.base]]\n\na ![[X.base]] b\n\n- ![[X.base]]\n\nT\n\nc\n");
         assert_eq!(replaced(text, |_| None), text);
+        let lines = "a\nb\n![[X.base]]\n![[Y.base]]\nc";
+        assert_eq!(parted(lines), [0..4, 4..16, 16..28, 28..29]);
+        assert!(parted("a\nb [[X.base]]\n").is_empty() && parted("![[X.base]]\n").is_empty());
+        assert_eq!(replaced(lines, |_| Some("T".to_owned())), "a\nb\n\nT\n\nT\n\nc");
     }
 }

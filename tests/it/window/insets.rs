@@ -83,6 +83,20 @@ fn a_block_is_a_collection_of_its_own() {
 }
 
 #[test]
+fn a_line_of_a_paragraph_shows_a_collection() {
+    let bench = shelf("What is good:\n![[Shelf.base#Good]]\nand what there is.\n");
+    let mut window = shown(&bench, "Card One");
+    assert!(has(&window, "What is good:") && has(&window, "and what there is."));
+    window.state_mut().place_caret(0);
+    window.run();
+    press(&mut window, NONE, Key::End);
+    press(&mut window, NONE, Key::ArrowDown);
+    press(&mut window, NONE, Key::ArrowDown);
+    type_text(&mut window, "x");
+    assert!(text(&window).is_some_and(|text| text.starts_with("What is good:\n![[Shelf.base#Good]]\nand what the")));
+}
+
+#[test]
 fn a_new_note_is_of_the_note_around_it() {
     let bench = shelf(BLOCK);
     let mut window = shown(&bench, "rating of One: 7");
