@@ -323,7 +323,8 @@ pub const COMMANDS: &[CommandInfo] = &[
         "cell.stop",
         "Stop what runs",
         &["Ctrl+."],
-        "Interrupt the note's kernel; if it does not react within a second, end it.",
+        "Interrupt the note's kernel; if it does not react within a second, end it. A Jupyter kernel has five, or \
+         until the second time.",
     ),
     window(
         "kernel.restart",

@@ -42,6 +42,10 @@ impl<'a> Plan<'a> {
             rest = 0;
             insert = "";
         }
+        if rest == 0 && offset == 0 && self.keeps_off(index, insert) {
+            touched.push(self.insert_at(index, insert.to_owned()));
+            insert = "";
+        }
         while rest > 0 || !insert.is_empty() {
             let Some(block) = self.blocks.get(index) else { break };
             let count = rest.min(block.text.len() - offset);
@@ -58,6 +62,14 @@ impl<'a> Plan<'a> {
         for id in touched {
             self.mend(id);
         }
+    }
+
+    /// Whether a text that is put right before a block is no part of it: the block is a cell, and stays the same one.
+    /// Its id, and with it its outputs, must not go to a cell that came before it.
+    fn keeps_off(&self, index: usize, insert: &str) -> bool {
+        let Some(block) = self.blocks.get(index).filter(|_| insert.ends_with('\n')) else { return false };
+        markdown::cell(&block.text).is_some()
+            && markdown::cells(&format!("{insert}{}", block.text)).iter().any(|cell| cell.start == insert.len())
     }
 
     /// After edits from outside, where a fence can have come to stand around several blocks: makes every cell of the

@@ -50,6 +50,11 @@ impl Around {
         &self.code[self.word..self.at]
     }
 
+    /// Whether a name has been begun.
+    fn begins_name(&self) -> bool {
+        self.typed().chars().next().is_some_and(|c| !c.is_numeric())
+    }
+
     /// Whether an attribute of something is meant.
     fn dotted(&self) -> bool {
         self.code[..self.word].ends_with('.')
@@ -170,7 +175,7 @@ impl Window {
         if self.code_help.left.is_some_and(|left| left != word) {
             self.code_help.left = None;
         }
-        let begun = around.typed().chars().next().is_some_and(|c| !c.is_numeric());
+        let begun = around.begins_name();
         let enough = around.typed().chars().count() >= LETTERS && begun || (around.dotted() && !begins_number(&around));
         let steered = match &mut self.code_help.list {
             Some(list) if list.range.start == word => {
@@ -282,7 +287,7 @@ impl Window {
             return false;
         }
         let Some(around) = self.place_in_code().and_then(|(_, _, at)| self.around(at)) else { return false };
-        let in_word = !around.typed().is_empty() || around.dotted();
+        let in_word = around.begins_name() || (around.typed().is_empty() && around.dotted());
         if modifiers.is_none() && in_word {
             self.ask_names(around, true);
         } else if modifiers.shift && !around.line().trim().is_empty() {

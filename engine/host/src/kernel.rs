@@ -16,6 +16,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use store::{DocId, ExecutionId};
 
+/// Questions that may wait for a kernel's answer.
+const UNANSWERED: usize = 64;
+
 /// What a kernel sees of the environment that the program was started in.
 const SURROUNDINGS: [&str; 9] =
     ["HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SystemRoot", "TEMP", "TZ", "USER"];
@@ -122,7 +125,12 @@ impl Kernels {
         let (kind, content) = inquiry.message();
         let request = json!({"header": {"msg_type": kind, "msg_id": id}, "parent_header": {}, "content": content});
         let (answer, wait) = channel();
-        kernel.inquiries.lock().ok()?.insert(id, (inquiry, answer));
+        let mut inquiries = kernel.inquiries.lock().ok()?;
+        if inquiries.len() >= UNANSWERED {
+            inquiries.clear(); // it does not answer; nobody waits for the old ones any more
+        }
+        inquiries.insert(id, (inquiry, answer));
+        drop(inquiries);
         self.send(note, &request);
         Some(wait)
     }

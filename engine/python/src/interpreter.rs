@@ -3,7 +3,8 @@
 //! Runs on the thread with the big stack and on no other. `_tracebook.py` is its Python half. It reads no input and
 //! knows nothing of the protocol but the messages it hands to the outbox.
 
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use rustpython_vm as vm;
 use serde_json::{Map, Value, json};
@@ -19,6 +20,8 @@ use crate::requests::Look;
 use crate::sandbox::Sandbox;
 use crate::{Work, reply_to_shutdown, waits};
 
+/// A kernel that is asked nothing for so long has time.
+const IDLE: Duration = Duration::from_millis(100);
 /// Python's usual limit.
 const RECURSION_LIMIT: usize = 1000;
 
@@ -120,7 +123,8 @@ pub(crate) fn serve(
         })?;
         outbox.send("kernel_info_reply", info());
         // While waiting, a cell's background threads must be able to run and to collect garbage.
-        while let Ok(work) = vm.allow_threads(|| queue.recv()) {
+        let mut first = warm(queue, vm);
+        while let Some(work) = first.take().or_else(|| vm.allow_threads(|| queue.recv()).ok()) {
             match work {
                 Work::Execute { header, ticket, cell } => session.execute(header, ticket, &cell, gate, vm),
                 Work::Look { header, ticket, look } => session.look(header, ticket, &look, gate, vm),
@@ -138,6 +142,20 @@ pub(crate) fn serve(
     outbox.flush();
     reply_to_shutdown(outbox, asked.as_ref());
     Ok(())
+}
+
+/// Where nothing is asked for a moment, the modules are loaded that an error or a question about code needs: later they
+/// would be waited for. Gives what was asked, if something was.
+fn warm(queue: &Receiver<Work>, vm: &VirtualMachine) -> Option<Work> {
+    for module in ["traceback", "_tracebook_look"] {
+        match vm.allow_threads(|| queue.recv_timeout(IDLE)) {
+            Ok(work) => return Some(work),
+            // What cannot be loaded is loaded again, and said, where it is needed.
+            Err(RecvTimeoutError::Timeout) => _ = vm.import(module, 0),
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
 }
 
 /// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.

@@ -43,6 +43,10 @@ def variables(namespace):
             continue
         if isinstance(value, types.ModuleType):
             continue
+        # What was only imported is no variable of the cells.
+        made = (type, types.FunctionType, types.BuiltinFunctionType)
+        if isinstance(value, made) and getattr(value, "__module__", None) != "__main__":
+            continue
         row = {"name": name, "type": type(value).__name__, "size": "", "value": ""}
         for key, say in (("size", lambda: size(value)), ("value", lambda: words(name, value))):
             try:

@@ -10,6 +10,9 @@ use store::{BlobRef, BlockId, DocId, Execution, ExecutionId, Output, OutputBody,
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
 const GRACE: i64 = 700;
+/// A kernel of the user's own may hold what took hours to make: it has longer, and is killed at once when it is asked
+/// to stop a second time.
+const GRACE_OWN: i64 = 5_000;
 /// A cell that says nothing else is stopped after so many seconds.
 const SECONDS: u64 = 30;
 /// Outputs of a running cell are kept at most this often, in milliseconds.
@@ -165,7 +168,13 @@ impl Session {
             return Err(Reject("nothing is running in this note".to_owned()));
         };
         cancel_queue(note);
-        let at = turn.now.plus(GRACE);
+        let asked = note.kill.is_some_and(|(_, asked)| asked == execution);
+        let grace = match (&note.kernel_is, asked) {
+            (None, _) => GRACE,
+            (Some(_), false) => GRACE_OWN,
+            (Some(_), true) => 0,
+        };
+        let at = turn.now.plus(grace);
         note.kill = Some((at, execution));
         turn.effects.push(Effect::Interrupt { note: id });
         self.wake_at(turn, at);

@@ -323,3 +323,47 @@ fn a_note_runs_in_the_kernel_that_the_user_chose() {
     twin.event(Event::Updated { note, execution, at: 0, output: Output { body, whole: None } });
     assert_eq!(shown(&twin, note), [(Some(Status::Ok), "2 %".to_owned())]);
 }
+
+#[test]
+fn what_is_put_before_a_cell_leaves_it_its_outputs() {
+    for above in ["```python\n0\n```\n\n", "```python\n0\n```\n", "words\n\n", "```\nno cell\n```\n"] {
+        let (mut twin, note) = Twin::on(THREE);
+        let cells = cells_of(&twin, note);
+        twin.command(Command::Run { note, cell: cells[0] }).expect("run");
+        let execution = began(&mut twin, note);
+        printed(&mut twin, note, execution, "one");
+        finished(&mut twin, note, execution, Status::Ok);
+        twin.command(Command::Edit { note, at: 0, delete: 0, insert: above.to_owned() }).expect("edited");
+        twin.settle();
+        assert_eq!(twin.note(note).text(), format!("{above}{THREE}"));
+        assert_eq!(cells_of(&twin, note).iter().rev().nth(2), Some(&cells[0]), "{above:?}");
+        assert_eq!(twin.note(note).code(cells[0]), Some("1\n"));
+        let kept = shown(&twin, note).into_iter().rev().nth(2);
+        assert_eq!(kept, Some((Some(Status::Ok), "one".to_owned())), "{above:?}");
+    }
+    // A fence that swallows the cell does.
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::Edit { note, at: 0, delete: 0, insert: "~~~\n".to_owned() }).expect("edited");
+    assert_eq!(cells_of(&twin, note).len(), 2, "{:?}", twin.note(note).text());
+}
+
+#[test]
+fn a_kernel_of_the_users_own_has_longer_to_stop() {
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::UseKernel { note, kernel: Some("own".into()), keep: false }).expect("chosen");
+    twin.command(Command::RunAll { note }).expect("run");
+    began(&mut twin, note);
+    twin.command(Command::Interrupt { note }).expect("stopped");
+    twin.pass(4_000);
+    assert_eq!(twin.asked.last(), Some(&Asked::Interrupt), "it may still be putting things away");
+    twin.pass(2_000);
+    assert_eq!(twin.asked.last(), Some(&Asked::Kill));
+    twin.event(Event::KernelDied { note, why: "ended".into() });
+    // Asked twice, it ends at once.
+    twin.command(Command::RunAll { note }).expect("run");
+    began(&mut twin, note);
+    twin.command(Command::Interrupt { note }).expect("stopped");
+    twin.command(Command::Interrupt { note }).expect("stopped");
+    twin.pass(10);
+    assert_eq!(twin.asked.last(), Some(&Asked::Kill));
+}

@@ -115,3 +115,16 @@ fn variables_are_listed_and_written_into_the_cell() {
     type_text(&mut window, "har");
     assert!(window.query_by_label_contains("Boat: type").is_none());
 }
+
+#[test]
+fn a_name_is_described_under_the_pointer() {
+    let (_bench, mut window) = ran();
+    let code = window.get_by_label_contains("boat = Boat()").rect();
+    // In the fourth line, on its first word.
+    let point = code.left_top() + egui::vec2(12.0, code.height() / 5.0 * 3.5);
+    window.hover_at(point);
+    let card = "What is known: boat: Boat";
+    until(&mut window, "it is described", |window| window.query_by_label_contains(card).is_some());
+    window.hover_at(point + egui::vec2(0.0, 400.0));
+    until(&mut window, "the card goes", |window| window.query_by_label_contains(card).is_none());
+}
