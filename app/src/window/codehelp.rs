@@ -263,6 +263,9 @@ impl Window {
         if self.code_help.card.take().is_some_and(|card| card.point.is_none()) && key == Key::Escape {
             return true;
         }
+        // What was typed in this very frame is not in the list yet.
+        let caret = self.here.editor.caret.map(|caret| caret.at);
+        self.code_help.list.take_if(|list| Some(list.range.end) != caret);
         if let Some(list) = &mut self.code_help.list {
             let (count, chosen, steered) = (list.choices.len(), list.chosen, list.steered);
             match key {
@@ -288,15 +291,20 @@ impl Window {
         }
         let Some(around) = self.place_in_code().and_then(|(_, _, at)| self.around(at)) else { return false };
         let in_word = around.begins_name() || (around.typed().is_empty() && around.dotted());
-        if modifiers.is_none() && in_word {
-            self.ask_names(around, true);
-        } else if modifiers.shift && !around.line().trim().is_empty() {
-            let at = around.place.2;
-            self.describe(&around, at, None);
-            if self.code_help.card.is_none() {
-                self.toasts.say("The kernel is not there to ask, or is busy: run a cell first.");
+        // Where nothing is known, Tab moves the line in or out as everywhere.
+        let known = if modifiers.is_none() {
+            in_word && {
+                self.ask_names(around, true);
+                self.code_help.waits.is_some() || self.code_help.list.is_some()
             }
         } else {
+            !around.line().trim().is_empty() && {
+                let at = around.place.2;
+                self.describe(&around, at, None);
+                self.code_help.card.is_some()
+            }
+        };
+        if !known {
             return false;
         }
         ctx.request_repaint();
