@@ -7,6 +7,7 @@ use super::rows::{Before, Kind};
 use super::sheet::{Sheet, Spot};
 use engine::Note;
 use engine::markdown::dialect;
+use pulldown_cmark::Options;
 use std::ops::Range;
 use std::rc::Rc;
 use store::Block;
@@ -32,7 +33,9 @@ pub(super) fn marks(text: &str, before: &Before) -> Vec<usize> {
         Before::Code(open) => long::rest(text, open, false).2,
         Before::Start | Before::Line | Before::LineEnd | Before::Gap => 0,
     };
-    dialect::comment_marks(&text[from..]).into_iter().map(|at| at + from).collect()
+    let properties = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    let options = if *before == Before::Start { dialect::options() } else { dialect::options() - properties };
+    dialect::comment_marks(&text[from..], options).into_iter().map(|at| at + from).collect()
 }
 
 impl Sheet {

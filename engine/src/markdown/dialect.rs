@@ -169,9 +169,10 @@ fn comments(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>
     found.chunks_exact(2).map(|pair| pair[0]..pair[1] + 2).collect()
 }
 
-/// Where a text has `%%`, outside code and formulas: what begins a comment or ends one, by turns.
-pub fn comment_marks(text: &str) -> Vec<usize> {
-    let marks: Vec<(Event<'_>, Range<usize>)> = Parser::new_ext(text, options()).into_offset_iter().collect();
+/// Where a text has `%%`, outside code and formulas: what begins a comment or ends one, by turns. `options`: as for
+/// [`tokens`].
+pub fn comment_marks(text: &str, options: Options) -> Vec<usize> {
+    let marks: Vec<(Event<'_>, Range<usize>)> = Parser::new_ext(text, options).into_offset_iter().collect();
     percents(text, &marks)
 }
 

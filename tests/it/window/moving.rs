@@ -51,6 +51,7 @@ fn a_block_goes_where_it_is_dropped() {
     assert_eq!(dragged(note, "two", "four", false), "one\n\n# three\n\ntwo\n\nfour\n");
     assert_eq!(dragged(note, "two", "two", true), note, "where it is already");
     assert_eq!(dragged("a\n- b\n- c\n\nd\n", "c", "a", false), "- c\n\na\n- b\n\nd\n");
+    assert_eq!(dragged("one\r\n\r\ntwo\r\n", "two", "one", false), "two\r\n\r\none\r\n");
     assert_eq!(dragged("---\nx: 1\n---\n\na\n\nb", "b", "a", false), "---\nx: 1\n---\n\nb\n\na");
 }
 
