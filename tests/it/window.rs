@@ -5,6 +5,7 @@ mod coding;
 mod collections;
 mod commands;
 mod comments;
+mod driven;
 mod dropped;
 mod figures;
 mod filing;
@@ -17,6 +18,7 @@ mod links;
 mod modes;
 mod moving;
 mod panes;
+mod random;
 mod reach;
 mod scaling;
 mod searching;
@@ -28,130 +30,13 @@ mod spelling;
 
 mod reading;
 
+use driven::*;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers};
-use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use engine::{Command, Phase, Session};
-use rand::{Rng, SeedableRng, rngs::StdRng};
+use engine::Command;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tracebook::window::Window;
-
-/// A window under test.
-type Driven = Harness<'static, Window>;
-
-struct Bench {
-    folder: tempfile::TempDir,
-}
-
-impl Bench {
-    fn new(files: &[(&str, &str)]) -> Bench {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        for (path, text) in files {
-            let file = folder.path().join("notes").join(path);
-            std::fs::create_dir_all(file.parent().expect("a folder around it")).expect("a folder");
-            std::fs::write(file, text).expect("a file");
-        }
-        Bench { folder }
-    }
-
-    fn notes(&self) -> PathBuf {
-        self.folder.path().join("notes")
-    }
-
-    fn window(&self) -> Driven {
-        let options = host::Options { program: program(), create: true };
-        let driver = host::open(&self.folder.path().join("workspace"), options).expect("a workspace");
-        let mut harness = Harness::builder()
-            .with_size(egui::vec2(1280.0, 800.0))
-            .with_max_steps(64)
-            // Notes hold what they hold; a real window asks the system for what the bundled fonts lack.
-            .allow_missing_glyphs()
-            .build_eframe(move |creation| Window::new(&creation.egui_ctx, driver));
-        harness.run();
-        harness
-    }
-}
-
-fn program() -> PathBuf {
-    let built = option_env!("CARGO_BIN_EXE_tracebook-under-test").or(option_env!("CARGO_BIN_EXE_winlab"));
-    PathBuf::from(built.unwrap_or("tracebook"))
-}
-
-/// Lets frames pass until something is so.
-fn until(harness: &mut Driven, what: &str, done: impl Fn(&mut Driven) -> bool) {
-    let begun = Instant::now();
-    while !done(harness) {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-        harness.step();
-    }
-    harness.run();
-}
-
-impl Bench {
-    /// A window in which the volume is open and its first note is shown.
-    fn opened(&self) -> Driven {
-        let mut harness = self.window();
-        harness.state_mut().wish(Command::OpenFolder { folder: self.notes(), name: None });
-        until(&mut harness, "the first note is shown", |harness| text(harness).is_some());
-        harness
-    }
-
-    fn file(&self, path: &str) -> String {
-        std::fs::read_to_string(self.notes().join(path)).expect("a file of text")
-    }
-}
-
-fn session(harness: &Driven) -> &Session {
-    harness.state().session().expect("the window has a session")
-}
-
-fn text(harness: &Driven) -> Option<String> {
-    let window = harness.state();
-    let note = window.session()?.note(window.note()?)?;
-    (note.phase == Phase::Ready).then(|| note.text())
-}
-
-fn path(harness: &Driven) -> String {
-    let window = harness.state();
-    let place = window.note().and_then(|note| window.session()?.place(note));
-    place.expect("a note is shown").1.to_owned()
-}
-
-/// Chooses another editor's keys in the settings.
-fn choose_preset(window: &mut Driven, name: &str) {
-    press(window, NONE, Key::F1);
-    window.get_by_role_and_label(Role::RadioButton, name).click();
-    window.run();
-    press(window, NONE, Key::Escape);
-}
-
-fn press(harness: &mut Driven, modifiers: Modifiers, key: Key) {
-    harness.key_press_modifiers(modifiers, key);
-    harness.run();
-}
-
-fn type_text(harness: &mut Driven, text: &str) {
-    for letter in text.chars() {
-        harness.event(egui::Event::Text(letter.to_string()));
-    }
-    harness.run();
-}
-
-/// Sets `|` into the text where the caret is.
-fn with_caret(harness: &Driven) -> String {
-    let mut text = text(harness).expect("a note is shown");
-    if let Some(caret) = harness.state().caret() {
-        text.insert(caret, '|');
-    }
-    text
-}
-
-const CTRL: Modifiers = Modifiers::COMMAND;
-const CTRL_SHIFT: Modifiers = Modifiers { alt: false, ctrl: false, shift: true, mac_cmd: false, command: true };
-const NONE: Modifiers = Modifiers::NONE;
 
 #[test]
 fn a_note_is_clicked_typed_into_and_undone() {
@@ -569,132 +454,6 @@ fn a_click_above_the_caret_takes_it_there() {
     assert_eq!(with_caret(&window), "one!|\n\ntwo\n\nthree\n");
 }
 
-/// Pieces of notes, keys and texts that are thrown at a note.
-const PIECES: &[&str] = &[
-    "# Head\n",
-    "\n",
-    "\n\n",
-    "- item\n",
-    "  - in\n",
-    "1. one\n",
-    "> q\n",
-    "```python\nx = 1\n```\n",
-    "```js\ncode\n",
-    "```\n",
-    "| a | b |\n|---|---|\n| 1 | 2 |\n",
-    "text **b** `c`\n",
-    "日本 é 😀\n",
-    "---\n",
-    "    ind\n",
-    "[^1]: n\n",
-    "[a]: b\n",
-    "<div>\n",
-    "\ttab\n",
-    "a\u{301}\u{200d}\n",
-];
-const KEYS: &[Key] = &[
-    Key::Enter,
-    Key::Backspace,
-    Key::Delete,
-    Key::ArrowUp,
-    Key::ArrowDown,
-    Key::ArrowLeft,
-    Key::ArrowRight,
-    Key::Home,
-    Key::End,
-    Key::PageUp,
-    Key::PageDown,
-    Key::Tab,
-    Key::Escape,
-    Key::A,
-    Key::Z,
-    Key::B,
-    Key::D,
-    Key::E,
-    Key::I,
-    Key::K,
-];
-const TEXTS: &[&str] =
-    &["a", " ", "-", "`", "#", "|", ">", "*", "é", "😀", "1", ".", "[", "x\ny\n\nz", "```python\n1\n```\n", "\r\n"];
-
-fn any<T: Copy>(rng: &mut StdRng, all: &[T]) -> T {
-    all[rng.random_range(0..all.len())]
-}
-
-/// One thing that somebody might do; gives the text if it was typed.
-fn do_something(window: &mut Driven, rng: &mut StdRng) -> Option<&'static str> {
-    let mut typed = None;
-    match rng.random_range(0..10) {
-        0..4 => {
-            let (shift, ctrl) = (Modifiers::SHIFT, Modifiers::CTRL | CTRL);
-            let modifiers = any(rng, &[NONE, NONE, NONE, NONE, shift, ctrl, ctrl | shift, Modifiers::ALT]);
-            let key = any(rng, KEYS);
-            // Today's note is another one.
-            if !(key == Key::D && modifiers.ctrl && modifiers.shift) {
-                window.key_press_modifiers(modifiers, key);
-            }
-        }
-        4..8 => match any(rng, TEXTS) {
-            text if text.contains('\n') => window.event(egui::Event::Paste(text.to_owned())),
-            text => {
-                typed = Some(text);
-                window.event(egui::Event::Text(text.to_owned()));
-            }
-        },
-        _ => {
-            let pos = egui::pos2(rng.random_range(250.0..1270.0), rng.random_range(40.0..770.0));
-            window.event(egui::Event::PointerMoved(pos));
-            for pressed in [true, false] {
-                let button = egui::PointerButton::Primary;
-                window.event(egui::Event::PointerButton { pos, button, pressed, modifiers: NONE });
-            }
-        }
-    }
-    window.step();
-    typed
-}
-
-#[test]
-fn whatever_is_done_the_caret_stands_behind_what_was_typed() {
-    // More by hand: SEEDS=100..200.
-    let seeds = std::env::var("SEEDS").ok();
-    let seeds = seeds.as_deref().and_then(|seeds| seeds.split_once("..")).unwrap_or(("0", "5"));
-    let [from, to] = [seeds.0, seeds.1].map(|seed| seed.parse::<u64>().expect("a number"));
-    for seed in from..to {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let mut note: String = (0..rng.random_range(0..25)).map(|_| any(&mut rng, PIECES)).collect();
-        if rng.random_bool(0.3) {
-            note = note.replace('\n', "\r\n");
-        }
-        if rng.random_bool(0.3) {
-            note.truncate(note.trim_end().len());
-        }
-        let bench = Bench::new(&[("A.md", note.as_str())]);
-        let mut window = bench.opened();
-        for step in 0..120 {
-            let before = text(&window).expect("the note is shown");
-            let typed = do_something(&mut window, &mut rng);
-            let after = text(&window).expect("the note is shown");
-            let caret = window.state().caret();
-            let at = format!("seed {seed}, step {step}, caret {caret:?}: {before:?} became {after:?}");
-            assert!(caret.is_none_or(|caret| after.is_char_boundary(caret)), "{at}");
-            if let (Some(typed), Some(caret)) = (typed, caret) {
-                assert!(before == after || after[..caret].ends_with(typed), "typed {typed:?}, {at}");
-            }
-        }
-        window.run();
-        let end = text(&window).expect("the note is shown");
-        until(&mut window, "all is saved", |window| session(window).is_saved());
-        assert_eq!(bench.file("A.md"), end, "seed {seed}");
-        // Whatever was done is undone, down to the first byte.
-        let id = window.state().note().expect("a note is shown");
-        for _ in 0..300 {
-            window.state_mut().wish(Command::Undo { note: id });
-        }
-        assert_eq!(text(&window).as_deref(), Some(note.as_str()), "seed {seed}, all undone");
-    }
-}
-
 /// The note of the pictures: some of everything.
 const NOTE: &str = r#"# Rain on the roof
 
@@ -744,18 +503,13 @@ The end.[^1]
 [^1]: A footnote is small.
 "#;
 
-/// Pictures for people: `TRACEBOOK_PICTURES=FOLDER cargo test -p tests window::pictures`. Without that, nothing to do.
+/// Pictures for people, where [`pictures_folder`] says.
 #[test]
 fn pictures() {
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     let bench = Bench::new(&[("Rain.md", NOTE), ("Other.md", "# Other\n"), ("data.csv", "a,b"), ("Empty.md", "")]);
     let mut window = bench.opened();
-    let picture = |window: &mut Driven, name: &str| {
-        window.run_steps(3);
-        let image = window.render().expect("a picture");
-        image.save(folder.join(name).with_extension("png")).expect("a file");
-    };
+    let picture = |window: &mut Driven, name: &str| picture(window, &folder, name);
     for theme in ["light", "dark"] {
         press(&mut window, CTRL_SHIFT, Key::L);
         window.get_by_label("Rain").click();

@@ -124,6 +124,7 @@ mod tests {
     use super::*;
     use crate::fonts::Fonts;
     use crate::tints::PLAIN;
+    use crate::trips;
     use crate::vector::Drawing;
 
     const KINDS: &[(&str, &str)] = &[
@@ -187,13 +188,8 @@ mod tests {
             "🙂",
             ";",
         ];
-        let mut seed = 11_u64;
-        for round in 0..400 {
-            let mut text = String::from(if round % 2 == 0 { "flowchart TD\n" } else { "" });
-            for _ in 0..12 {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                text.push_str(parts[(seed >> 40) as usize % parts.len()]);
-            }
+        for (round, text) in trips::texts(&parts, 400, 12).enumerate() {
+            let text = if round % 2 == 0 { format!("flowchart TD\n{text}") } else { text };
             if let Ok(svg) = svg(&text, &PLAIN)
                 && let Ok(drawing) = Drawing::read(&svg, &Fonts::bundled())
             {

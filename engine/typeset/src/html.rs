@@ -200,6 +200,7 @@ fn outputs(run: &Execution, around: &dyn Around) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::trips;
 
     pub(crate) struct Alone;
 
@@ -315,30 +316,7 @@ pub(crate) mod tests {
 
     #[test]
     fn nothing_trips_it() {
-        let parts = [
-            "==",
-            "%%",
-            "#a",
-            "> ",
-            "[!x]-",
-            "[^a]",
-            "\n",
-            "\n\n",
-            "- ",
-            "*",
-            "<b>",
-            "</i>",
-            "|a|\n|-|\n",
-            "![[B]]",
-            "$x$",
-        ];
-        let mut seed = 5_u64;
-        for _ in 0..3_000 {
-            let mut text = String::new();
-            for _ in 0..14 {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                text.push_str(parts[(seed >> 40) as usize % parts.len()]);
-            }
+        for text in trips::texts(&trips::NOTE, 3_000, 14) {
             let _ = html(&text);
         }
     }

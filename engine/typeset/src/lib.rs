@@ -11,4 +11,6 @@ pub mod paste;
 pub mod pdf;
 pub mod printed;
 pub mod tints;
+#[cfg(test)]
+mod trips;
 pub mod vector;

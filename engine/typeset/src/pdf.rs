@@ -143,6 +143,7 @@ mod tests {
     use super::*;
     use crate::html::tests::Alone;
     use crate::tints::PLAIN;
+    use crate::trips;
 
     fn made(text: &str) -> Pdf {
         static FONTS: std::sync::LazyLock<Fonts> = std::sync::LazyLock::new(Fonts::bundled);
@@ -175,23 +176,8 @@ mod tests {
 
     #[test]
     fn nothing_trips_it() {
-        let parts = [
-            "==",
-            "%%",
-            "#a",
-            "> ",
-            "[!x]-",
-            "[^a]",
-            "\n",
-            "\n\n",
-            "- ",
+        let own = [
             "1. ",
-            "*",
-            "<b>",
-            "</i>",
-            "|a|\n|-|\n",
-            "![[B]]",
-            "$x$",
             "$$\\frac{a}{b}$$",
             "```\n",
             "```mermaid\n",
@@ -212,13 +198,8 @@ mod tests {
             "a\u{301}",
             "\u{0}",
         ];
-        let mut seed = 5_u64;
-        for _ in 0..60 {
-            let mut text = String::new();
-            for _ in 0..16 {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                text.push_str(parts[(seed >> 40) as usize % parts.len()]);
-            }
+        let parts: Vec<&str> = trips::NOTE.into_iter().chain(own).collect();
+        for text in trips::texts(&parts, 60, 16) {
             assert!(made(&text).bytes.len() > 100, "{text}");
         }
         for deep in ["> ", "- ", "> - ", "1. "] {

@@ -1,10 +1,9 @@
 //! Figures in the window: drawn below their cell, named for those who do not see them, in both themes.
 
-use super::{Bench, CTRL_SHIFT, press, session, until};
+use super::{Bench, CTRL_SHIFT, pictures_folder, press, session, until};
 use egui::Key;
 use egui_kittest::kittest::Queryable;
 use engine::Command;
-use std::path::PathBuf;
 
 const NOTE: &str = "# Plots
 
@@ -43,8 +42,7 @@ fn a_figure_stands_below_its_cell() {
     if let (Some(before), Some(below)) = (before, window.query_by_label_contains("After the figure")) {
         assert!(below.rect().top() >= figure.bottom() && below.rect().top() > before, "{figure:?}");
     }
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     for theme in ["light", "dark"] {
         press(&mut window, CTRL_SHIFT, Key::L);
         window.run_steps(4);

@@ -92,8 +92,7 @@ fn what_is_selected_is_what_is_looked_for() {
 /// Pictures for people, as in `window::pictures`.
 #[test]
 fn pictures() {
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     let bench = Bench::new(&[("Rain.md", NOTE)]);
     let mut window = bench.opened();
     for theme in ["light", "dark"] {

@@ -228,16 +228,11 @@ fn the_graph_shows_all_and_what_is_around_a_note() {
 
 #[test]
 fn links_pictures() {
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     let bench = Bench::new(FILES);
     let mut window = indexed(&bench);
     let ctx = window.ctx.clone();
-    let picture = |window: &mut Driven, name: &str| {
-        window.run_steps(3);
-        let image = window.render().expect("a picture");
-        image.save(folder.join(name).with_extension("png")).expect("a file");
-    };
+    let picture = |window: &mut Driven, name: &str| picture(window, &folder, name);
     for theme in ["light", "dark"] {
         press(&mut window, CTRL_SHIFT, Key::L);
         window.state_mut().perform_command(&ctx, "view.agenda");

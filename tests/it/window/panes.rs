@@ -148,8 +148,7 @@ fn tabs_and_splits_are_there_again_after_a_restart() {
 /// Pictures of tabs and splits, for people.
 #[test]
 fn pictures() {
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     let bench =
         Bench::new(&[("Rain.md", NOTE), ("Plan.md", "# Plan\n\n- [ ] pick\n- [x] wash\n"), ("Log.md", "log\n")]);
     let mut window = bench.opened();

@@ -1,9 +1,8 @@
 //! Notes as they are read in the window: callouts, tags, pictures, embedded notes, links between notes, coloured code.
 
-use super::{Bench, Driven, NONE, path, press, session, text, until};
+use super::{Bench, Driven, NONE, path, pictures_folder, press, session, text, until};
 use egui::Key;
 use egui_kittest::kittest::Queryable;
-use std::path::PathBuf;
 
 const PROPERTIES: &str = "---
 title: Reading
@@ -190,8 +189,7 @@ fn long_code_is_code_to_its_end_and_is_edited_as_one() {
 
 #[test]
 fn pictures() {
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     let (_bench, mut window) = reading(PROPERTIES);
     for theme in ["light", "dark"] {
         press(&mut window, super::CTRL_SHIFT, Key::L);

@@ -53,8 +53,7 @@ fn a_hit_is_found_as_typed_and_opened_at_its_block() {
 
 #[test]
 fn search_pictures() {
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     let bench = bench();
     let mut window = bench.opened();
     for theme in ["light", "dark"] {

@@ -1,9 +1,8 @@
 //! What is set and drawn in a note: formulas, diagrams, SVG.
 
-use super::{Bench, CTRL_SHIFT, Driven, NONE, press, until};
+use super::{Bench, CTRL_SHIFT, Driven, NONE, pictures_folder, press, until};
 use egui::Key;
 use egui_kittest::kittest::Queryable;
-use std::path::PathBuf;
 
 const NOTE: &str = r#"# Formulas
 
@@ -81,8 +80,7 @@ fn the_caret_in_a_diagram_shows_its_source() {
 /// Pictures for people, as in `window::pictures`.
 #[test]
 fn pictures() {
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     let (_bench, mut window) = drawn();
     for theme in ["light", "dark"] {
         press(&mut window, CTRL_SHIFT, Key::L);

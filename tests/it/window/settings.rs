@@ -137,15 +137,10 @@ fn every_other_setting_is_set_and_found_by_its_words() {
 /// Pictures of the settings, for people.
 #[test]
 fn pictures() {
-    let Some(folder) = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from) else { return };
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(folder) = pictures_folder() else { return };
     let bench = Bench::new(&[("Rain.md", NOTE)]);
     let mut window = bench.opened();
-    let picture = |window: &mut Driven, name: &str| {
-        window.run_steps(3);
-        let image = window.render().expect("a picture");
-        image.save(folder.join(name).with_extension("png")).expect("a file");
-    };
+    let picture = |window: &mut Driven, name: &str| picture(window, &folder, name);
     for theme in ["light", "dark"] {
         press(&mut window, CTRL_SHIFT, Key::L);
         click(&mut window, "Settings");

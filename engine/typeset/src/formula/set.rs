@@ -110,6 +110,7 @@ fn sentence(why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trips;
     use std::path::Path;
 
     fn set(source: &str) -> Formula {
@@ -174,13 +175,7 @@ mod tests {
             "\u{202e}",
             "🙂",
         ];
-        let mut seed = 3_u64;
-        for _ in 0..2_000 {
-            let mut text = String::new();
-            for _ in 0..10 {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                text.push_str(parts[(seed >> 40) as usize % parts.len()]);
-            }
+        for text in trips::texts(&parts, 2_000, 10) {
             if let Ok(formula) = Formula::new(&text, false) {
                 assert!(!formula.svg([0, 0, 0]).contains("javascript"), "{text}");
             }

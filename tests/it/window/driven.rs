@@ -1,0 +1,140 @@
+//! The window as tests drive it: by the names of its controls, over a real workspace in a temporary folder.
+
+use egui::accesskit::Role;
+use egui::{Key, Modifiers};
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use engine::{Command, Phase, Session};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tracebook::window::Window;
+
+/// A window under test.
+pub(super) type Driven = Harness<'static, Window>;
+
+pub(super) struct Bench {
+    pub(super) folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(super) fn new(files: &[(&str, &str)]) -> Bench {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (path, text) in files {
+            let file = folder.path().join("notes").join(path);
+            std::fs::create_dir_all(file.parent().expect("a folder around it")).expect("a folder");
+            std::fs::write(file, text).expect("a file");
+        }
+        Bench { folder }
+    }
+
+    pub(super) fn notes(&self) -> PathBuf {
+        self.folder.path().join("notes")
+    }
+
+    pub(super) fn window(&self) -> Driven {
+        let options = host::Options { program: program(), create: true };
+        let driver = host::open(&self.folder.path().join("workspace"), options).expect("a workspace");
+        let mut harness = Harness::builder()
+            .with_size(egui::vec2(1280.0, 800.0))
+            .with_max_steps(64)
+            // Notes hold what they hold; a real window asks the system for what the bundled fonts lack.
+            .allow_missing_glyphs()
+            .build_eframe(move |creation| Window::new(&creation.egui_ctx, driver));
+        harness.run();
+        harness
+    }
+}
+
+pub(super) fn program() -> PathBuf {
+    let built = option_env!("CARGO_BIN_EXE_tracebook-under-test").or(option_env!("CARGO_BIN_EXE_winlab"));
+    PathBuf::from(built.unwrap_or("tracebook"))
+}
+
+/// Lets frames pass until something is so.
+pub(super) fn until(harness: &mut Driven, what: &str, done: impl Fn(&mut Driven) -> bool) {
+    let begun = Instant::now();
+    while !done(harness) {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+        harness.step();
+    }
+    harness.run();
+}
+
+impl Bench {
+    /// A window in which the volume is open and its first note is shown.
+    pub(super) fn opened(&self) -> Driven {
+        let mut harness = self.window();
+        harness.state_mut().wish(Command::OpenFolder { folder: self.notes(), name: None });
+        until(&mut harness, "the first note is shown", |harness| text(harness).is_some());
+        harness
+    }
+
+    pub(super) fn file(&self, path: &str) -> String {
+        std::fs::read_to_string(self.notes().join(path)).expect("a file of text")
+    }
+}
+
+pub(super) fn session(harness: &Driven) -> &Session {
+    harness.state().session().expect("the window has a session")
+}
+
+pub(super) fn text(harness: &Driven) -> Option<String> {
+    let window = harness.state();
+    let note = window.session()?.note(window.note()?)?;
+    (note.phase == Phase::Ready).then(|| note.text())
+}
+
+pub(super) fn path(harness: &Driven) -> String {
+    let window = harness.state();
+    let place = window.note().and_then(|note| window.session()?.place(note));
+    place.expect("a note is shown").1.to_owned()
+}
+
+/// Chooses another editor's keys in the settings.
+pub(super) fn choose_preset(window: &mut Driven, name: &str) {
+    press(window, NONE, Key::F1);
+    window.get_by_role_and_label(Role::RadioButton, name).click();
+    window.run();
+    press(window, NONE, Key::Escape);
+}
+
+pub(super) fn press(harness: &mut Driven, modifiers: Modifiers, key: Key) {
+    harness.key_press_modifiers(modifiers, key);
+    harness.run();
+}
+
+pub(super) fn type_text(harness: &mut Driven, text: &str) {
+    for letter in text.chars() {
+        harness.event(egui::Event::Text(letter.to_string()));
+    }
+    harness.run();
+}
+
+/// Sets `|` into the text where the caret is.
+pub(super) fn with_caret(harness: &Driven) -> String {
+    let mut text = text(harness).expect("a note is shown");
+    if let Some(caret) = harness.state().caret() {
+        text.insert(caret, '|');
+    }
+    text
+}
+
+pub(super) const CTRL: Modifiers = Modifiers::COMMAND;
+pub(super) const CTRL_SHIFT: Modifiers =
+    Modifiers { alt: false, ctrl: false, shift: true, mac_cmd: false, command: true };
+pub(super) const NONE: Modifiers = Modifiers::NONE;
+
+/// Where pictures for people go: `TRACEBOOK_PICTURES=FOLDER cargo test -p tests pictures`. Nowhere without that.
+pub(super) fn pictures_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from)?;
+    std::fs::create_dir_all(&folder).expect("a folder");
+    Some(folder)
+}
+
+/// Takes a picture of the window.
+pub(super) fn picture(window: &mut Driven, folder: &Path, name: &str) {
+    window.run_steps(3);
+    let image = window.render().expect("a picture");
+    image.save(folder.join(name).with_extension("png")).expect("a file");
+}
