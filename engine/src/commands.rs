@@ -550,12 +550,16 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Search index",
         "index",
         &[
-            arg("WHAT", Form::Needed, "status, rebuild, verify, models, use, reranker, pause or resume"),
+            arg(
+                "WHAT",
+                Form::Needed,
+                "status, rebuild, verify, models, use, reranker, exclude, include, pause or resume",
+            ),
             arg(
                 "NAME",
                 Form::Optional,
                 "for `use`: embedded, fastembed:NAME, folder:PATH or URL#MODEL; for `reranker`: \
-                 its name, or none",
+                 its name, or none; for `exclude`, `include`: a folder",
             ),
         ],
         "Say how the search index stands, make it again, or look at every byte of it; choose the sentence model that \

@@ -90,6 +90,8 @@ pub struct Settings {
     pub reranker: String,
     /// Whether no passage is made findable by its meaning for now.
     pub meaning_paused: bool,
+    /// Folders whose notes are never searched: paths inside any volume, without a `/` at their ends.
+    pub unsearched: Vec<String>,
     /// Searches that were kept: their names, and what was asked.
     pub searches: Vec<(String, String)>,
 }
@@ -128,6 +130,7 @@ impl Default for Settings {
             onnx_runtime: String::new(),
             reranker: String::new(),
             meaning_paused: false,
+            unsearched: Vec::new(),
             searches: Vec::new(),
         }
     }

@@ -197,12 +197,31 @@ pub(super) fn index(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         "models" => models::list(scene),
         "use" => models::choose(scene, needed(args, "NAME")?),
         "reranker" => models::reranker(scene, needed(args, "NAME")?),
+        "exclude" => leave_out(scene, needed(args, "NAME")?, true),
+        "include" => leave_out(scene, needed(args, "NAME")?, false),
         "pause" => models::pause(scene, true),
         "resume" => models::pause(scene, false),
         other => Err(Refusal::usage(format!(
-            "index does status, rebuild, verify, models, use, reranker, pause or resume, not “{other}”"
+            "it does status, rebuild, verify, models, use, reranker, exclude, include, pause or resume, not “{other}”"
         ))),
     }
+}
+
+/// Leaves a folder's notes out of the search, or takes them in again.
+fn leave_out(scene: &mut Scene<'_>, folder: &str, out: bool) -> Result<u8, Refusal> {
+    let folder = folder.trim().trim_matches('/').to_owned();
+    let mut settings = scene.handle.read(|session| session.settings().clone())?;
+    let known = settings.unsearched.contains(&folder);
+    match (out, known) {
+        (true, false) if !folder.is_empty() => settings.unsearched.push(folder),
+        (true, false) => return Err(Refusal::usage("a folder needs a name; `index pause` stops all of meaning")),
+        (false, true) => settings.unsearched.retain(|other| *other != folder),
+        (false, false) => return Err(Refusal::usage(format!("the folder {folder} is not left out"))),
+        (true, true) => {}
+    }
+    scene.handle.command(Command::Set { settings: Box::new(settings) })?;
+    settle(scene)?;
+    status(scene)
 }
 
 pub(super) fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {

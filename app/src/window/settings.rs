@@ -83,6 +83,7 @@ pub(super) enum Change {
     OnnxRuntime(String),
     Reranker(String),
     MeaningPaused(bool),
+    Unsearched(Vec<String>),
     Searches(Vec<(String, String)>),
     Preset(Preset),
     /// The keys of a command; `None`: those of the preset again.
@@ -123,6 +124,7 @@ impl Change {
             Change::OnnxRuntime(path) => settings.onnx_runtime = path,
             Change::Reranker(name) => settings.reranker = name,
             Change::MeaningPaused(paused) => settings.meaning_paused = paused,
+            Change::Unsearched(folders) => settings.unsearched = folders,
             Change::Searches(searches) => settings.searches = searches,
             Change::Preset(preset) => settings.preset = preset,
             Change::Keys(id, Some(keys)) => _ = settings.keys.insert(id.to_owned(), keys),
@@ -316,7 +318,7 @@ mod tests {
             spelling: _, words: _, // Spelling
             preset: _, keys: _, // Keys
             kernels: _, // Chosen in the palette, for the open note
-            embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, searches: _, // Search
+            embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
         } = Settings::default();
     }
 }

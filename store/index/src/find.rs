@@ -22,8 +22,8 @@ const FEEDBACK: usize = 3;
 /// A word in no more notes than this is a rare one.
 const RARE: u64 = 3;
 /// A question has an answer where a hit is this near in meaning, or has this share of the weight of its words.
-const NEAR_ENOUGH: f32 = 0.3;
-const WORDS_ENOUGH: f32 = 0.5;
+const NEAR_ENOUGH: f32 = 0.35;
+const WORDS_ENOUGH: f32 = 0.6;
 /// At most this many words are taken for what was mistyped.
 const TYPOS: usize = 6;
 
@@ -555,9 +555,10 @@ impl Index {
         let mut all = Vec::new();
         let mut floor = f32::MIN;
         for (segment, number) in searcher.segment_readers().iter().zip(0_u32..) {
-            let column = segment.fast_fields().u64("meaning")?;
+            let places = self.places(segment, &vectors)?;
             let admitted = admitted.and_then(|admitted| admitted.get(number as usize));
-            for doc in 0..segment.max_doc() {
+            for of_one in places.chunk_by(|one, next| one.doc == next.doc) {
+                let doc = of_one[0].doc;
                 let allowed = match admitted {
                     Some(admitted) => admitted[doc as usize],
                     None => !segment.is_deleted(doc),
@@ -566,8 +567,7 @@ impl Index {
                     continue;
                 }
                 // A long passage is as near as its nearest part.
-                let slots = column.values_for_doc(doc).filter_map(|hash| vectors.slot(hash));
-                let near = slots.map(|slot| vectors.near(slot, vector)).fold(f32::MIN, f32::max);
+                let near = of_one.iter().map(|place| vectors.near(place.slot, vector)).fold(f32::MIN, f32::max);
                 if near > floor {
                     all.push((near, DocAddress::new(number, doc)));
                     if all.len() >= 4 * count + 64 {

@@ -5,12 +5,13 @@ use crate::vectors::Vectors;
 use crate::{IndexError, NoteText, Passage};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use store::DocId;
+use tantivy::index::SegmentId;
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions, Value,
 };
-use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, TantivyDocument, Term};
+use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
 /// Part of the folder's name: an index of another form is made anew.
 const FORM: &str = "words-2";
@@ -104,7 +105,16 @@ pub struct Index {
     vectors: RwLock<Vectors>,
     /// Those of another model, which take their place once they are whole.
     growing: RwLock<Option<Vectors>>,
+    /// For each part of the index, where the vectors of its passages are, and of which set of vectors that holds.
+    places: Mutex<HashMap<SegmentId, (u64, Arc<Vec<Place>>)>>,
     unclean: bool,
+}
+
+/// A passage of a part of the index, and where one of its vectors is.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) doc: u32,
+    pub(crate) slot: usize,
 }
 
 impl Index {
@@ -148,6 +158,7 @@ impl Index {
             writer: Mutex::new(writer),
             vectors: RwLock::new(vectors),
             growing: RwLock::new(None),
+            places: Mutex::default(),
             unclean,
         })
     }
@@ -187,6 +198,26 @@ impl Index {
 
     pub(crate) fn vectors(&self) -> RwLockReadGuard<'_, Vectors> {
         self.vectors.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the vectors of a part's passages are, in the order of the passages. Looked up once for each part and set
+    /// of vectors: a question goes through all of them.
+    pub(crate) fn places(&self, part: &SegmentReader, vectors: &Vectors) -> Result<Arc<Vec<Place>>, IndexError> {
+        let mut known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let (id, stamp) = (part.segment_id(), vectors.stamp());
+        if let Some((_, places)) = known.get(&id).filter(|(of, _)| *of == stamp) {
+            return Ok(places.clone());
+        }
+        let column = part.fast_fields().u64("meaning")?;
+        let slots = |doc| column.values_for_doc(doc).filter_map(|hash| vectors.slot(hash));
+        let places =
+            (0..part.max_doc()).flat_map(|doc| slots(doc).map(move |slot| Place { doc, slot }).collect::<Vec<_>>());
+        let places: Arc<Vec<Place>> = Arc::new(places.collect());
+        let there: HashSet<SegmentId> =
+            self.searcher().segment_readers().iter().map(SegmentReader::segment_id).collect();
+        known.retain(|id, _| there.contains(id));
+        known.insert(id, (stamp, places.clone()));
+        Ok(places)
     }
 
     pub(crate) fn searcher(&self) -> Searcher {

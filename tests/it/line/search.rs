@@ -237,3 +237,18 @@ fn odd_texts_do_not_stall_it() {
         house.run(&["search", "--json", "--", query]).good();
     }
 }
+
+#[test]
+fn folders_that_are_left_out_are_never_searched() {
+    let house = house();
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    house.run(&["index", "exclude", "Cooking/"]).good();
+    assert_eq!(found(&house, "kneading dough"), Vec::<String>::new());
+    house.write("notes/Cooking/New.md", b"# New\n\nKneading again.\n");
+    house.write("notes/Cooking books.md", b"# Books\n\nOn kneading.\n");
+    assert_eq!(found(&house, "kneading"), ["Cooking books.md"]);
+    assert_eq!(house.json(&["index", "status"])["notes"], 3);
+    house.run(&["index", "include", "Cooking"]).good();
+    assert!(found(&house, "kneading").contains(&"Cooking/New.md".to_owned()));
+    assert_eq!(house.run(&["index", "include", "Cooking"]).code, 2);
+}

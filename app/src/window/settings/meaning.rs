@@ -96,6 +96,13 @@ impl Meaning {
                 changes.push(Change::Reranker(name.cloned().unwrap_or_default()));
             }
         });
+        let about = "Notes below them are never searched; a comma parts them.";
+        lines.line("Folders that are left out", about, |ui| {
+            if let Some(folders) = text(ui, "Folders that are left out", &settings.unsearched.join(", "), "none") {
+                let folders = folders.split(',').map(|folder| folder.trim().trim_matches('/').to_owned());
+                changes.push(Change::Unsearched(folders.filter(|folder| !folder.is_empty()).collect()));
+            }
+        });
         kept(lines, settings, changes);
     }
 

@@ -218,6 +218,10 @@ impl Keeper {
                     (self.grown, self.loading, self.missing, self.think_at) = (None, None, None, None);
                     self.fresh.clear();
                 }
+                if before.unsearched != wanted.unsearched {
+                    self.listed = false;
+                    self.touch();
+                }
                 if before.reranker != wanted.reranker || before.library != wanted.library {
                     self.common.freshness(|fresh| fresh.reranker = None);
                     if !wanted.reranker.is_empty() {
@@ -236,7 +240,7 @@ impl Keeper {
     fn written(&mut self, written: Written) {
         match written {
             Written::File(row) => {
-                if row.kind == FileKind::Note {
+                if row.kind == FileKind::Note && !self.common.models.wanted().is_unsearched(&row.path) {
                     self.place(row.clone());
                     self.dirty.insert(row.id);
                 } else if self.rows.contains_key(&row.id) {
@@ -352,9 +356,11 @@ impl Keeper {
         self.by_path.clear();
         self.docs = self.reader.docs().map_err(say)?.into_iter().collect();
         let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
+        let wanted = self.common.models.wanted();
         for volume in volumes {
             let rows = self.reader.files(volume).map_err(say)?;
-            for row in rows.into_iter().filter(|row| row.kind == FileKind::Note) {
+            let unsearched = |row: &FileRow| wanted.is_unsearched(&row.path);
+            for row in rows.into_iter().filter(|row| row.kind == FileKind::Note && !unsearched(row)) {
                 self.place(row);
             }
         }

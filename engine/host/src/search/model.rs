@@ -26,9 +26,17 @@ pub struct Wanted {
     pub reranker: String,
     /// Whether no vectors are made for now.
     pub paused: bool,
+    /// Folders whose notes are never searched, as [`engine::Settings::unsearched`] has them.
+    pub unsearched: Vec<String>,
 }
 
 impl Wanted {
+    /// Whether a note of this path is never searched.
+    pub(super) fn is_unsearched(&self, path: &str) -> bool {
+        let below = |folder: &String| path.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        self.unsearched.iter().any(below)
+    }
+
     /// What the settings say; what they say wrongly is left out, with why.
     pub fn of(settings: &engine::Settings) -> (Wanted, Option<String>) {
         let (choice, wrong) = match settings.embedder.parse() {
@@ -37,7 +45,8 @@ impl Wanted {
         };
         let library = Some(settings.onnx_runtime.trim()).filter(|path| !path.is_empty()).map(PathBuf::from);
         let reranker = settings.reranker.trim().to_owned();
-        (Wanted { choice, library, reranker, paused: settings.meaning_paused }, wrong)
+        let unsearched = settings.unsearched.clone();
+        (Wanted { choice, library, reranker, paused: settings.meaning_paused, unsearched }, wrong)
     }
 }
 
