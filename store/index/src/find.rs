@@ -19,6 +19,8 @@ use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument, Term};
 const DEPTH: usize = 8;
 /// The best passages of the first round, whose meanings join that of the question in the second.
 const FEEDBACK: usize = 3;
+/// The second round of a search looks at this many of the nearest passages of the first.
+const WIDE: usize = 1_000;
 /// A word in no more notes than this is a rare one.
 const RARE: u64 = 3;
 /// A question has an answer where a hit is this near in meaning, or has this share of the weight of its words.
@@ -240,13 +242,15 @@ impl Index {
         let mut meanings = Meanings::default();
         let mut ranked = fuse(ask, &scores, &by_words, &meanings, &rare);
         if let Some(vector) = vector {
-            meanings = self.meanings(&searcher, vector, admitted.as_ref(), &by_words, count)?.lifted(ask.unrelated);
+            let wide = self.meanings(&searcher, vector, admitted.as_ref(), &by_words, count.max(WIDE))?;
+            let pool: Vec<DocAddress> = wide.cosines.keys().copied().collect();
+            meanings = wide.cut(count).lifted(ask.unrelated);
             ranked = fuse(ask, &scores, &by_words, &meanings, &rare);
             if ask.mode == Mode::Both && !ask.typing && ask.tuning.feedback > 0.0 {
                 let best: Vec<DocAddress> = ranked.iter().take(FEEDBACK).map(|(_, address)| *address).collect();
                 if let Some(vector) = self.towards(&searcher, vector, &best, ask.tuning.feedback)? {
-                    let again = self.meanings(&searcher, &vector, admitted.as_ref(), &by_words, count)?;
-                    let again = again.lifted(ask.unrelated);
+                    // What is nearest to the moved vector was near to the first one: all are not gone through again.
+                    let again = self.among(&searcher, &vector, &pool)?.cut(count).lifted(ask.unrelated);
                     ranked = fuse(ask, &scores, &by_words, &again, &rare);
                 }
             }
@@ -292,6 +296,18 @@ impl Index {
                 cosines.insert(*address, near);
             }
         }
+        Ok(Meanings { nearest, cosines })
+    }
+
+    /// How near each of some passages is.
+    fn among(&self, searcher: &Searcher, vector: &[f32], pool: &[DocAddress]) -> Result<Meanings, IndexError> {
+        let vector = Small::of(vector);
+        let mut nearest = Vec::with_capacity(pool.len());
+        for address in pool {
+            nearest.extend(self.near(searcher, *address, &vector)?.map(|near| (near, *address)));
+        }
+        let cosines = nearest.iter().map(|(near, address)| (*address, *near)).collect();
+        cut(&mut nearest, pool.len());
         Ok(Meanings { nearest, cosines })
     }
 

@@ -59,6 +59,12 @@ pub(crate) struct Meanings {
 }
 
 impl Meanings {
+    /// Those that are nearest, and no more than so many.
+    pub(crate) fn cut(mut self, count: usize) -> Meanings {
+        self.nearest.truncate(count);
+        self
+    }
+
     /// Cosines as they would be if those of unrelated texts were 0.
     pub(crate) fn lifted(mut self, unrelated: f32) -> Meanings {
         if unrelated > 0.0 && unrelated < 1.0 {
