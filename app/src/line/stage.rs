@@ -177,9 +177,12 @@ impl Stage {
 
     /// Presses a key that is no letter.
     pub(super) fn press(&mut self, key: &str) {
+        let (modifiers, key) = match key.strip_prefix("Shift+") {
+            Some(key) => (Modifiers::SHIFT, key),
+            None => (Modifiers::NONE, key),
+        };
         let key = Key::from_name(key).unwrap_or(Key::Escape);
-        let event =
-            |pressed| Event::Key { key, physical_key: None, pressed, repeat: false, modifiers: Modifiers::NONE };
+        let event = |pressed| Event::Key { key, physical_key: None, pressed, repeat: false, modifiers };
         self.frame(vec![event(true)]);
         self.frame(vec![event(false)]);
     }

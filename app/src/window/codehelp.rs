@@ -435,7 +435,10 @@ impl List {
                 if more > 0 {
                     let style = tokens::caption();
                     let text = format!("{} of {}", self.chosen + 1, self.choices.len());
-                    ui.label(egui::RichText::new(text).font(style.font).color(colours.muted));
+                    ui.horizontal(|ui| {
+                        ui.add_space(space::S);
+                        ui.label(egui::RichText::new(text).font(style.font).color(colours.muted));
+                    });
                 }
             });
         });

@@ -24,6 +24,12 @@ pub(super) const STAGED: &[(&str, &str)] = &[
         "Garden/Seeds.md",
         "# Seeds\n\n- [ ] Test last year's peas [priority:: high] [due:: {6}]\nSee [[Plan]] and [[Beds]].\n",
     ),
+    (
+        "Python/A question.md",
+        "# A question\n\nA cell may ask, and goes on with the answer:\n\n```python\nprint(\"Sowing for the year.\")\n\
+         crop = input(\"Which crop? \")\nprint(f\"{crop} go into the south bed.\")\n```\n\n\
+         What a name is stands under the pointer:\n\n```python\nimport statistics\nstatistics.median\n```\n",
+    ),
     ("Garden/Compost.md", "# Compost\n\nFeeds the [[Beds]]; turned each week, as the [[Plan]] says.\n"),
     ("Garden/Old list.md", "# Old list\n\nNobody needs it.\n"),
     ("Garden/Seeds 2024.md", "# Seeds of 2024\n"),
