@@ -102,6 +102,7 @@ pub(super) fn entry(
                 .font(body.font.clone())
                 .hint_text(egui::RichText::new(hint).font(body.font).color(colours.muted))
                 .frame(egui::Frame::NONE)
+                .align(Align2::LEFT_CENTER)
                 .desired_width(f32::INFINITY);
             ui.add_sized(vec2(width, 24.0), field).accessible_name(name).request_focus();
             behind(ui, query);
