@@ -230,3 +230,19 @@ fn a_read_only_workspace() {
     assert_eq!(place.cat(), FIRST);
     place.sound();
 }
+
+#[test]
+fn a_search_index_without_room_says_so_and_comes_back() {
+    let Some(small) = Mounted::small("3m") else { return };
+    let house = crate::program::House::with(&[("Soup.md", "# Soup\n\nPeel the carrots.\n")]);
+    std::os::unix::fs::symlink(small.path(), house.path("W/index")).expect("linked");
+    let ballast = ballast(small.path());
+    let full = house.run(&["search", "carrots"]);
+    assert!(full.code == 3 && full.err.contains("search index") && full.err.contains("notes are safe"), "{full:?}");
+    // Everything else goes on.
+    house.edit("Soup.md", 0, 0, "Turnips. ");
+    assert!(house.cat("Soup.md").starts_with(b"Turnips. # Soup"));
+    fs::remove_file(ballast).expect("removed");
+    let hits = house.json(&["search", "turnips"]);
+    assert_eq!(hits[0]["title"], "Soup", "{hits}");
+}

@@ -252,3 +252,19 @@ fn folders_that_are_left_out_are_never_searched() {
     assert!(found(&house, "kneading").contains(&"Cooking/New.md".to_owned()));
     assert_eq!(house.run(&["index", "include", "Cooking"]).code, 2);
 }
+
+/// What a note says counts, not when it says that it was written.
+#[test]
+fn a_clock_that_was_set_back_hides_nothing() {
+    let house = house();
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    house.write("notes/Cooking/Bread.md", b"# Rye\n\nShaping the loaf.\n");
+    let file = fs::File::options().append(true).open(house.path("notes/Cooking/Bread.md")).expect("opened");
+    let past = std::time::UNIX_EPOCH + Duration::from_secs(86_400);
+    file.set_modified(past).expect("set");
+    assert_eq!(found(&house, "shaping"), ["Cooking/Bread.md"]);
+    assert_eq!(found(&house, "\"kneading the\""), Vec::<String>::new());
+    let future = std::time::SystemTime::now() + Duration::from_secs(10 * 365 * 86_400);
+    file.set_modified(future).expect("set");
+    assert_eq!(found(&house, "shaping"), ["Cooking/Bread.md"]);
+}
