@@ -5,7 +5,7 @@
 mod arrays;
 mod asking;
 mod figures;
-mod jupyter;
+pub(crate) mod jupyter;
 mod reactive;
 
 use std::io::{BufRead, BufReader, Write};

@@ -23,7 +23,7 @@ fn python() -> Option<PathBuf> {
 }
 
 /// Installs it below a folder, under the name `own`, as an environment `.venv` has it.
-fn install(folder: &Path) -> Option<PathBuf> {
+pub(crate) fn install(folder: &Path) -> Option<PathBuf> {
     let spec = folder.join(".venv/share/jupyter/kernels/own/kernel.json");
     let argv = json!([python()?, "-m", "ipykernel_launcher", "-f", "{connection_file}"]);
     std::fs::create_dir_all(spec.parent().expect("a folder")).expect("made");

@@ -128,3 +128,25 @@ fn a_name_is_described_under_the_pointer() {
     window.hover_at(point + egui::vec2(0.0, 400.0));
     until(&mut window, "the card goes", |window| window.query_by_label_contains(card).is_none());
 }
+
+#[test]
+fn a_kernel_of_the_users_is_chosen_in_the_window() {
+    let bench = Bench::new(&[("Own.md", "```python\nimport ipykernel\nanswer = 42\nanswer\n```\n")]);
+    if crate::kernel::jupyter::install(&bench.notes()).is_none() {
+        return;
+    }
+    let mut window = bench.opened();
+    window.get_by_label("Python off").click();
+    until(&mut window, "kernels are offered", |window| window.query_by_label("Own Python").is_some());
+    window.get_by_label("Own Python").click();
+    until(&mut window, "it is said what that means", |window| {
+        window.query_all_by_label_contains("with all your rights").next().is_some()
+    });
+    assert!(text(&window).is_some_and(|text| text.starts_with("---\nkernel: own\n---\n")), "{:?}", text(&window));
+    window.get_by_label("Run cell 1").click();
+    until(&mut window, "it has run", |window| window.query_by_label("42").is_some());
+    assert!(window.query_by_label("own idle").is_some());
+    let context = window.ctx.clone();
+    window.state_mut().perform_command(&context, "view.variables");
+    until(&mut window, "its variables are listed", |window| window.query_by_label("answer: int 42").is_some());
+}
