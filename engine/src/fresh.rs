@@ -86,7 +86,7 @@ pub(crate) struct Held {
 pub(crate) struct Fresh {
     pub(crate) cells: Vec<BlockId>,
     pub(crate) names: Vec<Arc<Names>>,
-    pub(crate) flow: Flow,
+    pub(crate) flow: Arc<Flow>,
     pub(crate) stale: BTreeMap<BlockId, Stale>,
     /// Cells whose last run still counts and ended well.
     pub(crate) good: BTreeSet<usize>,
@@ -120,7 +120,7 @@ impl Note {
 
     /// How values flow between its cells, in their order.
     pub fn flow(&self) -> Flow {
-        self.fresh().flow.clone()
+        Flow::clone(&self.fresh().flow)
     }
 
     /// What a reader of a cell may want to know of its names: which are bound in other cells, too, and which are used
@@ -155,20 +155,28 @@ impl Note {
         {
             return fresh.clone();
         }
-        let fresh = Arc::new(self.look());
+        let before = self.kept_fresh.0.borrow_mut().take();
+        let fresh = Arc::new(self.look(before.map(|(_, fresh)| fresh).as_deref()));
         *self.kept_fresh.0.borrow_mut() = Some((key, fresh.clone()));
         fresh
     }
 
-    fn look(&self) -> Fresh {
+    /// `before`: what was worked out last, of which what is the same is kept.
+    fn look(&self, before: Option<&Fresh>) -> Fresh {
         let cells: Vec<BlockId> = self.cells().collect();
         let names: Vec<Arc<Names>> = cells.iter().map(|cell| self.read_names(*cell)).collect();
-        let flow = Flow::of(&names);
+        // Most keys change the names of no cell.
+        let same = |before: &&Fresh| before.names == names;
+        let flow = before.filter(same).map_or_else(|| Arc::new(Flow::of(&names)), |before| before.flow.clone());
         let mut fresh = Fresh { flow, ..Fresh::default() };
         for (at, cell) in cells.iter().enumerate() {
             let Some(run) = self.executions.get(cell) else { continue };
-            let code = self.code(*cell).map(code_hash);
-            let why = if code.as_deref() != Some(run.code.as_str()) {
+            let hash = || self.code(*cell).map(code_hash).unwrap_or_default();
+            let same = match self.meta.get(cell) {
+                Some(meta) => *meta.code.get_or_init(hash) == run.code,
+                None => hash() == run.code,
+            };
+            let why = if !same {
                 Some(Stale::Code)
             } else if self.reactivity == Reactivity::Manual {
                 None

@@ -100,6 +100,8 @@ pub(crate) struct BlockMeta {
     cell: Option<Cell>,
     /// Read off its code when they are first asked for.
     pub(crate) names: OnceLock<Arc<Names>>,
+    /// The hash of its code, once that was asked for.
+    pub(crate) code: OnceLock<String>,
 }
 
 /// An open note.
@@ -424,7 +426,7 @@ impl Note {
             let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };
             let cell = markdown::cell(&block.text);
             let is_cell = cell.is_some();
-            let meta = BlockMeta { revision: self.revision, cell, names: OnceLock::new() };
+            let meta = BlockMeta { revision: self.revision, cell, names: OnceLock::new(), code: OnceLock::new() };
             let was_cell = self.meta.insert(id, meta).is_some_and(|old| old.cell.is_some());
             self.cells_revision += u64::from(is_cell || was_cell);
         }
