@@ -106,9 +106,12 @@ pub struct Index {
     /// Those of another model, which take their place once they are whole.
     growing: RwLock<Option<Vectors>>,
     /// For each part of the index, where the vectors of its passages are, and of which set of vectors that holds.
-    places: Mutex<HashMap<SegmentId, (u64, Arc<Vec<Place>>)>>,
+    places: Mutex<HashMap<SegmentId, (u64, Places)>>,
     unclean: bool,
 }
+
+/// Of a part of the index, in the order of its passages.
+pub(crate) type Places = Arc<Vec<Place>>;
 
 /// A passage of a part of the index, and where one of its vectors is.
 #[derive(Clone, Copy)]
@@ -202,7 +205,7 @@ impl Index {
 
     /// Where the vectors of a part's passages are, in the order of the passages. Looked up once for each part and set
     /// of vectors: a question goes through all of them.
-    pub(crate) fn places(&self, part: &SegmentReader, vectors: &Vectors) -> Result<Arc<Vec<Place>>, IndexError> {
+    pub(crate) fn places(&self, part: &SegmentReader, vectors: &Vectors) -> Result<Places, IndexError> {
         let mut known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let (id, stamp) = (part.segment_id(), vectors.stamp());
         if let Some((_, places)) = known.get(&id).filter(|(of, _)| *of == stamp) {
@@ -212,7 +215,7 @@ impl Index {
         let slots = |doc| column.values_for_doc(doc).filter_map(|hash| vectors.slot(hash));
         let places =
             (0..part.max_doc()).flat_map(|doc| slots(doc).map(move |slot| Place { doc, slot }).collect::<Vec<_>>());
-        let places: Arc<Vec<Place>> = Arc::new(places.collect());
+        let places: Places = Arc::new(places.collect());
         let there: HashSet<SegmentId> =
             self.searcher().segment_readers().iter().map(SegmentReader::segment_id).collect();
         known.retain(|id, _| there.contains(id));
