@@ -52,11 +52,14 @@ impl Wanted {
 
 type Loaded<M> = Result<Arc<M>, String>;
 
+/// A model, or why there is none, and when it was used last.
+type Held = (Loaded<dyn Embedder>, Instant);
+
 /// The models that are in use, and when that was last.
 #[derive(Default)]
 pub(super) struct Models {
     wanted: Mutex<Wanted>,
-    held: Mutex<HashMap<String, (Loaded<dyn Embedder>, Instant)>>,
+    held: Mutex<HashMap<String, Held>>,
     reranker: Mutex<Option<(String, Loaded<Reranker>, Instant)>>,
     /// Set to stop the download that is under way.
     stop: Mutex<Arc<AtomicBool>>,
