@@ -120,7 +120,7 @@ impl Cells {
             .desired_width(field.width());
         let prompt = if prompt.trim().is_empty() { "the input".to_owned() } else { prompt };
         let stroke = std::mem::replace(&mut ui.visuals_mut().selection.stroke.color, colours.accent);
-        let response = ui.put(field, edit).accessible_name(&format!("Answer to cell {number}: {prompt}"));
+        let response = ui.put(field, edit).accessible_name(format!("Answer to cell {number}: {prompt}"));
         ui.visuals_mut().selection.stroke.color = stroke;
         if new {
             response.request_focus();
