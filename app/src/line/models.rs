@@ -2,7 +2,7 @@
 
 use super::{DONE, Refusal, Scene};
 use engine::{Command, Settings};
-use host::search::{Choice, Runtime, Wanted, known, known_rerankers};
+use host::search::{Choice, Runtime, Search, Wanted, known, known_rerankers};
 use serde_json::json;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -79,12 +79,26 @@ pub(super) fn choose(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal> {
     let name = choice.to_string();
     set(scene, move |settings| (settings.embedder, settings.meaning_paused) = (name, false))?;
     super::search::settle(scene)?;
-    let (search, (tell, whole)) = (scene.handle.search().clone(), channel());
-    std::thread::spawn(move || tell.send(search.meanings(PATIENCE)));
+    let whole = watched(scene, |search| search.meanings(PATIENCE))?;
+    if let Err(why) = whole {
+        let old = before.choice.to_string();
+        set(scene, move |settings| settings.embedder = old)?;
+        return Err(Refusal::workspace(format!("{why}; {} stays in use", before.choice)));
+    }
+    super::search::status(scene)
+}
+
+/// Does what takes long, and says meanwhile how far downloads and vectors are.
+fn watched(
+    scene: &mut Scene<'_>,
+    what: impl FnOnce(Search) -> Result<(), String> + Send + 'static,
+) -> Result<Result<(), String>, Refusal> {
+    let (search, (tell, done)) = (scene.handle.search().clone(), channel());
+    std::thread::spawn(move || tell.send(what(search)));
     let (mut told, mut at) = (String::new(), Instant::now());
-    let whole = loop {
-        match whole.recv_timeout(LOOK) {
-            Ok(whole) => break whole,
+    loop {
+        match done.recv_timeout(LOOK) {
+            Ok(done) => return Ok(done),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(Refusal::workspace("the program is closing")),
         }
@@ -98,13 +112,7 @@ pub(super) fn choose(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal> {
             writeln!(scene.errors, "{now}")?;
             (told, at) = (now, Instant::now());
         }
-    };
-    if let Err(why) = whole {
-        let old = before.choice.to_string();
-        set(scene, move |settings| settings.embedder = old)?;
-        return Err(Refusal::workspace(format!("{why}; {} stays in use", before.choice)));
     }
-    super::search::status(scene)
 }
 
 /// Chooses what reads the best hits once more, or nothing.
@@ -122,6 +130,8 @@ pub(super) fn reranker(scene: &mut Scene<'_>, name: &str) -> Result<u8, Refusal>
     let (wanted, _) = Wanted::of(&settings(scene)?);
     if !name.is_empty() {
         Runtime::find(wanted.library.as_deref()).map_err(Refusal::usage)?;
+        let fetched = name.clone();
+        watched(scene, move |search| search.fetch_reranker(&fetched))?.map_err(Refusal::workspace)?;
     }
     let said = if name.is_empty() {
         "hits are not read once more".to_owned()

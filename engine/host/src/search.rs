@@ -243,6 +243,14 @@ impl Search {
         self.wait(Task::Rebuild, limit)
     }
 
+    /// Brings a reranker here, with a download if it must be; blocks.
+    ///
+    /// # Errors
+    /// A sentence: no such reranker, no ONNX Runtime, no network.
+    pub fn fetch_reranker(&self, name: &str) -> Result<(), String> {
+        self.common.fetch_reranker(name)
+    }
+
     /// Looks at every byte of it. What is wrong, in words; it is mended afterwards.
     ///
     /// # Errors

@@ -24,6 +24,9 @@ pub(crate) fn answered(text: String) {
 /// Asks and waits. What was asked and answered stands among the output afterwards; a password does not.
 pub(crate) fn ask(prompt: &str, password: bool, vm: &VirtualMachine) -> PyResult<String> {
     let Some(outbox) = Outbox::get() else { return Err(vm.new_eof_error("there is nobody to ask".to_owned())) };
+    // Whoever stops the cell instead of answering must not wait until the first traceback has its modules. What cannot
+    // be loaded is loaded again, and said, where it is needed.
+    let _ = vm.import("traceback", 0);
     // One that came too late for the question before.
     ANSWER.lock().unwrap_or_else(PoisonError::into_inner).take();
     vm.allow_threads(|| outbox.send("input_request", json!({"prompt": prompt, "password": password})));

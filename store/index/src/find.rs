@@ -774,4 +774,30 @@ mod tests {
         assert_eq!(found(Tuning::default(), false), [1, 2], "what is near to the best passage is found, too");
         assert_eq!(found(Tuning::default(), true), [1], "not while the word is being typed");
     }
+
+    fn hit(title: &str, rare: bool) -> Hit {
+        Hit {
+            note: DocId([0; 16]),
+            volume: String::new(),
+            path: String::new(),
+            title: title.to_owned(),
+            heading: String::new(),
+            place: String::new(),
+            kind: Kind::Prose,
+            text: String::new(),
+            score: 1.0,
+            why: Why { rare, ..Why::default() },
+            more: 0,
+        }
+    }
+
+    #[test]
+    fn hits_read_again_are_in_that_order_and_a_rare_word_stays_in_sight() {
+        let hits = ["a", "b", "c", "rare", "late"].map(|title| hit(title, title == "rare")).to_vec();
+        let mut answer = Answer { hits, ..Answer::default() };
+        answer.read_again(&[0.1, 0.9, 0.5, 0.05]);
+        let order: Vec<&str> = answer.hits.iter().map(|hit| hit.title.as_str()).collect();
+        assert_eq!(order, ["b", "c", "rare", "a", "late"]);
+        assert!(answer.hits[0].score > 0.8 && answer.hits[0].why.parts[0].name == "read once more");
+    }
 }

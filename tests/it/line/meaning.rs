@@ -284,6 +284,11 @@ fn fastembed_downloads_runs_and_agrees_with_the_embedded_model() {
     let gone = run(&house, &["index", "use", "fastembed:BGESmallENV15"], &library, &hub);
     assert!(gone.code == 3 && gone.err.contains("cannot be downloaded"), "{gone:?}");
     assert_eq!(near(&house, queries[0]).0, embedded[0].0);
+    // A reranker that the hub does not have: told, and none reads.
+    let gone = run(&house, &["index", "reranker", "BGERerankerBase"], &library, &hub);
+    assert!(gone.code == 3 && gone.err.contains("cannot be downloaded"), "{gone:?}");
+    assert_eq!(house.json(&["index", "models"])["reranker"], "");
+    assert_eq!(house.run(&["index", "reranker", "nothing"]).code, 2);
     // A folder of the user's own.
     for (name, bytes) in tokenizer() {
         house.write(&format!("mine/{name}"), &bytes);

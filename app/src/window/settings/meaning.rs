@@ -10,25 +10,32 @@ use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::Settings;
 use host::search::{Choice, Freshness, Runtime, Search, known, known_rerankers};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
-/// The library is looked for at most this often: it takes some looks at the disk.
-const LOOK: Duration = Duration::from_secs(3);
 /// Models that are named in the line below the field.
 const NAMED: usize = 3;
 
 /// What the page knows beyond the settings.
 pub(super) struct Meaning {
     search: Search,
-    /// Where the library was found, for what was set, and when that was looked for.
-    runtime: Option<(String, String, Instant)>,
+    /// What was said of the library, for what was set; looked for by a thread of its own.
+    runtime: Option<(String, String)>,
+    looks: Option<(String, Receiver<String>)>,
+    /// Some models, and all rerankers, by name.
+    models: Vec<String>,
+    rerankers: Vec<String>,
     /// What was written and is no model.
     wrong: Option<String>,
 }
 
 impl Meaning {
     pub(super) fn new(search: Search) -> Meaning {
-        Meaning { search, runtime: None, wrong: None }
+        let models = known().into_iter().map(|known| known.name).filter(|name| name.contains("E5")).take(NAMED);
+        let rerankers = known_rerankers().into_iter().map(|known| known.name);
+        let (models, rerankers) = (models.collect(), rerankers.collect());
+        Meaning { search, runtime: None, looks: None, models, rerankers, wrong: None }
     }
 
     pub(super) fn show(&mut self, lines: &mut Lines<'_>, settings: &Settings, changes: &mut Vec<Change>) {
@@ -64,10 +71,8 @@ impl Meaning {
                 };
             }
         });
-        let examples: Vec<String> =
-            known().into_iter().filter(|known| known.name.contains("E5")).take(NAMED).map(|known| known.name).collect();
         let about = self.wrong.clone().unwrap_or_else(|| {
-            format!("fastembed:{}, folder:/path or http://localhost:8080/v1#name", examples.join(", fastembed:"))
+            format!("fastembed:{}, folder:/path or http://localhost:8080/v1#name", self.models.join(", fastembed:"))
         });
         lines.line("Name of the model", &about, |ui| {
             if let Some(name) = text(ui, "Name of the model", &settings.embedder, "embedded") {
@@ -80,19 +85,19 @@ impl Meaning {
                 }
             }
         });
-        let found = self.runtime(&settings.onnx_runtime);
+        let found = self.runtime(lines.ui.ctx(), &settings.onnx_runtime);
         lines.line("ONNX Runtime", &found, |ui| {
             if let Some(path) = text(ui, "ONNX Runtime", &settings.onnx_runtime, "looked for") {
                 changes.push(Change::OnnxRuntime(path.trim().to_owned()));
-                self.runtime = None;
             }
         });
-        let names: Vec<String> = known_rerankers().into_iter().map(|known| known.name).collect();
-        let about =
-            fresh.reranker.clone().unwrap_or_else(|| format!("Reads the best hits once more: {}", names.join(", ")));
+        let about = fresh
+            .reranker
+            .clone()
+            .unwrap_or_else(|| format!("Reads the best hits once more: {}", self.rerankers.join(", ")));
         lines.line("Reranker", &about, |ui| {
             if let Some(name) = text(ui, "Reranker", &settings.reranker, "none") {
-                let name = names.iter().find(|known| known.eq_ignore_ascii_case(name.trim()));
+                let name = self.rerankers.iter().find(|known| known.eq_ignore_ascii_case(name.trim()));
                 changes.push(Change::Reranker(name.cloned().unwrap_or_default()));
             }
         });
@@ -107,20 +112,35 @@ impl Meaning {
     }
 
     /// Where the library is, or what brings one.
-    fn runtime(&mut self, named: &str) -> String {
-        if let Some((_, said, _)) =
-            self.runtime.as_ref().filter(|(of, _, looked)| of == named && looked.elapsed() < LOOK)
-        {
+    fn runtime(&mut self, ctx: &egui::Context, named: &str) -> String {
+        if let Some((_, said)) = self.runtime.as_ref().filter(|(of, _)| of == named) {
             return said.clone();
         }
-        let path = Some(std::path::Path::new(named)).filter(|path| !path.as_os_str().is_empty());
-        let said = match Runtime::find(path) {
+        if self.looks.as_ref().is_none_or(|(of, _)| of != named) {
+            self.looks = Some((named.to_owned(), look(named, ctx)));
+        }
+        let Some((of, answer)) = &self.looks else { return String::new() };
+        if let Ok(said) = answer.try_recv() {
+            self.runtime = Some((of.clone(), said.clone()));
+            return said;
+        }
+        "Looking for it…".to_owned()
+    }
+}
+
+/// Looks for the library, which takes some looks at the disk.
+fn look(named: &str, ctx: &egui::Context) -> Receiver<String> {
+    let (tell, answer) = channel();
+    let (named, wake) = (PathBuf::from(named), ctx.clone());
+    std::thread::spawn(move || {
+        let said = match Runtime::find(Some(&named).filter(|path| !path.as_os_str().is_empty()).map(PathBuf::as_path)) {
             Ok(found) => format!("Found by {}: {}", found.from, found.path.display()),
             Err(why) => format!("For fastembed and folders; {why}"),
         };
-        self.runtime = Some((named.to_owned(), said.clone(), Instant::now()));
-        said
-    }
+        let _ = tell.send(said); // nobody waits where the settings were closed
+        wake.request_repaint();
+    });
+    answer
 }
 
 /// A model, as a sentence names it.

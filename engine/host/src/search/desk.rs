@@ -97,7 +97,11 @@ fn meaning(common: &Common, index: &Index, sentence: &str, ask: &mut Ask) {
 
 /// Has the best hits read once more, each together with the question, where that is wanted.
 fn read_again(common: &Common, sentence: &str, answer: &mut Answer) {
-    let Ok(Some(reranker)) = common.reranker(false) else { return };
+    let reranker = match common.reranker(false) {
+        Ok(Some(reranker)) => reranker,
+        Ok(None) => return,
+        Err(why) => return common.freshness(|fresh| fresh.reranker = Some(why)),
+    };
     let best = answer.hits.len().min(AGAIN);
     let passages: Vec<String> = answer.hits[..best].iter().map(|hit| format!("{}\n{}", hit.title, hit.text)).collect();
     match guarded(|| Ok(reranker.scores(sentence, &passages))) {

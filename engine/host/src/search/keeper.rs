@@ -70,6 +70,8 @@ pub(super) struct Keeper {
     grown: Option<String>,
     /// The wanted model on its way.
     loading: Option<Receiver<Result<Arc<dyn Embedder>, String>>>,
+    /// Whether the settings were told once.
+    told: bool,
     /// The model failed: it is asked again then.
     think_at: Option<Instant>,
 }
@@ -102,6 +104,7 @@ impl Keeper {
             rebuilds: 0,
             grown: None,
             loading: None,
+            told: false,
             think_at: None,
         }
     }
@@ -214,6 +217,7 @@ impl Keeper {
             Task::Loaded => {}
             Task::Want(wanted) => {
                 let before = self.common.models.want(wanted.clone());
+                let told = std::mem::replace(&mut self.told, true);
                 if (&before.choice, &before.library) != (&wanted.choice, &wanted.library) {
                     (self.grown, self.loading, self.missing, self.think_at) = (None, None, None, None);
                     self.fresh.clear();
@@ -224,7 +228,8 @@ impl Keeper {
                 }
                 if before.reranker != wanted.reranker || before.library != wanted.library {
                     self.common.freshness(|fresh| fresh.reranker = None);
-                    if !wanted.reranker.is_empty() {
+                    // At the start nothing is loaded: whoever asks a question has it loaded.
+                    if told && !wanted.reranker.is_empty() {
                         self.common.begin_reranker();
                     }
                 }

@@ -163,6 +163,13 @@ impl Common {
         });
     }
 
+    /// Brings what a reranker needs, without wanting it yet.
+    pub(super) fn fetch_reranker(&self, name: &str) -> Result<(), String> {
+        let fetched = Reranker::load(name, &self.place(true));
+        self.freshness(|fresh| fresh.download = None);
+        fetched.map(drop)
+    }
+
     /// The reranker that is wanted; `None`: none is.
     pub(super) fn reranker(&self, download: bool) -> Result<Option<Arc<Reranker>>, String> {
         let name = self.models.wanted().reranker;
