@@ -1,7 +1,7 @@
-"""Compares how Tracebook reads the names of cells with how marimo does, on every Python cell of the given notebooks.
+"""Compares how Tracebook reads the names of cells with how marimo does, on every Python cell of the given notebooks and notes.
 
     pip install marimo
-    python tests/agreement.py PROGRAM NOTEBOOK...
+    python tests/agreement.py PROGRAM NOTEBOOK|NOTE...
 
 PROGRAM is `tracebook`. Both sides see each cell alone: what it defines, and what it uses of other cells. Names that
 begin with an underscore are local to a cell in marimo and are left out. Prints each difference and a count; exits with
@@ -10,6 +10,7 @@ begin with an underscore are local to a cell in marimo and are left out. Prints 
 
 import builtins
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,11 @@ def cells(paths):
     """The sources of all Python cells, each once."""
     seen = []
     for path in paths:
+        if Path(path).suffix == ".md":
+            # A note: what stands between its fences.
+            found = re.findall(r"^```python[^\n]*\n(.*?)^```$", Path(path).read_text(encoding="utf-8"), re.M | re.S)
+            seen += [source for source in found if source.strip() and source not in seen]
+            continue
         notebook = json.loads(Path(path).read_text(encoding="utf-8"))
         for cell in notebook.get("cells", []):
             if cell.get("cell_type") == "code":

@@ -16,6 +16,12 @@ pub(crate) fn now() -> Now {
     Now { local: now.timestamp().as_millisecond() + offset, offset }
 }
 
+/// A moment, milliseconds since 1970, as people write it.
+pub(crate) fn moment(at: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
 /// A name for what is made now: `Name 2026-11-22 04.12.07`, as file systems allow it.
 pub(crate) fn stamped(name: &str) -> String {
     format!("{name} {}", jiff::Zoned::now().strftime("%Y-%m-%d %H.%M.%S"))

@@ -15,7 +15,7 @@ use host::{Handle, copy};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use store::{DocId, Execution, FileKind};
+use store::{DocId, Execution, FileKind, OutputBody};
 use typeset::html::{self, Page};
 use typeset::pdf::{self, Asked, Paper};
 
@@ -128,7 +128,23 @@ pub(crate) fn export(
 /// A note's text and the last execution of each of its cells.
 fn content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution>>), Refusal> {
     let _held: Held<'_> = notes::hold(handle, note)?;
-    notes::loaded(handle, note, |note| (note.text(), note.cells().map(|cell| note.execution(cell).cloned()).collect()))
+    let read = |note: &Note| (note.text(), note.cells().map(|cell| note.execution(cell).cloned()).collect());
+    let (text, mut outputs): (String, Vec<Option<Execution>>) = notes::loaded(handle, note, read)?;
+    outputs.iter_mut().flatten().for_each(|execution| bring_figures(handle, execution));
+    Ok((text, outputs))
+}
+
+/// Puts figures with much data, which are blobs, back among an execution's outputs.
+pub(crate) fn bring_figures(handle: &Handle, execution: &mut Execution) {
+    for output in &mut execution.outputs {
+        if let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == plot::MIME)
+            && let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut output.body
+            && !data.contains_key(plot::MIME)
+            && let Some(json) = handle.blob(whole.blob).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+        {
+            data.insert(plot::MIME.to_owned(), json.into());
+        }
+    }
 }
 
 /// The name of a volume, or of a folder of it, and its notes in the order of their paths.
@@ -161,6 +177,33 @@ pub(crate) fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathB
 fn page(path: &str, text: &str, outputs: &[Option<Execution>], near: &Near<'_>) -> String {
     let (light, dark) = (LIGHT.css(), DARK.css());
     html::page(&Page { title: title(path), text, outputs, light: &light, dark: &dark, around: near })
+}
+
+/// A text of its own as a page: nothing stands around it.
+pub(crate) fn text_page(title: &str, text: &str) -> String {
+    struct Alone;
+    impl html::Around for Alone {
+        fn picture(&self, _: &str) -> Option<Vec<u8>> {
+            None
+        }
+        fn link(&self, _: &str) -> Option<String> {
+            None
+        }
+        fn note(&self, _: &str) -> Option<String> {
+            None
+        }
+        fn diagram(&self, _: &str) -> Result<typeset::vector::Drawing, String> {
+            Err("it is not drawn here".to_owned())
+        }
+        fn figure(&self, _: &str, _: &str) -> Option<typeset::vector::Drawing> {
+            None
+        }
+        fn svg(&self, _: Vec<u8>) -> Option<typeset::vector::Drawing> {
+            None
+        }
+    }
+    let (light, dark) = (LIGHT.css(), DARK.css());
+    html::page(&Page { title, text, outputs: &[], light: &light, dark: &dark, around: &Alone })
 }
 
 /// The colours of a document on white paper.

@@ -3,24 +3,32 @@
 //! A command runs in the process that owns the workspace. If that is another one (the window), this process only
 //! passes words, input and output through the local socket, so both ways behave the same.
 
+mod agents;
 mod bench;
 mod bundled;
 mod cells;
 mod choose;
 mod collections;
+mod devices;
 mod history;
+mod hub;
 mod kernels;
 mod links;
+mod memory;
 mod models;
 mod moves;
-mod notebooks;
+pub(crate) mod notebooks;
 pub(crate) mod notes;
 mod parse;
 mod pictures;
+mod providers;
 mod running;
+mod schedules;
 mod screenshots;
 mod search;
 mod stage;
+mod sync;
+mod tasks;
 mod upkeep;
 pub(crate) mod volumes;
 
@@ -120,8 +128,11 @@ pub fn main() -> ExitCode {
     if words.first().is_some_and(|word| word == "kernel") {
         return match words.get(1..) {
             Some([flag, spec]) if flag == "--jupyter" => jupyter::bridge::run(std::path::Path::new(spec)),
-            _ => python::run(),
+            words => python::run(python::Reach::of(words.unwrap_or_default())),
         };
+    }
+    if words.first().is_some_and(|word| word == "sandbox") {
+        return host::sandbox::run();
     }
     let matches = match parse::parse(&words) {
         Ok(matches) => matches,
@@ -166,6 +177,11 @@ fn start(matches: &ArgMatches, words: &[String]) -> Result<u8, Refusal> {
         "restore" => return upkeep::restore(&folder, args, json, &mut out),
         "completions" => return parse::completions(args, &mut out),
         "man" => return parse::manual(&mut out),
+        "providers" => return providers::providers(&folder, args, json, &mut out),
+        "secrets" => return providers::secrets(args, json, &mut out),
+        "devices" => return devices::devices(args, json, &mut out),
+        "pair" => return devices::pair(args, json, &mut out),
+        "hub" => return hub::hub(&folder, args, json, &mut out),
         "bench" => return bench::bench(args),
         "screenshots" => return screenshots::screenshots(args, json, &mut out),
         "fsck" => {
@@ -286,6 +302,7 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "outputs" => notes::outputs(scene, args),
         "cells" => cells::cells(scene, args),
         "kernels" => kernels::kernels(scene, args),
+        "grant" => kernels::grant(scene, args),
         "base" => collections::base(scene, args),
         "links" => links::links(scene, args),
         "todos" => links::todos(scene, args),
@@ -296,10 +313,22 @@ fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, R
         "undo" => moves::undo(scene),
         "follow" => moves::follow(scene),
         "run" => running::run(scene, args),
+        "ask" => agents::ask(scene, args),
+        "runs" => agents::runs(scene, args),
+        "steps" => agents::steps(scene, args),
+        "sessions" => agents::sessions(scene, args),
+        "approvals" => agents::approvals(scene, args),
+        "tools" => agents::tools(scene, args),
+        "traces" => memory::traces(scene, args),
+        "memory" => memory::memory(scene, args),
+        "budget" => memory::budget(scene, args),
+        "tasks" => tasks::tasks(scene, args),
+        "schedule" => schedules::schedule(scene, args),
         "related" => search::related(scene, args),
         "search" => search::search(scene, args),
         "searches" => search::searches(scene, args),
         "index" => search::index(scene, args),
+        "sync" => sync::sync(scene, args),
         "fsck" => upkeep::fsck_beside(scene),
         "backup" => upkeep::backup(scene, args),
         other => Err(Refusal::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),
@@ -315,7 +344,8 @@ fn open_window(folder: &std::path::Path) -> Result<u8, Refusal> {
     }
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
-    let driver = host::open(folder, Options { program: program()?, create: true })?;
+    let mut driver = host::open(folder, Options { program: program()?, create: true })?;
+    driver.command(engine::Command::MindSchedules)?;
     let _ = driver.serve(serve);
     if first {
         let handle = driver.handle();

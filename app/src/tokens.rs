@@ -179,6 +179,12 @@ impl Colours {
         }
     }
 
+    /// The colour of somebody else at a note: always the same for the same name. The name stands beside it.
+    pub fn person(&self, name: &str) -> Color32 {
+        let all = [self.tool, self.thought, self.warn, self.ok, self.bad];
+        all[name.bytes().fold(0, |sum, byte| sum * 31 % 101 + usize::from(byte)) % all.len()]
+    }
+
     /// The colour of a kind of callout.
     pub fn callout(&self, kind: CalloutKind) -> Color32 {
         match kind {

@@ -3,6 +3,7 @@
 
 mod act;
 mod agenda;
+mod agent;
 mod cells;
 mod cellwork;
 mod closing;
@@ -25,6 +26,7 @@ mod fold;
 mod follow;
 mod forces;
 mod fuzzy;
+mod generated;
 mod graph;
 mod grid;
 mod history;
@@ -40,6 +42,7 @@ mod layout;
 mod lists;
 mod long;
 mod marks;
+mod memory;
 mod modal;
 mod motion;
 mod outline;
@@ -50,12 +53,14 @@ mod pane;
 mod panes;
 pub mod pasting;
 mod prefs;
+mod presence;
 mod python;
 mod queries;
 mod references;
 mod related;
 mod render;
 mod rows;
+mod script;
 mod search;
 mod settings;
 mod sheet;
@@ -65,6 +70,7 @@ mod source;
 mod spelling;
 mod states;
 mod status;
+mod sync;
 mod table;
 mod tabs;
 mod toasts;
@@ -94,6 +100,7 @@ use prefs::Prefs;
 use references::References;
 use status::Status;
 use std::collections::{HashSet, VecDeque};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::DocId;
@@ -110,7 +117,7 @@ enum Overlay {
     Palette(Palette),
     Search(Box<search::Seek>),
     Dialog(Dialog),
-    Settings(settings::Page),
+    Settings(Box<settings::Page>),
 }
 
 /// The window of Tracebook.
@@ -139,17 +146,26 @@ pub struct Window {
     completion: Completion,
     code_help: codehelp::CodeHelp,
     variables: variables::Variables,
+    agent: agent::Agent,
+    /// Experiences and schedules that were forgotten, the last one at the end: they can be brought back.
+    forgotten: Vec<memory::Forgotten>,
     hover: Hover,
+    /// Where the session was told that the carets are, and of how many shared volumes that was.
+    told_carets: Option<(presence::Place, usize)>,
     /// The page that is shown instead of notes.
     view: Option<View>,
     status: Status,
     toasts: Toasts,
+    /// The number of the last notice that was looked at.
+    noticed: u64,
     /// In how many notes links could follow renamed files, when that was said last.
     told_renamed: usize,
     /// Of each note the last clean run that was told of.
     verdicts: std::collections::BTreeMap<DocId, u64>,
     dropped: dropped::Dropped,
     exports: exports::Exports,
+    /// What is said once an output is saved.
+    saved: (Sender<String>, Receiver<String>),
     pasting: pasting::Pasting,
     overlay: Overlay,
     /// Where a chosen hit leads, until its note can be read.
@@ -184,9 +200,11 @@ impl Window {
         ctx.add_plugin(turns::Turns::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
         ctx.add_plugin(sights::Sights::default());
+        ctx.add_plugin(figure::Shelf::default());
         ctx.add_plugin(collection::desk::Desk::default());
         let wake = ctx.clone();
         driver.on_wake(move || wake.request_repaint());
+        sights::know(ctx, driver.handle());
         let prefs = Prefs::of(driver.session().settings());
         prefs.apply(ctx);
         let settings = driver.session().settings();
@@ -214,14 +232,19 @@ impl Window {
             completion: Completion::default(),
             code_help: codehelp::CodeHelp::default(),
             variables: variables::Variables::default(),
+            agent: agent::Agent::default(),
+            forgotten: Vec::new(),
             hover: Hover::default(),
+            told_carets: None,
             view: None,
             status: Status::default(),
             toasts: Toasts::default(),
+            noticed: 0,
             told_renamed: 0,
             verdicts: std::collections::BTreeMap::new(),
             dropped: dropped::Dropped::default(),
             exports: exports::Exports::default(),
+            saved: channel(),
             pasting: pasting::Pasting::default(),
             overlay: Overlay::None,
             aim: None,
@@ -319,6 +342,14 @@ impl Window {
         if let Some(wake) = driver.next_wake() {
             ctx.request_repaint_after(wake.max(Duration::from_millis(1)));
         }
+        let notices = driver.session().notices();
+        for noticed in notices.after(self.noticed).filter(|noticed| noticed.notice.is_news()) {
+            let words = noticed.notice.words();
+            let mut letters = words.chars();
+            let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+            self.toasts.say(format!("{first}{}", letters.as_str()));
+        }
+        self.noticed = notices.last();
     }
 
     /// Looks at the note of the pane that has the caret, once it is there.
@@ -360,14 +391,18 @@ impl eframe::App for Window {
         self.follow_aim();
         self.keep_panes();
         self.tell_renamed();
+        self.tell_carets();
         self.run_errands(&ctx);
         self.history_step(&ctx);
+        self.sync_step();
         self.show_kernels();
         self.here.editor.shape = self.caret_shape();
         let actions = self.layout(ui);
         self.hold_embedded();
+        self.feed_views();
         if let Some(driver) = &self.driver {
             sights::fetch(&ctx, driver.session());
+            figure::fetch(&ctx, driver);
             collection::desk::feed(&ctx, driver.session());
         }
         self.perform(&ctx, actions);
@@ -376,6 +411,7 @@ impl eframe::App for Window {
         self.hover(&ctx);
         self.overlays(&ctx);
         self.dropped(&ctx);
+        self.tell_saved();
         self.say_verdict();
         self.keep_prefs(&ctx);
         // At the end, so that nothing of this frame is laid out with the glyphs of the next.

@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::splice::Splice;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use store::{BlobRef, BlockId, DocId, Execution};
+use store::{BlobRef, BlockId, Decision, DocId, Execution, ExecutionStep, Message, MessageId, RunAbout, TodoItem};
 
 /// What a user wants. What it does is in [`crate::Session::apply`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,6 +148,14 @@ pub enum Command {
         /// Whether the note says so from now on; otherwise it is so until the note is closed.
         keep: bool,
     },
+    /// Say what a note's cells reach beyond its folder, on this device and in the embedded kernel. The one that runs
+    /// ends: walls cannot be moved once they stand.
+    Grant {
+        /// Which note.
+        note: DocId,
+        /// All that they reach; the default: nothing beyond the folder.
+        grant: crate::Grant,
+    },
     /// Answer what the running cell of a note asks.
     Answer {
         /// Which note.
@@ -218,10 +226,281 @@ pub enum Command {
         /// Its value, as JSON; `None` takes the property out.
         value: Option<serde_json::Value>,
     },
+    /// Ask an agent: a message, and a run that answers it.
+    Ask {
+        /// The run's id, chosen by whoever asks, so that it can be watched.
+        run: DocId,
+        /// The session, which is made if there is none of this id.
+        session: DocId,
+        /// The volume in which the agent works.
+        volume: DocId,
+        /// The note that is looked at.
+        note: Option<DocId>,
+        /// The message that this one follows; `None`: the end of the branch that is looked at;
+        /// [`MessageId::BEGINNING`]: none, it begins a branch of its own.
+        parent: Option<MessageId>,
+        /// What is asked.
+        text: String,
+        /// Which agent; `None`: the assistant.
+        agent: Option<String>,
+        /// It may cost at most so many US dollars.
+        budget: Option<f64>,
+        /// What it may do without asking: patterns of the policy, such as `shell: cargo test *`.
+        allow: Vec<String>,
+        /// Whether it may be replayed from a trace, and what of memory it may not use.
+        recall: crate::memory::Recall,
+    },
+    /// Say whether a generated view of an open note is drawn. That is kept with the note; a view that has changed is
+    /// another one.
+    ShowView {
+        /// The note.
+        note: DocId,
+        /// The view ([`crate::view::name`]).
+        view: store::BlobHash,
+        /// Whether.
+        shown: bool,
+    },
+    /// Press a button of a generated view that is drawn: what it asks for becomes a run, and the policy decides.
+    Press {
+        /// The run's id, chosen by whoever presses.
+        run: DocId,
+        /// The note.
+        note: DocId,
+        /// The view.
+        view: store::BlobHash,
+        /// Which of its buttons, from 0.
+        button: usize,
+    },
+    /// Stop a run. What came by then is kept, and it can be resumed.
+    CancelRun {
+        /// Which.
+        run: DocId,
+    },
+    /// Let a run go on that was stopped, failed, or came to its limit.
+    ResumeRun {
+        /// Which.
+        run: DocId,
+        /// With so many further iterations.
+        more: Option<u64>,
+        /// It may cost at most so many US dollars in all.
+        budget: Option<f64>,
+    },
+    /// Decide what a run waits for. Who decided and when is filled in.
+    Decide {
+        /// Which run.
+        run: DocId,
+        /// Which approval.
+        approval: String,
+        /// What is decided.
+        decision: Decision,
+    },
+    /// Change the todos of a run: all of them, in their order.
+    SetTodos {
+        /// Which run.
+        run: DocId,
+        /// They.
+        todos: Vec<TodoItem>,
+    },
+    /// Take back what a run changed, or with `again` make it again: all of it, a change, or a hunk of one.
+    Revert {
+        /// Which run.
+        run: DocId,
+        /// Only this change, only this hunk of it.
+        only: Option<(u64, Option<usize>)>,
+        /// Whether it is made again.
+        again: bool,
+    },
+    /// Read a run.
+    OpenRun {
+        /// Which.
+        run: DocId,
+    },
+    /// Read a session.
+    OpenSession {
+        /// Which.
+        session: DocId,
+    },
+    /// Look at the branch of a session that ends with a message.
+    GoTo {
+        /// Which session.
+        session: DocId,
+        /// Which message.
+        message: MessageId,
+    },
+    /// Give a session another title, put it away or back.
+    DescribeSession {
+        /// Which.
+        session: DocId,
+        /// The title.
+        title: Option<String>,
+        /// Whether it is put away.
+        closed: Option<bool>,
+    },
+    /// Begin a new session with what was said up to a message.
+    ForkSession {
+        /// Which session.
+        session: DocId,
+        /// Which message.
+        at: MessageId,
+        /// The new session's id.
+        new: DocId,
+    },
+    /// Tell one branch what came of another.
+    MergeBranch {
+        /// Which session.
+        session: DocId,
+        /// The end of the branch that is brought over.
+        from: MessageId,
+        /// The end of the branch that goes on.
+        into: MessageId,
+    },
+    /// Delete a session and its runs for good.
+    DeleteSession {
+        /// Which.
+        session: DocId,
+    },
+    /// Take over a session that was exported.
+    ImportSession {
+        /// Its id.
+        session: DocId,
+        /// The volume in which it works.
+        volume: DocId,
+        /// Its title.
+        title: String,
+        /// What was said, oldest first, one behind the other.
+        messages: Vec<Message>,
+    },
+    /// Take over a run that was exported. It is over.
+    ImportRun {
+        /// Its id.
+        run: DocId,
+        /// What is said of it.
+        about: Box<RunAbout>,
+        /// What it was to do.
+        todos: Vec<TodoItem>,
+        /// What it did.
+        steps: Vec<ExecutionStep>,
+    },
+    /// Make a schedule. What is next and was last is filled in.
+    AddSchedule {
+        /// Its id, chosen by whoever asks.
+        schedule: DocId,
+        /// It.
+        what: Box<crate::schedule::Schedule>,
+    },
+    /// Remove a schedule. What it has begun goes on.
+    RemoveSchedule {
+        /// Which.
+        schedule: DocId,
+    },
+    /// Let a schedule rest, or go on.
+    PauseSchedule {
+        /// Which.
+        schedule: DocId,
+        /// Whether it rests.
+        paused: bool,
+    },
+    /// Begin what a schedule stands for now.
+    RunSchedule {
+        /// Which.
+        schedule: DocId,
+    },
+    /// Begin what schedules say from now on: this process stays.
+    MindSchedules,
+    /// Have a plan carried out: a run that hands each task to the agent that fits it.
+    RunTasks {
+        /// The run's id, chosen by whoever asks.
+        run: DocId,
+        /// The session, which is made.
+        session: DocId,
+        /// The note in which the plan stands; its boxes are ticked.
+        note: DocId,
+        /// The tasks of the note, as it has them.
+        tasks: Vec<crate::agent::block::TaskBlock>,
+        /// Only this one of them.
+        only: Option<String>,
+        /// All of it may cost at most so many US dollars.
+        budget: Option<f64>,
+        /// What may be done without asking: patterns of the policy.
+        allow: Vec<String>,
+    },
+    /// Give a task of a plan up, also where it is under way.
+    CancelTask {
+        /// The note in which the plan stands.
+        note: DocId,
+        /// Which task.
+        task: String,
+    },
+    /// Work the memory of a volume over.
+    Upkeep {
+        /// Which volume.
+        volume: DocId,
+        /// What is to be done.
+        what: crate::memory::Upkeep,
+    },
+    /// Read anew what agents have to work with: the configuration, keys, servers of tools.
+    ReadSetup,
+    /// Propose a tool of the user's own, or a new version of one.
+    ProposeTool {
+        /// It. Version and time are filled in.
+        tool: Box<store::UserTool>,
+    },
+    /// Say which version of a tool may be used; `None`: none.
+    ApproveTool {
+        /// Which tool.
+        name: String,
+        /// Which version.
+        version: Option<u64>,
+    },
+    /// Take a tool away, with its versions.
+    RemoveTool {
+        /// Which.
+        name: String,
+    },
+    /// Take back a rule that a decision made.
+    ForgetRule {
+        /// Its place in the list, from 0.
+        number: usize,
+    },
     /// Take back the last move or deletion, in files and links.
     UndoMove,
     /// Write the links anew that lead to files which another program renamed.
     FollowRenamed,
+    /// Share a volume over a hub: whoever has its address there gets it.
+    ShareVolume {
+        /// Which.
+        volume: DocId,
+        /// The hub's address, `ws://…` or `wss://…`.
+        hub: String,
+    },
+    /// Share it there no more. What others have of it stays with them.
+    UnshareVolume {
+        /// Which.
+        volume: DocId,
+        /// The hub's address; empty: at all hubs.
+        hub: String,
+    },
+    /// Get a volume from a hub into a folder.
+    JoinVolume {
+        /// The hub's address, `#`, the document's.
+        address: String,
+        /// The folder: absolute, and empty or not there yet.
+        folder: PathBuf,
+    },
+    /// Sync nothing for now, or go on.
+    PauseSync {
+        /// Whether to pause.
+        paused: bool,
+    },
+    /// Try hubs that are not there at once.
+    RetrySync,
+    /// The user's carets are there now, for others who look at the same note. Nothing is kept of it.
+    Carets {
+        /// In which note; `None`: in none.
+        note: Option<DocId>,
+        /// Bytes of the note, each with the other end of what is selected there.
+        carets: Vec<(usize, usize)>,
+    },
     /// Look at all files of all volumes again.
     Rescan,
     /// Save everything now: end bursts, write files.

@@ -3,8 +3,12 @@
 //! An entry says what a command is called and where it can be reached, never what it does: that is the session's
 //! ([`crate::Command`]) or, for what only concerns the view, the window's.
 
+mod work;
+
+mod sharing;
+
 /// A command as people meet it.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct CommandInfo {
     /// Its stable name: `area.verb`.
     pub id: &'static str,
@@ -21,7 +25,7 @@ pub struct CommandInfo {
 }
 
 /// A command's form on the command line.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// The word after `tracebook`.
     pub name: &'static str,
@@ -51,6 +55,8 @@ pub enum Form {
     Many,
     /// `--name VALUE`.
     Value,
+    /// `--name VALUE`, also several times.
+    Values,
     /// `--name`.
     Flag,
 }
@@ -85,7 +91,18 @@ const NOTE: Arg = arg(
 );
 
 /// All commands.
-pub const COMMANDS: &[CommandInfo] = &[
+pub const COMMANDS: &[CommandInfo] = &{
+    let mut all = [ALONE[0]; ALONE.len() + sharing::SHARING.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < ALONE.len() { ALONE[at] } else { sharing::SHARING[at - ALONE.len()] };
+        at += 1;
+    }
+    all
+};
+
+/// Those that concern this device alone.
+const ALONE: &[CommandInfo] = &[
     window("palette.open", "Command palette", &["Ctrl+Shift+P"], "Find a command by name and run it."),
     window("switcher.open", "Go to note", &["Ctrl+P"], "Find a note by name and open it."),
     CommandInfo {
@@ -101,8 +118,8 @@ pub const COMMANDS: &[CommandInfo] = &[
                 arg(
                     "QUERY",
                     Form::Needed,
-                    "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose lang: before: after: \
-                     is:todo|done, begin*",
+                    "words, \"phrases\", -not, OR, tag: path: title: in:code|output|prose|run|memory lang: before: \
+                     after: is:todo|done, begin*",
                 ),
                 arg("limit", Form::Value, "at most this many notes; 10 when left out"),
                 arg("explain", Form::Flag, "with the parts of each score"),
@@ -181,6 +198,14 @@ pub const COMMANDS: &[CommandInfo] = &[
     ),
     window("collection.previous_view", "Previous view of the collection", &["Alt+PageUp"], "Show the view before."),
     window("collection.new", "New collection", &[], "Make a table of the notes in this folder, by their properties."),
+    window(
+        "figure.closer",
+        "Look closer at the figure",
+        &["Alt+Plus"],
+        "Zoom into the figure that has the keyboard, or the first in sight. The wheel does it under the pointer.",
+    ),
+    window("figure.farther", "Look from farther at the figure", &["Alt+Minus"], "Zoom out of the figure."),
+    window("figure.reset", "Reset the figure", &["Alt+0"], "Show the figure as it was drawn, all of its series again."),
     window("note.close", "Close tab", &["Ctrl+W"], "Close the tab of the open note."),
     window("note.today", "Today's note", &["Ctrl+Shift+D"], "Open today's note; make it where there is none yet."),
     window("note.duplicate", "Copy note", &[], "Make a copy of the open note beside it."),
@@ -292,6 +317,13 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("cell.code", "Paragraph to cell", &[], "Make a Python cell of the paragraph at the caret."),
     window("cell.merge", "Merge with cell below", &[], "Make one cell of the one at the caret and the next."),
     window("cell.split", "Split cell", &["Ctrl+Shift+Minus"], "Make two cells of the one at the caret, cut there."),
+    window("cell.fold", "Fold or show output", &[], "Fold what the cell at the caret printed away, or show it."),
+    window(
+        "cell.save",
+        "Save output as",
+        &[],
+        "Save what the cell at the caret showed as a file: a picture, a table, its text.",
+    ),
     window(
         "note.run_stale",
         "Run what is stale",
@@ -344,6 +376,23 @@ pub const COMMANDS: &[CommandInfo] = &[
             args: &[NOTE, arg("use", Form::Value, "the kernel from now on; `embedded`: the built-in one")],
         }),
     },
+    CommandInfo {
+        id: "kernel.grant",
+        title: "What this note’s cells may reach…",
+        help: "Grant the note's cells, on this device, folders beyond their own or the network; or take it back.",
+        keys: &[],
+        window: true,
+        line: Some(Line {
+            name: "grant",
+            args: &[
+                NOTE,
+                arg("read", Form::Values, "a folder or file that they may read"),
+                arg("write", Form::Values, "a folder or file that they may read and write"),
+                arg("network", Form::Flag, "they may use the network"),
+                arg("none", Form::Flag, "nothing beyond the note's folder any more"),
+            ],
+        }),
+    },
     window("export.html", "Export to HTML…", &[], "Write the open note, or its volume, as pages for a browser."),
     window("export.pdf", "Export to PDF…", &[], "Write the open note, or its volume, as a document."),
     window(
@@ -379,6 +428,12 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Mark words that the system's dictionary does not have (Hunspell; the system's language).",
     ),
     window(
+        "script.runs",
+        "Run scripts while I type, or not",
+        &[],
+        "Run a .py file half a second after the last key, or only when that is asked for.",
+    ),
+    window(
         "text.spelling",
         "Correct spelling",
         &["F7"],
@@ -392,13 +447,171 @@ pub const COMMANDS: &[CommandInfo] = &[
     window("app.settings", "Settings", &["Ctrl+,"], "Set the look, the keys and the rest."),
     window("app.quit", "Quit", &["Ctrl+Q"], "Save and close the window."),
     line(
+        "agent.ask",
+        "Ask an agent",
+        "ask",
+        &[
+            arg("TEXT", Form::Needed, "what is to be done; `-`: as standard input says"),
+            arg("project", Form::Value, "the volume in which it works; the one around this folder when left out"),
+            arg("note", Form::Value, "the note that it is about"),
+            arg("session", Form::Value, "the session that it goes on with; a new one when left out"),
+            arg("from", Form::Value, "the message from which it branches off; begin: a first message of its own"),
+            arg("agent", Form::Value, "which agent"),
+            arg("approve", Form::Values, "what it may do without asking, as in \"shell: cargo test *\""),
+            arg("budget", Form::Value, "at most so many US dollars"),
+            arg("mode", Form::Value, "auto, learner (a model), or follower (a trace that fits, without a model)"),
+            arg("without", Form::Values, "a trace or an experience that it may not use"),
+            arg("no-wait", Form::Flag, "end when something waits for a decision"),
+        ],
+        "Have an agent work in a project; print its steps as they happen. It asks before it does what carries risk.",
+    ),
+    line(
+        "agent.runs",
+        "List runs",
+        "runs",
+        &[
+            arg("RUN", Form::Optional, "which, by the beginning of its id; `last`"),
+            arg("stop", Form::Flag, "stop it"),
+            arg("resume", Form::Flag, "let it go on"),
+            arg("more", Form::Value, "with --resume: so many further model calls"),
+            arg("budget", Form::Value, "with --resume: at most so many US dollars in all"),
+            arg("no-wait", Form::Flag, "with --resume: end when something waits for a decision"),
+            arg("undo", Form::Flag, "take back what it changed"),
+            arg("redo", Form::Flag, "make again what was taken back"),
+            arg("change", Form::Value, "with --undo and --redo: only this change"),
+            arg("hunk", Form::Value, "and only this part of it"),
+            arg("export", Form::Flag, "print it as execution-state.json"),
+            arg("import", Form::Value, "read an execution-state.json into the session named in place of the run"),
+        ],
+        "List what agents did; of one, what was asked and changed.",
+    ),
+    line(
+        "agent.budget",
+        "Show the budget",
+        "budget",
+        &[arg("log", Form::Flag, "also what each of the last runs has spent")],
+        "Show what runs have spent this month, in all and by project, and what is left.",
+    ),
+    line(
+        "memory.list",
+        "List memory",
+        "memory",
+        &[
+            arg("ACTION", Form::Optional, "list, show, bearing, analyze, add, consolidate or forget"),
+            arg("TEXT", Form::Optional, "an experience's id; a goal; a question; what was learned"),
+            arg("project", Form::Value, "only that of this volume"),
+            arg("outcome", Form::Value, "success, failure or success_with_recovery"),
+            arg("tier", Form::Value, "episodic, short_term or long_term"),
+            arg("about", Form::Value, "with analyze: words that the project or the goal has"),
+            arg("goal", Form::Value, "with add: what was wanted; with analyze: what for"),
+            arg("source", Form::Value, "with add: where it comes from"),
+            arg("expires", Form::Value, "with add: the day from which on it does not count, `2027-01-31`"),
+        ],
+        "List what came of earlier work; say what bears on a goal; add, consolidate, forget.",
+    ),
+    line(
+        "agent.tasks",
+        "List tasks",
+        "tasks",
+        work::TASKS,
+        "List plans and their tasks, which are notes of todos; split a goal into tasks; have agents carry them out, \
+         those that need nothing of each other side by side.",
+    ),
+    line(
+        "agent.schedule",
+        "Schedule work",
+        "schedule",
+        work::SCHEDULE,
+        "Have work begin by itself, by cron expressions, while the window or `schedule watch` is open; `due` begins \
+         what is due and ends with it. What needs approval waits for it.",
+    ),
+    line(
+        "memory.traces",
+        "List traces",
+        "traces",
+        &[
+            arg("ACTION", Form::Optional, "list, show, export, import, forget or learn"),
+            arg("NAME", Form::Optional, "the trace; with import a file or `-`, with learn a run"),
+            arg("project", Form::Value, "only those of this volume; with import: the volume that gets them"),
+        ],
+        "List what runs have learned to do without a model; show, export, import or forget one; learn from a run.",
+    ),
+    line(
+        "agent.steps",
+        "List a run's steps",
+        "steps",
+        &[arg("RUN", Form::Needed, "which, by the beginning of its id; `last`")],
+        "Print the steps of a run; with --json a line each.",
+    ),
+    line(
+        "agent.sessions",
+        "List sessions",
+        "sessions",
+        &[
+            arg("SESSION", Form::Optional, "which, by the beginning of its id"),
+            arg("all", Form::Flag, "all its branches"),
+            arg("title", Form::Value, "give it a title"),
+            arg("go", Form::Value, "look at the branch that ends with this message"),
+            arg("fork", Form::Value, "begin a new session with what was said up to this message"),
+            arg("merge", Form::Value, "tell the current branch what came of the one that ends with this message"),
+            arg("into", Form::Value, "with --merge: the end of the branch that is told"),
+            arg("compare", Form::Value, "the current branch beside the one that ends with this message"),
+            arg("export", Form::Value, "print it: md, html, or json (agent.json)"),
+            arg("import", Form::Value, "read an agent.json; `-`: standard input"),
+            arg("delete", Form::Flag, "delete it and its runs for good"),
+        ],
+        "List sessions; of one, what was said.",
+    ),
+    line(
+        "agent.approvals",
+        "List approvals",
+        "approvals",
+        &[
+            arg("APPROVAL", Form::Optional, "which, as the list has it"),
+            arg("allow", Form::Flag, "allow it"),
+            arg("deny", Form::Flag, "deny it"),
+            arg("scope", Form::Value, "how far that reaches: once, run, project, always"),
+            arg("arguments", Form::Value, "do this instead: JSON"),
+            arg("comment", Form::Value, "what the agent is told"),
+            arg("all", Form::Flag, "also what was decided"),
+            arg("find", Form::Value, "only those that hold this word"),
+            arg("rules", Form::Flag, "the rules that decisions have made"),
+            arg("forget", Form::Value, "take back the rule of this number"),
+        ],
+        "List what agents wait for, and decide it.",
+    ),
+    CommandInfo {
+        window: true,
+        ..line(
+            "agent.tools",
+            "List tools",
+            "tools",
+            &[
+                arg("TOOL", Form::Optional, "one of them: its code, or its schema"),
+                arg("approve", Form::Flag, "let agents use it, as it is now"),
+                arg("disable", Form::Flag, "let nobody use it for now"),
+                arg("remove", Form::Flag, "take it away, with its versions"),
+                arg("export", Form::Flag, "print your own tools as one JSON file"),
+                arg("import", Form::Value, "read such a file; what is in it waits for --approve"),
+            ],
+            "List what agents may use, and what it risks; read and approve tools of your own.",
+        )
+    },
+    line(
         "workspace.init",
         "Make a workspace",
         "init",
         &[arg("sample", Form::Flag, "with the sample volume")],
         "Make a workspace in the folder given by --workspace.",
     ),
-    line("note.cat", "Print a note", "cat", &[NOTE], "Print a note's exact bytes."),
+    line(
+        "note.cat",
+        "Print a note",
+        "cat",
+        &[NOTE],
+        "Print a note's exact bytes, or of NOTE#… the passage that \
+          `search` found.",
+    ),
     line(
         "note.edit",
         "Edit a note",
@@ -508,6 +721,35 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Copy files into a volume, byte for byte; never overwrites. A Jupyter notebook becomes a note with its \
          outputs, and `export` makes the same notebook of it again.",
     ),
+    window(
+        "agent.open",
+        "Agent panel",
+        &["Ctrl+Alt+I"],
+        "Show the conversation with the agent beside the note, or hide it.",
+    ),
+    window("agent.new", "New agent session", &[], "Begin a new conversation with the agent."),
+    window("agent.stop", "Stop the agent", &[], "Stop the run; what came by then is kept and it can be resumed."),
+    window("agent.resume", "Resume the run", &[], "Let a run go on that was stopped, failed or came to its limit."),
+    window("agent.allow", "Allow what the agent asks", &[], "Allow, once, what the agent asks first."),
+    window("agent.deny", "Deny what the agent asks", &[], "Deny what the agent asks first."),
+    window("agent.timeline", "Timeline of the run", &[], "Draw the steps of the run as a graph by time."),
+    window("agent.changes", "Changes of the run", &[], "Show what the run changed; take it back hunk by hunk, or all."),
+    window("view.memory", "Memory", &["Ctrl+Alt+M"], "Browse what is remembered of earlier work; edit or forget it."),
+    window(
+        "view.traces",
+        "Trace library",
+        &["Ctrl+Alt+R"],
+        "Show what runs have learned to do again without a model, how sure that is and what it has saved.",
+    ),
+    window("view.budget", "Budget", &["Ctrl+Alt+G"], "Show what agents have spent and what is left of the month."),
+    window("view.schedule", "Schedule", &["Ctrl+Alt+C"], "Have work begin by itself; pause, remove or begin it now."),
+    window(
+        "memory.undo",
+        "Bring back what was forgotten",
+        &[],
+        "Put back the experience or the schedule that was forgotten last.",
+    ),
+    window("agent.branches", "Branches of the session", &[], "Draw the messages of the session as a tree."),
     line(
         "files.export",
         "Export",
@@ -533,9 +775,13 @@ pub const COMMANDS: &[CommandInfo] = &[
         "outputs",
         &[
             NOTE,
-            arg("save", Form::Value, "a folder for their pictures, figures as PNG and SVG; they are not printed then"),
+            arg(
+                "save",
+                Form::Value,
+                "a folder for their pictures and tables, figures as PNG and SVG; they are not printed then",
+            ),
         ],
-        "Print the kept outputs of a note's cells, or save their pictures.",
+        "Print the kept outputs of a note's cells, or save their pictures, tables and pages.",
     ),
     line(
         "workspace.check",
@@ -598,14 +844,54 @@ pub const COMMANDS: &[CommandInfo] = &[
         "Say what is there: display, sandbox, kernels, model servers.",
     ),
     line(
+        "llm.providers",
+        "Language models",
+        "providers",
+        &[
+            arg("WHAT", Form::Optional, "list (when left out), test or models"),
+            arg("NAME", Form::Optional, "a provider of config.yaml; the default one when left out"),
+        ],
+        "List the providers of language models that config.yaml names, look whether one is there, takes its key and \
+         has its model, or list its models.",
+    ),
+    line(
+        "llm.secrets",
+        "Keys of providers",
+        "secrets",
+        &[
+            arg("WHAT", Form::Needed, "list, set or rm"),
+            arg("NAME", Form::Optional, "the name, as in ${NAME} in config.yaml; a variable of that name goes first"),
+        ],
+        "Keep keys in the system's keyring or, where there is none, in an encrypted file; `set` reads the value from \
+         standard input. With TRACEBOOK_PASSPHRASE the file is opened by that, else by a key file beside it.",
+    ),
+    line(
         "app.bench",
         "Measure",
         "bench",
         &[
-            arg("WHAT", Form::Needed, "edit, open, import, frames, search, cells or retrieval"),
-            arg("size", Form::Value, "blocks for `frames`; the same as --notes for the others (default 10000)"),
-            arg("notes", Form::Value, "notes for `import` (default 50000), `open` and `search` (default 10000)"),
-            arg("corpus", Form::Value, "for `retrieval`: a folder with corpus.jsonl, queries.jsonl and qrels.tsv"),
+            arg(
+                "WHAT",
+                Form::Needed,
+                "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval",
+            ),
+            arg(
+                "size",
+                Form::Value,
+                "blocks for `frames` (default 10000), clients for `hub` (1000); the same as --notes for the others",
+            ),
+            arg(
+                "notes",
+                Form::Value,
+                "notes for `import` and `sync` (default 50000), `open` and `search` (default 10000); `edit` presses \
+                 its keys while so many are indexed",
+            ),
+            arg(
+                "corpus",
+                Form::Value,
+                "for `retrieval`: a folder with corpus.jsonl, queries.jsonl, qrels.tsv; for `replay` and `memory`: \
+                 bfcl-eval",
+            ),
             arg("foreign", Form::Value, "for `retrieval`: another such folder, whose queries nothing should fit"),
         ],
         "Measure on this machine what BENCHMARKS.md holds.",

@@ -10,6 +10,8 @@ const WEIGHED: usize = 4_000;
 const ALIKE: f32 = 0.34;
 /// Of longer lines only what they have in common at their ends is looked for.
 const REFINED: usize = 20_000;
+/// Lines around a change in a unified diff.
+const AROUND: usize = 3;
 
 /// What differs between two texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,6 +102,60 @@ pub fn bring_back(part: &Part, old: &str, new: &str) -> Vec<Splice> {
     let mut splices = splice::difference(is, was);
     splices.iter_mut().for_each(|splice| splice.at += after.start);
     splices
+}
+
+/// What differs between two texts of a file, as a unified diff that `patch` and git understand; `None`: there is no
+/// file. Empty if nothing differs.
+pub fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> String {
+    let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let input = InternedInput::new(before, after);
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let (olds, news): (Vec<&str>, Vec<&str>) =
+        (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
+    let hunks: Vec<(Range<usize>, Range<usize>)> = diff
+        .hunks()
+        .map(|hunk| {
+            (hunk.before.start as usize..hunk.before.end as usize, hunk.after.start as usize..hunk.after.end as usize)
+        })
+        .collect();
+    let mut out = String::new();
+    if hunks.is_empty() && old.is_some() == new.is_some() {
+        return out;
+    }
+    let name = |there: bool, side: &str| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
+    out += &format!("--- {}\n+++ {}\n", name(old.is_some(), "a"), name(new.is_some(), "b"));
+    let line = |out: &mut String, sign: char, text: &str| {
+        out.push(sign);
+        out.push_str(text);
+        if !text.ends_with('\n') {
+            out.push_str("\n\\ No newline at end of file\n");
+        }
+    };
+    let mut rest = hunks.as_slice();
+    while let Some((first, _)) = rest.first() {
+        // Changes with so little between them that their surroundings meet are one hunk.
+        let count = 1 + rest.windows(2).take_while(|pair| pair[1].0.start - pair[0].0.end <= 2 * AROUND).count();
+        let (group, later) = rest.split_at(count);
+        rest = later;
+        let Some((last, last_new)) = group.last() else { break };
+        let start = first.start.saturating_sub(AROUND);
+        let end = (last.end + AROUND).min(olds.len());
+        let start_new = group[0].1.start - (first.start - start);
+        let end_new = last_new.end + (end - last.end);
+        // A side without lines is told by the line before it.
+        let side = |start: usize, end: usize| format!("{},{}", start + usize::from(end > start), end - start);
+        out += &format!("@@ -{} +{} @@\n", side(start, end), side(start_new, end_new));
+        let mut at = start;
+        for (gone, come) in group {
+            olds[at..gone.start].iter().for_each(|text| line(&mut out, ' ', text));
+            olds[gone.clone()].iter().for_each(|text| line(&mut out, '-', text));
+            news[come.clone()].iter().for_each(|text| line(&mut out, '+', text));
+            at = gone.end;
+        }
+        olds[at..end].iter().for_each(|text| line(&mut out, ' ', text));
+    }
+    out
 }
 
 /// The lines of a range of a text, without their ends.
@@ -257,6 +313,19 @@ fn put(marks: &mut Vec<Range<usize>>, mark: Range<usize>, text: &str) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_unified_diff_is_one_that_patch_understands() {
+        let old: String = (1..=20).map(|number| format!("{number}\n")).collect();
+        let new = old.replace("3\n4\n", "3\nfour\n").replace("19\n20\n", "19\n20\nend");
+        let expected = "--- a/n.txt\n+++ b/n.txt\n@@ -1,7 +1,7 @@\n 1\n 2\n 3\n-4\n+four\n 5\n 6\n 7\n\
+                        @@ -18,3 +18,4 @@\n 18\n 19\n 20\n+end\n\\ No newline at end of file\n";
+        assert_eq!(unified("n.txt", Some(&old), Some(&new)), expected);
+        assert_eq!(unified("n", None, Some("a\n")), "--- /dev/null\n+++ b/n\n@@ -0,0 +1,1 @@\n+a\n");
+        assert_eq!(unified("n", Some("a\n"), None), "--- a/n\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a\n");
+        assert_eq!(unified("n", None, Some("")), "--- /dev/null\n+++ b/n\n");
+        assert_eq!(unified("n", Some("same"), Some("same")), "");
+    }
 
     /// A comparison as text: what is gone in `[-…-]`, what came in `{+…+}`.
     fn shown(old: &str, new: &str) -> String {

@@ -1,5 +1,7 @@
 //! Work for the host: what the session decided must be done in the world. Plain data; the host decides nothing.
 
+use crate::agent::job::Job;
+use crate::agent::model::{CallId, Request};
 use crate::time::Time;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -105,6 +107,27 @@ pub enum Effect {
         /// The text.
         text: Arc<str>,
     },
+    /// Sync these documents over these hubs from now on, and no others (`HubTold`, `Received`). What is on disk alone
+    /// is sent.
+    Sync(Box<crate::Wanted>),
+    /// Try hubs again that are not there, at once.
+    RetrySync,
+    /// Changes that came as `Received` are not taken.
+    RefuseReceived {
+        /// Their number.
+        ticket: u64,
+        /// Why, for the log.
+        why: String,
+    },
+    /// Say this of us to all who sync the document, now and as long as it is so.
+    Present {
+        /// Which.
+        doc: DocId,
+        /// Where our carets are, what we run; `None`: we are gone. Name and device are the host's to fill in.
+        state: Option<Box<store::sync::presence::Present>>,
+        /// Whether it is a volume's: there who is connected matters, and not where.
+        volume: bool,
+    },
     /// Rewrite the marker beside the database that names volumes and folders.
     WriteMarker {
         /// Id, name and folder of each volume.
@@ -124,6 +147,8 @@ pub enum Effect {
         folder: PathBuf,
         /// The Jupyter kernel to start if there is none; `None`: the embedded one.
         kernel: Option<String>,
+        /// What an embedded kernel reaches beyond the folder.
+        grant: crate::Grant,
         /// Which execution.
         execution: ExecutionId,
         /// The code.
@@ -132,6 +157,8 @@ pub enum Effect {
         label: String,
         /// Names that the kernel forgets before: of cells that are gone, or no longer bind them.
         forget: Vec<String>,
+        /// Its result may be one that was kept: the names that it is made of, and those that it binds.
+        pure: Option<(Vec<String>, Vec<String>)>,
     },
     /// Have an embedded kernel started in this folder before it is needed; one in another folder ends. `None`: none is
     /// wanted.
@@ -155,6 +182,73 @@ pub enum Effect {
     KillKernel {
         /// Which note.
         note: DocId,
+    },
+    /// Load a session's document (`SessionLoaded`).
+    LoadSession {
+        /// Which.
+        session: DocId,
+    },
+    /// Load a run's document (`RunLoaded`).
+    LoadRun {
+        /// Which.
+        run: DocId,
+    },
+    /// Load the document of the user's tools (`RegistryLoaded`).
+    LoadRegistry {
+        /// Its id.
+        registry: DocId,
+    },
+    /// Read what agents have to work with (`AgentSetup`).
+    ReadSetup,
+    /// Read what a message speaks of (`Gathered`).
+    Gather {
+        /// For which run.
+        run: DocId,
+        /// The volume's folder.
+        root: PathBuf,
+        /// Files that it names, inside the folder; what is no file is left out.
+        paths: Vec<String>,
+        /// What is searched for.
+        text: String,
+        /// At most so many passages.
+        limit: usize,
+        /// The folders of memory inside the volume's folder.
+        memory: Vec<String>,
+    },
+    /// Read what a volume remembers, in all its folders of memory (`MemoryRead`).
+    ReadMemory {
+        /// Which volume.
+        volume: DocId,
+        /// Its folder.
+        root: PathBuf,
+    },
+    /// Call a model (`ModelDelta`…, `ModelDone`).
+    CallModel {
+        /// Which call.
+        call: CallId,
+        /// What it is asked.
+        request: Box<Request>,
+    },
+    /// Break a call of a model off; what it still says is not wanted.
+    CancelModel {
+        /// Which call.
+        call: CallId,
+    },
+    /// Do what a tool asks for (`ToolDone`).
+    RunTool {
+        /// For which run.
+        run: DocId,
+        /// For which call.
+        call: String,
+        /// What.
+        job: Box<Job>,
+    },
+    /// Stop that.
+    CancelTool {
+        /// For which run.
+        run: DocId,
+        /// For which call.
+        call: String,
     },
     /// Send `Tick` at this time.
     Wake {

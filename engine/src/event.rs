@@ -1,5 +1,7 @@
 //! Facts from the world: the other half of [`crate::Input`]. They enter by the same door as the user's wishes.
 
+use crate::agent::job::Outcome;
+use crate::agent::model::{Answer, CallId, Delta, Failure};
 use crate::effect::BatchNumber;
 use crate::links::Links;
 use crate::outline::{Outline, Outlined};
@@ -9,7 +11,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use store::WorkspaceDoc;
 use store::disk::FileRow;
-use store::{BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Record, Status, VolumeDoc};
+use store::{
+    BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Record, RegistryDoc, RunDoc,
+    SessionDoc, Status, VolumeDoc,
+};
 
 /// A fact.
 #[derive(Debug)]
@@ -149,6 +154,95 @@ pub enum Event {
         /// Changes or a saved document.
         bytes: Vec<u8>,
     },
+    /// Changes of a document from another device, over a hub. What is not taken is refused by an effect.
+    Received {
+        /// Which document: of a volume, a note, outputs.
+        doc: DocId,
+        /// Their number, for the host.
+        ticket: u64,
+        /// Changes.
+        bytes: Vec<u8>,
+    },
+    /// How a hub stands.
+    HubTold {
+        /// Its address.
+        hub: String,
+        /// How it stands.
+        state: Box<crate::HubState>,
+        /// Lines for the log.
+        said: Vec<String>,
+    },
+    /// Others are at a document, or no longer.
+    Presence {
+        /// Which.
+        doc: DocId,
+        /// Who: what names their program, and what they say.
+        here: Vec<(String, store::sync::presence::Present)>,
+    },
+    /// What agents have to work with, read anew.
+    AgentSetup(Box<crate::Setup>),
+    /// A session's document is loaded.
+    SessionLoaded {
+        /// Which.
+        session: DocId,
+        /// The document; `Err` is a sentence for the user.
+        doc: Result<Box<SessionDoc>, String>,
+    },
+    /// A run's document is loaded.
+    RunLoaded {
+        /// Which.
+        run: DocId,
+        /// The document; `Err` is a sentence for the user.
+        doc: Result<Box<RunDoc>, String>,
+    },
+    /// The document of the user's tools is loaded.
+    RegistryLoaded {
+        /// Which: this workspace's, or that of a shared volume.
+        registry: DocId,
+        /// The document; `Err` is a sentence for the user.
+        doc: Result<Box<RegistryDoc>, String>,
+    },
+    /// What a message speaks of.
+    Gathered {
+        /// Of which run.
+        run: DocId,
+        /// Where it stands, and what.
+        found: Vec<(String, String)>,
+        /// What the project remembers.
+        memory: Box<crate::memory::Memory>,
+        /// The agents of the project.
+        crew: Box<crate::agent::crew::Crew>,
+    },
+    /// What a volume remembers.
+    MemoryRead {
+        /// Which volume.
+        volume: DocId,
+        /// All that it remembers.
+        memory: Box<crate::memory::Memory>,
+    },
+    /// A piece of a model's answer.
+    ModelDelta {
+        /// Of which call.
+        call: CallId,
+        /// The piece.
+        delta: Delta,
+    },
+    /// A model has answered, or will not.
+    ModelDone {
+        /// Which call.
+        call: CallId,
+        /// The answer, or why there is none.
+        result: Result<Box<Answer>, Failure>,
+    },
+    /// A tool has done what it could.
+    ToolDone {
+        /// For which run.
+        run: DocId,
+        /// For which call.
+        call: String,
+        /// What came of it.
+        outcome: Box<Outcome>,
+    },
     /// The Jupyter kernels that were looked for.
     KernelsFound {
         /// They.
@@ -216,6 +310,11 @@ pub enum Event {
         count: Option<u64>,
         /// The whole of each stream that was cut (by place in the list of outputs).
         whole: Vec<(usize, store::BlobRef)>,
+        /// Whether nothing ran: its result had been kept.
+        cached: bool,
+        /// How long the kernel was at it, in milliseconds, as it was measured where its messages arrive: the session
+        /// hears of beginning and end only when it is next awake, perhaps of both at once.
+        took: Option<u64>,
     },
     /// The kernel's process ended, asked or not.
     KernelDied {
@@ -237,6 +336,8 @@ pub struct Started {
     pub doc: Box<WorkspaceDoc>,
     /// Where volumes lie on this device.
     pub mounts: BTreeMap<DocId, PathBuf>,
+    /// How this device is called.
+    pub device: String,
     /// This device's settings.
     pub settings: Settings,
     /// The highest journal number ever given.
@@ -255,6 +356,20 @@ pub struct Started {
     pub moved: Vec<crate::Moved>,
     /// Files that other programs renamed, for which links could follow.
     pub renamed: Vec<crate::Renamed>,
+    /// A line about each session.
+    pub sessions: BTreeMap<DocId, crate::SessionLine>,
+    /// A line about each run.
+    pub runs: BTreeMap<DocId, crate::RunLine>,
+    /// What is shared over which hubs.
+    pub shares: crate::Shares,
+    /// The log of sync: milliseconds since 1970, and a line.
+    pub sync_log: Vec<(i64, String)>,
+    /// What was seen of other devices.
+    pub sync_kept: crate::Kept,
+    /// Rules that the user's decisions have made.
+    pub rules: Vec<crate::agent::policy::Rule>,
+    /// The schedules of this device.
+    pub schedules: BTreeMap<DocId, crate::schedule::Schedule>,
 }
 
 /// An outline made of a note's file, and how the disk keeps it: both made where the file is read.

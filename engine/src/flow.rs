@@ -16,76 +16,120 @@ pub struct Node {
     pub uses: BTreeMap<String, Vec<usize>>,
     /// The names that it binds or changes, and whether it does so for sure.
     pub writes: BTreeMap<String, bool>,
+    /// What a value of it may do later: use and change names when a function in it is called.
+    carried: [BTreeSet<String>; 2],
+}
+
+impl Node {
+    /// A cell below others. `latest` tells where a name comes from above it, `known` all names that come from there.
+    fn of(
+        names: &Names,
+        above: &[Arc<Node>],
+        latest: impl Fn(&str) -> Vec<usize>,
+        known: impl FnOnce() -> Vec<String>,
+    ) -> Node {
+        let mut writes: BTreeMap<String, bool> =
+            names.defines.iter().map(|name| (name.clone(), names.surely.contains(name))).collect();
+        // What is changed in place was used: it is this cell's from now on.
+        writes.extend(names.changes.iter().map(|name| (name.clone(), true)));
+        for name in &names.later_changes {
+            writes.entry(name.clone()).or_insert(false);
+        }
+        let (mut later, mut later_changes) = (names.later.clone(), names.later_changes.clone());
+        let mut uses = BTreeMap::new();
+        let mut open: Vec<String> = names.uses.union(&names.changes).cloned().collect();
+        if names.uses_any || names.defines_any {
+            open.extend(known());
+        }
+        if !open.is_empty() {
+            open.push(ANYTHING.to_owned());
+        }
+        while let Some(name) = open.pop() {
+            if uses.contains_key(&name) {
+                continue;
+            }
+            let from = latest(&name);
+            for cell in &from {
+                // A function of that cell may be called here, and so may those that it uses.
+                let [also, changed] = &above[*cell].carried;
+                open.extend(also.iter().filter(|name| !names.surely.contains(*name)).cloned());
+                later.extend(also.iter().cloned());
+                later_changes.extend(changed.iter().cloned());
+                for name in changed {
+                    writes.entry(name.clone()).or_insert(false);
+                }
+            }
+            uses.insert(name, from);
+        }
+        if names.defines_any {
+            writes.insert(ANYTHING.to_owned(), true);
+        }
+        Node { uses, writes, carried: [later, later_changes] }
+    }
 }
 
 /// All cells of a note, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// The cells.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Arc<Node>>,
 }
 
 impl Flow {
     /// Of the names of each cell.
     pub fn of(cells: &[Arc<Names>]) -> Flow {
-        let mut flow = Flow { nodes: Vec::with_capacity(cells.len()) };
+        let mut nodes: Vec<Arc<Node>> = Vec::with_capacity(cells.len());
         // Where each name comes from below the cells so far.
         let mut latest: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        // What a value of a cell may do later: use and change names when a function in it is called.
-        let mut carried: Vec<(BTreeSet<String>, BTreeSet<String>)> = Vec::new();
         for names in cells {
-            let mut writes: BTreeMap<String, bool> =
-                names.defines.iter().map(|name| (name.clone(), names.surely.contains(name))).collect();
-            // What is changed in place was used: it is this cell's from now on.
-            writes.extend(names.changes.iter().map(|name| (name.clone(), true)));
-            for name in &names.later_changes {
-                writes.entry(name.clone()).or_insert(false);
-            }
-            let (mut later, mut later_changes) = (names.later.clone(), names.later_changes.clone());
-            let mut uses = BTreeMap::new();
-            let mut open: Vec<String> = names.uses.union(&names.changes).cloned().collect();
-            if names.uses_any || names.defines_any {
-                open.extend(latest.keys().cloned());
-            }
-            if !open.is_empty() {
-                open.push(ANYTHING.to_owned());
-            }
-            while let Some(name) = open.pop() {
-                if uses.contains_key(&name) {
-                    continue;
-                }
-                let from = latest.get(&name).cloned().unwrap_or_default();
-                for cell in &from {
-                    // A function of that cell may be called here, and so may those that it uses.
-                    let (also, changed) = &carried[*cell];
-                    open.extend(also.iter().filter(|name| !names.surely.contains(*name)).cloned());
-                    later.extend(also.iter().cloned());
-                    later_changes.extend(changed.iter().cloned());
-                    for name in changed {
-                        writes.entry(name.clone()).or_insert(false);
-                    }
-                }
-                uses.insert(name, from);
-            }
-            if names.defines_any {
-                writes.insert(ANYTHING.to_owned(), true);
-            }
-            for (name, surely) in &writes {
+            let from = |name: &str| latest.get(name).cloned().unwrap_or_default();
+            let node = Node::of(names, &nodes, from, || latest.keys().cloned().collect());
+            for (name, surely) in &node.writes {
                 let from = latest.entry(name.clone()).or_default();
                 if *surely {
                     from.clear();
                 }
-                from.insert(0, flow.nodes.len());
+                from.insert(0, nodes.len());
             }
-            carried.push((later, later_changes));
-            flow.nodes.push(Node { uses, writes });
+            nodes.push(Arc::new(node));
         }
-        flow
+        Flow { nodes }
+    }
+
+    /// The same where there was one already, for the names `was`. While somebody writes, the names of one cell change,
+    /// and mostly only those that it uses: then the other cells stay what they are.
+    pub fn again(&self, was: &[Arc<Names>], cells: &[Arc<Names>]) -> Flow {
+        let mut changed = (0..cells.len()).filter(|at| was.get(*at) != Some(&cells[*at]));
+        let (Some(at), None) = (changed.next(), changed.next()) else { return Flow::of(cells) };
+        if was.len() != cells.len() || self.nodes.len() != cells.len() {
+            return Flow::of(cells);
+        }
+        let above = &self.nodes[..at];
+        let from = |name: &str| {
+            let mut from = Vec::new();
+            for (cell, node) in above.iter().enumerate().rev() {
+                if let Some(surely) = node.writes.get(name) {
+                    from.push(cell);
+                    if *surely {
+                        break;
+                    }
+                }
+            }
+            from
+        };
+        let known = || above.iter().flat_map(|node| node.writes.keys()).cloned().collect();
+        let node = Node::of(&cells[at], above, from, known);
+        if node.writes != self.nodes[at].writes || node.carried != self.nodes[at].carried {
+            return Flow::of(cells);
+        }
+        let mut nodes = self.nodes.clone();
+        nodes[at] = Arc::new(node);
+        Flow { nodes }
     }
 
     /// The cells that use what a cell binds or changes, nearest first.
     pub fn dependants(&self, cell: usize) -> BTreeSet<usize> {
-        let uses = |node: &Node| node.uses.values().any(|from| from.contains(&cell));
+        let uses = |node: &Arc<Node>| node.uses.values().any(|from| from.contains(&cell));
         (cell + 1..self.nodes.len()).filter(|other| uses(&self.nodes[*other])).collect()
     }
 
@@ -177,6 +221,35 @@ mod tests {
         assert_eq!(from(&found, 2), [("*", vec![1]), ("x", vec![0])]);
         assert_eq!(from(&found, 1), [("x", vec![0])]);
         assert_eq!(from(&found, 3), []);
+    }
+
+    #[test]
+    fn one_cell_that_changes_is_as_if_all_had_been_looked_at() {
+        let mut cells = [
+            "x = 1",
+            "def f(): return x",
+            "if c: x = 2",
+            "from m import *",
+            "xs = []",
+            "f() + y",
+            "xs.append(x)",
+            "g = f",
+            "n = 0",
+            "def up():\n global n\n n += 1",
+            "up()",
+            "n + x + g()",
+        ]
+        .map(|code| Arc::new(Names::of(code)));
+        let mut flow = Flow::of(&cells);
+        let others =
+            ["x", "xa", "x = 3", "def f(): return n", "f()", "up()", "", "exec(s)", "xs", "import x", "(", "del x"];
+        for (turn, code) in others.iter().cycle().take(200).enumerate() {
+            let was = cells.clone();
+            cells[turn * 7 % 12] = Arc::new(Names::of(code));
+            flow = flow.again(&was, &cells);
+            assert_eq!(flow, Flow::of(&cells), "{turn}: {code}");
+        }
+        assert_eq!(flow.again(&cells, &cells[..3]), Flow::of(&cells[..3]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which results of a note still count: what each cell saw when it ran, against what it would see now.
 
 use crate::flow::Flow;
+use crate::markdown;
 use crate::names::Names;
 use crate::note::{Note, code_hash};
 use crate::properties;
@@ -118,6 +119,11 @@ impl Note {
         Some(fresh.names[at].clone())
     }
 
+    /// The names of all its cells, in their order.
+    pub fn names_of_cells(&self) -> Vec<Arc<Names>> {
+        self.fresh().names.clone()
+    }
+
     /// How values flow between its cells, in their order.
     pub fn flow(&self) -> Flow {
         Flow::clone(&self.fresh().flow)
@@ -139,6 +145,9 @@ impl Note {
                 said.push(format!("{name} is bound in {cells} {}, too", others.join(", ")));
             }
         }
+        if self.states_pure(cell) && self.pure(cell).is_none() {
+            said.push("its result is not kept: what it uses or binds cannot be known".to_owned());
+        }
         for name in fresh.flow.from_below(at, &fresh.names[at]) {
             let writes = |other: &usize| fresh.flow.nodes[*other].writes.contains_key(&name);
             if let Some(below) = (at + 1..fresh.cells.len()).find(writes) {
@@ -146,6 +155,25 @@ impl Note {
             }
         }
         said
+    }
+
+    fn states_pure(&self, cell: BlockId) -> bool {
+        self.kind == store::FileKind::Note && self.block(cell).is_some_and(|block| markdown::is_pure(&block.text))
+    }
+
+    /// Of a cell that says that it is pure: the names that it is made of, and those that it binds. `None`: it does not,
+    /// or they cannot be known.
+    pub(crate) fn pure(&self, cell: BlockId) -> Option<(Vec<String>, Vec<String>)> {
+        let block = self.block(cell).filter(|_| self.states_pure(cell))?;
+        let fresh = self.fresh();
+        let at = fresh.cells.iter().position(|other| *other == block.id)?;
+        let names = &fresh.names[at];
+        if names.uses_any || names.defines_any {
+            return None;
+        }
+        let node = &fresh.flow.nodes[at];
+        let uses = node.uses.keys().filter(|name| *name != crate::flow::ANYTHING).cloned().collect();
+        Some((uses, node.writes.keys().cloned().collect()))
     }
 
     pub(crate) fn fresh(&self) -> Arc<Fresh> {
@@ -165,9 +193,12 @@ impl Note {
     fn look(&self, before: Option<&Fresh>) -> Fresh {
         let cells: Vec<BlockId> = self.cells().collect();
         let names: Vec<Arc<Names>> = cells.iter().map(|cell| self.read_names(*cell)).collect();
-        // Most keys change the names of no cell.
-        let same = |before: &&Fresh| before.names == names;
-        let flow = before.filter(same).map_or_else(|| Arc::new(Flow::of(&names)), |before| before.flow.clone());
+        let flow = match before {
+            // Most keys change the names of no cell.
+            Some(before) if before.names == names => before.flow.clone(),
+            Some(before) => Arc::new(before.flow.again(&before.names, &names)),
+            None => Arc::new(Flow::of(&names)),
+        };
         let mut fresh = Fresh { flow, ..Fresh::default() };
         for (at, cell) in cells.iter().enumerate() {
             let Some(run) = self.executions.get(cell) else { continue };
@@ -199,20 +230,17 @@ impl Note {
             if from.iter().any(|source| !fresh.good.contains(source)) {
                 return input();
             }
-            let sources = from.iter().filter_map(|source| self.executions.get(&cells[*source]));
+            let mut sources = from.iter().filter_map(|source| self.executions.get(&cells[*source]));
             match &run.inputs {
-                Some(inputs) => {
-                    let now: Vec<ExecutionId> = sources.map(|source| source.id).collect();
-                    match inputs.get(name) {
-                        Some(_) if from.is_empty() => return Some(Stale::Below(name.clone())),
-                        Some(seen) if *seen == now => {}
-                        None if from.is_empty() => {}
-                        Some(_) | None => return input(),
-                    }
-                }
+                Some(inputs) => match inputs.get(name) {
+                    Some(_) if from.is_empty() => return Some(Stale::Below(name.clone())),
+                    Some(seen) if sources.map(|source| source.id).eq(seen.iter().copied()) => {}
+                    None if from.is_empty() => {}
+                    Some(_) | None => return input(),
+                },
                 // It ran before this was kept: the times must do.
                 None => {
-                    if sources.into_iter().any(|source| source.started > run.started) {
+                    if sources.any(|source| source.started > run.started) {
                         return input();
                     }
                 }
@@ -222,7 +250,11 @@ impl Note {
     }
 
     fn read_names(&self, cell: BlockId) -> Arc<Names> {
-        let read = || Arc::new(Names::of(self.code(cell).unwrap_or_default()));
+        let read = || {
+            // What other languages bind is their kernel's affair.
+            let python = self.language(cell).is_none_or(|language| language == "python");
+            Arc::new(if python { Names::of(self.code(cell).unwrap_or_default()) } else { Names::default() })
+        };
         self.meta.get(&cell).map_or_else(read, |meta| meta.names.get_or_init(read).clone())
     }
 

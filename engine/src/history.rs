@@ -4,7 +4,7 @@
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use store::{ActorId, Moment, NoteDoc, Past, StoreError};
+use store::{ActorId, ChangeHash, Moment, NoteDoc, Past, StoreError};
 
 /// The message of a change that took over what another program wrote into the note's file.
 pub const OUTSIDE: &str = "outside";
@@ -208,6 +208,14 @@ impl Story {
     /// The document's, if it is damaged.
     pub fn text(&self, count: usize) -> Result<String, StoreError> {
         self.doc.text_at(&self.past.heads(count))
+    }
+
+    /// The note's text as it was at these heads of its document.
+    ///
+    /// # Errors
+    /// The document's, if they are none of its own.
+    pub fn text_at(&self, heads: &[ChangeHash]) -> Result<String, StoreError> {
+        self.doc.text_at(heads)
     }
 
     /// Who wrote what of that text.

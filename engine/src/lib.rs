@@ -5,6 +5,7 @@
 //! the host) or a [`Reject`] come out. Time and randomness are arguments, so every run can be replayed.
 
 pub mod agenda;
+pub mod agent;
 mod arrangement;
 pub mod base;
 pub mod command;
@@ -18,17 +19,22 @@ pub mod history;
 pub mod keymap;
 pub mod links;
 pub mod markdown;
+pub mod memory;
 pub mod names;
 mod note;
+pub mod notice;
 pub mod outline;
 mod plan;
+pub mod printed;
 pub mod properties;
+pub mod schedule;
 mod session;
 pub mod settings;
 pub mod splice;
 pub mod task;
 mod time;
 mod undo;
+pub mod view;
 pub mod yaml;
 
 pub use arrangement::Arrangement;
@@ -38,8 +44,12 @@ pub use event::Event;
 pub use fresh::{Reactivity, Stale};
 pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
 pub use session::{
-    EMBEDDED, FileMove, Input, KernelSpec, LINKS, MOVED, MOVING, Moved, Moving, Question, RELINK, RENAMED, Reject,
-    Renamed, Saving, Scanning, Session, Spot, TRASH, TRASH_FOLDER, Trashed, Verdict, Volume, links_key,
+    Agents, Balance, CallPhase, Conversation, Documents, EMBEDDED, END_OF_INPUT, FileMove, Grant, Hub, HubState, Input,
+    Kept, KernelSpec, LAN, LINKS, Live, MERGES, MOVED, MOVING, Merge, Merged, Moved, Moving, PHASES, Pending, Question,
+    RELINK, RENAMED, RULES, RUNS, Reach, Reject, Renamed, Run, RunLine, SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG,
+    Saving, Scanning, Seen, Sent, Session, SessionLine, Setup, Shares, Somebody, Spot, Spread, Standing, Sync, TRASH,
+    TRASH_FOLDER, Trashed, Verdict, Volume, Wanted, hub_address, links_key, parts, read_heads, read_volume_address,
+    run_address, session_address, volume_address,
 };
 pub use settings::{Settings, Theme};
 pub use time::Time;

@@ -1,7 +1,7 @@
 //! Which note links where, for one volume: links are resolved as Obsidian does it, looked up backwards, and carried
 //! through renames. It holds no truth: it is made of outlines and paths, and can be made again.
 
-use crate::outline::{Link, LinkKind, Outline, path as link_path};
+use crate::outline::{Link, LinkKind, Outline, path as link_path, unescape};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::DocId;
@@ -135,6 +135,23 @@ impl Links {
     /// Where a link of this note leads.
     pub fn target(&self, from: DocId, link: &Link) -> Option<DocId> {
         self.resolve(from, link.kind, &link.target)
+    }
+
+    /// Where a link leads that is seen in this note, as Markdown's readers give it: its target, with or without `#` and
+    /// what follows. How it is written is known from the note's outline.
+    pub fn meant(&self, from: DocId, link: &str) -> Option<DocId> {
+        let (path, _) = link.split_once('#').unwrap_or((link, ""));
+        let path = unescape(path);
+        let known = self.outlines.get(&from).and_then(|outline| {
+            let same = |known: &&Link| known.path() == path || known.target == path;
+            outline.links.iter().find(same).map(|known| known.kind)
+        });
+        match known {
+            Some(LinkKind::Wiki | LinkKind::Embed) | None => self.resolve(from, LinkKind::Wiki, &path),
+            Some(LinkKind::Markdown | LinkKind::Angled) => {
+                self.resolve(from, LinkKind::Markdown, &path.replace('%', "%25"))
+            }
+        }
     }
 
     /// Where a target written in this note leads: to a relative path, to the whole path, to the file of that name that
@@ -277,6 +294,25 @@ impl Links {
             }
         }
         plan
+    }
+
+    /// A text of one note as it is written in another one, so that its links lead where they led.
+    pub fn carried(&self, from: DocId, to: DocId, text: &str) -> String {
+        let mut relinks: Vec<Relink> = Vec::new();
+        for link in Outline::of(text).links.iter().filter(|link| !link.path().is_empty()) {
+            let Some(target) = self.target(from, link) else { continue };
+            let exact = self.leads_straight(from, link.kind, &link.target, target);
+            let right = self.target(to, link) == Some(target)
+                && (!exact || self.leads_straight(to, link.kind, &link.target, target));
+            if !right && let Some(new) = self.write(to, link.kind, &link.target, target) {
+                relinks.push(Relink { kind: link.kind, old: link.target.clone(), new });
+            }
+        }
+        let mut carried = text.to_owned();
+        for (at, delete, insert) in places(text, &relinks).into_iter().rev() {
+            carried.replace_range(at..at + delete, &insert);
+        }
+        carried
     }
 
     /// Whether a Markdown link is the very path of the file, as other programs follow it.
@@ -454,6 +490,27 @@ mod tests {
         assert_eq!(leads(LinkKind::Markdown, "A.md"), "x/A.md", "Markdown's links are relative");
         assert_eq!(leads(LinkKind::Markdown, "../z/pic%2Epng"), "z/pic.png");
         assert_eq!(leads(LinkKind::Markdown, "z/B.md"), "z/B.md");
+    }
+
+    #[test]
+    fn links_as_readers_give_them_lead_where_they_are_written_to() {
+        let from = "![](A%20b.png) [[c]] ![[c]] [d](sub/100%25.md)";
+        let links =
+            links(&[("x/From.md", from), ("A b.png", ""), ("x/A b.png", ""), ("C.md", ""), ("x/sub/100%.md", "")]);
+        let meant = |link: &str| links.meant(id(0), link).and_then(|file| links.path(file));
+        assert_eq!(meant("A%20b.png"), Some("x/A b.png"), "a Markdown link is relative");
+        assert_eq!((meant("c"), meant("c#part")), (Some("C.md"), Some("C.md")));
+        assert_eq!(meant("sub/100%25.md"), Some("x/sub/100%.md"));
+        assert_eq!((meant("../.."), meant("no")), (None, None));
+    }
+
+    #[test]
+    fn a_text_carried_into_another_note_keeps_what_it_links_to() {
+        let text = "[t](B.md) [[B]] ![](../z/p%20q.png) [[gone]] [w](https://x.org)";
+        let links = links(&[("x/From.md", text), ("x/B.md", ""), ("z/p q.png", ""), ("y/deep/To.md", "")]);
+        let carried = links.carried(id(0), id(3), text);
+        assert_eq!(carried, "[t](../../x/B.md) [[B]] ![](../../z/p%20q.png) [[gone]] [w](https://x.org)");
+        assert_eq!(links.carried(id(0), id(1), text), text, "the same folder");
     }
 
     #[test]

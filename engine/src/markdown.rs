@@ -3,7 +3,6 @@
 //! The cut loses nothing: the pieces, one after another, are the text byte for byte.
 
 pub mod dialect;
-pub mod meant;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
@@ -183,13 +182,32 @@ pub fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     found.and_then(|(start, _)| text.get(start..))
 }
 
+/// The blocks of a file: of a script there is one, all of it; all else is read as Markdown.
+pub fn blocks_of(kind: store::FileKind, text: &str) -> Vec<&str> {
+    if kind == store::FileKind::Script {
+        [text].into_iter().filter(|text| !text.is_empty()).collect()
+    } else {
+        segment(text)
+    }
+}
+
 /// The parts of a block that is one cell and nothing else (blank lines may follow).
 pub fn cell(block: &str) -> Option<Cell> {
     if block.len() > LONGEST_CELL {
         return None;
     }
     let (info, code) = fenced(block)?;
-    is_python(info).then_some(Cell { code })
+    language_of(info).is_some().then_some(Cell { code })
+}
+
+/// The language of a cell, in lower case.
+pub fn cell_language(block: &str) -> Option<String> {
+    language_of(Fence::opening(block.lines().next()?)?.info)
+}
+
+/// Whether fences in braces (```` ```{r} ````) of this language are cells.
+pub fn is_language(word: &str) -> bool {
+    LANGUAGES.contains(&word.to_ascii_lowercase().as_str())
 }
 
 /// What stands behind the opening fence of a text that is one fenced block and nothing else (blank lines may follow),
@@ -213,6 +231,15 @@ pub(crate) fn time_limit(block: &str) -> Option<u64> {
     let info = block.lines().next().unwrap_or_default();
     let words = info.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ','));
     words.filter_map(|word| word.strip_prefix("timeout=")).find_map(|seconds| seconds.trim_matches('"').parse().ok())
+}
+
+/// Whether a cell says that it is pure: its result is made of its code and of the names that it uses, and of nothing
+/// else (```` ```python pure ````, or `# pure` as the first line of its code).
+pub fn is_pure(block: &str) -> bool {
+    let mut lines = block.lines();
+    let info = lines.next().unwrap_or_default();
+    let mut words = info.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ',')).skip(1);
+    words.any(|word| word == "pure") || lines.next().is_some_and(|line| line.trim_end() == "# pure")
 }
 
 /// A code fence as CommonMark 0.31.2, section 4.5, has it.
@@ -244,11 +271,67 @@ impl Fence<'_> {
     }
 }
 
-fn is_python(info: &str) -> bool {
+/// The language of a cell whose fence says this. In braces, as knitr and Quarto have it, it may be any that kernels are
+/// made for; other words in braces are directives.
+fn language_of(info: &str) -> Option<String> {
     let language = info.split(|c: char| c.is_whitespace() || c == '{' || c == ',').next().unwrap_or("");
-    let language = if language.is_empty() { info.trim_start_matches("{.").trim_end_matches('}') } else { language };
-    matches!(language.to_ascii_lowercase().as_str(), "python" | "python3" | "py")
+    let braced = info.strip_prefix('{').map(|rest| rest.trim_start_matches('.'));
+    let braced = braced.and_then(|rest| rest.split(|c: char| c.is_whitespace() || c == '}' || c == ',').next());
+    let word = braced.unwrap_or(language).to_ascii_lowercase();
+    match word.as_str() {
+        "python" | "python3" | "py" => Some("python".to_owned()),
+        other => (info.starts_with('{') && !info.starts_with("{.") && is_language(other)).then_some(word),
+    }
 }
+
+/// Languages that Jupyter's kernels run.
+const LANGUAGES: [&str; 45] = [
+    "apl",
+    "bash",
+    "c",
+    "c#",
+    "c++",
+    "clojure",
+    "coffeescript",
+    "cpp",
+    "csharp",
+    "dart",
+    "elixir",
+    "erlang",
+    "f#",
+    "fortran",
+    "fsharp",
+    "go",
+    "groovy",
+    "haskell",
+    "java",
+    "javascript",
+    "js",
+    "julia",
+    "kotlin",
+    "lua",
+    "mathematica",
+    "matlab",
+    "ocaml",
+    "octave",
+    "perl",
+    "php",
+    "powershell",
+    "prolog",
+    "r",
+    "racket",
+    "ruby",
+    "rust",
+    "sagemath",
+    "sas",
+    "scala",
+    "scheme",
+    "sh",
+    "sql",
+    "stata",
+    "swift",
+    "typescript",
+];
 
 /// The top-level pieces of a text, each from the start of its first line.
 fn top_level(text: &str) -> Vec<(Range<usize>, Piece)> {
@@ -262,7 +345,7 @@ fn top_level(text: &str) -> Vec<(Range<usize>, Piece)> {
                     continue;
                 }
                 match tag {
-                    Tag::CodeBlock(CodeBlockKind::Fenced(info)) if is_python(info) => {
+                    Tag::CodeBlock(CodeBlockKind::Fenced(info)) if language_of(info).is_some() => {
                         let start = line_start(text, range.start);
                         let closed = cell(text[start..range.end].trim_end_matches('\r')).is_some();
                         if closed { Piece::Cell } else { Piece::Structure }
@@ -336,6 +419,17 @@ mod tests {
     }
 
     #[test]
+    fn pure_cells_say_so() {
+        let braced = "```{python pure}\n```";
+        for yes in ["```python pure\nx\n```", "```python timeout=3, pure\n```", "~~~py\n# pure\nx\n~~~", braced] {
+            assert!(is_pure(yes), "{yes}");
+        }
+        for no in ["```python\nx\n# pure\n```", "```python impure\n```", "```python\n# purely\n```", ""] {
+            assert!(!is_pure(no), "{no}");
+        }
+    }
+
+    #[test]
     fn what_is_not_a_cell() {
         for text in [
             "```python\nunclosed\n",
@@ -352,6 +446,11 @@ mod tests {
         }
         assert_eq!(survey("\r\n```python\r\nx\r\n```\r\n").cells, 1);
         assert_eq!(survey("```python\n```").cells, 1);
+        // Other languages are cells in braces; code that is only shown, and directives, are none.
+        assert_eq!(survey("```{r}\nx <- 1\n```\n```{Julia echo=false}\n1\n```\n").cells, 2);
+        assert_eq!(survey("```r\n1\n```\n```{.r}\n1\n```\n```{note}\nx\n```\n```{figure} r\n```\n").cells, 0);
+        assert_eq!(cell_language("```{R, echo=TRUE}\n1\n```").as_deref(), Some("r"));
+        assert_eq!(cell_language("```py\n1\n```").as_deref(), Some("python"));
     }
 
     #[test]

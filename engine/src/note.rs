@@ -11,7 +11,7 @@ use crate::time::Time;
 use crate::undo::Undo;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
-use store::{Block, BlockId, DocId, Execution, ExecutionId, NoteDoc, Op, OutputsDoc};
+use store::{Block, BlockId, DocId, Execution, ExecutionId, FileKind, NoteDoc, Op, OutputsDoc};
 
 /// Whether a note can be read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +109,8 @@ pub(crate) struct BlockMeta {
 pub struct Note {
     /// Its id.
     pub id: DocId,
+    /// What its file is: a note, a collection or a script.
+    pub kind: FileKind,
     /// Its volume.
     pub volume: DocId,
     /// Whether it can be read yet.
@@ -126,6 +128,8 @@ pub struct Note {
     pub(crate) doc: DocPhase,
     pub(crate) outputs: Option<Box<OutputsDoc>>,
     pub(crate) outputs_new: bool,
+    /// What the user has said of generated views and is not in the document of outputs yet.
+    pub(crate) views: BTreeMap<store::BlobHash, bool>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) meta: HashMap<BlockId, BlockMeta>,
     pub(crate) revision: u64,
@@ -138,6 +142,8 @@ pub struct Note {
     pub(crate) pending_upto: u64,
     /// Whether all of them are another program's.
     pub(crate) outside: bool,
+    /// Whether all of them are the agent's.
+    pub(crate) by_agent: bool,
     pub(crate) burst: Option<Time>,
     pub(crate) last_edit: Time,
     pub(crate) undo: Undo,
@@ -162,6 +168,8 @@ pub struct Note {
     pub(crate) kernel_stated: Option<String>,
     pub(crate) kernel_once: Option<Option<String>>,
     pub(crate) kernel_is: Option<String>,
+    /// What the embedded kernel that runs may reach.
+    pub(crate) grant_is: crate::Grant,
     pub(crate) question: Option<crate::session::Question>,
     pub(crate) outputs_changed: u64,
     /// Counts changes of cells, and of their runs: what depends on both is worked out anew.
@@ -182,9 +190,10 @@ pub struct Note {
 const SHIFTS: usize = 1_024;
 
 impl Note {
-    pub(crate) fn new(id: DocId, volume: DocId) -> Note {
+    pub(crate) fn new(id: DocId, volume: DocId, kind: FileKind) -> Note {
         Note {
             id,
+            kind,
             volume,
             phase: Phase::Reading,
             file: FileSide::default(),
@@ -195,6 +204,7 @@ impl Note {
             doc: DocPhase::None,
             outputs: None,
             outputs_new: false,
+            views: BTreeMap::new(),
             blocks: Vec::new(),
             meta: HashMap::new(),
             revision: 0,
@@ -204,6 +214,7 @@ impl Note {
             pending: Vec::new(),
             pending_upto: 0,
             outside: false,
+            by_agent: false,
             burst: None,
             last_edit: Time::default(),
             undo: Undo::default(),
@@ -221,6 +232,7 @@ impl Note {
             kernel_stated: None,
             kernel_once: None,
             kernel_is: None,
+            grant_is: crate::Grant::default(),
             question: None,
             outputs_changed: 0,
             cells_revision: 0,
@@ -270,6 +282,17 @@ impl Note {
     pub fn code(&self, id: BlockId) -> Option<&str> {
         let cell = self.cell(id)?;
         self.block(id)?.text.get(cell.code.clone())
+    }
+
+    /// The language of a cell, in lower case.
+    pub fn language(&self, id: BlockId) -> Option<String> {
+        let python = || "python".to_owned();
+        let is_script = self.kind == FileKind::Script;
+        self.cell(id).and_then(
+            |_| {
+                if is_script { Some(python()) } else { markdown::cell_language(&self.block(id)?.text) }
+            },
+        )
     }
 
     /// Its cells, in order.
@@ -371,6 +394,12 @@ impl Note {
         }
     }
 
+    /// Whether the generated view of this name ([`crate::view::name`]) is drawn: the user has said so.
+    pub fn shows(&self, view: store::BlobHash) -> bool {
+        let kept = || self.outputs.as_ref().and_then(|outputs| outputs.shows(view));
+        self.views.get(&view).copied().or_else(kept).unwrap_or(false)
+    }
+
     /// The blob that keeps the notebook that the note was imported from.
     pub fn notebook(&self) -> Option<store::BlobRef> {
         self.outputs.as_ref()?.notebook()
@@ -404,6 +433,7 @@ impl Note {
             && self.file.unmerged.is_none()
             && !self.file.reading
             && self.unsaved_outputs.is_empty()
+            && self.views.is_empty()
             && self.remote.is_empty()
             && !matches!(self.kernel, KernelPhase::Busy(_))
     }
@@ -424,7 +454,12 @@ impl Note {
     pub(crate) fn refresh(&mut self, ids: impl IntoIterator<Item = BlockId>) {
         for id in ids {
             let Some(block) = self.blocks.iter().find(|block| block.id == id) else { continue };
-            let cell = markdown::cell(&block.text);
+            let cell = match self.kind {
+                FileKind::Script => {
+                    (!block.text.trim().is_empty()).then_some(markdown::Cell { code: 0..block.text.len() })
+                }
+                _ => markdown::cell(&block.text),
+            };
             let is_cell = cell.is_some();
             let meta = BlockMeta { revision: self.revision, cell, names: OnceLock::new(), code: OnceLock::new() };
             let was_cell = self.meta.insert(id, meta).is_some_and(|old| old.cell.is_some());

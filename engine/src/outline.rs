@@ -418,6 +418,18 @@ fn words(properties: &Map<String, Value>, names: &[&str], between: char) -> Vec<
     words
 }
 
+/// A path as it stands in an address.
+pub fn escape(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
 /// `%20` and its like.
 pub fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
@@ -426,8 +438,9 @@ pub fn unescape(text: &str) -> Cow<'_, str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
-        let code = (*first == b'%').then(|| tail.get(..2).and_then(|code| std::str::from_utf8(code).ok())).flatten();
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+        let digit = |byte: &u8| char::from(*byte).to_digit(16);
+        let code = tail.first().and_then(digit).zip(tail.get(1).and_then(digit)).filter(|_| *first == b'%');
+        match code.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
             Some(byte) => {
                 bytes.push(byte);
                 rest = &tail[2..];
@@ -444,6 +457,13 @@ pub fn unescape(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_coded_and_read_back() {
+        assert_eq!(escape("a b/é.md"), "a%20b/%C3%A9.md");
+        assert_eq!(unescape(&escape("a b/é%.md")), "a b/é%.md");
+        assert_eq!((unescape("100%"), unescape("%zz%+1")), ("100%".into(), "%zz%+1".into()));
+    }
 
     fn links(text: &str) -> Vec<(LinkKind, String, Option<String>)> {
         let outline = Outline::of(text);

@@ -4,8 +4,9 @@
 //! it: a cell is exactly one block, a line does not run over two blocks, and a block does not grow without bound.
 
 use crate::markdown;
+use crate::splice::Splice;
 use rand_core::RngCore;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use store::{Block, BlockId, Op, apply_op, between};
 
 /// A block that has grown past this many bytes is cut.
@@ -14,18 +15,112 @@ const GROWN: usize = 8_192;
 /// Operations under way on a list of blocks: each is performed as soon as it is decided.
 pub(crate) struct Plan<'a> {
     blocks: &'a mut Vec<Block>,
+    /// Whether all of it is one cell: a script.
+    script: bool,
     rng: &'a mut dyn RngCore,
     ops: Vec<Op>,
 }
 
 impl<'a> Plan<'a> {
-    pub(crate) fn new(blocks: &'a mut Vec<Block>, rng: &'a mut dyn RngCore) -> Plan<'a> {
-        Plan { blocks, rng, ops: Vec::new() }
+    pub(crate) fn new(blocks: &'a mut Vec<Block>, script: bool, rng: &'a mut dyn RngCore) -> Plan<'a> {
+        Plan { blocks, script, rng, ops: Vec::new() }
     }
 
     /// What was done.
     pub(crate) fn finish(self) -> Vec<Op> {
         self.ops
+    }
+
+    /// Edits that are made together: in order, at offsets of the text as it is, none touching another. A whole cell
+    /// that is gone from where it was and stands elsewhere has moved: it stays the block that it is, and its outputs go
+    /// along.
+    pub(crate) fn edits(&mut self, splices: &[Splice]) {
+        let leaving = self.leaving(splices);
+        let before = self.ops.len();
+        for splice in splices.iter().rev() {
+            self.edit(splice.at, splice.delete, &splice.insert);
+        }
+        if !leaving.is_empty() {
+            self.keep(leaving, before);
+        }
+    }
+
+    /// The cells of which something goes, where lines come in the same edits or there are several: block and source.
+    fn leaving(&self, splices: &[Splice]) -> Vec<(BlockId, String)> {
+        let deletes = splices.iter().any(|splice| splice.delete > 0);
+        if !deletes || (splices.len() < 2 && !splices.iter().any(|splice| splice.insert.contains('\n'))) {
+            return Vec::new();
+        }
+        let (mut start, mut leaving) = (0, Vec::new());
+        for block in &*self.blocks {
+            let (own, end) = (block.text.trim_end(), start + block.text.len());
+            let goes = |splice: &Splice| splice.at < end && start < splice.at + splice.delete;
+            if !own.is_empty() && splices.iter().any(goes) && markdown::cell(&block.text).is_some() {
+                leaving.push((block.id, own.to_owned()));
+            }
+            start = end;
+        }
+        leaving
+    }
+
+    /// Gives cells that moved their blocks back: each of them takes the text and the place of the block that has its
+    /// source since the operations from `from` on.
+    fn keep(&mut self, leaving: Vec<(BlockId, String)>, from: usize) {
+        let text = |id: BlockId, plan: &Self| plan.index(id).map_or("", |at| plan.blocks[at].text.as_str()).to_owned();
+        let free: BTreeSet<BlockId> = self.ops[from..].iter().map(Op::block).collect();
+        let mut free: Vec<BlockId> = free.into_iter().collect();
+        // Who has its source still, or a source that was its own before, is no moved one.
+        let (stay, mut moved): (Vec<_>, Vec<_>) =
+            leaving.into_iter().partition(|(id, source)| text(*id, self).trim_end() == source);
+        free.retain(|id| stay.iter().all(|(other, _)| other != id));
+        let mut swaps: Vec<(BlockId, String, String)> = Vec::new();
+        let mut emptied: Vec<BlockId> = Vec::new();
+        moved.retain(|(id, source)| {
+            let place = free.iter().position(|other| text(*other, self).trim_end() == source);
+            let Some(at) = place.and_then(|place| self.index(free.remove(place))) else { return false };
+            let block = &self.blocks[at];
+            swaps.push((*id, block.pos.clone(), block.text.clone()));
+            emptied.push(block.id);
+            true
+        });
+        // Nothing is written over that is not written elsewhere.
+        let is_whole = |(id, ..): &(BlockId, String, String)| emptied.contains(id) || text(*id, self).is_empty();
+        if !swaps.iter().all(is_whole) {
+            return;
+        }
+        for id in emptied {
+            let length = text(id, self).len();
+            self.splice(id, 0, length, String::new());
+        }
+        for (id, pos, text) in swaps {
+            self.perform(Op::Move { block: id, pos });
+            self.splice(id, 0, 0, text);
+        }
+    }
+
+    /// Gives cells that came the blocks back that they were before they were deleted, with what they had printed.
+    /// `was`: by a block and its code, which blocks that may be.
+    pub(crate) fn recall(&mut self, was: impl Fn(BlockId, &str) -> Vec<BlockId>) {
+        let touched: BTreeSet<BlockId> = self.ops.iter().map(Op::block).collect();
+        let is_empty = |id: BlockId, plan: &Self| plan.index(id).is_some_and(|at| plan.blocks[at].text.is_empty());
+        // What was deleted may have come before it went.
+        let cells: Vec<BlockId> = if touched.iter().any(|id| is_empty(*id, self)) {
+            self.blocks.iter().map(|block| block.id).collect()
+        } else if self.ops.iter().any(|op| matches!(op, Op::Insert { .. })) {
+            touched.into_iter().collect()
+        } else {
+            return;
+        };
+        for id in cells {
+            let Some(block) = self.index(id).map(|at| self.blocks[at].clone()) else { continue };
+            let Some(cell) = markdown::cell(&block.text) else { continue };
+            let old = was(id, &block.text[cell.code]).into_iter().find(|old| is_empty(*old, self));
+            if let Some(old) = old {
+                self.splice(id, 0, block.text.len(), String::new());
+                self.perform(Op::Move { block: old, pos: block.pos });
+                self.splice(old, 0, 0, block.text);
+            }
+        }
     }
 
     /// Replaces `delete` bytes at `at` by `insert`. The range must lie inside the note, on character boundaries.
@@ -244,6 +339,10 @@ impl<'a> Plan<'a> {
                 Some(before) => index = before,
                 None => return,
             }
+        }
+        if self.script {
+            while self.next_filled(index).is_some() && self.join(index, true).is_some() {}
+            return;
         }
         while let Some(next) = self.next_filled(index) {
             let (this, that) = (&self.blocks[index].text, &self.blocks[next].text);

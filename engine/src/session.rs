@@ -4,20 +4,35 @@ mod cells;
 mod discard;
 mod errands;
 mod files;
+mod grants;
 mod kernels;
 mod moves;
 mod notes;
 mod reactive;
 mod renamed;
 mod reserve;
+mod runs;
+mod schedules;
+mod sync;
+mod upkeep;
 mod volumes;
 
+pub use grants::Grant;
 pub(crate) use kernels::stated as stated_kernel;
-pub use kernels::{EMBEDDED, KernelSpec, Question};
+pub use kernels::{EMBEDDED, END_OF_INPUT, KernelSpec, Question};
 pub use moves::{FileMove, MOVED, MOVING, Moved, Moving, RELINK, Spot, TRASH, TRASH_FOLDER, Trashed};
 pub(crate) use reactive::Clean;
 pub use reactive::Verdict;
 pub use renamed::{RENAMED, Renamed};
+pub use runs::{
+    Agents, Balance, CallPhase, Conversation, Live, PHASES, Pending, RULES, RUNS, Run, RunLine, SESSIONS, SessionLine,
+    Setup, parts, run_address, session_address,
+};
+pub use schedules::SCHEDULES;
+pub use sync::{
+    Documents, Hub, HubState, Kept, LAN, MERGES, Merge, Merged, Reach, SEEN, SYNC, SYNC_LOG, Seen, Sent, Shares,
+    Somebody, Spread, Standing, Sync, Wanted, hub_address, read_heads, read_volume_address, volume_address,
+};
 pub use volumes::{LINKS, links_key};
 
 use crate::command::Command;
@@ -25,13 +40,14 @@ use crate::effect::{BatchNumber, Effect};
 use crate::event::{Event, Skipped, Started};
 use crate::links::Links;
 use crate::note::Note;
+use crate::notice::{Notice, Notices};
 use crate::settings::Settings;
 use crate::time::Time;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use store::disk::{FileRow, Write};
-use store::{ActorId, DocId, FileEntry, VolumeDoc, WorkspaceDoc};
+use store::{ActorId, DocId, FileEntry, RunDevice, VolumeDoc, WorkspaceDoc};
 
 /// What goes through the door.
 #[derive(Debug)]
@@ -95,6 +111,8 @@ pub struct Volume {
     doc: Option<Box<VolumeDoc>>,
     doc_new: bool,
     doc_pending: VecDeque<(DocId, Option<FileEntry>)>,
+    /// What deleted notes held, to be said before it is said that they are gone.
+    doc_heads: Vec<(DocId, String)>,
 }
 
 /// Whether all is on disk.
@@ -144,6 +162,15 @@ pub struct Session {
     kernels: Vec<KernelSpec>,
     kernel_searches: u64,
     reserve: reserve::Reserve,
+    agents: Agents,
+    planned: schedules::Planned,
+    upkeeps: Vec<upkeep::Upkept>,
+    notices: Notices,
+    sync: Sync,
+    /// This device, as the one that runs belong to.
+    device: RunDevice,
+    /// How many names of steps and messages were given.
+    named: u64,
     saving: Saving,
     in_flight: VecDeque<InFlight>,
     next_batch: BatchNumber,
@@ -155,6 +182,17 @@ pub(crate) struct Turn<'a> {
     pub(crate) now: Time,
     pub(crate) rng: &'a mut dyn RngCore,
     pub(crate) effects: Vec<Effect>,
+    /// How many names were given so far.
+    pub(crate) named: u64,
+}
+
+impl Turn<'_> {
+    /// A name for a step or a message: those made later sort behind those made before, also inside a millisecond.
+    pub(crate) fn name(&mut self) -> u64 {
+        self.named += 1;
+        let time = u64::try_from(self.now.0).unwrap_or(0) << 22;
+        time | (self.named & 0x3ff) << 12 | (self.rng.next_u64() & 0xfff)
+    }
 }
 
 impl Default for Session {
@@ -189,6 +227,13 @@ impl Session {
             kernels: Vec::new(),
             kernel_searches: 0,
             reserve: reserve::Reserve::default(),
+            agents: Agents::default(),
+            planned: schedules::Planned::default(),
+            upkeeps: Vec::new(),
+            notices: Notices::default(),
+            sync: Sync::default(),
+            device: RunDevice { id: DocId([0; 16]), name: String::new() },
+            named: 0,
             saving: Saving::default(),
             in_flight: VecDeque::new(),
             next_batch: 1,
@@ -201,14 +246,21 @@ impl Session {
     /// # Errors
     /// [`Reject`] when the wish cannot be fulfilled; the state is as before then. Facts are never rejected.
     pub fn apply(&mut self, now: Time, rng: &mut dyn RngCore, input: Input) -> Result<Vec<Effect>, Reject> {
-        let mut turn = Turn { now, rng, effects: Vec::new() };
+        let mut turn = Turn { now, rng, effects: Vec::new(), named: self.named };
         match input {
-            Input::Command(command) => self.command(&mut turn, command)?,
+            Input::Command(command) => {
+                let done = self.command(&mut turn, command);
+                self.named = turn.named;
+                done?;
+            }
             Input::Event(event) => self.event(&mut turn, event),
         }
         self.move_step(&mut turn);
         self.errand_step(&mut turn);
         self.reserve_step(&mut turn);
+        self.chore_step(&mut turn);
+        self.sync_step(&mut turn);
+        self.named = turn.named;
         Ok(turn.effects)
     }
 
@@ -239,6 +291,7 @@ impl Session {
             Command::RunClean { note } => self.run_clean(turn, note),
             Command::SetReactivity { note, to } => self.set_reactivity(turn, note, to),
             Command::FindKernels { note } => self.find_kernels(turn, note),
+            Command::Grant { note, grant } => self.grant(turn, note, grant),
             Command::UseKernel { note, kernel, keep } => self.use_kernel(turn, note, kernel, keep),
             Command::Answer { note, text } => self.answer(turn, note, text),
             Command::Interrupt { note } => self.interrupt(turn, note),
@@ -250,8 +303,81 @@ impl Session {
             Command::Amend { note, at, old, new } => self.amend(turn, note, at, old, new),
             Command::Check { note, at, words, today } => self.check(turn, note, at, words, today),
             Command::SetProperty { note, key, value } => self.set_property(turn, note, key, value),
+            Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall } => {
+                let asking = runs::Asking {
+                    run,
+                    session,
+                    volume,
+                    note,
+                    parent,
+                    text,
+                    agent,
+                    budget,
+                    allow,
+                    button: None,
+                    recall,
+                    origin: store::Origin::User,
+                    plan: None,
+                    project: None,
+                };
+                self.ask(turn, asking)
+            }
+            Command::ImportSession { session, volume, title, messages } => {
+                self.import_session(turn, session, volume, &title, messages)
+            }
+            Command::ImportRun { run, about, todos, steps } => self.import_run(turn, run, *about, todos, steps),
+            Command::ShowView { note, view, shown } => self.show_view(turn, note, view, shown),
+            Command::Press { run, note, view, button } => self.press(turn, run, note, view, button),
+            Command::CancelRun { run } => self.cancel_run(turn, run),
+            Command::ResumeRun { run, more, budget } => self.resume_run(turn, run, more, budget),
+            Command::Decide { run, approval, decision } => self.decide(turn, run, &approval, decision),
+            Command::SetTodos { run, todos } => self.set_todos(turn, run, todos),
+            Command::Revert { run, only, again } => self.revert(turn, run, only, again),
+            Command::OpenRun { run } => self.open_run(turn, run),
+            Command::OpenSession { session } => self.open_session(turn, session),
+            Command::GoTo { session, message } => self.go_to(turn, session, message),
+            Command::DescribeSession { session, title, closed } => self.describe_session(turn, session, title, closed),
+            Command::ForkSession { session, at, new } => self.fork_session(turn, session, at, new),
+            Command::MergeBranch { session, from, into } => self.merge_branch(turn, session, from, into),
+            Command::DeleteSession { session } => self.delete_session(turn, session, true),
+            Command::ProposeTool { tool } => self.propose_tool(turn, *tool),
+            Command::ApproveTool { name, version } => self.approve_tool(turn, name, version),
+            Command::RemoveTool { name } => self.remove_tool(turn, name),
+            Command::AddSchedule { schedule, what } => self.add_schedule(turn, schedule, *what),
+            Command::RemoveSchedule { schedule } => self.remove_schedule(turn, schedule),
+            Command::PauseSchedule { schedule, paused } => self.pause_schedule(turn, schedule, paused),
+            Command::RunSchedule { schedule } => self.run_schedule(turn, schedule),
+            Command::MindSchedules => {
+                self.mind_schedules(turn);
+                Ok(())
+            }
+            Command::RunTasks { run, session, note, tasks, only, budget, allow } => {
+                self.run_tasks(turn, (run, session, note), tasks, only.as_deref(), (budget, allow))
+            }
+            Command::CancelTask { note, task } => self.cancel_task(turn, note, task),
+            Command::Upkeep { volume, what } => self.begin_upkeep(turn, volume, what, None),
+            Command::ReadSetup => {
+                self.read_setup(turn);
+                Ok(())
+            }
+            Command::ForgetRule { number } => self.forget_rule(turn, number),
             Command::UndoMove => self.undo_move(turn),
             Command::FollowRenamed => self.follow_renamed(turn),
+            Command::ShareVolume { volume, hub } => self.share_volume(turn, volume, &hub),
+            Command::UnshareVolume { volume, hub } => self.unshare_volume(turn, volume, &hub),
+            Command::JoinVolume { address, folder } => self.join_volume(turn, &address, folder),
+            Command::PauseSync { paused } => {
+                self.pause_sync(turn, paused);
+                Ok(())
+            }
+            Command::Carets { note, carets } => {
+                self.carets(note, &carets);
+                Ok(())
+            }
+            Command::RetrySync => {
+                self.retry_sync(turn);
+                Ok(())
+            }
             Command::Rescan => {
                 let volumes: Vec<DocId> = self.volumes.keys().copied().collect();
                 volumes.into_iter().for_each(|volume| self.scan(turn, volume));
@@ -278,7 +404,11 @@ impl Session {
             Event::Scanned { volume, files, seen } => self.scanned(turn, volume, files, seen),
             Event::ScanDone { volume, gone, skipped, failed } => self.scan_done(turn, volume, &gone, skipped, failed),
             Event::FileTouched { volume, path } => self.file_touched(turn, volume, path.as_deref()),
-            Event::NoteRead { note, content } => self.note_read(turn, note, content),
+            Event::NoteRead { note, content } => {
+                self.note_read(turn, note, content);
+                self.presence_read(note);
+                self.look_for_kernel(turn, note);
+            }
             Event::NoteLoaded { note, docs } => self.note_loaded(turn, note, docs),
             Event::FileRead { note, file } => self.file_read(turn, note, file),
             Event::FileWritten { note, stamp } => self.file_written(turn, note, stamp),
@@ -291,23 +421,36 @@ impl Session {
             Event::Durable { batch } => self.durable(turn, batch),
             Event::DiskTrouble { why } => self.saving.trouble = Some(why),
             Event::Remote { note, bytes } => self.remote(turn, note, bytes),
+            Event::Received { doc, ticket, bytes } => self.received(turn, doc, ticket, bytes),
+            Event::HubTold { hub, state, said } => self.hub_told(turn, &hub, *state, said),
+            Event::Presence { doc, here } => self.presence_told(turn, doc, here),
             Event::KernelsFound { kernels } => self.kernels_found(kernels),
             Event::KernelReady { note } => self.kernel_ready(note),
             Event::Began { note, execution } => self.began(turn, note, execution),
             Event::Output { note, execution, output } => self.output(turn, note, execution, output),
-            Event::Finished { note, execution, status, count, whole } => {
-                self.finished(turn, note, execution, status, count, whole);
+            Event::Finished { note, execution, status, count, whole, cached, took } => {
+                self.finished(turn, note, execution, (status, cached, took), count, whole);
             }
             Event::Updated { note, execution, at, output } => self.updated(turn, note, execution, at, output),
             Event::Cleared { note, execution } => self.cleared(note, execution),
             Event::Asked { note, execution, prompt, password } => self.asked(note, execution, prompt, password),
             Event::KernelDied { note, why } => self.kernel_died(turn, note, &why),
+            Event::AgentSetup(setup) => self.agent_setup(turn, *setup),
+            Event::SessionLoaded { session, doc } => self.session_loaded(turn, session, doc),
+            Event::RunLoaded { run, doc } => self.run_loaded(turn, run, doc),
+            Event::RegistryLoaded { registry, doc } => self.registry_loaded(turn, registry, doc),
+            Event::Gathered { run, found, memory, crew } => self.gathered(turn, run, &found, (*memory, *crew)),
+            Event::MemoryRead { volume, memory } => self.memory_read(turn, volume, &memory),
+            Event::ModelDelta { call, delta } => self.model_delta(turn, call, delta),
+            Event::ModelDone { call, result } => self.model_done(turn, call, result),
+            Event::ToolDone { run, call, outcome } => self.tool_done(turn, run, &call, *outcome),
         }
     }
 
     fn started(&mut self, turn: &mut Turn<'_>, started: Started) {
         self.workspace = started.workspace;
         self.folder = started.folder;
+        self.device = RunDevice { id: started.workspace, name: started.device };
         self.actor = ActorId::from(started.actor);
         self.settings = started.settings.clamped();
         self.mounts = started.mounts;
@@ -327,6 +470,9 @@ impl Session {
         }
         self.workspace_new = started.doc.volumes().is_empty();
         self.workspace_doc = Some(started.doc);
+        self.sync_started(started.shares, started.sync_log, started.sync_kept);
+        self.planned.all = started.schedules;
+        self.agents_started(turn, started.sessions, started.runs, started.rules);
     }
 
     fn set(&mut self, turn: &mut Turn<'_>, settings: Settings) {
@@ -341,6 +487,9 @@ impl Session {
     fn tick(&mut self, turn: &mut Turn<'_>) {
         self.wake = None;
         self.tick_reserve(turn);
+        self.tick_runs(turn);
+        self.watch_runs(turn);
+        self.tick_schedules(turn);
         let open: Vec<DocId> = self.notes.keys().copied().collect();
         for note in open {
             self.tick_note(turn, note);
@@ -364,9 +513,11 @@ impl Session {
                 self.write_file(turn, note);
             }
         }
+        self.agents_durable(turn, batch);
     }
 
     fn save_all(&mut self, turn: &mut Turn<'_>) {
+        self.keep_log(turn, true);
         let open: Vec<DocId> = self.notes.keys().copied().collect();
         for note in open {
             self.end_burst(turn, note);
@@ -402,6 +553,15 @@ impl Session {
             self.wake = Some(at);
             turn.effects.push(Effect::Wake { at });
         }
+    }
+
+    /// What happened that others may want to know of.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
+    fn notify(&mut self, turn: &Turn<'_>, notice: Notice) {
+        self.notices.publish(turn.now, notice);
     }
 
     /// Whether the workspace is open.

@@ -58,6 +58,8 @@ pub struct Settings {
     pub recent: Vec<DocId>,
     /// Whether spelling is checked, where the system has a dictionary.
     pub spelling: bool,
+    /// Whether a script runs by itself while one writes it.
+    pub script_runs: bool,
     /// Words that are right although no dictionary has them.
     pub words: Vec<String>,
     /// Starred notes, as they are listed.
@@ -80,6 +82,8 @@ pub struct Settings {
     pub panes: Option<Arrangement>,
     /// Notes whose cells may run in a Jupyter kernel, and in which: it has all rights of the user. Oldest first.
     pub kernels: Vec<(DocId, String)>,
+    /// What cells of notes reach beyond their folder, on this device. Oldest first.
+    pub grants: Vec<(DocId, crate::Grant)>,
     /// Which of their tabs has the caret, counted in the order of reading.
     pub pane: usize,
     /// Which sentence model finds by meaning: `embedded`, `fastembed:NAME`, `folder:PATH` or `URL#MODEL`.
@@ -114,6 +118,7 @@ impl Default for Settings {
             last_note: None,
             recent: Vec::new(),
             spelling: true,
+            script_runs: true,
             words: Vec::new(),
             starred: Vec::new(),
             folded: Vec::new(),
@@ -125,6 +130,7 @@ impl Default for Settings {
             templates: "Templates".to_owned(),
             panes: None,
             kernels: Vec::new(),
+            grants: Vec::new(),
             pane: 0,
             embedder: "embedded".to_owned(),
             onnx_runtime: String::new(),

@@ -283,6 +283,8 @@ pub trait Reader: Send {
     fn chunks(&self, doc: DocId) -> Result<Vec<Chunk>, DiskError>;
     /// All documents that have chunks.
     fn docs(&self) -> Result<Vec<DocId>, DiskError>;
+    /// All documents that have chunks, each with the number of its last one.
+    fn latest(&self) -> Result<Vec<(DocId, i64)>, DiskError>;
     /// A note's materialised blocks, sorted, and the ids of rows whose sum does not hold (left out of the list).
     fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError>;
     /// A note's journal records that are not yet part of a change, oldest first. Ends before a record that is damaged

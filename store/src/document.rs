@@ -103,6 +103,22 @@ fn piecewise(id: DocId, chunks: &[Vec<u8>]) -> Result<(Automerge, Vec<usize>), S
     Ok((doc, bad))
 }
 
+/// A document's chunks as one, whatever it holds: for those that keep documents and do not read them.
+///
+/// # Errors
+/// Why the chunks cannot be read whole; then they must stay as they are.
+pub fn fold(chunks: &[Vec<u8>]) -> Result<Vec<u8>, String> {
+    let read = catch_unwind(AssertUnwindSafe(|| {
+        let options = LoadOptions::new().text_encoding(ENCODING);
+        let doc = Automerge::load_with_options(&chunks.concat(), options).map_err(|error| error.to_string())?;
+        match doc.get_missing_deps(&[]).is_empty() {
+            true => Ok(doc.save()),
+            false => Err("a change lacks its predecessors".to_owned()),
+        }
+    }));
+    read.unwrap_or_else(|_| Err("its bytes make the reader fail".to_owned()))
+}
+
 /// Merges changes from elsewhere (a stream of changes or a saved document) and hands over each that has become part of
 /// the document by it. What lacks its predecessors waits inside the document until they come.
 ///
@@ -149,4 +165,12 @@ pub(crate) fn history(doc: &Automerge) -> Vec<HistoryEntry> {
             message: change.message.as_ref().map(|message| message.to_string()),
         })
         .collect()
+}
+
+/// A value of a map that is text, as JSON.
+pub(crate) fn parsed<T: serde::de::DeserializeOwned>(item: &automerge::iter::MapRangeItem<'_>) -> Option<T> {
+    match &item.value {
+        automerge::ValueRef::Scalar(automerge::ScalarValueRef::Str(json)) => serde_json::from_str(json).ok(),
+        automerge::ValueRef::Scalar(_) | automerge::ValueRef::Object(_) => None,
+    }
 }

@@ -1,4 +1,5 @@
-//! Names of things: documents, blocks, executions, blobs. All are plain numbers, shown in lower-case hexadecimal.
+//! Names of things: documents, blocks, executions, messages, steps, blobs. All are plain numbers, shown in lower-case
+//! hexadecimal.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,19 +20,72 @@ pub struct BlockId(pub u64);
 #[serde(into = "String", try_from = "String")]
 pub struct ExecutionId(pub u64);
 
+/// 64 bits that name a message inside its session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct MessageId(pub u64);
+
+impl MessageId {
+    /// What stands before the first message of a session: what follows it begins a branch of its own.
+    pub const BEGINNING: MessageId = MessageId(0);
+}
+
+/// 64 bits that name a step inside its run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct StepId(pub u64);
+
 /// BLAKE3 hash of a blob's bytes; also its name on disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct BlobHash(pub [u8; 32]);
 
 impl DocId {
+    /// A new document's name, of 16 random bytes: as UUIDs of version 4 are, since other programs that speak the
+    /// protocol (automerge-repo before 2) accept no others.
+    pub fn random(bytes: [u8; 16]) -> DocId {
+        DocId::shaped(bytes, 4)
+    }
+
+    fn shaped(mut bytes: [u8; 16], version: u8) -> DocId {
+        bytes[6] = bytes[6] & 0x0f | version << 4;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        DocId(bytes)
+    }
+
+    fn is_shaped(self) -> bool {
+        matches!(self.0[6] >> 4, 1..=5) && self.0[8] >> 6 == 2
+    }
+
     /// The outputs document that belongs to this note. Derived, so that two devices never make two.
     pub fn outputs(self) -> DocId {
         let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 outputs of note");
         hasher.update(&self.0);
         let mut bytes = [0; 16];
         hasher.finalize_xof().fill(&mut bytes);
+        if self.is_shaped() { DocId::shaped(bytes, 5) } else { DocId(bytes) }
+    }
+}
+
+impl DocId {
+    /// The registry of tools that belongs to this workspace. Derived, so that two devices never make two.
+    pub fn registry(self) -> DocId {
+        let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 registry of workspace");
+        hasher.update(&self.0);
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
         DocId(bytes)
+    }
+}
+
+impl DocId {
+    /// The tools that go along with this volume. Derived, so that two devices never make two.
+    pub fn tools(self) -> DocId {
+        let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 tools of volume");
+        hasher.update(&self.0);
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        DocId::shaped(bytes, 5)
     }
 }
 
@@ -93,4 +147,6 @@ macro_rules! named {
 named!(DocId, |bytes: [u8; 16]| bytes, |bytes: [u8; 16]| bytes);
 named!(BlockId, u64::to_be_bytes, u64::from_be_bytes);
 named!(ExecutionId, u64::to_be_bytes, u64::from_be_bytes);
+named!(MessageId, u64::to_be_bytes, u64::from_be_bytes);
+named!(StepId, u64::to_be_bytes, u64::from_be_bytes);
 named!(BlobHash, |bytes: [u8; 32]| bytes, |bytes: [u8; 32]| bytes);

@@ -24,11 +24,20 @@ pub(crate) const PATH: &str = "path";
 pub(crate) const FILE_KIND: &str = "kind";
 /// File: set when it was removed; the entry stays so that a concurrent rename is not lost silently.
 pub(crate) const GONE: &str = "gone";
+/// File: what its document's heads were when it was deleted, as far as whoever deleted it knew.
+pub(crate) const LAST_HEADS: &str = "last";
+
+/// Volume: before the id of a session that belongs to it: empty, or [`GONE`] and the heads that it had.
+pub(crate) const SESSION: &str = "session:";
+/// Volume: the same of a run.
+pub(crate) const RUN: &str = "run:";
 
 /// Workspace: map of volume id to volume.
 pub(crate) const VOLUMES: &str = "volumes";
 /// Workspace: map of device id to device.
 pub(crate) const DEVICES: &str = "devices";
+/// Devices: map of key to when it was revoked, milliseconds since 1970.
+pub(crate) const REVOKED: &str = "revoked";
 /// Workspace: settings shared by all devices.
 pub(crate) const SETTINGS: &str = "settings";
 
@@ -36,6 +45,8 @@ pub(crate) const SETTINGS: &str = "settings";
 pub(crate) const EXECUTIONS: &str = "executions";
 /// Outputs: the blob (JSON) that keeps the notebook that the note was imported from.
 pub(crate) const NOTEBOOK: &str = "notebook";
+/// Outputs: before the name (a hash) of a generated view in the note: `yes` where the user wants it drawn, else `no`.
+pub(crate) const VIEW: &str = "view:";
 /// Execution: block id of its cell.
 pub(crate) const CELL: &str = "cell";
 /// Execution: hash of the code that ran.
@@ -48,7 +59,40 @@ pub(crate) const DURATION: &str = "duration";
 pub(crate) const STATUS: &str = "status";
 /// Execution: the kernel's execution count.
 pub(crate) const COUNT: &str = "count";
+/// Execution: whether its result was one that had been kept.
+pub(crate) const CACHED: &str = "cached";
 /// Execution: JSON, name to the executions that had bound it when the cell ran.
 pub(crate) const INPUTS: &str = "inputs";
 /// Execution: map of eight-digit number to output, JSON in nbformat's output form.
 pub(crate) const OUTPUTS: &str = "outputs";
+
+/// Session: map of message id to message, JSON of [`crate::Message`]: a message never changes.
+pub(crate) const MESSAGES: &str = "messages";
+/// Session: what is said of it: `title`, `head` (the message that the user looks at).
+pub(crate) const ABOUT: &str = "about";
+/// Run, among what is said of it: JSON, the device that it runs on.
+pub(crate) const DEVICE: &str = "device";
+/// Run: map of step id to step, JSON of [`crate::ExecutionStep`]: a step never changes.
+pub(crate) const STEPS: &str = "steps";
+/// Run: map of todo id to todo.
+pub(crate) const TODOS: &str = "todos";
+/// Run: map of approval id to approval.
+pub(crate) const APPROVALS: &str = "approvals";
+/// Run: map of number to what it changed.
+pub(crate) const CHANGES: &str = "changes";
+/// Approval: JSON of what was asked. Change: JSON of what was changed.
+pub(crate) const ASKED: &str = "asked";
+/// Approval: JSON of the decision.
+pub(crate) const DECIDED: &str = "decided";
+/// Change: JSON, the numbers of its hunks that were taken back.
+pub(crate) const UNDONE: &str = "undone";
+/// Todo: `content`, `status`, `priority`, `due`, `repeat`, beside [`POS`] and [`GONE`].
+pub(crate) const CONTENT: &str = "content";
+/// Todo: from 0 to 5.
+pub(crate) const PRIORITY: &str = "priority";
+/// Todo: a day.
+pub(crate) const DUE: &str = "due";
+/// Todo: how it comes again.
+pub(crate) const REPEAT: &str = "repeat";
+/// Registry: map of tool id to tool, a map of version number to JSON beside [`STATUS`].
+pub(crate) const TOOLS: &str = "tools";

@@ -140,6 +140,9 @@ pub struct Execution {
     pub status: Status,
     /// The kernel's execution count.
     pub count: Option<u64>,
+    /// Whether nothing ran: the result of a pure cell, made of the same before.
+    #[serde(default)]
+    pub cached: bool,
     /// What it printed and returned.
     pub outputs: Vec<Output>,
     /// The names that it used, each with the executions that had bound it by then; `None` where nobody knows.
@@ -205,6 +208,35 @@ impl OutputsDoc {
         Ok(document::increment(&self.doc, &before))
     }
 
+    /// Whether the user wants the generated view of this name to be drawn; `None`: nothing was said.
+    pub fn shows(&self, view: BlobHash) -> Option<bool> {
+        let (value, _) = self.doc.get(automerge::ROOT, format!("{}{view}", keys::VIEW)).ok()??;
+        value.as_str().map(|word| word == "yes")
+    }
+
+    /// Remembers whether the generated view of this name is drawn. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn keep_shown(&mut self, view: BlobHash, shown: bool, time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let word = if shown { "yes" } else { "no" };
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| tx.put(automerge::ROOT, format!("{}{view}", keys::VIEW), word),
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+
+    /// Merges changes of another device.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`]; nothing is taken then.
+    pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<(), StoreError> {
+        document::merge(id, &mut self.doc, bytes, |_| {})
+    }
+
     /// The blob that keeps the notebook that the note was imported from.
     pub fn notebook(&self) -> Option<BlobRef> {
         let (value, _) = self.doc.get(automerge::ROOT, keys::NOTEBOOK).ok()??;
@@ -252,6 +284,11 @@ impl OutputsDoc {
             duration: number(keys::DURATION).and_then(|ms| u64::try_from(ms).ok()),
             status: Status::stored(&word(keys::STATUS).unwrap_or_default()),
             count: number(keys::COUNT).and_then(|count| u64::try_from(count).ok()),
+            cached: self
+                .doc
+                .get(&execution, keys::CACHED)
+                .ok()?
+                .is_some_and(|(value, _)| value.as_bool() == Some(true)),
             outputs,
             inputs: word(keys::INPUTS).and_then(|json| serde_json::from_str(&json).ok()),
         })
@@ -278,6 +315,9 @@ fn write(tx: &mut Transaction<'_>, container: &ObjId, execution: &Execution) -> 
     }
     if let Some(count) = execution.count {
         tx.put(&object, keys::COUNT, i64::try_from(count).unwrap_or(i64::MAX))?;
+    }
+    if execution.cached {
+        tx.put(&object, keys::CACHED, true)?;
     }
     if let Some(inputs) = &execution.inputs {
         let json = serde_json::to_string(inputs).unwrap_or_default();

@@ -34,6 +34,24 @@ impl PlainText {
         Ok(PlainText { doc, text })
     }
 
+    /// The document of these chunks, as [`PlainText::new`] or any other program with a text named `text` made it.
+    ///
+    /// # Errors
+    /// automerge's; there is no such text.
+    pub fn load(chunks: &[Vec<u8>], actor: ActorId) -> Result<PlainText, StoreError> {
+        let options = LoadOptions::new().text_encoding(ENCODING);
+        let doc = Automerge::load_with_options(&chunks.concat(), options)?.with_actor(actor);
+        match doc.get(ROOT, "text")? {
+            Some((automerge::Value::Object(ObjType::Text), text)) => Ok(PlainText { doc, text }),
+            Some(_) | None => Err(StoreError::Record("there is no text in it".to_owned())),
+        }
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
     /// The same document for another replica.
     ///
     /// # Errors

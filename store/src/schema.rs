@@ -25,6 +25,14 @@ pub enum DocumentKind {
     Note,
     /// Executions and their outputs, apart from the note's text.
     Outputs,
+    /// A tree of messages.
+    Session,
+    /// An execution graph.
+    Run,
+    /// The user's tools.
+    Registry,
+    /// Who may speak to this device, or to this hub.
+    Devices,
 }
 
 impl DocumentKind {
@@ -35,6 +43,10 @@ impl DocumentKind {
             DocumentKind::Volume => "volume",
             DocumentKind::Note => "note",
             DocumentKind::Outputs => "outputs",
+            DocumentKind::Session => "session",
+            DocumentKind::Run => "run",
+            DocumentKind::Registry => "registry",
+            DocumentKind::Devices => "devices",
         }
     }
 
@@ -44,6 +56,10 @@ impl DocumentKind {
             DocumentKind::Volume => &[keys::FILES],
             DocumentKind::Note => &[keys::BLOCKS, keys::PROPERTIES],
             DocumentKind::Outputs => &[keys::EXECUTIONS],
+            DocumentKind::Session => &[keys::MESSAGES, keys::ABOUT],
+            DocumentKind::Run => &[keys::STEPS, keys::TODOS, keys::APPROVALS, keys::CHANGES, keys::ABOUT],
+            DocumentKind::Registry => &[keys::TOOLS],
+            DocumentKind::Devices => &[keys::DEVICES, keys::REVOKED],
         }
     }
 }
@@ -116,19 +132,31 @@ mod tests {
     /// These hashes are promises to every other device: a change here makes documents that cannot merge.
     #[test]
     fn first_changes_are_frozen() {
-        let heads: Vec<String> =
-            [DocumentKind::Workspace, DocumentKind::Volume, DocumentKind::Note, DocumentKind::Outputs]
-                .into_iter()
-                .map(|kind| {
-                    let doc = first(kind).expect("made");
-                    format!("{} {}", kind.word(), doc.get_heads()[0])
-                })
-                .collect();
+        let heads: Vec<String> = [
+            DocumentKind::Workspace,
+            DocumentKind::Volume,
+            DocumentKind::Note,
+            DocumentKind::Outputs,
+            DocumentKind::Session,
+            DocumentKind::Run,
+            DocumentKind::Registry,
+            DocumentKind::Devices,
+        ]
+        .into_iter()
+        .map(|kind| {
+            let doc = first(kind).expect("made");
+            format!("{} {}", kind.word(), doc.get_heads()[0])
+        })
+        .collect();
         let frozen = [
             "workspace 68908af1f749922c51e939e525d3c826dcfb4af99ad86809f7b45938adac3542",
             "volume 6ea1ee88750b89fabf78d7c02055cfa8e75956c7de66ef90baf8b8f0a56d293f",
             "note 49e39230f79b71e4716f478c28c5d9816d0a5b6940da217e381a0f6e3fc9f80d",
             "outputs 3f8ee1835b14eb0fe6275de48fca9b3603246f47aa7f3cb0ac7e83990046afa3",
+            "session 87f9d18d7985b4967e10fdd637e7c7e18652788e1cd7f175c2aeea774fe686e7",
+            "run 85bdcf922fdd71d945d253906237df87f5b416c129b46073250c534828bf6d77",
+            "registry f3ae9f68b3dc2cdcd8a7c4df47e9d13056514514488c2918f7072a9c5f4e75d3",
+            "devices 9b0c4219f0b3f3c40d841302cdd4ce3fd6fdc39aa6ef2468562fa2c2cfe4b816",
         ];
         assert_eq!(heads, frozen);
     }

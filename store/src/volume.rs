@@ -6,10 +6,11 @@ use crate::id::DocId;
 use crate::keys;
 use crate::note::container;
 use crate::schema::DocumentKind;
+use automerge::legacy::{Key, ObjectId};
 use automerge::transaction::{CommitOptions, Transactable};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ROOT, ReadDoc};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a file is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ pub enum FileKind {
     Note,
     /// A `.base` file, a view over the properties of notes: a document, too.
     Collection,
+    /// A `.py` file, one cell of Python: a document, too.
+    Script,
     /// Anything else: bytes that we leave alone.
     Attachment,
 }
@@ -29,6 +32,7 @@ impl FileKind {
         match self {
             FileKind::Note => "note",
             FileKind::Collection => "collection",
+            FileKind::Script => "script",
             FileKind::Attachment => "attachment",
         }
     }
@@ -39,6 +43,7 @@ impl FileKind {
         match name.rsplit_once('.').map(|(_, ending)| ending) {
             Some("md" | "markdown") => FileKind::Note,
             Some("base") => FileKind::Collection,
+            Some("py") => FileKind::Script,
             Some(_) | None => FileKind::Attachment,
         }
     }
@@ -46,7 +51,7 @@ impl FileKind {
     /// Whether its text is a document, which is edited here.
     pub fn is_text(self) -> bool {
         match self {
-            FileKind::Note | FileKind::Collection => true,
+            FileKind::Note | FileKind::Collection | FileKind::Script => true,
             FileKind::Attachment => false,
         }
     }
@@ -61,10 +66,47 @@ pub struct FileEntry {
     pub kind: FileKind,
 }
 
+/// What a volume's document lists beside its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kept {
+    /// A session.
+    Session,
+    /// A run.
+    Run,
+}
+
+impl Kept {
+    /// What stands in the document before its id.
+    fn beginning(self) -> &'static str {
+        match self {
+            Kept::Session => keys::SESSION,
+            Kept::Run => keys::RUN,
+        }
+    }
+
+    fn read(key: &str) -> Option<(Kept, DocId)> {
+        [Kept::Session, Kept::Run].into_iter().find_map(|kind| {
+            let id = key.strip_prefix(kind.beginning())?.parse().ok()?;
+            Some((kind, id))
+        })
+    }
+}
+
+/// What changes of others concern, as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeChanges {
+    /// Files; `None`: gone.
+    pub files: Vec<(DocId, Option<FileEntry>)>,
+    /// Sessions and runs; of deleted ones the heads that whoever deleted them knew.
+    pub kept: Vec<(Kept, DocId, Option<String>)>,
+}
+
 /// The document behind a volume.
 pub struct VolumeDoc {
     doc: Automerge,
     files: ObjId,
+    /// Which file an object stands for, once changes of others come: they name objects only.
+    owners: HashMap<ObjId, DocId>,
 }
 
 impl std::fmt::Debug for VolumeDoc {
@@ -81,7 +123,7 @@ impl VolumeDoc {
     pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<VolumeDoc>, StoreError> {
         let Loaded { doc, bad } = document::load(id, DocumentKind::Volume, chunks, actor)?;
         let files = container(&doc, id, keys::FILES)?;
-        Ok(Loaded { doc: VolumeDoc { doc, files }, bad })
+        Ok(Loaded { doc: VolumeDoc { doc, files, owners: HashMap::new() }, bad })
     }
 
     /// The whole document in one chunk.
@@ -101,6 +143,121 @@ impl VolumeDoc {
         keys.into_iter().filter_map(|key| Some((key.parse().ok()?, self.file(&key)?))).collect()
     }
 
+    /// A file, if it is there.
+    pub fn entry(&self, id: DocId) -> Option<FileEntry> {
+        self.file(&id.to_string())
+    }
+
+    /// What the note held when it was deleted: the heads of its document, as whoever deleted it knew them.
+    pub fn last_heads(&self, id: DocId) -> Option<String> {
+        let (_, file) = self.doc.get(&self.files, id.to_string()).ok()??;
+        let (heads, _) = self.doc.get(&file, keys::LAST_HEADS).ok()??;
+        heads.as_str().map(str::to_owned)
+    }
+
+    /// Says of notes that are about to be deleted what they held. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn keep_heads(&mut self, files: &[(DocId, String)], time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let container = &self.files;
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| {
+                for (id, heads) in files {
+                    if let Some((_, file)) = tx.get(container, id.to_string())? {
+                        tx.put(&file, keys::LAST_HEADS, heads.as_str())?;
+                    }
+                }
+                Ok(())
+            },
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+
+    /// The sessions and runs that belong to it; of deleted ones the heads that whoever deleted them knew.
+    pub fn kept(&self) -> Vec<(Kept, DocId, Option<String>)> {
+        let keys: Vec<String> = self.doc.keys(ROOT).collect();
+        let known = keys.iter().filter_map(|key| Kept::read(key));
+        known.filter_map(|(kind, id)| Some((kind, id, self.listed(kind, id)?))).collect()
+    }
+
+    /// All documents that belong to it: its own, those of its texts and their outputs, sessions, runs, tools.
+    pub fn documents(&self, id: DocId) -> BTreeSet<DocId> {
+        let texts = self.files().into_iter().filter(|(_, entry)| entry.kind.is_text());
+        let texts = texts.flat_map(|(file, _)| [file, file.outputs()]);
+        let kept = self.kept().into_iter().filter(|(_, _, gone)| gone.is_none()).map(|(_, id, _)| id);
+        texts.chain(kept).chain([id, id.tools()]).collect()
+    }
+
+    /// Whether a session or a run is listed, and the heads of one that was deleted.
+    fn listed(&self, kind: Kept, id: DocId) -> Option<Option<String>> {
+        let (value, _) = self.doc.get(ROOT, format!("{}{id}", kind.beginning())).ok()??;
+        let word = value.as_str()?;
+        Some(word.strip_prefix(keys::GONE).map(|heads| heads.trim().to_owned()))
+    }
+
+    /// Lists sessions and runs (`None`), or says that they were deleted, with these heads. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn list(&mut self, entries: &[(Kept, DocId, Option<String>)], time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| {
+                for (kind, id, gone) in entries {
+                    let value = gone.as_ref().map_or_else(String::new, |heads| format!("{} {heads}", keys::GONE));
+                    tx.put(ROOT, format!("{}{id}", kind.beginning()), value)?;
+                }
+                Ok(())
+            },
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+
+    /// Merges changes of another device and says what they concern, as it is now.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`]; nothing is taken then.
+    pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<VolumeChanges, StoreError> {
+        if self.owners.is_empty() {
+            let keys: Vec<String> = self.doc.keys(&self.files).collect();
+            keys.iter().filter_map(|key| key.parse().ok()).for_each(|id| self.own(id));
+        }
+        let (files, owners) = (&self.files, &self.owners);
+        let mut touched: BTreeSet<DocId> = BTreeSet::new();
+        let mut listed: BTreeSet<(Kept, DocId)> = BTreeSet::new();
+        document::merge(id, &mut self.doc, bytes, |change| {
+            for op in &change.operations {
+                let ObjectId::Id(object) = &op.obj else {
+                    match &op.key {
+                        Key::Map(key) => listed.extend(Kept::read(key)),
+                        Key::Seq(_) => {}
+                    }
+                    continue;
+                };
+                let object = ObjId::Id(object.0, object.1.clone(), 0);
+                match &op.key {
+                    Key::Map(key) if object == *files => touched.extend(key.parse::<DocId>().ok()),
+                    Key::Map(_) | Key::Seq(_) => touched.extend(owners.get(&object)),
+                }
+            }
+        })?;
+        touched.iter().for_each(|id| self.own(*id));
+        let kept = listed.into_iter().filter_map(|(kind, id)| Some((kind, id, self.listed(kind, id)?))).collect();
+        Ok(VolumeChanges { files: touched.into_iter().map(|id| (id, self.entry(id))).collect(), kept })
+    }
+
+    fn own(&mut self, id: DocId) {
+        if let Ok(Some((_, object))) = self.doc.get(&self.files, id.to_string()) {
+            self.owners.insert(object, id);
+        }
+    }
+
     fn file(&self, key: &str) -> Option<FileEntry> {
         let (_, file) = self.doc.get(&self.files, key).ok()??;
         if self.doc.get(&file, keys::GONE).ok()?.is_some_and(|(gone, _)| gone.as_bool() == Some(true)) {
@@ -111,6 +268,7 @@ impl VolumeDoc {
         let kind = match kind.as_str()? {
             "note" => FileKind::Note,
             "collection" => FileKind::Collection,
+            "script" => FileKind::Script,
             _ => FileKind::Attachment,
         };
         Some(FileEntry { path: path.as_str()?.to_owned(), kind })
@@ -162,6 +320,9 @@ impl VolumeDoc {
             },
         );
         made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        if !self.owners.is_empty() {
+            files.iter().for_each(|(id, _)| self.own(*id));
+        }
         Ok(document::increment(&self.doc, &before))
     }
 }
@@ -169,6 +330,44 @@ impl VolumeDoc {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_device_did_to_files_is_seen() {
+        let id = DocId([1; 16]);
+        let load = |actor| VolumeDoc::load(id, &[], ActorId::from([actor; 16])).expect("loaded").doc;
+        let (mut here, mut there) = (load(2), load(3));
+        let (one, two) = (DocId([4; 16]), DocId([5; 16]));
+        let entry = |path: &str| Some(FileEntry { path: path.to_owned(), kind: FileKind::Note });
+        here.commit(Some("V"), &[(one, entry("a.md")), (two, entry("b.md"))], 1).expect("made");
+        assert_eq!(there.merge(id, &here.save()).expect("merged").files, [(one, entry("a.md")), (two, entry("b.md"))]);
+        assert_eq!(there.name().as_deref(), Some("V"));
+        let renamed = there.commit(None, &[(two, entry("c.md"))], 2).expect("renamed");
+        assert_eq!(here.merge(id, &renamed).expect("merged").files, [(two, entry("c.md"))]);
+        let kept = there.keep_heads(&[(one, "heads".to_owned())], 3).expect("kept");
+        here.merge(id, &kept).expect("merged");
+        let gone = there.commit(None, &[(one, None)], 3).expect("gone");
+        assert_eq!(here.merge(id, &gone).expect("merged").files, [(one, None)]);
+        assert_eq!(here.last_heads(one).as_deref(), Some("heads"));
+        assert!(here.merge(id, &gone).expect("again").files.is_empty());
+        // Sessions and runs, listed by both at once; one is deleted.
+        let listed = |kind, id, gone: Option<&str>| (kind, DocId([id; 16]), gone.map(str::to_owned));
+        let ours = here.list(&[listed(Kept::Session, 6, None), listed(Kept::Run, 7, None)], 4).expect("listed");
+        let theirs = there.list(&[listed(Kept::Session, 8, None)], 4).expect("listed");
+        assert_eq!(
+            there.merge(id, &ours).expect("merged").kept,
+            [listed(Kept::Session, 6, None), listed(Kept::Run, 7, None)]
+        );
+        here.merge(id, &theirs).expect("merged");
+        let gone = there.list(&[listed(Kept::Session, 6, Some("a b"))], 5).expect("deleted");
+        assert_eq!(here.merge(id, &gone).expect("merged").kept, [listed(Kept::Session, 6, Some("a b"))]);
+        let mut all = here.kept();
+        all.sort();
+        assert_eq!(
+            all,
+            [listed(Kept::Session, 6, Some("a b")), listed(Kept::Session, 8, None), listed(Kept::Run, 7, None)]
+        );
+        assert_eq!(here.files(), there.files());
+    }
 
     #[test]
     fn files_come_go_and_are_read_back() {

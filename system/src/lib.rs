@@ -1,7 +1,7 @@
 //! The read-only system volume, embedded in the program: what every workspace has without having to hold it.
 //!
-//! So far that is the sample with its guides; agents, prompts, tools and the default configuration join it. This crate
-//! imports nothing, does no IO, and does not change at run time.
+//! So far that is the sample with its guides, and the default configuration; agents, prompts and tools join it. This
+//! crate imports nothing, does no IO, and does not change at run time.
 
 /// A file of the system volume: its path, `/` between the parts, and its bytes.
 pub type Embedded = (&'static str, &'static [u8]);
@@ -24,3 +24,32 @@ pub const SAMPLE: &[Embedded] = sample![
     "Python/When something goes wrong.md",
     "Python/data/rainfall.csv",
 ];
+
+/// The default configuration: every key with what it means (read by `engine::agent::config`).
+pub const CONFIG: &str = include_str!("config.yaml");
+
+macro_rules! agents {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_bytes!(concat!("../agents/", $name)).as_slice())),*]
+    };
+}
+
+/// The agents that come with the program, as Markdown with front matter; the first is the one that answers.
+pub const AGENTS: &[Embedded] = agents![
+    "assistant.md",
+    "memory-analysis.md",
+    "memory-consolidation.md",
+    "frontend.md",
+    "backend.md",
+    "devops.md",
+    "security.md",
+    "qa.md",
+    "docs.md",
+    "data.md",
+    "system.md",
+    "lead.md",
+    "planner.md",
+];
+
+/// What a model that summarises a conversation is told.
+pub const SUMMARY_PROMPT: &str = include_str!("../agents/summary.md");

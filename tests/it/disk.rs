@@ -145,6 +145,7 @@ fn house() -> House {
         status: Status::Ok,
         count: Some(1),
         outputs: vec![Output { body, whole: Some(whole) }],
+        cached: false,
         inputs: None,
     };
     outputs.commit(&[&execution], 1).expect("committed");

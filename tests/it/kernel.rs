@@ -6,6 +6,7 @@ mod arrays;
 mod asking;
 mod figures;
 pub(crate) mod jupyter;
+pub(crate) mod plots;
 mod reactive;
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,26 +1,52 @@
 //! The command line through the program's binary: the fixed forms, exit codes, refusals, and that a command does the
 //! same whether it owns the workspace or another process does.
 
+pub(crate) mod agents;
+mod devices;
 mod forms;
 mod history;
+mod kills;
 mod meaning;
+mod memory;
 mod moves;
 mod notebooks;
 mod owned;
 mod pages;
+mod providers;
+mod pure;
 mod refusals;
 mod sample;
+mod schedules;
 mod screenshots;
+mod scripts;
 mod search;
+mod tasks;
 
 use crate::program::House;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The commands of the line, as README and the manual name them.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 43] = [
+    "devices",
+    "pair",
+    "hub",
+    "providers",
+    "secrets",
+    "ask",
+    "runs",
+    "steps",
+    "sessions",
+    "approvals",
+    "tools",
+    "traces",
+    "memory",
+    "budget",
+    "schedule",
+    "tasks",
     "cells",
     "kernels",
+    "grant",
     "init",
     "open",
     "new",
@@ -37,6 +63,7 @@ const COMMANDS: [&str; 25] = [
     "related",
     "index",
     "searches",
+    "sync",
     "backup",
     "restore",
     "doctor",

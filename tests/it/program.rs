@@ -61,7 +61,9 @@ impl House {
             command.args(["--workspace", "W"]);
         }
         command.args(words).current_dir(self.dir.path()).env("HOME", self.dir.path());
-        for name in ["XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"] {
+        for name in
+            ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"]
+        {
             command.env_remove(name);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -244,9 +246,9 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Done {
 /// Looks again and again for up to ten seconds.
 #[track_caller]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < end, "not in ten seconds: {what}");
+        assert!(Instant::now() < end, "not in a minute: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

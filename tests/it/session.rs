@@ -1,10 +1,18 @@
 //! The session as a list of inputs and what comes of them, on a world in memory (`twin.rs`).
 
+mod agents;
 mod cells;
 mod crashes;
 mod files;
+mod governing;
+mod memory;
 mod moves;
 mod reactive;
+mod restarts;
+mod schedules;
+mod shared;
+mod team;
+mod views;
 
 use crate::twin::{Step, Twin};
 use cells::{began, finished, printed, shown};

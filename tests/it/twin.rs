@@ -1,8 +1,10 @@
 //! The host's twin for tests: performs effects on a disk and a folder in memory, and tells what came of it. Each piece
 //! of work is a step of its own, so a test chooses in which order the world answers. No threads, no clock, no sleep.
 
+use engine::agent::job::Job;
+use engine::agent::model::{CallId, Request};
 use engine::event::{FileStamp, FileText, ScannedFile, Survey};
-use engine::{Command, Effect, Event, Input, Note, Reject, Session, Time, markdown};
+use engine::{Command, Effect, Event, Input, Note, Reject, Session, Setup, Time, markdown};
 use host::load;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -49,7 +51,7 @@ pub(crate) enum Step {
 
 enum Writing {
     Append { batch: u64, writes: Vec<Write> },
-    Then(Effect),
+    Then(Box<Effect>),
 }
 
 /// What was asked of a kernel.
@@ -73,6 +75,10 @@ pub(crate) struct Twin {
     pub(crate) kernel: Option<String>,
     /// Chunks of documents in the order in which they became durable: what would be sent to other replicas.
     pub(crate) sent: Vec<(DocId, Vec<u8>)>,
+    /// Documents that are synced, over whichever hub.
+    pub(crate) wanted: BTreeSet<DocId>,
+    /// Why changes of others were refused.
+    pub(crate) refused: Vec<String>,
     /// How often a file was written.
     pub(crate) written: usize,
     /// While set, no document is loaded: a slow worker.
@@ -81,6 +87,14 @@ pub(crate) struct Twin {
     pub(crate) stuck: bool,
     /// While set, a worker keeps for itself what it did first.
     pub(crate) mute: bool,
+    /// What agents have to work with.
+    pub(crate) setup: Setup,
+    /// Calls of models that wait for their answers.
+    pub(crate) models: Vec<(CallId, Request)>,
+    /// Jobs of tools that wait for their outcome.
+    pub(crate) tools: Vec<(DocId, String, Job)>,
+    /// What was cancelled, in words.
+    pub(crate) cancelled: Vec<String>,
     rng: StdRng,
     actor: ActorId,
     writer: VecDeque<Writing>,
@@ -105,10 +119,16 @@ impl Twin {
             reserve: None,
             kernel: None,
             sent: Vec::new(),
+            wanted: BTreeSet::new(),
+            refused: Vec::new(),
             written: 0,
             slow: false,
             stuck: false,
             mute: false,
+            setup: Setup::default(),
+            models: Vec::new(),
+            tools: Vec::new(),
+            cancelled: Vec::new(),
             rng,
             actor: ActorId::from(started.actor),
             writer: VecDeque::new(),
@@ -163,6 +183,16 @@ impl Twin {
         self.note(note).text()
     }
 
+    /// What lies in these folders of memory.
+    fn remembered(&self, folders: &[String]) -> engine::memory::Memory {
+        let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
+            let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
+            let there = folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
+            there.then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
+        });
+        engine::memory::Memory::read(files)
+    }
+
     pub(crate) fn file(&self, path: &str) -> Option<String> {
         let (bytes, _) = self.world.files.get(&Path::new(ROOT).join(path))?;
         Some(String::from_utf8_lossy(bytes).into_owned())
@@ -214,7 +244,11 @@ impl Twin {
         for effect in effects {
             match effect {
                 Effect::Append { batch, writes } => self.writer.push_back(Writing::Append { batch, writes }),
-                Effect::ReadNote { .. } | Effect::LoadNote { .. } => self.writer.push_back(Writing::Then(effect)),
+                Effect::ReadNote { .. }
+                | Effect::LoadNote { .. }
+                | Effect::LoadSession { .. }
+                | Effect::LoadRun { .. }
+                | Effect::LoadRegistry { .. } => self.writer.push_back(Writing::Then(Box::new(effect))),
                 Effect::LoadVolume { .. }
                 | Effect::Scan { .. }
                 | Effect::Index { .. }
@@ -227,7 +261,18 @@ impl Twin {
                 Effect::Watch { .. }
                 | Effect::Unwatch { .. }
                 | Effect::WriteMarker { .. }
+                | Effect::RetrySync
+                | Effect::Present { .. }
                 | Effect::FindKernels { .. } => {}
+                Effect::Sync(wanted) => {
+                    self.wanted = wanted
+                        .hubs
+                        .iter()
+                        .flat_map(|(_, volumes)| volumes.values())
+                        .flat_map(|docs| docs.iter().copied())
+                        .collect();
+                }
+                Effect::RefuseReceived { why, .. } => self.refused.push(why),
                 Effect::Reserve { folder } => self.reserve = folder,
                 Effect::Eval { execution, code, label, forget, kernel, .. } => {
                     self.kernel = kernel;
@@ -236,6 +281,28 @@ impl Twin {
                 Effect::Answer { text, .. } => self.asked.push(Asked::Answer(text)),
                 Effect::Interrupt { .. } => self.asked.push(Asked::Interrupt),
                 Effect::KillKernel { .. } => self.asked.push(Asked::Kill),
+                Effect::ReadSetup => self.told.push_back(Event::AgentSetup(Box::new(self.setup.clone()))),
+                Effect::Gather { run, memory, .. } => {
+                    let memory = Box::new(self.remembered(&memory));
+                    let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
+                        let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
+                        Some((path, String::from_utf8_lossy(bytes).into_owned()))
+                    });
+                    let crew = Box::new(engine::agent::crew::Crew::read(files));
+                    self.told.push_back(Event::Gathered { run, found: Vec::new(), memory, crew });
+                }
+                Effect::ReadMemory { volume, .. } => {
+                    let all = self.world.files.iter().filter_map(|(file, (bytes, _))| {
+                        let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
+                        engine::memory::is_memory(&path).then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
+                    });
+                    let memory = Box::new(engine::memory::Memory::read(all));
+                    self.told.push_back(Event::MemoryRead { volume, memory });
+                }
+                Effect::CallModel { call, request } => self.models.push((call, *request)),
+                Effect::CancelModel { call } => self.cancelled.push(format!("model {}", call.number)),
+                Effect::RunTool { run, call, job } => self.tools.push((run, call, *job)),
+                Effect::CancelTool { call, .. } => self.cancelled.push(format!("tool {call}")),
                 Effect::Wake { at } => self.wake = Some(self.wake.map_or(at, |known| known.min(at))),
             }
         }
@@ -364,7 +431,7 @@ impl Twin {
         }
         let Some(batch) = last else {
             if let Some(Writing::Then(job)) = self.writer.pop_front() {
-                self.jobs.push_back(job);
+                self.jobs.push_back(*job);
             }
             return;
         };
@@ -408,6 +475,9 @@ impl Twin {
                 let docs = load::note_docs(disk, note, &self.actor).map(Box::new);
                 vec![Event::NoteLoaded { note, docs }]
             }
+            Effect::LoadSession { session } => vec![load::session_doc(disk, session, &self.actor)],
+            Effect::LoadRun { run } => vec![load::run_doc(disk, run, &self.actor)],
+            Effect::LoadRegistry { registry } => vec![load::registry_doc(disk, registry, &self.actor)],
             Effect::ReadFile { note, file } => vec![Event::FileRead { note, file: self.read(&file) }],
             Effect::WriteFile { note, file, expected, text } => {
                 let there = self.read(&file).expect("text");

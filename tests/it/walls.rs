@@ -149,3 +149,45 @@ fn no_network_and_no_process_is_reached() {
                 async def f():\n    await asyncio.sleep(0.01)\n    return 'done'\nasyncio.run(f())";
     assert_eq!(tried(&house, well, &[]), (0, "thread\n'done'\n".to_owned()));
 }
+
+/// Walls are moved by the user alone, for one note, and moved back.
+#[test]
+fn what_is_granted_is_reached_and_nothing_beside_it() {
+    let house = house();
+    house.write("data/in.txt", b"from outside");
+    house.write("other/in.txt", b"not granted");
+    let data = house.path("data").canonicalize().expect("there");
+    let other = house.path("other").canonicalize().expect("there");
+    let read = format!("open({:?}).read()", data.join("in.txt"));
+    let write = format!("open({:?}, 'w').write('out')", data.join("out.txt"));
+    fails(&house, &read, "cells reach only the folder of their note");
+    let said = house.run(&["grant", "try.md", "--read", data.to_str().expect("text")]).good().text();
+    assert!(said.contains("data (to read)"), "{said}");
+    let (status, printed) = tried(&house, &read, &[]);
+    assert_eq!((status, printed.as_str()), (0, "'from outside'\n"));
+    fails(&house, &write, "and what was granted to it");
+    fails(&house, &format!("open({:?}).read()", other.join("in.txt")), "and what was granted to it");
+    house.write("notes/well2.md", format!("```python\n{read}\n```\n").as_bytes());
+    house.run(&["run", "well2.md"]).code(1);
+    house.run(&["grant", "try.md", "--write", data.to_str().expect("text")]).good();
+    assert_eq!(tried(&house, &write, &[]).0, 0);
+    assert_eq!(house.read("data/out.txt"), b"out");
+    // The network, until it is taken back.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let connect = format!("import socket\nsocket.create_connection(('127.0.0.1', {port}), 5).close()\n'met'");
+    fails(&house, &connect, "Error");
+    house.run(&["grant", "try.md", "--network"]).good();
+    assert_eq!(tried(&house, &connect, &[]), (0, "'met'\n".to_owned()));
+    let said = house.run(&["grant", "try.md", "--none"]).good().text();
+    assert!(said.contains("nothing beyond its folder"), "{said}");
+    fails(&house, &connect, "Error");
+    fails(&house, &read, "cells reach only the folder of their note");
+    for wrong in [&["--read", "/nowhere/at/all"][..], &["--none", "--network"], &["--read", "/"]] {
+        let mut words = vec!["grant", "try.md"];
+        words.extend(wrong);
+        let done = house.run(&words);
+        assert!(done.code != 0 && !done.err.is_empty(), "{wrong:?}");
+    }
+    assert!(house.run(&["grant", "try.md"]).good().text().contains("nothing beyond its folder"));
+}

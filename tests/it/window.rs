@@ -1,5 +1,6 @@
 //! The window, driven by the names of its controls over a real workspace in a temporary folder.
 
+mod agent;
 mod asking;
 mod coding;
 mod collections;
@@ -11,22 +12,28 @@ mod figures;
 mod filing;
 mod finding;
 mod folding;
+mod generated;
 mod history;
 mod insets;
 mod keystrokes;
 mod links;
+mod memory;
 mod modes;
 mod moving;
+mod notices;
+mod outputs;
 mod panes;
 mod random;
 mod reach;
 mod scaling;
+mod scripts;
 mod searching;
 mod selecting;
 mod setting;
 mod settings;
 mod shortcuts;
 mod spelling;
+mod syncing;
 
 mod reading;
 
@@ -342,7 +349,6 @@ fn closing_waits_until_all_is_saved() {
     let mut window = bench.opened();
     window.state_mut().place_caret(3);
     window.run();
-    type_text(&mut window, " more");
     let close = |window: &mut Driven| {
         let viewport = window.input_mut().viewports.entry(egui::ViewportId::ROOT).or_default();
         viewport.events.push(egui::ViewportEvent::Close);
@@ -350,16 +356,25 @@ fn closing_waits_until_all_is_saved() {
     let told = |window: &Driven, command: egui::ViewportCommand| {
         window.output().viewport_output[&egui::ViewportId::ROOT].commands.contains(&command)
     };
-    close(&mut window);
-    window.step();
-    assert!(told(&window, egui::ViewportCommand::CancelClose), "what was typed is not in the file yet");
+    // Typed and closed within two frames: what was typed is not in the file yet. On a machine that stood still in
+    // between it may be; then once more.
+    let mut typed = String::new();
+    let waits = (0..10).any(|_| {
+        typed.push_str(" more");
+        window.event(egui::Event::Text(" more".to_owned()));
+        window.step();
+        close(&mut window);
+        window.step();
+        told(&window, egui::ViewportCommand::CancelClose)
+    });
+    assert!(waits, "it never waited");
     let begun = Instant::now();
     while !told(&window, egui::ViewportCommand::Close) {
         assert!(begun.elapsed() < Duration::from_secs(20), "the window closes once all is saved");
         std::thread::sleep(Duration::from_millis(10));
         window.step();
     }
-    assert_eq!(bench.file("A.md"), "one more\n");
+    assert_eq!(bench.file("A.md"), format!("one{typed}\n"));
     close(&mut window);
     window.step();
     assert!(!told(&window, egui::ViewportCommand::CancelClose));

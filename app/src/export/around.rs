@@ -6,14 +6,16 @@ use crate::line::Refusal;
 use crate::tokens::Colours;
 use engine::Session;
 use engine::base::{self, Base, Embed, Mirror, Told};
+use engine::links::Links;
 use engine::markdown::dialect::{self, Token};
-use engine::markdown::meant;
+use engine::outline::{self, Outline};
 use host::{Handle, copy};
 use pulldown_cmark::{Event, Tag};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use store::{DocId, FileKind};
 use typeset::html::Around;
@@ -29,7 +31,9 @@ const SLICE: usize = 500;
 /// A volume's files as exports see them.
 pub(super) struct Files {
     pub(super) root: PathBuf,
-    kinds: BTreeMap<String, FileKind>,
+    kinds: BTreeMap<String, (DocId, FileKind)>,
+    /// Where their links lead. What has not been looked through yet is added when it is exported.
+    links: RefCell<Links>,
     /// Whether the other notes are exported, too.
     all: bool,
     handle: Handle,
@@ -42,16 +46,32 @@ impl Files {
     pub(super) fn of(handle: &Handle, volume: DocId, all: bool) -> Result<Files, Refusal> {
         let read = move |session: &Session| {
             let volume = session.volume(volume)?;
-            let kinds = volume.files.values().map(|row| (row.path.clone(), row.kind)).collect();
-            Some((volume.root.clone()?, kinds))
+            let rows = volume.files.values();
+            let rows = rows.map(|row| (row.path.clone(), row.id, row.kind, volume.links.outline(row.id).cloned()));
+            Some((volume.root.clone()?, rows.collect::<Vec<_>>()))
         };
-        let (root, kinds) =
+        let (root, rows) =
             handle.read(read)?.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
-        Ok(Files { root, kinds, all, handle: handle.clone(), volume, mirror: OnceCell::new() })
+        let (mut kinds, mut links) = (BTreeMap::new(), Links::default());
+        for (path, id, kind, outline) in rows {
+            links.enter(id, &path);
+            outline.into_iter().for_each(|outline| links.set(id, outline));
+            kinds.insert(path, (id, kind));
+        }
+        let links = RefCell::new(links);
+        Ok(Files { root, kinds, links, all, handle: handle.clone(), volume, mirror: OnceCell::new() })
+    }
+
+    fn kind(&self, path: &str) -> Option<FileKind> {
+        self.kinds.get(path).map(|(_, kind)| *kind)
     }
 
     /// The text of a note with a table in place of each collection in it.
     pub(super) fn with_tables(&self, own: &str, text: &str) -> String {
+        let text = &engine::view::written(text);
+        if let Some((id, _)) = self.kinds.get(own) {
+            self.links.borrow_mut().set(*id, Arc::new(Outline::of(text)));
+        }
         base::replaced(text, |embed| match self.table(own, embed) {
             // What is found changes: the question stays as it is written.
             _ if matches!(embed, Embed::Search { .. }) => None,
@@ -66,7 +86,7 @@ impl Files {
             Embed::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
             Embed::File { target, view } => {
                 let path = self.find(own, target).ok_or_else(|| format!("there is no {target}"))?;
-                (copy::read_text(&self.root.join(path))?, view)
+                (copy::read_text(&self.root.join(&path))?, view)
             }
         };
         let source = self.mirror.get_or_init(|| self.mirrored()).as_ref().map_err(String::clone)?.source();
@@ -104,8 +124,14 @@ impl Files {
         }
     }
 
-    fn find(&self, own: &str, target: &str) -> Option<&str> {
-        meant::find(&self.kinds, own, target).map(|(path, _)| path)
+    fn find(&self, own: &str, target: &str) -> Option<String> {
+        if target.is_empty() {
+            return None;
+        }
+        // A page that is no note, such as the list of all pages, stands at the top.
+        let own = self.kinds.get(own).map_or(DocId([0; 16]), |(id, _)| *id);
+        let links = self.links.borrow();
+        links.path(links.meant(own, target)?).map(str::to_owned)
     }
 
     /// The files that a note shows or links to and that are no notes.
@@ -117,9 +143,9 @@ impl Files {
             };
             let (target, _) = dialect::wiki_target(&dest_url);
             if let Some(path) = self.find(own, target)
-                && self.kinds.get(path) == Some(&FileKind::Attachment)
+                && self.kind(&path) == Some(FileKind::Attachment)
             {
-                found.insert(path.to_owned());
+                found.insert(path);
             }
         }
         found
@@ -141,32 +167,32 @@ pub(super) struct Near<'a> {
 impl Around for Near<'_> {
     fn picture(&self, target: &str) -> Option<Vec<u8>> {
         let path = self.files.find(self.own, target)?;
-        (self.files.kinds.get(path) == Some(&FileKind::Attachment))
-            .then(|| copy::read(&self.files.root.join(path), LARGEST))
+        (self.files.kind(&path) == Some(FileKind::Attachment))
+            .then(|| copy::read(&self.files.root.join(&path), LARGEST))
             .flatten()
     }
 
     fn link(&self, target: &str) -> Option<String> {
         let path = self.files.find(self.own, target).filter(|_| self.files.all)?;
-        let note = self.files.kinds.get(path) == Some(&FileKind::Note);
+        let note = self.files.kind(&path) == Some(FileKind::Note);
         if self.document {
             return note.then(|| format!("#{path}"));
         }
         let to = if note {
-            page_path(path)
+            page_path(&path)
         } else {
-            self.linked.borrow_mut().insert(path.to_owned());
-            path.to_owned()
+            self.linked.borrow_mut().insert(path.clone());
+            path
         };
         let up = "../".repeat(self.own.matches('/').count());
-        Some(format!("{up}{}", meant::encoded(&to)))
+        Some(format!("{up}{}", outline::escape(&to)))
     }
 
     fn note(&self, target: &str) -> Option<String> {
         let path = self.files.find(self.own, target)?;
-        (self.files.kinds.get(path) == Some(&FileKind::Note)).then_some(())?;
-        let text = String::from_utf8(copy::read(&self.files.root.join(path), LARGEST)?).ok()?;
-        Some(self.files.with_tables(path, &text))
+        (self.files.kind(&path) == Some(FileKind::Note)).then_some(())?;
+        let text = String::from_utf8(copy::read(&self.files.root.join(&path), LARGEST)?).ok()?;
+        Some(self.files.with_tables(&path, &text))
     }
 
     fn diagram(&self, source: &str) -> Result<Drawing, String> {

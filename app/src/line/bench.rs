@@ -3,16 +3,24 @@
 //! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
 //! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
 
+mod agent;
 mod cells;
 mod collection;
 mod frames;
+mod hub;
 mod import;
+mod meanwhile;
+mod memory;
 mod open;
+mod plots;
 mod prose;
 mod remote;
+mod replay;
 mod report;
 mod retrieval;
 mod search;
+mod sync;
+mod tools;
 mod trace;
 mod typing;
 
@@ -32,8 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 
 pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
     let what = parse::needed(args, "WHAT")?;
-    if !["edit", "open", "import", "frames", "search", "retrieval", "cells"].contains(&what) {
-        let known = "edit, open, import, frames, search, cells or retrieval";
+    let known = "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval";
+    if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
         return Err(Refusal::usage(format!("bench measures {known}, not “{what}”")));
     }
     if what == "retrieval" {
@@ -46,17 +54,36 @@ pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
         let found = retrieval::measure(Path::new(corpus), foreign).map_err(|why| Refusal { code: FAILED, why })?;
         return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
     }
+    if what == "replay" || what == "memory" {
+        let Some(corpus) = args.get_one::<String>("corpus") else {
+            let why = format!("bench {what} wants --corpus DIR: the unpacked wheel of bfcl-eval (PyPI)");
+            return Err(Refusal::usage(why));
+        };
+        let (mut report, corpus) = (Report::new(what, args.get_flag("json")), Path::new(corpus));
+        let done = match what {
+            "memory" => memory::measure(&mut report, corpus),
+            _ => replay::measure(&mut report, corpus),
+        };
+        report.end();
+        done.map_err(|why| Refusal { code: FAILED, why })?;
+        return Ok(if report.is_right() { DONE } else { FAILED });
+    }
     let asked = parse::number(args, "notes")?.or(parse::number(args, "size")?);
     let asked = asked.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let mut report = Report::new(what, args.get_flag("json"));
-    let done = match what {
-        "edit" => trace::measure(&mut report)
+    let done = match (what, asked) {
+        ("edit", Some(count)) => meanwhile::measure(&mut report, count),
+        ("edit", None) => trace::measure(&mut report)
             .and_then(|()| typing::measure(&mut report))
             .and_then(|()| remote::measure(&mut report)),
-        "cells" => cells::measure(&mut report, asked.unwrap_or(500)),
-        "frames" => frames::measure(&mut report, asked.unwrap_or(10_000)),
-        "search" => search::measure(&mut report, asked.unwrap_or(10_000)),
-        "open" => open::measure(&mut report, asked.unwrap_or(10_000)),
+        ("cells", _) => cells::measure(&mut report, asked.unwrap_or(500)),
+        ("agent", _) => agent::measure(&mut report),
+        ("hub", _) => hub::measure(&mut report, asked.unwrap_or(1_000)),
+        ("sync", _) => sync::measure(&mut report, asked.unwrap_or(50_000)),
+        ("tools", _) => tools::measure(&mut report, asked.unwrap_or(200)),
+        ("frames", _) => frames::measure(&mut report, asked.unwrap_or(10_000)),
+        ("search", _) => search::measure(&mut report, asked.unwrap_or(10_000)),
+        ("open", _) => open::measure(&mut report, asked.unwrap_or(10_000)),
         _ => import::measure(&mut report, asked.unwrap_or(50_000)),
     };
     report.end();
@@ -99,7 +126,11 @@ fn staged(scratch: &Scratch) -> Result<Stage, String> {
 
 /// A window on the only note of the folder `N` of the scratch folder, once it can be read.
 fn staged_note(scratch: &Scratch) -> Result<(Stage, DocId), String> {
-    let mut driver = workspace(scratch)?;
+    staged_note_of(workspace(scratch)?, scratch)
+}
+
+/// The same in a workspace that is open.
+fn staged_note_of(mut driver: Driver, scratch: &Scratch) -> Result<(Stage, DocId), String> {
     let volume = volume(&mut driver, &scratch.folder().join("N"))?;
     let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
     let note = row.map(|row| row.id).ok_or("the note is not there")?;

@@ -54,7 +54,7 @@ fn find(session: &Session, word: &str, folder: &std::path::Path) -> Result<Found
     let files = || session.volumes().flat_map(|volume| volume.files.values().map(move |row| (volume, row)));
     let notes = |fits: Meaning<'_>| -> Vec<(String, DocId)> {
         files()
-            .filter(|(volume, row)| row.kind == FileKind::Note && fits(volume, &row.path))
+            .filter(|(volume, row)| matches!(row.kind, FileKind::Note | FileKind::Script) && fits(volume, &row.path))
             .map(|(volume, row)| (format!("{}:{}", volume.name, row.path), row.id))
             .collect()
     };

@@ -1,11 +1,57 @@
-//! `kernels`: which kernels a note may use, and the one that it uses.
+//! `kernels`, `grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, choose, notes};
 use clap::ArgMatches;
-use engine::{Command, EMBEDDED, Session};
+use engine::{Command, EMBEDDED, Grant, Session};
 use serde_json::json;
+use std::path::PathBuf;
 use std::time::Duration;
+
+pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = notes::hold(scene.handle, note)?;
+    let paths = |name: &str| -> Vec<PathBuf> {
+        args.get_many::<String>(name).into_iter().flatten().map(|path| scene.folder.join(path)).collect()
+    };
+    let (read, write, network) = (paths("read"), paths("write"), args.get_flag("network"));
+    let nothing = args.get_flag("none");
+    if nothing && (network || !read.is_empty() || !write.is_empty()) {
+        return Err(Refusal::usage("--none takes all back: it stands alone".to_owned()));
+    }
+    if let Some(path) = read.iter().chain(&write).find(|path| !path.exists()) {
+        return Err(Refusal::usage(format!("{}: there is no such folder or file to grant", path.display())));
+    }
+    let mut granted = scene.handle.read(move |session| session.granted(note))?;
+    if nothing || network || !read.is_empty() || !write.is_empty() {
+        notes::loaded(scene.handle, note, |_| ())?;
+        let known = |old: Vec<PathBuf>, new: Vec<PathBuf>| {
+            let mut all = old;
+            all.extend(new.into_iter().map(|path| path.canonicalize().unwrap_or(path)));
+            all.sort();
+            all.dedup();
+            all
+        };
+        granted = if nothing {
+            Grant::default()
+        } else {
+            Grant {
+                network: network || granted.network,
+                read: known(granted.read, read),
+                write: known(granted.write, write),
+            }
+        };
+        scene.handle.command(Command::Grant { note, grant: granted.clone() })?;
+        super::volumes::saved(scene.handle)?;
+    }
+    if scene.json {
+        let said = json!({"network": granted.network, "read": granted.read, "write": granted.write});
+        writeln!(scene.out, "{said}")?;
+    } else {
+        writeln!(scene.out, "the note's cells reach {}", granted.words())?;
+    }
+    Ok(DONE)
+}
 
 pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;

@@ -37,7 +37,8 @@ pub(super) fn links(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     let read = move |session: &Session| -> Option<Value> {
         let volume = session.volume(session.place(note)?.0)?;
         let out = volume.links.outgoing(note).map(|(link, to)| {
-            let to = to.map(|to| path(volume, to));
+            let run = || session.agents().addressed(&link.target).map(|_| link.target.clone());
+            let to = to.map(|to| path(volume, to)).or_else(run);
             json!({"target": shown(link), "kind": kind(link), "at": link.at, "path": to})
         });
         let back = volume.links.backlinks(note).into_iter().map(|(from, link)| {
@@ -74,7 +75,9 @@ fn broken(scene: &mut Scene<'_>, only: Option<store::DocId>) -> Result<u8, Refus
         let mut rows = Vec::new();
         for volume in session.volumes() {
             let broken = volume.links.broken();
-            let broken = broken.into_iter().filter(|(note, _)| only.is_none_or(|only| only == *note));
+            let broken = broken.into_iter().filter(|(note, link)| {
+                only.is_none_or(|only| only == *note) && session.agents().addressed(&link.target).is_none()
+            });
             rows.extend(broken.map(|(note, link)| {
                 json!({"volume": volume.name, "path": path(volume, note), "target": shown(link), "kind": kind(link),
                        "at": link.at, "line": link.line})

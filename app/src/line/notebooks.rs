@@ -1,6 +1,7 @@
 //! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
 
 use super::{Refusal, Scene, notes, pictures};
+use crate::export;
 use engine::event::Skipped;
 use engine::{Command, Note, Session};
 use host::copy;
@@ -31,13 +32,13 @@ impl Form {
 }
 
 /// Whether a file to be imported is a notebook.
-pub(super) fn is(path: &Path) -> bool {
+pub(crate) fn is(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
     ending.eq_ignore_ascii_case("ipynb") && !copy::is_folder(path)
 }
 
 /// Reads notebooks, each with the name of its note.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<(String, Laid)>, Refusal> {
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<(String, Laid)>, Refusal> {
     let mut read = Vec::new();
     for path in paths {
         let wrong = |why: &str| Refusal::usage(format!("{why}: {}", path.display()));
@@ -49,24 +50,25 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<(String, Laid)>, Refusal> {
     Ok(read)
 }
 
-/// Makes a note of a notebook: its text, the outputs of its cells, and beside them what a text cannot carry.
-pub(super) fn make(scene: &Scene<'_>, volume: DocId, path: &str, laid: Laid) -> Result<(), Refusal> {
-    scene.handle.command(Command::NewNote { volume, path: path.to_owned(), text: laid.text })?;
+/// Makes a note of a notebook: its text, the outputs of its cells, and beside them what a text cannot carry. Gives the
+/// note, which is closed again.
+pub(crate) fn make(handle: &host::Handle, volume: DocId, path: &str, laid: Laid) -> Result<DocId, Refusal> {
+    handle.command(Command::NewNote { volume, path: path.to_owned(), text: laid.text })?;
     let own = path.to_owned();
-    let made = scene.handle.read(move |session| Some(session.volume(volume)?.files.get(&own)?.id))?;
+    let made = handle.read(move |session| Some(session.volume(volume)?.files.get(&own)?.id))?;
     let note = made.ok_or_else(|| Refusal::workspace(format!("the note was not made: {path}")))?;
-    let cells: Vec<(usize, BlockId)> = notes::loaded(scene.handle, note, |note: &Note| {
+    let cells: Vec<(usize, BlockId)> = notes::loaded(handle, note, |note: &Note| {
         note.cells().filter_map(|cell| Some((note.start(cell)?, cell))).collect()
     })?;
     let kept = laid.kept.bytes();
     let size = kept.len() as u64;
-    let blob = scene.handle.keep_blob(kept).map_err(Refusal::workspace)?;
+    let blob = handle.keep_blob(kept).map_err(Refusal::workspace)?;
     let mut executions = Vec::new();
     for printed in laid.printed {
         // Cells in other languages are text here; their outputs stay with the notebook.
         let Some((_, cell)) = cells.iter().find(|(at, _)| *at == printed.at) else { continue };
         let bodies = printed.outputs.into_iter().filter_map(|output| serde_json::from_value::<OutputBody>(output).ok());
-        let outputs: Vec<_> = bodies.map(|body| scene.handle.lighten(body)).collect();
+        let outputs: Vec<_> = bodies.map(|body| handle.lighten(body)).collect();
         let failed = outputs.iter().any(|output| matches!(output.body, OutputBody::Error { .. }));
         executions.push(Execution {
             id: printed.execution,
@@ -77,13 +79,14 @@ pub(super) fn make(scene: &Scene<'_>, volume: DocId, path: &str, laid: Laid) -> 
             status: if failed { Status::Error } else { Status::Ok },
             count: printed.count,
             outputs,
+            cached: false,
             inputs: None,
         });
     }
     let notebook = BlobRef { blob, mime: "application/x-ipynb+json".to_owned(), size };
-    scene.handle.command(Command::TakeNotebook { note, notebook, executions })?;
-    scene.handle.command(Command::CloseNote { note })?;
-    Ok(())
+    handle.command(Command::TakeNotebook { note, notebook, executions })?;
+    handle.command(Command::CloseNote { note })?;
+    Ok(note)
 }
 
 /// A note as a notebook file.
@@ -100,7 +103,10 @@ pub(super) fn notebook(scene: &mut Scene<'_>, note: DocId) -> Result<Vec<u8>, Re
             None
         }
     };
-    cells.iter_mut().filter_map(|(_, execution)| execution.as_mut()).for_each(pictures::draw);
+    for execution in cells.iter_mut().filter_map(|(_, execution)| execution.as_mut()) {
+        export::bring_figures(scene.handle, execution);
+        pictures::draw(execution);
+    }
     let ran: Vec<Ran<'_>> =
         cells.iter().map(|(at, execution)| Ran { at: *at, execution: execution.as_ref() }).collect();
     let blob = |hash| scene.handle.blob(hash).ok();

@@ -2,13 +2,14 @@
 
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, USAGE, choose, pictures};
+use crate::export;
 use clap::ArgMatches;
 use engine::splice;
 use engine::{Command, Note, Phase, Session, Stale};
 use host::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
-use store::{DocId, Execution};
+use store::{BlockId, DocId, Execution};
 
 /// How long a note may take to be read.
 const READ: Duration = Duration::from_secs(120);
@@ -69,13 +70,42 @@ fn say_problems(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
 }
 
 pub(super) fn cat(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let word = needed(args, "NOTE")?;
+    let note = match (choose::note(scene, word), word.rsplit_once('#')) {
+        (Ok(note), _) => note,
+        (Err(_), Some((path, place))) => return passage(scene, path, place),
+        (Err(why), None) => return Err(why),
+    };
     let held = hold(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"text": text}))?;
     } else {
         scene.out.write_all(text.as_bytes())?;
+    }
+    drop(held);
+    say_problems(scene, note)?;
+    Ok(DONE)
+}
+
+/// Prints what an address of the search names: `NOTE#block`, or `NOTE#cell/output/2`.
+fn passage(scene: &mut Scene<'_>, path: &str, place: &str) -> Result<u8, Refusal> {
+    let note = choose::note(scene, path)?;
+    let held = hold(scene.handle, note)?;
+    let none = || Refusal::usage(format!("there is no such passage in the note: {place}"));
+    let mut parts = place.split('/');
+    let block: BlockId = parts.next().and_then(|block| block.parse().ok()).ok_or_else(none)?;
+    match (parts.next(), parts.next().map(str::parse::<usize>), parts.next()) {
+        (None, None, None) => {
+            let text = scene.handle.read(move |session| Some(session.note(note)?.block(block)?.text.clone()))?;
+            scene.out.write_all(text.ok_or_else(none)?.as_bytes())?;
+        }
+        (Some("output"), Some(Ok(number)), None) => {
+            let outputs = loaded(scene.handle, note, move |note| note.execution(block).map(|run| run.outputs.clone()))?;
+            let output = outputs.and_then(|outputs| outputs.into_iter().nth(number.checked_sub(1)?));
+            super::running::print(scene.out, &output.ok_or_else(none)?.body)?;
+        }
+        _ => return Err(none()),
     }
     drop(held);
     say_problems(scene, note)?;
@@ -218,12 +248,15 @@ pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
         cells.filter_map(|(at, cell)| Some((at + 1, note.staleness(cell), note.execution(cell)?.clone()))).collect()
     })?;
     let folder = args.get_one::<String>("save").map(|folder| scene.folder.join(folder));
-    for (number, stale, execution) in found {
+    for (number, stale, mut execution) in found {
         if let Some(folder) = &folder {
-            let pictures = execution.outputs.iter().map(|output| pictures::of(&output.body));
-            for (at, picture) in pictures.filter(|pictures| !pictures.is_empty()).enumerate() {
-                for (ending, bytes) in picture {
-                    let file = folder.join(format!("cell-{number}-{}.{ending}", at + 1));
+            export::bring_figures(scene.handle, &mut execution);
+            let mut at = 0;
+            for output in &execution.outputs {
+                let files = pictures::files(output, |hash| scene.handle.blob(hash)).map_err(Refusal::workspace)?;
+                at += usize::from(!files.is_empty());
+                for (ending, bytes) in files {
+                    let file = folder.join(format!("cell-{number}-{at}.{ending}"));
                     copy::write_new(&file, &bytes).map_err(Refusal::usage)?;
                     writeln!(scene.out, "{}", file.display())?;
                 }
@@ -245,7 +278,8 @@ pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
             Some(other) => format!(", stale: {}", other.words()),
             None => String::new(),
         };
-        writeln!(scene.out, "cell {number}: {}{stale}", execution.status.word())?;
+        let cached = if execution.cached { ", cached" } else { "" };
+        writeln!(scene.out, "cell {number}: {}{cached}{stale}", execution.status.word())?;
         for output in &execution.outputs {
             super::running::print(scene.out, &output.body)?;
         }

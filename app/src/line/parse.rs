@@ -36,6 +36,7 @@ pub fn grammar() -> Command {
                 Form::Needed => made.required(true),
                 Form::Optional => made,
                 Form::Many => made.required(true).num_args(1..),
+                Form::Values => made.long(arg.name).value_name(arg.name.to_uppercase()).action(ArgAction::Append),
                 Form::Value => made.long(arg.name).value_name(arg.name.to_uppercase()),
                 Form::Flag => made.long(arg.name).action(ArgAction::SetTrue),
             });

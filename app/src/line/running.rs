@@ -3,10 +3,11 @@
 use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene, choose, notes};
 use clap::ArgMatches;
-use engine::{Command, Note, Session};
+use engine::{Command, END_OF_INPUT, Note, Session};
 use std::io::{Read, Write};
 use std::time::Duration;
 use store::{BlockId, DocId, Output, OutputBody, Status};
+use typeset::printed::PROGRESS;
 
 /// A longer line of input is cut into several.
 const LONGEST: usize = 1 << 20;
@@ -41,6 +42,13 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
             return Err(Refusal::usage(format!("there is no cell {only}; the note has {count}")));
         }
     }
+    if only.is_none() {
+        // A note may hold cells of several languages; its kernel runs one.
+        let here = runnable(scene, note)?;
+        if chosen.iter().any(|(_, cell)| here.contains(cell)) {
+            chosen.retain(|(_, cell)| here.contains(cell));
+        }
+    }
     let mut code = DONE;
     if stale || clean || (only.is_some() && timeout.is_none()) {
         code = together(scene, note, chosen, stale, clean)?;
@@ -58,8 +66,31 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     }
     // The outputs are part of what the command is for: it ends once they are on disk.
     let saved = |session: &Session| session.is_saved().then_some(());
-    scene.handle.wait(Some(Duration::from_secs(10)), saved)?;
+    if scene.handle.wait(Some(Duration::from_secs(10)), saved)?.is_none() {
+        let why = scene.handle.read(|session| session.saving().trouble.clone())?;
+        let why = why.unwrap_or_else(|| "it takes too long".to_owned());
+        return Err(Refusal::workspace(format!("the cells have run, and what they printed is not on disk: {why}")));
+    }
     Ok(code)
+}
+
+/// The cells that the note's kernel can run.
+fn runnable(scene: &Scene<'_>, note: DocId) -> Result<Vec<BlockId>, Refusal> {
+    let look = move |session: &Session| {
+        let named = session.note(note).is_some_and(|note| note.kernel_name().is_some());
+        (named, session.kernel_searches())
+    };
+    let (named, before) = scene.handle.read(look)?;
+    if named {
+        scene.handle.command(Command::FindKernels { note })?;
+        let found = move |session: &Session| (session.kernel_searches() > before).then_some(());
+        scene.handle.wait(Some(Duration::from_secs(30)), found)?;
+    }
+    let cells = move |session: &Session| {
+        let note = session.note(note)?;
+        Some(note.cells().filter(|cell| session.other_language(note, *cell).is_none()).collect())
+    };
+    Ok(scene.handle.read(cells)?.unwrap_or_default())
 }
 
 /// Runs what the session finds is to be run, and prints it in its order.
@@ -147,7 +178,10 @@ fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> R
             }
             Some((now, News::Whole(body))) => {
                 seen = now;
-                print(scene.out, &body)?;
+                // A bar that goes on is nothing for a terminal that is written once.
+                if !matches!(&body, OutputBody::DisplayData { data, .. } if data.contains_key(PROGRESS)) {
+                    print(scene.out, &body)?;
+                }
             }
             Some((now, News::Asks { prompt, password })) => {
                 seen = now;
@@ -178,13 +212,9 @@ fn answer(scene: &mut Scene<'_>, note: DocId, prompt: &str, password: bool) -> R
     let hidden = password && scene.own;
     let line = if hidden { host::terminal::unseen(|| line(scene.input)) } else { line(scene.input) }?;
     let Some(text) = line else {
-        writeln!(scene.errors, "the cell asks for input, and there is none; it is stopped")?;
-        scene.handle.command(Command::Interrupt { note })?;
-        // The question stays until the cell has stopped.
-        let gone =
-            move |session: &Session| session.note(note).is_none_or(|note| note.question().is_none()).then_some(());
-        scene.handle.wait(Some(Duration::from_secs(10)), gone)?;
-        return Ok(String::new());
+        // As Python has it: `EOFError`, which the cell may have an answer to.
+        scene.handle.command(Command::Answer { note, text: END_OF_INPUT.to_owned() })?;
+        return Ok(prompt.to_owned());
     };
     let shown = if password { "········" } else { text.as_str() };
     let echo = format!("{prompt}{shown}\n");
@@ -193,7 +223,7 @@ fn answer(scene: &mut Scene<'_>, note: DocId, prompt: &str, password: bool) -> R
 }
 
 /// A line of input, without its end; `None` at the end of it all.
-fn line(input: &mut dyn Read) -> std::io::Result<Option<String>> {
+pub(super) fn line(input: &mut dyn Read) -> std::io::Result<Option<String>> {
     let (mut bytes, mut byte) = (Vec::new(), [0]);
     while bytes.len() < LONGEST {
         match input.read(&mut byte)? {

@@ -2,6 +2,8 @@
 //! volume is led through a list of scenes, and what it would have a graphics card draw is painted on the processor.
 
 pub(super) mod canvas;
+mod conversation;
+mod remembered;
 mod staged;
 
 use super::stage::Stage;
@@ -37,9 +39,11 @@ enum Do {
     Wait(u64),
     /// A note goes into the trash.
     Delete(&'static str),
+    /// An agent was asked something, and has answered.
+    Converse,
 }
 
-use Do::{Delete, Outside, Press, Run, RunAll, Saved, Show, To, Type, Wait};
+use Do::{Converse, Delete, Outside, Press, Run, RunAll, Saved, Show, To, Type, Wait};
 
 /// The scenes: a name, and how the window comes to it from the one before.
 const SCENES: &[(&str, &[Do])] = &[
@@ -83,6 +87,7 @@ const SCENES: &[(&str, &[Do])] = &[
     ("tabs", &[Run("note.close"), Run("tab.new"), Press("Escape"), Show("Guide/Your files.md")]),
     ("collection", &[Show("Garden/Crops.base"), Wait(800)]),
     ("cards", &[Show("Garden/Gallery.base"), Wait(1_200)]),
+    ("script", &[Show("Python/Waves.py"), RunAll, Wait(800)]),
     ("embedded", &[Show("Garden/Season.md"), Wait(1_200)]),
     ("new", &[Run("note.new"), Type("Journal/Today")]),
     (
@@ -122,7 +127,17 @@ const SCENES: &[(&str, &[Do])] = &[
             Wait(4_200),
         ],
     ),
-    ("settings", &[Press("Escape"), Run("app.settings")]),
+    ("agent", &[Press("Escape"), Show("Garden/Plan.md"), Converse, Run("agent.open"), Wait(600)]),
+    ("timeline", &[Run("agent.timeline"), Press("ArrowRight"), Press("ArrowRight"), Press("ArrowRight"), Wait(300)]),
+    (
+        "remembered",
+        &[Press("Escape"), Run("agent.new"), Type("Plan when the beans and the peas are sown in spring"), Wait(3_000)],
+    ),
+    ("memory", &[Run("view.memory"), Wait(600)]),
+    ("traces", &[Run("view.traces"), Wait(600)]),
+    ("budget", &[Run("view.budget"), Wait(1_200)]),
+    ("schedule", &[Run("view.schedule"), Wait(600)]),
+    ("settings", &[Press("Escape"), Run("agent.open"), Run("app.settings")]),
     ("keys", &[Press("Escape"), Run("app.keys")]),
     ("contrast", &[Press("Escape"), Show("Garden/Plan.md"), Run("view.contrast"), Run("note.history"), Wait(600)]),
     ("empty", &[Run("view.contrast"), Press("Escape"), Run("note.close"), Run("note.close"), Wait(400)]),
@@ -200,6 +215,9 @@ fn take(
         }
         scratch.write(&format!("Sample/{path}"), text.as_bytes())?;
     }
+    for (path, text) in remembered::notes() {
+        scratch.write(&format!("Sample/{path}"), text.as_bytes())?;
+    }
     let options = Options { program: program().map_err(|refusal| refusal.why)?, create: true };
     let workspace = scratch.folder().join("workspace");
     let driver = host::open(&workspace, options).map_err(|error| error.to_string())?;
@@ -272,6 +290,13 @@ fn act(stage: &mut Stage, step: &Do, scratch: &Scratch) -> Result<(), String> {
             stage.run_until("the note is in the trash", |session| {
                 session.moving().is_none() && find(session).is_none()
             })?;
+        }
+        Converse => {
+            let volume = stage.session().volumes().next().map(|volume| volume.id).ok_or("there is no volume")?;
+            let start = jiff::Timestamp::now().as_millisecond() - 60_000;
+            for command in conversation::commands(volume, start) {
+                stage.command(command);
+            }
         }
         RunAll => {
             stage.perform("note.run_all");

@@ -4,7 +4,7 @@ use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene, choose, models};
 use clap::ArgMatches;
 use engine::{Command, Session};
-use host::search::{Answer, Ask, Hit, excerpt, marks};
+use host::search::{Answer, Ask, Hit};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,6 +29,9 @@ pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     }
     let limit = number(args, "limit")?.map_or(10, |limit| usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, 1_000));
     let explain = args.get_flag("explain");
+    if let Some(said) = host::search::Query::misread(&text) {
+        writeln!(scene.errors, "{said}: it is looked for as a word")?;
+    }
     settle(scene)?;
     let search = scene.handle.search();
     if let Ok(counts) = search.counts()
@@ -100,8 +103,7 @@ fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Re
             .hits
             .iter()
             .map(|hit| {
-                let found = marks(&hit.text, &answer.terms);
-                let (text, _) = excerpt(&hit.text, &found, TEXT);
+                let (text, _) = hit.excerpt(&answer.terms, TEXT);
                 let mut value = json!({
                     "address": address(hit, &twice),
                     "title": hit.title,
@@ -114,6 +116,7 @@ fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Re
                     value["kind"] = hit.kind.name().into();
                     value["heading"] = hit.heading.as_str().into();
                     value["more"] = hit.more.into();
+                    value["nearest"] = hit.why.nearest.clone().map(|part| hit.text[part].to_owned()).into();
                 }
                 value
             })
@@ -122,8 +125,7 @@ fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Re
         return Ok(DONE);
     }
     for hit in &answer.hits {
-        let found = marks(&hit.text, &answer.terms);
-        let (text, _) = excerpt(&hit.text, &found, LINE);
+        let (text, _) = hit.excerpt(&answer.terms, LINE);
         writeln!(scene.out, "{}  {}", address(hit, &twice), hit.title)?;
         if !text.trim().is_empty() {
             writeln!(scene.out, "    {}", text.split_whitespace().collect::<Vec<_>>().join(" "))?;
@@ -162,8 +164,7 @@ fn twice(scene: &Scene<'_>, hits: &[Hit]) -> Result<HashMap<String, bool>, Refus
 fn address(hit: &Hit, twice: &HashMap<String, bool>) -> String {
     let volume =
         if twice.get(&hit.path).is_some_and(|twice| *twice) { format!("{}:", hit.volume) } else { String::new() };
-    let place = if hit.place.is_empty() { String::new() } else { format!("#{}", hit.place) };
-    format!("{volume}{}{place}", hit.path)
+    format!("{volume}{}", hit.address())
 }
 
 pub(super) fn index(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {

@@ -208,6 +208,11 @@ impl Stage {
         self.window.rows()
     }
 
+    /// How many figures of the note are drawn.
+    pub(super) fn figures(&self) -> usize {
+        self.window.figures()
+    }
+
     /// Puts the caret there.
     pub(super) fn place_caret(&mut self, at: usize) {
         self.window.place_caret(at);

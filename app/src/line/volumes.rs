@@ -242,7 +242,7 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     }
     let opened = open_volume(scene, root, None)?;
     for (name, laid) in notebooks {
-        notebooks::make(scene, opened.id, &name, laid)?;
+        notebooks::make(scene.handle, opened.id, &name, laid)?;
         copied.files.push(name);
     }
     saved(scene.handle)?;

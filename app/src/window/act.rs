@@ -64,11 +64,35 @@ impl Window {
                 Action::CloseTab(pane) => self.close_tab(pane),
                 Action::Follow(link) => self.follow(ctx, &link),
                 Action::Move { edits, caret } => self.move_rows(edits, caret),
+                Action::Carry { from, to, edit, caret } => self.carry_rows(*from, to, edit, caret),
                 Action::Place(at) => self.here.editor.place(at),
+                Action::Memory(wish) => self.remember(*wish),
+                Action::ShowAgent => self.show_waiting(),
                 Action::Say(text) => self.toasts.say(text),
+                Action::ToLine { cell, line } => self.show_line(cell, line),
+                Action::SaveOutput(cell) => self.ask_save(cell),
+                Action::Share(volume) => self.ask_share(volume),
                 Action::Collection(collection, deed) => self.collection_deed(ctx, collection, deed),
             }
             ctx.request_repaint();
+        }
+    }
+
+    /// The caret goes to a line of a cell, both counted from 1.
+    fn show_line(&mut self, cell: usize, line: usize) {
+        let found = self.here.note.and_then(|note| self.session()?.note(note)).and_then(|note| {
+            let id = note.cells().nth(cell.checked_sub(1)?)?;
+            let (start, code) = (note.start(id)? + note.cell(id)?.code.start, note.code(id)?);
+            let before: usize = code.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+            Some(start + before.min(code.trim_end_matches('\n').len()))
+        });
+        match found {
+            Some(at) => {
+                self.here.editor.place(at);
+                self.here.editor.focus = true;
+                self.here.editor.reveal = true;
+            }
+            None => self.toasts.say("This cell is no longer there."),
         }
     }
 
@@ -107,6 +131,26 @@ impl Window {
             self.here.editor.edited(&[edit], note);
             self.here.editor.focus = true;
         }
+    }
+
+    /// Moves rows into another note. They are written there before they go here: a refusal loses nothing.
+    fn carry_rows(&mut self, held: page::Hold, to: DocId, edit: Splice, caret: usize) {
+        let session = self.driver.as_ref().map(host::Driver::session);
+        let revision = session.and_then(|session| session.note(held.note)).map(engine::Note::revision);
+        if revision != Some(held.revision) {
+            self.toasts.say("The note has changed meanwhile; the block stays where it is.");
+            return;
+        }
+        if !self.send(Command::EditAll { note: to, edits: vec![edit] }) {
+            return;
+        }
+        self.send(Command::EditAll { note: held.note, edits: vec![held.gone] });
+        if self.here.note != Some(to)
+            && let Some(pane) = self.panes.with(to)
+        {
+            self.go_to_pane(pane);
+        }
+        self.here.editor.place(caret);
     }
 
     /// Shows a note.
@@ -195,6 +239,11 @@ impl Window {
             What::Search => self.open_search(),
             What::NewCollection => self.new_collection(),
             What::TurnView { back } => self.turn_view(back),
+            What::Figure(turn) => {
+                if self.view.is_some() || !self.here.page.cells.figures.turn(ctx, turn) {
+                    self.toasts.say("No figure is in sight here.");
+                }
+            }
             What::NewNote => self.ask_name(String::new(), None),
             What::OpenFolder => {
                 self.overlay = Overlay::Dialog(Dialog::OpenFolder { path: String::new(), trouble: None });
@@ -226,9 +275,11 @@ impl Window {
             What::RunClean => self.note_command(on_note(|note| Command::RunClean { note })),
             What::React(to) => self.note_command(note.map(|note| Command::SetReactivity { note, to })),
             What::Kernel => self.find_kernels(),
+            What::Grant => self.ask_for_grant(),
             What::Variables => {
                 let shown = self.prefs.right_open && self.variables.shown;
                 (self.prefs.right_open, self.variables.shown) = (!shown, !shown);
+                self.agent.shown = false;
             }
             What::Stop => self.note_command(on_note(|note| Command::Interrupt { note })),
             What::Restart => self.note_command(on_note(|note| Command::RestartKernel { note })),
@@ -236,6 +287,7 @@ impl Window {
             What::Right => self.prefs.right_open = !self.prefs.right_open,
             What::Theme => self.prefs.next_theme(),
             What::Spelling => self.toggle_spelling(),
+            What::ScriptRuns => self.toggle_script_runs(),
             What::Correct => self.correct(ctx),
             What::Larger => self.prefs.step(0.1),
             What::Smaller => self.prefs.step(-0.1),
@@ -254,6 +306,8 @@ impl Window {
             What::Keys => self.open_settings(Section::Keys),
             What::Settings => self.open_settings(Section::Look),
             What::File(filing) => self.run_filing(filing),
+            What::Agent(asked) => self.run_agent(asked),
+            What::Remember(what) => self.run_remembering(what),
             What::Cells(wish) => self.run_cells(ctx, wish),
             What::Export(exporting) => self.run_exporting(ctx, exporting),
             What::Contrast => {
@@ -266,9 +320,13 @@ impl Window {
         ctx.request_repaint();
     }
 
-    fn open_settings(&mut self, section: Section) {
+    pub(super) fn open_settings(&mut self, section: Section) {
         let Some(driver) = &self.driver else { return };
-        self.overlay = Overlay::Settings(settings::Page::new(section, driver.search().clone()));
+        self.overlay = Overlay::Settings(Box::new(settings::Page::new(
+            section,
+            driver.search().clone(),
+            driver.folder().to_path_buf(),
+        )));
     }
 
     /// Sets something and puts it into force.
@@ -428,6 +486,7 @@ impl Window {
                 }
             }
             Choice::New(name) => self.ask_name(name, None),
+            Choice::Search(text) => self.open_search_for(&text),
             Choice::Template(note) => self.insert_template(note),
             Choice::Word { range, word } => self.put_word(ctx, range, word),
             Choice::Learn(word) => self.learn_word(word),
@@ -461,6 +520,16 @@ impl Window {
             }
             Decision::Export { kind, what, paper, dest } => match absolute(&dest) {
                 Some(dest) => self.begin_export(ctx, kind, what, paper, &dest).err(),
+                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+            },
+            Decision::SaveOutput { save, dest } => match absolute(&dest) {
+                Some(dest) => self.save_output(ctx, save, dest).err(),
+                None => Some("Give the whole path, beginning with / or ~.".to_owned()),
+            },
+            Decision::Grant { note, grant } => self.grant(note, grant).err(),
+            Decision::Share { volume, hub } => self.share(volume, hub).err(),
+            Decision::Join { address, folder } => match absolute(&folder) {
+                Some(folder) => self.join(ctx, address, folder).err(),
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
             Decision::CloseAnyway => {
@@ -502,7 +571,7 @@ impl Window {
                 None => {}
             },
             Overlay::Search(seek) => {
-                let (what, kept) = (seek.show(ctx, colours, dark), seek.taken());
+                let (what, kept, linked) = (seek.show(ctx, colours, dark), seek.taken(), seek.linked());
                 match what {
                     Some(Some(aim)) => self.go_to_hit(aim),
                     Some(None) => self.close_overlay(),
@@ -510,6 +579,14 @@ impl Window {
                 }
                 if let Some((query, keep)) = kept {
                     self.keep_search(ctx, &query, keep);
+                }
+                // A run's steps keep their names as they are.
+                if let Some(note) =
+                    linked.filter(|note| self.session().is_some_and(|session| session.place(*note).is_some()))
+                {
+                    // An edit of nothing: the note has a document from now on, so its blocks keep their names whatever
+                    // other programs write into its file.
+                    self.send(Command::Amend { note, at: 0, old: String::new(), new: String::new() });
                 }
             }
             Overlay::Dialog(dialog) => {
@@ -519,7 +596,10 @@ impl Window {
             }
             Overlay::Settings(page) => {
                 let Some(driver) = &self.driver else { return };
-                let (changes, close) = page.show(ctx, driver.session().settings(), dark);
+                let session = driver.session();
+                let (changes, close) = page.show(ctx, session.settings(), session.agents(), dark);
+                let wishes = std::mem::take(&mut page.wishes);
+                wishes.into_iter().for_each(|wish| _ = self.send(wish));
                 self.set(ctx, changes);
                 if close {
                     self.close_overlay();
@@ -539,7 +619,7 @@ pub(super) fn sentence(text: &str) -> String {
 }
 
 /// A path as people type it, made whole.
-fn absolute(path: &str) -> Option<PathBuf> {
+pub(super) fn absolute(path: &str) -> Option<PathBuf> {
     let path = match path.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
             std::env::home_dir()?.join(rest.trim_start_matches('/'))

@@ -14,6 +14,9 @@ use engine::task::{Day, NORMAL};
 use engine::{Command, Session};
 use std::collections::BTreeSet;
 
+/// Notes are named in a column as wide as this, at most.
+const NAMES: f32 = 120.0;
+
 enum Line {
     Title(When, usize),
     /// A task, and how its words are shown.
@@ -167,24 +170,24 @@ fn task(
     }
     let mut right = rect.right();
     let name = shown_name(entry.path.rsplit('/').next().unwrap_or(&entry.path));
-    let room = (rect.width() * 0.25).min(180.0);
-    let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::caption().font, colours.muted);
-    let wide = galley.size().x.min(room);
+    // Days and notes stand below one another.
+    let room = (rect.width() * 0.22).min(NAMES);
+    let wide = ui.painter().layout_no_wrap(name.to_owned(), tokens::caption().font, colours.muted).size().x.min(room);
     clipped(ui, pos2(right - wide, middle - 8.0), room, name, &tokens::caption(), colours.muted);
-    right -= wide + space::M;
-    if task.repeat.is_some() {
-        let at = pos2(right - 14.0, middle);
-        ui.painter().text(at, Align2::LEFT_CENTER, super::icons::REDO, tokens::icon(13.0), colours.muted);
-        right -= 14.0 + space::S;
-    }
+    right -= room + space::L;
     if let Some(day) = task.day() {
         let late = day < today && !done;
         let when = said(day, today);
         let colour = if late { colours.bad } else { colours.muted };
-        let at = pos2(right, middle);
-        let drawn = ui.painter().text(at, Align2::RIGHT_CENTER, when, tokens::tabular(12.0), colour);
-        right -= drawn.width() + space::M;
+        let drawn = ui.painter().text(pos2(right, middle), Align2::RIGHT_CENTER, when, tokens::caption().font, colour);
+        right -= drawn.width() + space::S;
     }
+    if task.repeat.is_some() {
+        let at = pos2(right, middle);
+        ui.painter().text(at, Align2::RIGHT_CENTER, super::icons::REDO, tokens::icon(13.0), colours.muted);
+        right -= 14.0 + space::S;
+    }
+    right -= space::XS;
     let colour = if done { colours.muted } else { colours.ink };
     clipped(ui, pos2(left, middle - 10.0), right - left, words, &tokens::small(), colour);
     if check.clicked() {

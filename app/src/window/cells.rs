@@ -2,8 +2,9 @@
 //! for; running is the session's.
 
 use super::controls::{clipped, named, ring, word_button};
+use super::figure::Figures;
 use super::icons;
-use super::outputs::Outputs;
+use super::outputs::{self, Outputs, Views};
 use super::page::Action;
 use super::render::Pen;
 use crate::tokens::{self, CORNER, space};
@@ -46,16 +47,20 @@ pub(super) struct Shown<'a> {
     pub(super) first: Option<&'a Galley>,
     /// Whether the caret is in it.
     pub(super) focused: bool,
+    /// Who runs it on another device.
+    pub(super) elsewhere: Option<&'a str>,
 }
 
 /// What is kept of cells from frame to frame.
 #[derive(Default)]
 pub(super) struct Cells {
     outputs: HashMap<BlockId, Outputs>,
+    /// How their outputs are looked at.
+    views: HashMap<BlockId, Views>,
+    /// How somebody looks at figures.
+    pub(super) figures: Figures,
     /// Cells whose output is unfolded.
     open: HashSet<BlockId>,
-    /// How often outputs had become others when they were laid out.
-    changed: u64,
     /// What a cell asks, and the answer so far.
     answer: Option<(Question, String)>,
 }
@@ -69,17 +74,15 @@ impl Cells {
     /// Forgets what was laid out.
     pub(super) fn relayout(&mut self) {
         self.outputs.clear();
+        self.figures.relayout();
     }
 
     /// How high a cell's output is, with the room above it.
     pub(super) fn output_height(&mut self, note: &Note, cell: BlockId, width: f32, pen: Pen<'_>) -> f32 {
         let Some(run) = note.execution(cell) else { return 0.0 };
-        if self.changed != note.outputs_changed() {
-            self.changed = note.outputs_changed();
-            self.outputs.clear();
-        }
         let old = self.outputs.remove(&cell);
-        let outputs = Outputs::of(old, run, self.open.contains(&cell), width, pen);
+        let how = (self.open.contains(&cell), note.outputs_changed());
+        let outputs = Outputs::of(old, run, how, self.views.entry(cell).or_default(), width, pen);
         let height = taken(&outputs);
         self.outputs.insert(cell, outputs);
         let asks = if question(note, cell).is_some() { tokens::size::HIT + 2.0 * space::S } else { 0.0 };
@@ -133,10 +136,10 @@ impl Cells {
 
     /// The box of a cell, its gutter and its buttons.
     pub(super) fn frame(&mut self, ui: &mut Ui, note: &Note, shown: Shown<'_>, actions: &mut Vec<Action>) {
-        let Shown { cell, number, area, first, focused } = shown;
+        let Shown { cell, number, area, first, focused, elsewhere } = shown;
         let colours = tokens::Colours::of(ui);
         let run = note.execution(cell);
-        let busy = run.is_some_and(|run| matches!(run.status, Status::Running | Status::Queued));
+        let busy = note.runs_here(cell);
         if focused {
             let stroke = Stroke::new(tokens::size::RING, colours.accent);
             ui.painter().rect_stroke(area, CORNER, stroke, StrokeKind::Outside);
@@ -145,14 +148,25 @@ impl Cells {
         let button = Rect::from_center_size(middle, Vec2::splat(tokens::size::HIT));
         let id = ui.scope_id().with(("run", cell));
         let response = ui.interact(button, id, Sense::click());
-        let name = if busy { format!("Stop cell {number}") } else { format!("Run cell {number}") };
+        let name = match elsewhere.filter(|_| !busy) {
+            Some(who) => format!("{who} runs cell {number}"),
+            None if busy => format!("Stop cell {number}"),
+            None => format!("Run cell {number}"),
+        };
         named(&response, Role::Button, &name);
         let active = response.hovered() || response.has_focus() || ui.rect_contains_pointer(area);
         if response.hovered() {
             ui.painter().rect_filled(button, CORNER, colours.hover(colours.sunken));
         }
         let stale = note.staleness(cell);
-        self.glyph(ui, middle, run, stale.is_some(), active, response.hovered());
+        let elsewhere = elsewhere.filter(|_| !busy);
+        // What was begun elsewhere and is not said to run any more has stopped there.
+        let over = !busy && elsewhere.is_none() && run.is_some_and(|run| !run.status.is_final());
+        let run = run.filter(|_| !over);
+        match elsewhere {
+            Some(who) => turning(ui, middle, colours.person(who), colours.line),
+            None => self.glyph(ui, middle, run, stale.is_some(), active, response.hovered()),
+        }
         ring(ui, &response, CORNER);
         if response.clicked() {
             let note = note.id;
@@ -164,9 +178,9 @@ impl Cells {
             response.on_hover_text(words);
         }
         if let Some(run) = run {
-            caption(ui, area, run, stale.as_ref(), first);
+            caption(ui, area, run, stale.as_ref(), first, elsewhere);
         }
-        if busy {
+        if busy || elsewhere.is_some() {
             ui.ctx().request_repaint_after(TURN);
         }
     }
@@ -192,7 +206,15 @@ impl Cells {
         }
     }
 
+    /// Folds what a cell printed away, or shows it.
+    pub(super) fn fold(&mut self, cell: BlockId) {
+        let views = self.views.entry(cell).or_default();
+        views.folded = !views.folded;
+        views.version += 1;
+    }
+
     /// What came out of a cell, at a place below its box.
+    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
     pub(super) fn output(
         &mut self,
         ui: &mut Ui,
@@ -201,14 +223,15 @@ impl Cells {
         origin: Pos2,
         width: f32,
         selected: bool,
+        actions: &mut Vec<Action>,
+        pen: Pen<'_>,
     ) {
-        let shown = |outputs: &&Outputs| !(outputs.galleys.is_empty() && outputs.figures.is_empty());
-        let Some(outputs) = self.outputs.get(&cell).filter(shown) else { return };
+        let Some(outputs) = self.outputs.get(&cell).filter(|outputs| outputs.height > 0.0) else { return };
         let colours = tokens::Colours::of(ui);
         let origin = origin + vec2(0.0, space::S);
-        for (index, (y, galley)) in outputs.galleys.iter().enumerate() {
-            let at = origin + vec2(0.0, *y);
-            let rect = Rect::from_min_size(at, galley.size());
+        for (index, text) in outputs.galleys.iter().enumerate() {
+            let at = origin + vec2(0.0, text.y);
+            let rect = Rect::from_min_size(at, text.galley.size());
             if !ui.is_rect_visible(rect) {
                 continue;
             }
@@ -216,18 +239,36 @@ impl Cells {
                 ui.painter().rect_filled(rect, 0.0, colours.accent_ground);
             }
             let sense = Sense::click_and_drag() - Sense::FOCUSABLE;
-            let response = ui.interact(rect, ui.scope_id().with(("output", cell, index)), sense);
-            response.widget_info(|| egui::WidgetInfo::labeled(Role::Label, true, galley.text()));
+            let id = ui.scope_id().with(("output", cell, index));
+            let response = ui.interact(rect, id, sense);
+            response.widget_info(|| egui::WidgetInfo::labeled(Role::Label, true, text.galley.text()));
             let response = response.on_hover_cursor(egui::CursorIcon::Text);
-            LabelSelectionState::label_text_selection(ui, &response, at, galley.clone(), colours.ink, Stroke::NONE);
-        }
-        for (index, figure) in outputs.figures.iter().enumerate() {
-            let rect = Rect::from_min_size(origin + vec2(0.0, figure.y), figure.size);
-            if ui.is_rect_visible(rect) {
-                let response = ui.interact(rect, ui.scope_id().with(("figure", cell, index)), Sense::hover());
-                response.widget_info(|| egui::WidgetInfo::labeled(Role::Image, true, &figure.words));
-                figure.paint(ui.painter(), rect.min);
+            LabelSelectionState::label_text_selection(
+                ui,
+                &response,
+                at,
+                text.galley.clone(),
+                colours.ink,
+                Stroke::NONE,
+            );
+            for (index, (place, cell, line)) in text.places.iter().enumerate() {
+                let link = ui.interact(place.translate(at.to_vec2()), id.with(index), Sense::click());
+                named(&link, Role::Link, &format!("Line {line} of cell {cell}"));
+                ring(ui, &link, CORNER);
+                if link.on_hover_cursor(egui::CursorIcon::PointingHand).clicked() {
+                    actions.push(Action::ToLine { cell: *cell, line: *line });
+                }
             }
+        }
+        for slot in &outputs.figures {
+            if ui.is_rect_visible(Rect::from_min_size(origin + vec2(0.0, slot.y), slot.size)) {
+                self.figures.show(ui, slot, origin, number, pen);
+            }
+        }
+        let views = self.views.entry(cell).or_default();
+        for (index, (y, piece)) in outputs.others.iter().enumerate() {
+            let at = origin + vec2(0.0, *y);
+            outputs::show(ui, piece, ui.scope_id().with(("piece", cell, index)), number, (at, width), views, actions);
         }
         let bottom = origin.y + outputs.height;
         if outputs.lines > 0 {
@@ -245,26 +286,30 @@ impl Cells {
             }
         }
         let area = Rect::from_min_max(origin - vec2(BARE, 0.0), pos2(origin.x + width + BARE, bottom));
-        let button =
-            Rect::from_min_size(pos2(area.right() - 34.0, area.top() - space::XS), Vec2::splat(tokens::size::HIT));
-        let response = ui.interact(button, ui.scope_id().with(("copy", cell)), Sense::click());
-        named(&response, Role::Button, &format!("Copy output of cell {number}"));
-        if ui.rect_contains_pointer(area) || response.has_focus() {
-            let colour = if response.hovered() { colours.hover(colours.paper) } else { colours.paper };
-            ui.painter().rect_filled(button, CORNER, colour);
-            ui.painter().text(
-                button.center(),
-                Align2::CENTER_CENTER,
-                icons::COPY,
-                tokens::icon(tokens::size::ICON),
-                colours.muted,
-            );
+        let over = ui.rect_contains_pointer(area);
+        let fold = if views.folded { ("Show", icons::CARET_RIGHT) } else { ("Fold", icons::CARET_DOWN) };
+        let buttons = [(fold.0, fold.1), ("Save", icons::FLOPPY), ("Copy", icons::COPY)];
+        for (place, (does, icon)) in buttons.into_iter().enumerate() {
+            #[allow(clippy::cast_precision_loss, reason = "one of three")]
+            let right = area.right() - 34.0 - (buttons.len() - 1 - place) as f32 * tokens::size::HIT;
+            let button = Rect::from_min_size(pos2(right, area.top() - space::XS), Vec2::splat(tokens::size::HIT));
+            let response = ui.interact(button, ui.scope_id().with((place, "output", cell)), Sense::click());
+            named(&response, Role::Button, &format!("{does} output of cell {number}"));
+            if over || response.has_focus() || (place == 0 && views.folded) {
+                let colour = if response.hovered() { colours.hover(colours.paper) } else { colours.paper };
+                ui.painter().rect_filled(button, CORNER, colour);
+                let font = tokens::icon(tokens::size::ICON);
+                ui.painter().text(button.center(), Align2::CENTER_CENTER, icon, font, colours.muted);
+            }
+            ring(ui, &response, CORNER);
+            let response = response.on_hover_text(format!("{does} output"));
+            match (response.clicked(), place) {
+                (true, 0) => (views.folded, views.version) = (!views.folded, views.version + 1),
+                (true, 1) => actions.push(Action::SaveOutput(cell)),
+                (true, _) => ui.copy_text(outputs.text.clone()),
+                (false, _) => {}
+            }
         }
-        ring(ui, &response, CORNER);
-        if response.clicked() {
-            ui.copy_text(outputs.text.clone());
-        }
-        response.on_hover_text("Copy output");
     }
 }
 
@@ -276,7 +321,7 @@ fn question(note: &Note, cell: BlockId) -> Option<&Question> {
 /// The height that outputs take, with the room around them.
 fn taken(outputs: &Outputs) -> f32 {
     let more = if outputs.lines > 0 { tokens::size::HIT } else { 0.0 };
-    if outputs.galleys.is_empty() && outputs.figures.is_empty() {
+    if outputs.height == 0.0 {
         return 0.0;
     }
     outputs.height + 2.0 * space::S + more
@@ -298,6 +343,7 @@ fn hint(run: Option<&Execution>, stale: Option<&Stale>, name: &str) -> String {
     let says = match run.status {
         Status::Queued => "Waits for the cell before it",
         Status::Running => "Is running",
+        Status::Ok if run.cached => "Not run: its result was made of the same before",
         Status::Ok => "Done",
         Status::Error => "Raised an error",
         Status::Interrupted => "Was stopped",
@@ -312,13 +358,22 @@ fn hint(run: Option<&Execution>, stale: Option<&Stale>, name: &str) -> String {
 }
 
 /// How long it took, at the right of the first line where that leaves room.
-fn caption(ui: &Ui, area: Rect, run: &Execution, stale: Option<&Stale>, first: Option<&Galley>) {
+fn caption(
+    ui: &Ui,
+    area: Rect,
+    run: &Execution,
+    stale: Option<&Stale>,
+    first: Option<&Galley>,
+    elsewhere: Option<&str>,
+) {
     let colours = tokens::Colours::of(ui);
     let (text, colour) = match (run.status, run.duration) {
+        _ if elsewhere.is_some() => (format!("on {}", elsewhere.unwrap_or_default()), colours.muted),
         (Status::Queued, _) => ("waits".to_owned(), colours.muted),
         (Status::Running, _) => (time(elapsed(run)), colours.muted),
         (_, milliseconds) => match (stale, milliseconds) {
             (Some(stale), _) => (stale.words(), colours.warn),
+            (None, Some(_)) if run.cached => ("cached".to_owned(), colours.muted),
             (None, Some(milliseconds)) => (time(milliseconds), colours.muted),
             (None, None) => return,
         },
@@ -346,7 +401,8 @@ fn elapsed(run: &Execution) -> u64 {
 #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
 fn time(milliseconds: u64) -> String {
     match milliseconds {
-        0..1_000 => format!("{milliseconds} ms"),
+        0 => "< 1 ms".to_owned(),
+        1..1_000 => format!("{milliseconds} ms"),
         1_000..60_000 => format!("{:.1} s", milliseconds as f64 / 1e3),
         _ => format!("{} min {} s", milliseconds / 60_000, milliseconds / 1_000 % 60),
     }

@@ -376,11 +376,9 @@ fn known_names(note: &Note, around: &Around) -> Vec<Choice> {
         return Vec::new();
     }
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
-    for cell in note.cells() {
-        for name in note.names(cell).iter().flat_map(|names| &names.defines) {
-            if name.starts_with(typed) && name != typed {
-                names.entry(name.clone()).or_insert("in this note");
-            }
+    for name in note.names_of_cells().iter().flat_map(|names| &names.defines) {
+        if name.starts_with(typed) && name != typed {
+            names.entry(name.clone()).or_insert("in this note");
         }
     }
     for word in WORDS.split_whitespace().filter(|word| word.starts_with(typed) && *word != typed) {

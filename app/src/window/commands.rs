@@ -1,9 +1,12 @@
 //! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
 //! `window.rs`; what they are called is in `engine::commands`.
 
+use super::agent::{Asked, asked};
 use super::exports::{Exporting, exporting};
+use super::figure::Turn;
 use super::filing::{Filing, filing};
 use super::jupyter::Cells;
+use super::memory::{Remembering, remembering};
 use super::views::Go;
 use super::writing::Writing;
 use eframe::egui;
@@ -44,6 +47,8 @@ pub(super) enum What {
     RunClean,
     React(Reactivity),
     Kernel,
+    /// Say what the note's cells may reach.
+    Grant,
     Variables,
     Stop,
     Restart,
@@ -51,6 +56,8 @@ pub(super) enum What {
     Right,
     Theme,
     Spelling,
+    /// Let scripts run while one types, or not.
+    ScriptRuns,
     Correct,
     Larger,
     Smaller,
@@ -62,6 +69,8 @@ pub(super) enum What {
     File(Filing),
     /// It writes notes to a new place.
     Export(Exporting),
+    /// A figure, looked at in another way.
+    Figure(Turn),
     /// Another view of a collection.
     TurnView {
         back: bool,
@@ -83,6 +92,10 @@ pub(super) enum What {
     Go(Go),
     /// It concerns whole cells.
     Cells(Cells),
+    /// It concerns the agent.
+    Agent(Asked),
+    /// It concerns what is remembered.
+    Remember(Remembering),
 }
 
 /// What a command of the table is here.
@@ -95,6 +108,9 @@ pub(super) fn what(id: &str) -> Option<What> {
         "collection.new" => What::NewCollection,
         "collection.next_view" => What::TurnView { back: false },
         "collection.previous_view" => What::TurnView { back: true },
+        "figure.closer" => What::Figure(Turn::In),
+        "figure.farther" => What::Figure(Turn::Out),
+        "figure.reset" => What::Figure(Turn::Reset),
         "folder.open" => What::OpenFolder,
         "folder.rescan" => What::Rescan,
         "volume.close" => What::CloseVolume,
@@ -117,12 +133,14 @@ pub(super) fn what(id: &str) -> Option<What> {
         "cells.automatic" => What::React(Reactivity::Automatic),
         "view.variables" => What::Variables,
         "kernel.choose" => What::Kernel,
+        "kernel.grant" => What::Grant,
         "cell.stop" => What::Stop,
         "kernel.restart" => What::Restart,
         "view.left" => What::Left,
         "view.right" => What::Right,
         "view.theme" => What::Theme,
         "view.spelling" => What::Spelling,
+        "script.runs" => What::ScriptRuns,
         "text.spelling" => What::Correct,
         "view.larger" => What::Larger,
         "view.smaller" => What::Smaller,
@@ -153,8 +171,11 @@ pub(super) fn what(id: &str) -> Option<What> {
         _ => {
             let file = || filing(id).map(What::File);
             let cells = || super::jupyter::cells(id).map(What::Cells);
+            let agent = || asked(id).map(What::Agent);
+            let memory = || remembering(id).map(What::Remember);
             let export = || exporting(id).map(What::Export);
-            return super::views::go(id).map(What::Go).or_else(file).or_else(cells).or_else(export);
+            let go = super::views::go(id).map(What::Go);
+            return go.or_else(file).or_else(cells).or_else(export).or_else(agent).or_else(memory);
         }
     };
     Some(what)

@@ -3,6 +3,8 @@
 
 use super::controls::{floating, named, text_button};
 use super::exports::{Exporting, Wanted};
+use super::kernels::Wish;
+use super::outputs::Save;
 use crate::export::What;
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
@@ -25,6 +27,14 @@ pub(super) enum Dialog {
     Discard { files: Vec<DocId>, what: String },
     /// Where notes are exported to.
     Export { wanted: Wanted, trouble: Option<String> },
+    /// Where what a cell printed is saved.
+    SaveOutput { save: Save, dest: String, trouble: Option<String> },
+    /// What the cells of a note may reach.
+    Grant { note: DocId, wish: Wish, trouble: Option<String> },
+    /// Over which hub a volume is shared: which, and what it is called.
+    Share { volume: DocId, name: String, hub: String, trouble: Option<String> },
+    /// The address of a volume that another device shares, and the folder for it.
+    Join { address: String, folder: String, trouble: Option<String> },
     /// It cannot be saved: close anyway?
     Closing { why: String },
 }
@@ -57,6 +67,22 @@ pub(super) enum Decision {
         paper: Paper,
         dest: String,
     },
+    SaveOutput {
+        save: Save,
+        dest: String,
+    },
+    Grant {
+        note: DocId,
+        grant: engine::Grant,
+    },
+    Share {
+        volume: DocId,
+        hub: String,
+    },
+    Join {
+        address: String,
+        folder: String,
+    },
     CloseAnyway,
     /// The dialog goes.
     Never,
@@ -74,6 +100,10 @@ impl Dialog {
             Dialog::OpenFolder { .. } => "open folder",
             Dialog::Discard { .. } => "discard",
             Dialog::Export { .. } => "export",
+            Dialog::SaveOutput { .. } => "save output",
+            Dialog::Grant { .. } => "grant",
+            Dialog::Share { .. } => "share",
+            Dialog::Join { .. } => "join",
             Dialog::Closing { .. } => "closing",
         });
         let area = Modal::default_area(id).anchor(Align2::CENTER_TOP, vec2(0.0, (screen.height() / 5.0).round()));
@@ -99,6 +129,10 @@ impl Dialog {
                     Dialog::OpenFolder { path, trouble } => open_folder(ui, path, trouble.as_deref()),
                     Dialog::Discard { files, what } => discard(ui, files, what),
                     Dialog::Export { wanted, trouble } => export(ui, wanted, trouble.as_deref()),
+                    Dialog::SaveOutput { save, dest, trouble } => save_output(ui, save, dest, trouble.as_deref()),
+                    Dialog::Grant { note, wish, trouble } => grant(ui, *note, wish, trouble),
+                    Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
+                    Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
                 };
             });
@@ -116,7 +150,10 @@ impl Dialog {
             Dialog::RenameFolder { volume, from, path, .. } => moved(*volume, from, path),
             Dialog::OpenFolder { path, .. } => opened(path),
             Dialog::Export { wanted, .. } => exported(wanted),
-            Dialog::Discard { .. } | Dialog::Closing { .. } => None,
+            Dialog::SaveOutput { save, dest, .. } => saved(save, dest),
+            Dialog::Share { volume, hub, .. } => shared(*volume, hub),
+            Dialog::Join { address, folder, .. } => joined(address, folder),
+            Dialog::Grant { .. } | Dialog::Discard { .. } | Dialog::Closing { .. } => None,
         }
     }
 
@@ -127,7 +164,11 @@ impl Dialog {
             | Dialog::Rename { trouble, .. }
             | Dialog::RenameFolder { trouble, .. }
             | Dialog::OpenFolder { trouble, .. }
-            | Dialog::Export { trouble, .. } => *trouble = Some(why),
+            | Dialog::Export { trouble, .. }
+            | Dialog::SaveOutput { trouble, .. }
+            | Dialog::Share { trouble, .. }
+            | Dialog::Join { trouble, .. }
+            | Dialog::Grant { trouble, .. } => *trouble = Some(why),
             Dialog::Discard { .. } | Dialog::Closing { .. } => {}
         }
     }
@@ -176,19 +217,24 @@ fn words(ui: &mut Ui, text: &str) {
 }
 
 fn field(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
+    let response = further(ui, text, "dialog field", name, hint);
+    if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
+        response.request_focus();
+    }
+}
+
+/// A field that is not the first.
+fn further(ui: &mut Ui, text: &mut String, id: &str, name: &str, hint: &str) -> egui::Response {
     let colours = Colours::of(ui);
     let style = tokens::body();
     let field = egui::TextEdit::singleline(text)
-        .id(Id::unique("dialog field"))
+        .id(Id::unique(id))
         .font(style.font.clone())
         .hint_text(egui::RichText::new(hint).font(style.font).color(colours.muted))
         .margin(egui::Margin::symmetric(12, 8))
         .desired_width(f32::INFINITY);
     ui.visuals_mut().selection.stroke.color = colours.accent;
-    let response = ui.add(field).accessible_name(name);
-    if !response.has_focus() && ui.memory(|memory| memory.focused().is_none()) {
-        response.request_focus();
-    }
+    ui.add(field).accessible_name(name)
 }
 
 fn says(ui: &mut Ui, trouble: Option<&str>) {
@@ -313,6 +359,107 @@ fn export(ui: &mut Ui, wanted: &mut Wanted, trouble: Option<&str>) -> Option<Dec
         Some(false) => Some(Decision::Never),
         None => None,
     }
+}
+
+fn saved(save: &Save, dest: &str) -> Option<Decision> {
+    let dest = dest.trim().trim_matches(['"', '\'']).to_owned();
+    (!dest.is_empty()).then(|| Decision::SaveOutput { save: save.clone(), dest })
+}
+
+fn save_output(ui: &mut Ui, save: &Save, dest: &mut String, trouble: Option<&str>) -> Option<Decision> {
+    head(ui, "Save output as");
+    field(ui, dest, "New file", &format!("/home/me/Documents/Name.{}", save.ending));
+    says(ui, trouble);
+    match buttons(ui, "Save", "Cancel") {
+        Some(true) => saved(save, dest),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+fn grant(ui: &mut Ui, note: DocId, wish: &mut Wish, trouble: &mut Option<String>) -> Option<Decision> {
+    head(ui, "What this note’s cells may reach");
+    words(
+        ui,
+        "They always reach the note’s folder. What is granted here holds on this device alone, until it is taken back; \
+         the kernel starts anew.",
+    );
+    ui.add_space(space::M);
+    lines(ui, &mut wish.read, "Folders to read", "a path in each line");
+    ui.add_space(space::M);
+    lines(ui, &mut wish.write, "Folders to read and write", "a path in each line");
+    ui.add_space(space::M);
+    ui.checkbox(&mut wish.network, "The network");
+    says(ui, trouble.as_deref());
+    match buttons(ui, "Grant", "Cancel") {
+        Some(true) => match wish.grant() {
+            Ok(grant) => Some(Decision::Grant { note, grant }),
+            Err(why) => {
+                *trouble = Some(why);
+                None
+            }
+        },
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+fn shared(volume: DocId, hub: &str) -> Option<Decision> {
+    let hub = hub.trim().to_owned();
+    (!hub.is_empty()).then_some(Decision::Share { volume, hub })
+}
+
+fn share(ui: &mut Ui, volume: DocId, name: &str, hub: &mut String, trouble: Option<&str>) -> Option<Decision> {
+    head(ui, &format!("Share “{name}”"));
+    words(
+        ui,
+        "A hub hands its notes on to your other devices; `tracebook hub` runs one. Who has the volume’s address and \
+         may speak to the hub can read and write it.",
+    );
+    ui.add_space(space::M);
+    field(ui, hub, "Address of the hub", "wss://hub.example:7600");
+    says(ui, trouble);
+    match buttons(ui, "Share", "Cancel") {
+        Some(true) => shared(volume, hub),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+fn joined(address: &str, folder: &str) -> Option<Decision> {
+    let (address, folder) = (address.trim().to_owned(), folder.trim().trim_matches(['"', '\'']).to_owned());
+    (!address.is_empty() && !folder.is_empty()).then_some(Decision::Join { address, folder })
+}
+
+fn join(ui: &mut Ui, address: &mut String, folder: &mut String, trouble: Option<&str>) -> Option<Decision> {
+    head(ui, "Get a shared volume");
+    words(ui, "The other device gives its address: Sync, then “Copy the address”. Its notes become files here.");
+    ui.add_space(space::M);
+    field(ui, address, "Address of the volume", "wss://hub.example:7600#automerge:…");
+    ui.add_space(space::S);
+    further(ui, folder, "dialog folder", "Folder for it", "An empty or new folder: ~/notes");
+    says(ui, trouble);
+    match buttons(ui, "Get it", "Cancel") {
+        Some(true) => joined(address, folder),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+/// Some lines of text below their name.
+fn lines(ui: &mut Ui, text: &mut String, name: &str, hint: &str) {
+    let colours = Colours::of(ui);
+    let style = tokens::body();
+    words(ui, name);
+    let field = egui::TextEdit::multiline(text)
+        .id(Id::unique(name))
+        .font(style.font.clone())
+        .hint_text(egui::RichText::new(hint).font(style.font).color(colours.muted))
+        .margin(egui::Margin::symmetric(12, 8))
+        .desired_rows(2)
+        .desired_width(f32::INFINITY);
+    ui.visuals_mut().selection.stroke.color = colours.accent;
+    ui.add(field).accessible_name(format!("{name}, {hint}"));
 }
 
 fn closing(ui: &mut Ui, why: &str) -> Option<Decision> {

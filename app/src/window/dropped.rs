@@ -1,9 +1,11 @@
 //! Files dragged into the window, and pictures pasted: they are kept beside the open note, and a link to each comes
-//! where the caret is. A folder becomes a volume. The copying is done by the host, in a thread of its own.
+//! where the caret is. A folder becomes a volume, a notebook a note. The copying is done by the host, in a thread
+//! of its own.
 
 use super::Window;
 use super::editor::Edit;
 use super::page::Action;
+use crate::line::notebooks;
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
@@ -20,12 +22,15 @@ const PICTURES: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "
 pub(super) struct Dropped {
     brought: Receiver<(DocId, Vec<Result<String, String>>)>,
     bring: Sender<(DocId, Vec<Result<String, String>>)>,
+    /// Notebooks that became notes.
+    made: Receiver<Result<DocId, String>>,
+    make: Sender<Result<DocId, String>>,
 }
 
 impl Default for Dropped {
     fn default() -> Self {
-        let (bring, brought) = channel();
-        Dropped { brought, bring }
+        let ((bring, brought), (make, made)) = (channel(), channel());
+        Dropped { brought, bring, made, make }
     }
 }
 
@@ -74,6 +79,12 @@ impl Window {
                 self.link(ctx, note, &links.join("\n"));
             }
         }
+        while let Ok(made) = self.dropped.made.try_recv() {
+            match made {
+                Ok(note) => self.open(note),
+                Err(why) => self.toasts.say(super::act::sentence(&why)),
+            }
+        }
         let hovered = ctx.input(|input| !input.raw.hovered_files.is_empty());
         if hovered {
             self.invite(ctx);
@@ -84,6 +95,10 @@ impl Window {
         let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| host::copy::is_folder(path));
         for folder in folders {
             self.send(Command::OpenFolder { folder, name: None });
+        }
+        let (notebooks, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| notebooks::is(path));
+        if !notebooks.is_empty() {
+            self.import(ctx, notebooks);
         }
         if files.is_empty() {
             return;
@@ -96,6 +111,28 @@ impl Window {
         host::copy::bring(files, folder, move |results| {
             let _ = bring.send((note, results));
             wake.request_repaint();
+        });
+    }
+
+    /// Makes notes of notebooks, beside the open note or in the first volume, and opens them.
+    fn import(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
+        let Some(driver) = &self.driver else { return };
+        let session = driver.session();
+        let own = self.here.note.and_then(|note| session.place(note)).map(|(volume, path)| {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            (volume, if folder.is_empty() { String::new() } else { format!("{folder}/") })
+        });
+        let Some((volume, folder)) = own.or_else(|| session.volumes().next().map(|volume| (volume.id, String::new())))
+        else {
+            self.toasts.say("A notebook becomes a note in a volume: open a folder first.");
+            return;
+        };
+        let (handle, made, wake) = (driver.handle(), self.dropped.make.clone(), ctx.clone());
+        std::thread::spawn(move || {
+            for path in paths {
+                let _ = made.send(imported(&handle, volume, &folder, path)); // the window may be closed
+                wake.request_repaint();
+            }
         });
     }
 
@@ -149,9 +186,24 @@ impl Window {
         let corner = CornerRadius::same(10);
         painter.rect_filled(all, corner, colours.paper.gamma_multiply(0.85));
         painter.rect_stroke(all, corner, Stroke::new(size::RING, colours.accent), StrokeKind::Inside);
-        let text = "Let go to keep the files beside this note and link them; a folder becomes a volume";
+        let text = "Let go to keep the files beside this note and link them; folders become volumes, notebooks notes";
         painter.text(all.center(), Align2::CENTER_CENTER, text, tokens::body().font, colours.ink);
     }
+}
+
+/// Makes a note of a notebook, under a name that is free in a folder of a volume.
+fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> Result<DocId, String> {
+    let read = notebooks::read(&[path]).map_err(|refusal| refusal.why)?;
+    let (name, laid) = read.into_iter().next().ok_or("there is no notebook")?;
+    let stem = name.strip_suffix(".md").unwrap_or(&name).to_owned();
+    let folder = folder.to_owned();
+    let free = move |session: &engine::Session| {
+        let files = &session.volume(volume)?.files;
+        let names = (1..).map(|number| if number == 1 { stem.clone() } else { format!("{stem} {number}") });
+        names.map(|name| format!("{folder}{name}.md")).find(|path| !files.contains_key(path))
+    };
+    let path = handle.read(free).map_err(|gone| gone.to_string())?.ok_or("the volume is no longer open")?;
+    notebooks::make(handle, volume, &path, laid).map_err(|refusal| refusal.why)
 }
 
 #[cfg(test)]

@@ -428,6 +428,8 @@ pub(super) fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<
         Kind::Code { .. } => row.code.as_ref().is_some_and(|code| code.end != row.content.end),
         _ => false,
     };
+    // A script has no fence that names its language.
+    let bare = row.kind == Kind::Cell && row.code.as_ref().is_some_and(|code| code.start == row.content.start);
     let (mut range, mut code_only, mut trail) = (row.content.clone(), false, "");
     if let Some(code) = row.code.filter(|_| whole_fence && !fences) {
         code_only = true;
@@ -445,8 +447,8 @@ pub(super) fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<
         dim: row.comment == Comment::Open,
         code_only,
         language: match (&row.whole, row.kind) {
-            (_, Kind::Cell) => "python".into(),
             (Some((_, language)), _) => language.clone(),
+            (None, _) if bare => "python".into(),
             (None, _) if code_only => source::language(&text[row.content.clone()]).into(),
             (None, _) => Rc::default(),
         },

@@ -10,7 +10,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
 use engine::Session;
-use engine::markdown::meant;
+use engine::outline;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -237,7 +237,7 @@ impl Window {
         let index = last.join("index.html");
         let shown = if host::copy::exists(&index) { &index } else { last };
         let path = shown.display().to_string();
-        ctx.open_url(egui::OpenUrl::new_tab(format!("file://{}", meant::encoded(&path))));
+        ctx.open_url(egui::OpenUrl::new_tab(format!("file://{}", outline::escape(&path))));
     }
 }
 

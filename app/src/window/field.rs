@@ -4,6 +4,7 @@
 use super::drawn::{self, rects};
 use super::editor::{self, Editor, Shape, Target, World, char_of};
 use super::page::{Page, pressed};
+use super::presence::{self, Person};
 use super::rows::Kind;
 use crate::tokens::{Colours, size, space};
 use eframe::egui;
@@ -70,8 +71,9 @@ impl Page {
             ui.ctx().request_repaint();
         }
         let colours = Colours::of(ui);
+        let people = presence::people(world.session, world.note);
         if editor.preedit.is_none() {
-            self.field_grounds(ui, origin, &galley, editor, target);
+            self.field_grounds(ui, origin, &galley, editor, target, &people);
         }
         ui.painter().galley(origin, galley.clone(), colours.ink);
         if editor.preedit.is_none()
@@ -80,6 +82,11 @@ impl Page {
         {
             super::spelling::paint(ui.painter(), origin, &galley, Some(char_of(&text, here)));
         }
+        presence::carets(ui, &people, &target.range, |at| {
+            let cursor = CCursor::new(char_of(&target.shown, target.shown_byte(at)));
+            let is = editor.preedit.is_none() && target.range.start <= at;
+            is.then(|| galley.pos_from_cursor(cursor).translate(origin.to_vec2()))
+        });
         self.carets(ui, origin, &galley, editor, target, &text, focused, composed.end);
         for rect in rects(&galley, char_of(&text, composed.start)..char_of(&text, composed.end)) {
             let rect = rect.translate(origin.to_vec2());
@@ -104,8 +111,18 @@ impl Page {
     }
 
     /// What is selected and what was found in this row.
-    fn field_grounds(&self, ui: &Ui, origin: Pos2, galley: &Galley, editor: &Editor, target: &Target) {
-        for (range, colour) in self.grounds(ui, editor, &target.range) {
+    fn field_grounds(
+        &self,
+        ui: &Ui,
+        origin: Pos2,
+        galley: &Galley,
+        editor: &Editor,
+        target: &Target,
+        people: &[Person],
+    ) {
+        let mut grounds = presence::grounds(people, &target.range, Colours::of(ui));
+        grounds.extend(self.grounds(ui, editor, &target.range));
+        for (range, colour) in grounds {
             let (from, to) = (target.shown_byte(range.start), target.shown_byte(range.end));
             let chars = char_of(&target.shown, from)..char_of(&target.shown, to);
             for rect in rects(galley, chars) {

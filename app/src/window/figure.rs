@@ -1,50 +1,130 @@
-//! Figures in outputs: a backend of `plotters` that makes shapes, so that a plot is as sharp as the text around it.
+//! Figures in outputs, as somebody looks at them: which part, which series. Read once, off the thread that draws where
+//! they are large; drawn again when something of that changes, with other limits, so that they stay sharp.
+
+mod act;
+mod shapes;
 
 use super::render::Pen;
-use crate::tokens::Colours;
+use crate::tokens::{self, Colours};
 use eframe::egui;
-use egui::epaint::{Mesh, TextShape};
-use egui::{Align2, Color32, FontId, Pos2, Rect, Shape, Stroke, Vec2, pos2, vec2};
-use plot::{Figure, Look};
-use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{
-    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind, FontTransform,
-};
-use std::convert::Infallible;
+use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
+use plot::{Look, Place, Ready, View};
+use shapes::{STEPS, Shapes};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use store::{BlobHash, ExecutionId, Output, OutputBody};
 
-/// Steps of the backend to a point: enough that curves do not step.
-const STEPS: f32 = 8.0;
+pub(super) use act::Turn;
 
-/// A figure as it is painted.
-pub(super) struct Drawn {
+/// Figures that were not looked at for so many frames are let go.
+const UNSEEN: u64 = 900;
+/// What a figure is before it is read, in points.
+const UNKNOWN: Vec2 = vec2(640.0, 400.0);
+
+/// An execution's output.
+pub(super) type Name = (ExecutionId, usize);
+
+/// Where a figure's data are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Data {
+    /// In the note's outputs: a hash of them.
+    Here(u64),
+    Blob(BlobHash),
+}
+
+/// A figure among outputs: where it stands, and what is known of it before it is read.
+pub(super) struct Slot {
+    name: Name,
+    data: Data,
+    /// It, where it is small enough for a note's outputs.
+    made: Option<Made>,
     /// Where it stands below the top of the outputs.
     pub(super) y: f32,
     pub(super) size: Vec2,
-    shapes: Vec<Shape>,
+    scale: f32,
     /// What it is, for those who do not see it.
     pub(super) words: String,
 }
 
-impl Drawn {
-    /// Draws a figure at most so wide. `Err` is a sentence.
-    pub(super) fn new(value: &serde_json::Value, width: f32, pen: Pen<'_>) -> Result<Drawn, String> {
-        let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let figure = Figure::read(&json)?;
-        let look = if pen.colours.paper == Colours::dark(true).paper { Look::DARK } else { Look::LIGHT.bare() };
+impl Slot {
+    /// The figure of an output, at most so wide, if it is one.
+    pub(super) fn of(name: Name, output: &Output, width: f32, pen: Pen<'_>) -> Option<Slot> {
+        let (OutputBody::ExecuteResult { data, metadata, .. } | OutputBody::DisplayData { data, metadata }) =
+            &output.body
+        else {
+            return None;
+        };
+        let about = metadata.get(plot::MIME);
         #[allow(clippy::cast_possible_truncation, reason = "points")]
-        let size = vec2(figure.width as f32, figure.height as f32);
+        let side = |name: &str, else_: f32| {
+            let said = about.and_then(|about| about[name].as_f64());
+            said.filter(|said| (16.0..=10_000.0).contains(said)).map_or(else_, |said| said as f32)
+        };
+        let mut size = vec2(side("width", UNKNOWN.x), side("height", UNKNOWN.y));
+        let title = about.and_then(|about| about["title"].as_str()).unwrap_or("");
+        let mut words = if title.is_empty() { "Figure".to_owned() } else { format!("Figure: {title}") };
+        let (data, made) = if let Some(value) = data.get(plot::MIME) {
+            let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let mut hasher = DefaultHasher::new();
+            json.hash(&mut hasher);
+            let data = Data::Here(hasher.finish());
+            // Small enough for a note's outputs, so small enough to be read at once.
+            let made = with(pen.ctx, |shelf| shelf.known(data)).flatten().unwrap_or_else(|| {
+                let made = Ready::read(&json).map(Arc::new);
+                with(pen.ctx, |shelf| shelf.keep(data, made.clone()));
+                made
+            });
+            if let Ok(ready) = &made {
+                #[allow(clippy::cast_possible_truncation, reason = "points")]
+                let own = vec2(ready.figure.width as f32, ready.figure.height as f32);
+                (size, words) = (own, ready.words());
+            }
+            (data, Some(made))
+        } else {
+            (Data::Blob(output.whole.as_ref().filter(|whole| whole.mime == plot::MIME)?.blob), None)
+        };
         // One that is too wide is made smaller as a whole: its words stay in proportion.
         let scale = (width / size.x).min(1.0);
-        let mut backend = Shapes { ctx: pen.ctx, size, scale, shapes: Vec::new() };
-        plot::draw(&figure, &mut backend, f64::from(STEPS), &look)?;
-        let titles = figure.axes.iter().map(|axes| axes.title.as_str()).chain([figure.title.as_str()]);
-        let titles: Vec<&str> = titles.filter(|title| !title.is_empty()).collect();
-        let words = if titles.is_empty() { "Figure".to_owned() } else { format!("Figure: {}", titles.join(", ")) };
-        Ok(Drawn { y: 0.0, size: size * scale, shapes: backend.shapes, words })
+        Some(Slot { name, data, made, y: 0.0, size: size * scale, scale, words })
+    }
+}
+
+/// What a drawing depends on besides the figure and the view.
+#[derive(Clone, Copy, PartialEq)]
+struct Key {
+    data: Data,
+    scale: f32,
+    paper: Color32,
+    pixels: f32,
+    letters: u64,
+}
+
+/// A figure as it is painted.
+struct Drawn {
+    ready: Arc<Ready>,
+    key: Key,
+    view: View,
+    shapes: Vec<Shape>,
+    /// Shown by some of the shapes.
+    _textures: Vec<TextureHandle>,
+    places: Vec<Place>,
+}
+
+impl Drawn {
+    fn new(ready: &Arc<Ready>, view: &View, key: Key, pen: Pen<'_>) -> Result<Drawn, String> {
+        let look = if pen.colours.paper == Colours::dark(true).paper { Look::DARK } else { Look::LIGHT.bare() };
+        #[allow(clippy::cast_possible_truncation, reason = "points")]
+        let size = vec2(ready.figure.width as f32, ready.figure.height as f32);
+        let mut backend = Shapes { ctx: pen.ctx, size, scale: key.scale, shapes: Vec::new(), textures: Vec::new() };
+        let places = plot::draw(ready, view, &mut backend, f64::from(STEPS), &look)?;
+        let Shapes { shapes, textures, .. } = backend;
+        Ok(Drawn { ready: ready.clone(), key, view: view.clone(), shapes, _textures: textures, places })
     }
 
     /// Paints it at a place.
-    pub(super) fn paint(&self, painter: &egui::Painter, at: Pos2) {
+    fn paint(&self, painter: &egui::Painter, at: Pos2) {
         let moved = self.shapes.iter().cloned().map(|mut shape| {
             shape.translate(at.to_vec2());
             shape
@@ -53,192 +133,162 @@ impl Drawn {
     }
 }
 
-struct Shapes<'a> {
-    ctx: &'a egui::Context,
-    size: Vec2,
-    scale: f32,
-    shapes: Vec<Shape>,
+/// How somebody looks at a figure.
+#[derive(Default)]
+struct Looked {
+    view: View,
+    drawn: Option<Drawn>,
+    /// When it was in sight last, and where.
+    seen: u64,
+    top: f32,
+    focused: bool,
+    /// Since when it is waited for, in seconds.
+    since: Option<f64>,
 }
 
-type Done = Result<(), DrawingErrorKind<Infallible>>;
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 255")]
-fn colour(colour: BackendColor) -> Color32 {
-    let (red, green, blue) = colour.rgb;
-    Color32::from_rgba_unmultiplied(red, green, blue, (colour.alpha * 255.0).round() as u8)
+/// The figures of a page.
+#[derive(Default)]
+pub(super) struct Figures {
+    looked: HashMap<Name, Looked>,
+    frame: u64,
+    pass: u64,
 }
 
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "steps on a screen")]
-impl Shapes<'_> {
-    fn at(&self, (x, y): BackendCoord) -> Pos2 {
-        pos2(x as f32, y as f32) * (self.scale / STEPS)
-    }
-
-    fn long(&self, steps: u32) -> f32 {
-        steps as f32 * self.scale / STEPS
-    }
-
-    fn galley<T: BackendTextStyle>(&self, text: &str, style: &T) -> std::sync::Arc<egui::Galley> {
-        let size = (style.size() / 1.24) as f32 * self.scale / STEPS;
-        let (text, colour) = (text.to_owned(), colour(style.color()));
-        self.ctx.fonts_mut(|fonts| fonts.layout_no_wrap(text, FontId::proportional(size), colour))
-    }
-
-    fn stroke<S: BackendStyle>(&self, style: &S) -> Stroke {
-        Stroke::new(self.long(style.stroke_width()), colour(style.color()))
-    }
-}
-
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "steps")]
-impl DrawingBackend for Shapes<'_> {
-    type ErrorType = Infallible;
-
-    fn get_size(&self) -> (u32, u32) {
-        ((self.size.x * STEPS) as u32, (self.size.y * STEPS) as u32)
-    }
-
-    fn ensure_prepared(&mut self) -> Done {
-        Ok(())
-    }
-
-    fn present(&mut self) -> Done {
-        Ok(())
-    }
-
-    fn draw_pixel(&mut self, at: BackendCoord, of: BackendColor) -> Done {
-        let rect = Rect::from_min_size(self.at(at), Vec2::splat(self.long(1)));
-        self.shapes.push(Shape::rect_filled(rect, 0.0, colour(of)));
-        Ok(())
-    }
-
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Done {
-        self.shapes.push(Shape::line_segment([self.at(from), self.at(to)], self.stroke(style)));
-        Ok(())
-    }
-
-    fn draw_rect<S: BackendStyle>(&mut self, a: BackendCoord, b: BackendCoord, style: &S, fill: bool) -> Done {
-        let rect = Rect::from_two_pos(self.at(a), self.at(b));
-        self.shapes.push(if fill {
-            Shape::rect_filled(rect, 0.0, colour(style.color()))
-        } else {
-            Shape::rect_stroke(rect, 0.0, self.stroke(style), egui::StrokeKind::Middle)
-        });
-        Ok(())
-    }
-
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Done {
-        let points: Vec<Pos2> = path.into_iter().map(|at| self.at(at)).collect();
-        self.shapes.push(Shape::line(points, self.stroke(style)));
-        Ok(())
-    }
-
-    fn draw_circle<S: BackendStyle>(&mut self, centre: BackendCoord, radius: u32, style: &S, fill: bool) -> Done {
-        let (centre, radius) = (self.at(centre), self.long(radius));
-        self.shapes.push(if fill {
-            Shape::circle_filled(centre, radius, colour(style.color()))
-        } else {
-            Shape::circle_stroke(centre, radius, self.stroke(style))
-        });
-        Ok(())
-    }
-
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, corners: I, style: &S) -> Done {
-        let corners: Vec<Pos2> = corners.into_iter().map(|at| self.at(at)).collect();
-        self.shapes.push(if corners.len() == 3 || is_convex(&corners) {
-            Shape::convex_polygon(corners, colour(style.color()), Stroke::NONE)
-        } else {
-            filled(corners, colour(style.color()))
-        });
-        Ok(())
-    }
-
-    fn draw_text<T: BackendTextStyle>(&mut self, text: &str, style: &T, at: BackendCoord) -> Done {
-        let (galley, at, anchor) = (self.galley(text, style), self.at(at), style.anchor());
-        let h = match anchor.h_pos {
-            HPos::Left => egui::Align::Min,
-            HPos::Center => egui::Align::Center,
-            HPos::Right => egui::Align::Max,
+impl Figures {
+    /// Draws a figure anew where something has changed.
+    fn draw(&mut self, slot: &Slot, pen: Pen<'_>) -> Option<Result<Arc<Ready>, String>> {
+        let made = slot.made.clone().or_else(|| with(pen.ctx, |shelf| shelf.ask(slot.data)).flatten());
+        let ready = match made? {
+            Ok(ready) => ready,
+            Err(why) => return Some(Err(why)),
         };
-        let v = match anchor.v_pos {
-            VPos::Top => egui::Align::Min,
-            VPos::Center => egui::Align::Center,
-            VPos::Bottom => egui::Align::Max,
+        let key = Key {
+            data: slot.data,
+            scale: slot.scale,
+            paper: pen.colours.paper,
+            pixels: pen.ctx.pixels_per_point() * tokens::text(),
+            letters: super::sights::version(pen.ctx),
         };
-        let rect = Align2([h, v]).anchor_size(Pos2::ZERO, galley.size());
-        let ink = colour(style.color());
-        self.shapes.push(match style.transform() {
-            FontTransform::Rotate270 => {
-                // Read from below: what was to the right is up, what was down is to the right.
-                let corner = at + vec2(rect.min.y, -rect.min.x);
-                TextShape::new(corner, galley, ink).with_angle(-std::f32::consts::FRAC_PI_2).into()
+        let looked = self.looked.entry(slot.name).or_default();
+        if looked.drawn.as_ref().is_none_or(|drawn| drawn.key != key || drawn.view != looked.view) {
+            match Drawn::new(&ready, &looked.view, key, pen) {
+                Ok(drawn) => looked.drawn = Some(drawn),
+                Err(why) => return Some(Err(why)),
             }
-            _ => TextShape::new(at + rect.min.to_vec2(), galley, ink).into(),
-        });
-        Ok(())
+        }
+        Some(Ok(ready))
     }
 
-    fn estimate_text_size<T: BackendTextStyle>(
-        &self,
-        text: &str,
-        style: &T,
-    ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
-        let size = self.galley(text, style).size() * (STEPS / self.scale);
-        Ok((size.x.ceil() as u32, size.y.ceil() as u32))
+    /// Forgets what was drawn, but not how somebody looks at it.
+    pub(super) fn relayout(&mut self) {
+        self.looked.values_mut().for_each(|looked| looked.drawn = None);
     }
-}
 
-fn turn(a: Pos2, b: Pos2, c: Pos2) -> f32 {
-    (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x)
-}
-
-fn is_convex(corners: &[Pos2]) -> bool {
-    let count = corners.len();
-    let turns = (0..count).map(|at| turn(corners[at], corners[(at + 1) % count], corners[(at + 2) % count]));
-    let (mut left, mut right) = (false, false);
-    for turn in turns {
-        left |= turn > 1e-4;
-        right |= turn < -1e-4;
-    }
-    !(left && right)
-}
-
-/// Any polygon without crossings as triangles: one corner after the other is cut off where nothing lies in it.
-fn filled(corners: Vec<Pos2>, colour: Color32) -> Shape {
-    let mut mesh = Mesh::default();
-    for corner in &corners {
-        mesh.colored_vertex(*corner, colour);
-    }
-    let area: f32 = (0..corners.len())
-        .map(|at| {
-            let (a, b) = (corners[at], corners[(at + 1) % corners.len()]);
-            a.x * b.y - b.x * a.y
-        })
-        .sum();
-    let sign = area.signum();
-    let mut left: Vec<u32> = (0..).take(corners.len()).collect();
-    let (mut at, mut failed) = (0, 0);
-    let corner = |index: u32| corners[index as usize];
-    while left.len() > 2 && failed <= left.len() {
-        let count = left.len();
-        at %= count;
-        let [a, b, c] = [left[at], left[(at + 1) % count], left[(at + 2) % count]];
-        let ear = turn(corner(a), corner(b), corner(c)) * sign >= 0.0 && {
-            let inside = |p: Pos2| {
-                turn(corner(a), corner(b), p) * sign > 0.0
-                    && turn(corner(b), corner(c), p) * sign > 0.0
-                    && turn(corner(c), corner(a), p) * sign > 0.0
-            };
-            // Those near it in order are near it on paper; the others are looked at as well.
-            !left.iter().any(|other| ![a, b, c].contains(other) && inside(corner(*other)))
-        };
-        if ear {
-            mesh.add_triangle(a, b, c);
-            left.remove((at + 1) % count);
-            failed = 0;
-        } else {
-            at += 1;
-            failed += 1;
+    /// Counts frames, and lets go of what was drawn long ago.
+    fn begin(&mut self, ctx: &Context) {
+        let pass = ctx.cumulative_pass_nr();
+        if self.pass != pass {
+            (self.pass, self.frame) = (pass, self.frame + 1);
+            let frame = self.frame;
+            for looked in self.looked.values_mut().filter(|looked| looked.seen + UNSEEN < frame) {
+                looked.drawn = None;
+            }
         }
     }
-    Shape::mesh(mesh)
+}
+
+/// A figure that was read, or why it was not.
+type Made = Result<Arc<Ready>, String>;
+
+/// The way on which figures come that were read elsewhere.
+type Way = (Sender<(Data, Made)>, Mutex<Receiver<(Data, Made)>>);
+
+/// Figures that were read, for all pages.
+#[derive(Default)]
+pub(super) struct Shelf {
+    known: HashMap<Data, (Option<Made>, u64)>,
+    wishes: Vec<BlobHash>,
+    frame: u64,
+    way: Option<Way>,
+}
+
+impl egui::Plugin for Shelf {
+    fn debug_name(&self) -> &'static str {
+        "figures"
+    }
+}
+
+fn with<R>(ctx: &Context, what: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
+    ctx.with_plugin(what)
+}
+
+impl Shelf {
+    fn known(&mut self, data: Data) -> Option<Made> {
+        let (made, seen) = self.known.get_mut(&data)?;
+        *seen = self.frame;
+        made.clone()
+    }
+
+    fn keep(&mut self, data: Data, made: Made) {
+        self.known.insert(data, (Some(made), self.frame));
+    }
+
+    /// A figure; sends for it where it is a blob that is not here yet.
+    fn ask(&mut self, data: Data) -> Option<Made> {
+        if let Data::Blob(blob) = data
+            && !self.known.contains_key(&data)
+        {
+            self.known.insert(data, (None, self.frame));
+            self.wishes.push(blob);
+        }
+        self.known(data)
+    }
+}
+
+/// Sends for the figures that were asked for since the last frame, and takes in those that have come.
+pub(super) fn fetch(ctx: &Context, driver: &host::Driver) {
+    let wishes = with(ctx, |shelf| {
+        shelf.frame += 1;
+        let come: Vec<(Data, Made)> = match shelf.way.as_mut().and_then(|(_, come)| come.get_mut().ok()) {
+            Some(come) => come.try_iter().collect(),
+            None => Vec::new(),
+        };
+        come.into_iter().for_each(|(data, made)| shelf.keep(data, made));
+        let frame = shelf.frame;
+        // What is on its way stays; what nobody looks at goes.
+        shelf.known.retain(|_, (made, seen)| made.is_none() || *seen + UNSEEN > frame);
+        std::mem::take(&mut shelf.wishes)
+    });
+    for blob in wishes.unwrap_or_default() {
+        let Some(done) = with(ctx, |shelf| {
+            shelf
+                .way
+                .get_or_insert_with(|| {
+                    let (done, come) = channel();
+                    (done, Mutex::new(come))
+                })
+                .0
+                .clone()
+        }) else {
+            continue;
+        };
+        let (bytes, ctx) = (driver.fetch(blob), ctx.clone());
+        std::thread::spawn(move || {
+            let read = || {
+                let bytes = bytes.recv().map_err(|_| "the program is closing".to_owned())??;
+                let json = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+                Ready::read(&json).map(Arc::new)
+            };
+            // The window may have gone.
+            let _ = done.send((Data::Blob(blob), read()));
+            ctx.request_repaint();
+        });
+    }
+}
+
+impl super::Window {
+    /// How many figures of the note that is shown are drawn.
+    pub fn figures(&self) -> usize {
+        self.here.page.cells.figures.drawn()
+    }
 }

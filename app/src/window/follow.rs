@@ -2,8 +2,9 @@
 //! can be made.
 
 use super::Window;
+use super::search::Aim;
 use eframe::egui;
-use engine::outline::{Link, LinkKind, Outline};
+use engine::outline::Outline;
 use engine::{Session, links};
 use store::{DocId, FileKind};
 
@@ -32,13 +33,16 @@ impl Window {
             (target, row)
         };
         match (target, file) {
-            (Some(target), Some((FileKind::Note, _))) => self.open_at(target, part),
+            (Some(target), Some((FileKind::Note | FileKind::Script, _))) => self.open_at(target, part),
             (Some(target), Some((FileKind::Collection, _))) => {
                 self.open(target);
                 self.here.collection.begin_with(part);
             }
             (Some(_), Some((FileKind::Attachment, path))) => {
                 self.toasts.say(format!("An attachment stays as it is; open it with its own program: {path}"));
+            }
+            _ if self.session().is_some_and(|session| session.agents().addressed(path).is_some()) => {
+                self.follow_address(path, part);
             }
             _ => {
                 let name = engine::outline::unescape(path).into_owned();
@@ -49,6 +53,13 @@ impl Window {
         }
     }
 
+    /// Shows the step of a run, or the message of a session, that an address names.
+    pub(super) fn follow_address(&mut self, address: &str, part: &str) {
+        if let Some(doc) = self.session().and_then(|session| session.agents().addressed(address)) {
+            self.show_found(doc, part.trim());
+        }
+    }
+
     /// Shows a note, from a heading or block on.
     pub(super) fn open_at(&mut self, note: DocId, part: &str) {
         self.open(note);
@@ -56,28 +67,20 @@ impl Window {
             let (volume, _) = session.place(note)?;
             session.volume(volume)?.links.outline(note).cloned()
         });
-        match outline.and_then(|outline| place(&outline, part)) {
-            Some(at) => self.here.page.point_out(at),
-            None if part.is_empty() => {}
-            None => self.toasts.say(format!("There is no such part in the note: {part}")),
+        // A block by its own name is what the search gives as an address.
+        match (outline.and_then(|outline| place(&outline, part)), Aim::at(note, part)) {
+            (Some(at), _) => self.here.page.point_out(at),
+            (None, Some(aim)) => self.aim = Some(aim),
+            (None, None) if part.is_empty() => {}
+            (None, None) => self.toasts.say(format!("There is no such part in the note: {part}")),
         }
     }
 }
 
-/// Where a link of a note leads. What it was written as is known from the note's outline.
+/// Where a link of a note leads.
 pub(super) fn target(session: &Session, note: DocId, link: &str) -> Option<DocId> {
     let (volume, _) = session.place(note)?;
-    let all = &session.volume(volume)?.links;
-    let (path, _) = link.split_once('#').unwrap_or((link, ""));
-    let path = engine::outline::unescape(path);
-    let known = all.outline(note).and_then(|outline| {
-        let same = |known: &&Link| known.path() == path || known.target == path;
-        outline.links.iter().find(same).map(|known| known.kind)
-    });
-    match known {
-        Some(LinkKind::Wiki | LinkKind::Embed) | None => all.resolve(note, LinkKind::Wiki, &path),
-        Some(LinkKind::Markdown | LinkKind::Angled) => all.resolve(note, LinkKind::Markdown, &path.replace('%', "%25")),
-    }
+    session.volume(volume)?.links.meant(note, link)
 }
 
 /// Where a heading, or with a leading `^` a block, stands.

@@ -5,6 +5,9 @@
 const LENGTH: f32 = 30.0;
 /// How strongly notes repel each other.
 const REPELS: f32 = LENGTH * LENGTH * 0.25;
+/// What draws notes to the middle: those without links more, which nothing else holds.
+const GRAVITY: f32 = 0.02;
+const GRAVITY_ALONE: f32 = 0.1;
 /// Quadrants are not cut more often than this: notes may lie in one place.
 const DEEPEST: usize = 20;
 
@@ -42,9 +45,10 @@ impl<'a> Forces<'a> {
     pub(super) fn step(&mut self, step: usize, steps: usize) {
         let tree = Quadrants::of(&self.places);
         let mut open = Vec::new();
-        for (place, push) in self.places.iter().zip(&mut self.push) {
+        for ((place, degree), push) in self.places.iter().zip(&self.degrees).zip(&mut self.push) {
             let [x, y] = tree.repulsion(*place, &mut open);
-            *push = [x - place[0] * 0.02, y - place[1] * 0.02];
+            let gravity = if *degree > 1.0 { GRAVITY } else { GRAVITY_ALONE };
+            *push = [x - place[0] * gravity, y - place[1] * gravity];
         }
         for (from, to) in self.edges {
             let (from, to) = (*from as usize, *to as usize);

@@ -5,7 +5,8 @@ mod list;
 mod sides;
 mod writers;
 
-pub(super) use list::when;
+pub(super) use list::{short, when};
+pub(super) use sides::Sides;
 
 use super::controls::{clipped, icon_button, named, ring, text_button};
 use super::icons;
@@ -21,7 +22,6 @@ use engine::{Command, Session};
 use host::Driver;
 use host::history::{Ask, Compared, History, Told, With};
 use list::List;
-use sides::Sides;
 use std::sync::Arc;
 use store::DocId;
 use writers::Writers;

@@ -23,6 +23,10 @@ pub(super) enum Cells {
     RunInsert,
     RunAbove,
     RunBelow,
+    /// What it printed is folded away, or shown.
+    Fold,
+    /// What it printed becomes a file.
+    Save,
 }
 
 /// What a command of the table is here.
@@ -39,6 +43,8 @@ pub(super) fn cells(id: &str) -> Option<Cells> {
         "cell.cut" => Cells::Cut,
         "cell.paste" => Cells::Paste,
         "cell.run_insert" => Cells::RunInsert,
+        "cell.fold" => Cells::Fold,
+        "cell.save" => Cells::Save,
         "note.run_above" => Cells::RunAbove,
         "note.run_below" => Cells::RunBelow,
         _ => return None,
@@ -119,6 +125,7 @@ impl Window {
                 'z' => What::Undo,
                 'Z' => What::Redo,
                 's' => What::Save,
+                'o' => What::Cells(Cells::Fold),
                 'd' if first == Some('d') => work(Work::Delete),
                 'i' if first == Some('i') => What::Stop,
                 '0' if first == Some('0') => What::Restart,
@@ -241,6 +248,11 @@ impl Window {
                     self.jupyter.command = None;
                 }
             }
+            Cells::Fold | Cells::Save => match self.cell_of_caret(ctx) {
+                Some(cell) if wish == Cells::Fold => self.here.page.cells.fold(cell),
+                Some(cell) => self.ask_save(cell),
+                None => self.toasts.say("Put the caret into a Python cell first."),
+            },
             Cells::RunAbove | Cells::RunBelow => self.run_from(ctx, &place, wish == Cells::RunAbove),
         }
     }

@@ -1,8 +1,43 @@
 //! The kernel of a note: which there are, and which one the user chooses.
 
+use super::act::absolute;
+use super::dialogs::Dialog;
 use super::palette::Palette;
 use super::{Overlay, Window};
-use engine::Command;
+use engine::{Command, Grant};
+use std::path::PathBuf;
+use store::DocId;
+
+/// What shall be granted to a note's cells, as it is being written: a path in each line.
+#[derive(Default)]
+pub(super) struct Wish {
+    pub(super) read: String,
+    pub(super) write: String,
+    pub(super) network: bool,
+}
+
+impl Wish {
+    fn of(grant: &Grant) -> Wish {
+        let lines =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
+        Wish { read: lines(&grant.read), write: lines(&grant.write), network: grant.network }
+    }
+
+    /// What is granted by it.
+    ///
+    /// # Errors
+    /// A sentence: a line is no whole path.
+    pub(super) fn grant(&self) -> Result<Grant, String> {
+        let paths = |text: &str| -> Result<Vec<PathBuf>, String> {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let whole = |line: &str| {
+                absolute(line).ok_or_else(|| format!("{line}: give the whole path, beginning with / or ~."))
+            };
+            lines.map(whole).collect()
+        };
+        Ok(Grant { network: self.network, read: paths(&self.read)?, write: paths(&self.write)? })
+    }
+}
 
 impl Window {
     /// Looks which kernels there are, to offer them.
@@ -35,6 +70,26 @@ impl Window {
                 );
             }
         }
+    }
+
+    /// Asks what the cells of the open note may reach.
+    pub(super) fn ask_for_grant(&mut self) {
+        let Some((note, session)) = self.here.note.zip(self.session()) else {
+            self.toasts.say("No note is open.");
+            return;
+        };
+        let wish = Wish::of(&session.granted(note));
+        self.overlay = Overlay::Dialog(Dialog::Grant { note, wish, trouble: None });
+    }
+
+    /// Grants it.
+    pub(super) fn grant(&mut self, note: DocId, grant: Grant) -> Result<(), String> {
+        let says = format!("The cells of this note reach {} from now on.", grant.words());
+        let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };
+        let driver = self.driver.as_mut().ok_or("The workspace is not open.")?;
+        driver.command(Command::Grant { note, grant }).map_err(|reject| super::act::sentence(&reject.0))?;
+        self.toasts.say(says);
+        Ok(())
     }
 
     /// Takes the kernel that was chosen; says once what it may do.

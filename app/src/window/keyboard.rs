@@ -87,7 +87,7 @@ impl Window {
         if !matches!(self.overlay, Overlay::None) {
             return self.overlay_key(ctx, key, modifiers, what);
         }
-        if key == Key::Escape && self.here.page.let_go() {
+        if key == Key::Escape && self.let_go() {
             return true;
         }
         if self.writes(ctx) && self.vim_escape(ctx, key, modifiers) {
@@ -221,6 +221,12 @@ impl Window {
         match &mut self.overlay {
             Overlay::None => false,
             Overlay::Palette(palette) => {
+                if what == Some(What::Search) && !palette.typed().is_empty() {
+                    let text = palette.typed().to_owned();
+                    self.close_overlay();
+                    self.open_search_for(&text);
+                    return true;
+                }
                 if closes || matches!(what, Some(What::Palette | What::Switcher | What::Search)) {
                     self.close_overlay();
                     if let Some(what) = what.filter(|_| !closes) {
@@ -277,8 +283,9 @@ impl Window {
                     return true;
                 }
                 // A button that has the focus answers Enter itself.
-                let on_field =
-                    ctx.memory(|memory| memory.focused()).is_none_or(|id| id == egui::Id::unique("dialog field"));
+                let on_field = ctx.memory(|memory| memory.focused()).is_none_or(|id| {
+                    ["dialog field", "dialog folder"].into_iter().any(|name| id == egui::Id::unique(name))
+                });
                 if enters && on_field {
                     if let Some(decision) = dialog.enter() {
                         self.decided(ctx, decision);

@@ -3,7 +3,7 @@
 
 use super::controls::named;
 use super::page::Action;
-use super::tabs::Stage;
+use super::tabs::{self, Stage};
 use super::{Overlay, Window, references, tree};
 use crate::tokens::{self, Colours, size};
 use eframe::egui;
@@ -94,9 +94,17 @@ impl Window {
     }
 
     fn right(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
-        let shown = if self.variables.shown { 2 } else { usize::from(self.references.shown) };
+        let shown = match (self.agent.shown, self.variables.shown) {
+            (true, _) => 3,
+            (false, true) => 2,
+            (false, false) => usize::from(self.references.shown),
+        };
         let shown = references::tabs(ui, shown);
-        (self.references.shown, self.variables.shown) = (shown == 1, shown == 2);
+        (self.references.shown, self.variables.shown, self.agent.shown) = (shown == 1, shown == 2, shown == 3);
+        if self.agent.shown {
+            self.show_agent(ui, actions);
+            return;
+        }
         if self.variables.shown {
             self.show_variables(ui);
             return;
@@ -142,7 +150,10 @@ impl Window {
             right_open: prefs.right_open,
         };
         panes.tree.ui(&mut stage, ui);
-        if stage.closes_find {
+        let closes_find = stage.closes_find;
+        tabs::handles(ui, &mut panes.tree);
+        tabs::let_go(ui, std::iter::once(here).chain(panes.others.values_mut()));
+        if closes_find {
             self.close_find();
         }
     }

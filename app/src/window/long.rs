@@ -10,8 +10,10 @@ use std::rc::Rc;
 const CODE: usize = 4_096;
 /// A paragraph with more bytes than this is cut where a line of its source ends.
 const PARAGRAPH: usize = 3_000;
-/// A part ends with the line in which it gets this many bytes.
+/// A part of a paragraph ends with the line in which it gets this many bytes; one of code, whose lines are short and
+/// therefore high for their bytes, earlier.
 const PART: usize = 1_000;
+const CODE_PART: usize = 400;
 
 /// Fenced code that goes on in the next block.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,8 +96,8 @@ pub(super) fn parts(
         (Kind::Fence { closed }, Some(code)) if range.len() > CODE => {
             let closing = closed.then_some(code.end..range.end);
             let language: Rc<str> = source::language(&text[range.clone()]).into();
-            if &*language == "mermaid" {
-                return None; // a diagram is drawn whole
+            if matches!(&*language, "mermaid" | engine::view::LANGUAGE) {
+                return None; // a diagram is drawn whole, and so is a view
             }
             let parts = code_parts(text, Some(range.start), code.clone(), closing, last);
             (parts.len() > 1).then_some((parts, Some((code, language))))
@@ -110,7 +112,7 @@ pub(super) fn parts(
             Some((lines.map(part).collect(), None))
         }
         (Kind::Paragraph, _) if range.len() > PARAGRAPH => {
-            let cuts = cuts(text, range.clone(), |next| next.starts_with(char::is_alphabetic));
+            let cuts = cuts(text, range.clone(), PART, |next| next.starts_with(char::is_alphabetic));
             let ends = cuts.iter().skip(1).copied().chain([range.end]);
             let part = |(start, end): (usize, usize)| {
                 let end = if end < range.end { trim_line_end(text, start, end) } else { end };
@@ -131,7 +133,7 @@ fn code_parts(
     closing: Option<Range<usize>>,
     last: bool,
 ) -> Vec<Part> {
-    let cuts = cuts(text, code.clone(), |_| true);
+    let cuts = cuts(text, code.clone(), CODE_PART, |_| true);
     let ends: Vec<usize> = cuts.iter().skip(1).copied().chain([code.end]).collect();
     let part = |(index, (start, end)): (usize, (&usize, &usize))| {
         let (is_first, is_last) = (index == 0, index + 1 == cuts.len());
@@ -149,12 +151,12 @@ fn code_parts(
     cuts.iter().zip(&ends).enumerate().map(part).collect()
 }
 
-/// Where the parts of a range begin, at beginnings of lines that `fits` accepts.
-fn cuts(text: &str, range: Range<usize>, fits: impl Fn(&str) -> bool) -> Vec<usize> {
+/// Where the parts of a range begin, at beginnings of lines that `fits` accepts, each with `part` bytes or more.
+fn cuts(text: &str, range: Range<usize>, part: usize, fits: impl Fn(&str) -> bool) -> Vec<usize> {
     let (mut cuts, mut at) = (vec![range.start], range.start);
     for line in text[range.clone()].split_inclusive('\n') {
         let start = cuts.last().copied().unwrap_or(range.start);
-        if at - start >= PART && fits(line) {
+        if at - start >= part && fits(line) {
             cuts.push(at);
         }
         at += line.len();
@@ -201,7 +203,7 @@ mod tests {
             let parts: Vec<&Row> = rows.iter().filter(|row| matches!(row.kind, Kind::Code { .. })).collect();
             let shown: String = parts.iter().map(|row| &text[row.code.clone().unwrap_or_default()]).collect();
             assert_eq!(shown, body);
-            assert!(parts.len() > 4 && parts.iter().all(|row| row.content.len() < PART + 100));
+            assert!(parts.len() > 4 && parts.iter().all(|row| row.content.len() < CODE_PART + 100));
             let found = kinds(&rows);
             assert_eq!((found[0], found[1], found[found.len() - 1]), ((true, false), (false, false), (false, true)));
             assert!(parts.iter().all(|row| row.whole.as_ref().is_some_and(|(_, language)| &**language == "js")));

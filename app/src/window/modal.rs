@@ -265,6 +265,12 @@ impl Window {
                 self.here.editor.more.clear();
                 self.here.editor.place(at);
             }
+            Deed::Marked(mark) => {
+                let here = self.here.note;
+                let others = self.modal.places.iter_mut().filter(|(note, _)| Some(**note) != here);
+                others.for_each(|(_, places)| places.unset(mark));
+            }
+            Deed::Far { mark, line } => self.vim_far(ctx, mark, line),
             Deed::Carets(places) => self.vim_select(places.into_iter().map(|at| (at, at)).collect()),
             Deed::Select(places) => self.vim_select(places),
             Deed::Indent(range) => self.vim_indent(ctx, &range),
@@ -339,6 +345,24 @@ impl Window {
                 }
             }
         }
+    }
+
+    /// Goes to a mark in another note.
+    fn vim_far(&mut self, ctx: &egui::Context, mark: char, line: bool) {
+        let found = self.modal.places.iter().find_map(|(note, places)| Some((*note, places.get(mark)?)));
+        let known = |note: DocId| self.session().is_some_and(|session| session.place(note).is_some());
+        let Some((note, at)) = found.filter(|(note, _)| known(*note)) else {
+            self.modal.vim.failed = true;
+            return;
+        };
+        self.open(note);
+        self.here.page.point_out(at);
+        self.here.editor.place(at);
+        let deeds = self.vim_asked(ctx, |vim, ground, _| {
+            let at = motion::floor(ground.text, vim.places.get(mark).unwrap_or(at).min(ground.text.len()));
+            vim.led(ground, if line { ground.indent(ground.line(at).start) } else { at })
+        });
+        self.vim_deeds(ctx, deeds);
     }
 
     /// Several carets, each with what it selects; the first leads.

@@ -1,25 +1,131 @@
-//! What a cell printed and returned: plain text, laid out once per change, folded past some lines.
+//! What a cell printed and returned, in the richest form that can be drawn: laid out once per change, folded past some
+//! lines.
 
-use super::figure::Drawn;
-use super::render::{Pen, format};
-use crate::tokens::{self, FOLD, space};
+mod data;
+mod forms;
+mod save;
+mod table;
+mod tree;
+
+use super::controls::{named, word_button};
+use super::drawn::{Drawn as Row, rects};
+use super::figure::Slot;
+use super::page::Action;
+use super::render::{self, Pen, format};
+use super::rows::Kind;
+use super::sights::{self, Bytes, Vector};
+use crate::tokens::{self, FOLD, size, space};
 use eframe::egui;
+use egui::accesskit::Role;
 use egui::text::LayoutJob;
-use egui::{Color32, Galley};
+use egui::{Color32, CursorIcon, Galley, Pos2, Rect, Sense, Stroke, TextureHandle, Ui, Vec2, vec2};
+use forms::Form;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{Execution, ExecutionId, Output, OutputBody, Status};
-use typeset::printed::{joined, plain};
+use table::Table;
+use tree::Tree;
+use typeset::printed::{Ink, Style, coloured, joined};
+
+pub(super) use save::Save;
+
+/// Of HTML as Markdown no more is laid out, in bytes.
+const RICH: usize = 60_000;
+/// No picture is drawn higher.
+const HIGHEST: f32 = 1_200.0;
 
 /// Laid-out output of one execution.
 pub(super) struct Outputs {
     key: Key,
-    pub(super) galleys: Vec<(f32, Arc<Galley>)>,
-    pub(super) figures: Vec<Drawn>,
+    pub(super) galleys: Vec<Text>,
+    pub(super) figures: Vec<Slot>,
+    /// What is neither text nor a figure, each at its height.
+    pub(super) others: Vec<(f32, Shown)>,
     pub(super) height: f32,
     /// Lines in all, when some are folded away or could be.
     pub(super) lines: usize,
     /// All of it, for the clipboard.
     pub(super) text: String,
+}
+
+/// Printed text.
+pub(super) struct Text {
+    pub(super) y: f32,
+    pub(super) galley: Arc<Galley>,
+    /// Where it names lines of cells: where, which cell, which line.
+    pub(super) places: Vec<(Rect, usize, usize)>,
+}
+
+/// Something in an output.
+pub(super) enum Shown {
+    /// Markdown, also what HTML and LaTeX became.
+    Rich(Row),
+    Picture(TextureHandle, Vec2),
+    /// A bar; `None`: nobody knows how far it is.
+    Progress(Option<f32>, Vec2),
+    /// Of the output at this place.
+    Tree(usize),
+    Table(usize),
+    /// What shows the whole of the output at this place, of so many bytes.
+    Whole(usize, u64),
+    /// The way to a kernel that has what this one has not.
+    Kernels,
+}
+
+/// How a user looks at the outputs of one cell.
+#[derive(Default)]
+pub(super) struct Views {
+    execution: Option<ExecutionId>,
+    trees: BTreeMap<usize, (u64, Tree)>,
+    tables: BTreeMap<usize, Table>,
+    /// Outputs of which all is shown.
+    whole: HashSet<usize>,
+    /// Whether all of it is folded away.
+    pub(super) folded: bool,
+    /// How often something was opened or closed.
+    pub(super) version: u64,
+}
+
+impl Views {
+    /// Takes in what came, for the outputs of this run.
+    fn sync(&mut self, run: &Execution, ctx: &egui::Context) {
+        if self.execution != Some(run.id) {
+            *self = Views { execution: Some(run.id), version: self.version + 1, ..Views::default() };
+        }
+        self.tables.values_mut().for_each(|table| table.take(ctx));
+    }
+
+    fn state(&self) -> u64 {
+        self.version + self.tables.values().map(|table| table.version).sum::<u64>()
+    }
+
+    fn table(&mut self, at: usize, form: table::Form, bytes: Bytes, ctx: &egui::Context) -> f32 {
+        let source = hash(&(form, &bytes));
+        let table = self.tables.entry(at).or_insert_with(|| Table::new(source, form, bytes.clone(), ctx));
+        if table.source != source {
+            let version = table.version + 1;
+            *table = Table::new(source, form, bytes, ctx);
+            table.version = version;
+        }
+        table.height()
+    }
+
+    fn tree(&mut self, at: usize, value: &Value) -> f32 {
+        let source = hash(&value.to_string());
+        let (known, tree) = self.trees.entry(at).or_insert_with(|| (source, Tree::new(value.clone())));
+        if *known != source {
+            (*known, *tree) = (source, Tree::new(value.clone()));
+        }
+        tree.height()
+    }
+}
+
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What an output's layout depends on.
@@ -28,6 +134,9 @@ struct Key {
     execution: ExecutionId,
     outputs: usize,
     bytes: usize,
+    /// How often shown things of the note became others, where that may concern this.
+    changed: u64,
+    views: u64,
     status: Status,
     open: bool,
     width: f32,
@@ -38,21 +147,33 @@ struct Key {
 
 impl Outputs {
     /// The layout of an execution's outputs, made anew only when something changed.
-    pub(super) fn of(old: Option<Outputs>, run: &Execution, open: bool, width: f32, pen: Pen<'_>) -> Outputs {
+    pub(super) fn of(
+        old: Option<Outputs>,
+        run: &Execution,
+        (open, changed): (bool, u64),
+        views: &mut Views,
+        width: f32,
+        pen: Pen<'_>,
+    ) -> Outputs {
+        views.sync(run, pen.ctx);
+        let changes = !run.status.is_final() || run.outputs.iter().any(|output| forms::data(output).is_some());
         let key = Key {
             execution: run.id,
             outputs: run.outputs.len(),
             bytes: run.outputs.iter().map(bytes).sum(),
+            changed: if changes { changed } else { 0 },
+            views: views.state(),
             status: run.status,
             open,
             width,
             paper: pen.colours.paper,
             scale: pen.ctx.pixels_per_point() * tokens::text(),
-            letters: super::sights::version(pen.ctx),
+            letters: sights::version(pen.ctx),
         };
         match old {
             Some(old) if old.key == key => old,
-            _ => lay(key, run, pen),
+            _ if views.folded => folded(key, run, pen),
+            _ => lay(key, run, views, pen),
         }
     }
 }
@@ -65,103 +186,412 @@ fn bytes(output: &Output) -> usize {
     }
 }
 
-/// A piece of output: text in one colour.
-struct Piece {
-    text: String,
-    colour: Color32,
-    small: bool,
+/// All of it folded away: one line says what is there.
+fn folded(key: Key, run: &Execution, pen: Pen<'_>) -> Outputs {
+    let count = run.outputs.len();
+    let text = if count == 1 { "1 output, folded".to_owned() } else { format!("{count} outputs, folded") };
+    let galley = pen.text(&text, &tokens::caption(), pen.colours.muted, key.width);
+    let height = galley.size().y;
+    let galleys = vec![Text { y: 0.0, galley, places: Vec::new() }];
+    Outputs { key, galleys, figures: Vec::new(), others: Vec::new(), height, lines: 0, text: whole_text(run) }
 }
 
-fn lay(key: Key, run: &Execution, pen: Pen<'_>) -> Outputs {
-    let pieces = pieces(run, pen);
-    let lines: usize = pieces.iter().map(|piece| piece.text.lines().count()).sum();
-    let text =
-        pieces.iter().filter(|piece| !piece.small).map(|piece| piece.text.as_str()).collect::<Vec<_>>().join("\n");
-    let mut left = if key.open || lines <= FOLD { usize::MAX } else { FOLD };
-    let (mut galleys, mut y) = (Vec::new(), 0.0);
-    for piece in pieces {
-        if left == 0 && !piece.small {
-            continue;
+/// The words of an execution's outputs.
+fn whole_text(run: &Execution) -> String {
+    let words = run.outputs.iter().map(|output| match &output.body {
+        OutputBody::Stream { text, .. } => coloured(text).0.trim_end_matches('\n').to_owned(),
+        OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+            let text = ["text/plain", "text/markdown", "text/latex"].into_iter().find_map(|mime| data.get(mime));
+            text.map(joined).unwrap_or_default()
         }
-        let shown: Vec<&str> = piece.text.lines().take(left.max(usize::from(piece.small))).collect();
-        left = left.saturating_sub(shown.len());
-        let style = if piece.small { tokens::caption() } else { tokens::code() };
-        let mut job = LayoutJob::default();
-        job.wrap.max_width = key.width;
-        job.append(&shown.join("\n"), 0.0, format(style.font, style.line, piece.colour));
-        let galley = pen.galley(job);
-        if piece.small && !galleys.is_empty() {
-            y += space::XS;
-        }
-        let height = galley.size().y;
-        galleys.push((y, galley));
-        y += height;
-    }
-    let figures = figures(run, key.width, &mut y, pen);
-    Outputs { key, galleys, figures, height: y, lines: if lines > FOLD { lines } else { 0 }, text }
+        OutputBody::Error { traceback, .. } => coloured(&traceback.join("\n")).0.trim_end().to_owned(),
+    });
+    words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// The figures of an execution, below its words.
-fn figures(run: &Execution, width: f32, y: &mut f32, pen: Pen<'_>) -> Vec<Drawn> {
-    let mut figures = Vec::new();
-    for output in &run.outputs {
-        let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &output.body else {
-            continue;
-        };
-        if let Some(Ok(mut drawn)) = data.get(plot::MIME).map(|value| Drawn::new(value, width, pen)) {
-            drawn.y = *y;
-            *y += drawn.size.y;
-            figures.push(drawn);
-        }
-    }
-    figures
+/// Outputs on their way to a layout.
+struct Lay<'a> {
+    pen: Pen<'a>,
+    width: f32,
+    /// Lines that may still be shown, and lines in all.
+    left: usize,
+    lines: usize,
+    y: f32,
+    made: Outputs,
 }
 
-fn pieces(run: &Execution, pen: Pen<'_>) -> Vec<Piece> {
-    let colours = pen.colours;
-    let mut pieces = Vec::new();
-    let mut code = |text: &str, colour: Color32| {
-        let text = plain(text);
-        let text = text.trim_end_matches('\n');
-        if !text.is_empty() {
-            pieces.push(Piece { text: text.to_owned(), colour, small: false });
-        }
+fn lay(key: Key, run: &Execution, views: &mut Views, pen: Pen<'_>) -> Outputs {
+    let lines = |text: &str| coloured(text).0.lines().count();
+    let all: usize = run
+        .outputs
+        .iter()
+        .map(|output| match &output.body {
+            OutputBody::Stream { text, .. } => lines(text),
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                if let Form::Text(text) = forms::form(output, data) { lines(&text) } else { 0 }
+            }
+            OutputBody::Error { traceback, .. } => lines(&traceback.join("\n")),
+        })
+        .sum();
+    let left = if key.open || all <= FOLD { usize::MAX } else { FOLD };
+    let made = Outputs {
+        key,
+        galleys: Vec::new(),
+        figures: Vec::new(),
+        others: Vec::new(),
+        height: 0.0,
+        lines: 0,
+        text: whole_text(run),
     };
-    let mut notes: Vec<String> = Vec::new();
-    for output in &run.outputs {
+    let mut lay = Lay { pen, width: key.width, left, lines: 0, y: 0.0, made };
+    let colours = pen.colours;
+    for (at, output) in run.outputs.iter().enumerate() {
+        if let Some(whole) = output.whole.as_ref().filter(|_| views.whole.contains(&at)) {
+            let height = views.table(at, table::Form::Lines, Bytes::Blob(whole.blob), pen.ctx);
+            lay.other(Shown::Table(at), height);
+            continue;
+        }
         match &output.body {
             OutputBody::Stream { name, text } if name == "stderr" => {
-                code(text, colours.muted.lerp_to_gamma(colours.bad, 0.5))
+                lay.text(text, colours.muted.lerp_to_gamma(colours.bad, 0.5));
             }
-            OutputBody::Stream { text, .. } => code(text, colours.ink),
-            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }
-                if data.contains_key(plot::MIME) => {}
-            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => match data
-                .get("text/plain")
-            {
-                Some(value) => code(&joined(value), colours.ink),
-                None => code(&data.keys().map(|mime| format!("[{mime}]")).collect::<Vec<_>>().join(" "), colours.muted),
-            },
-            OutputBody::Error { ename, evalue, traceback } => {
-                let head = if evalue.is_empty() { ename.clone() } else { format!("{ename}: {evalue}") };
-                let trace = plain(&traceback.join("\n"));
-                let before = trace.trim_end().strip_suffix(head.trim_end()).unwrap_or(&trace);
-                code(before.trim_end(), colours.muted);
-                code(&head, colours.bad);
+            OutputBody::Stream { text, .. } => lay.text(text, colours.ink),
+            OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
+                let form = forms::form(output, data);
+                lay.form(at, output, data, form, views);
             }
+            OutputBody::Error { ename, evalue, traceback } => lay.error(ename, evalue, traceback),
         }
-        if let Some(whole) = &output.whole {
-            notes.push(format!("Only its beginning is kept in the note; all of it is {}.", amount(whole.size)));
+        if let Some(whole) = &output.whole
+            && let OutputBody::Stream { .. } | OutputBody::ExecuteResult { .. } = &output.body
+            && whole.mime == "text/plain"
+        {
+            lay.note("Only its beginning is kept in the note.");
+            lay.other(Shown::Whole(at, whole.size), size::HIT);
         }
     }
-    let says = match run.status {
-        Status::Interrupted => Some("Stopped before it was done."),
-        Status::Died => Some("The kernel ended in the middle of it; text and outputs stay, variables are gone."),
-        Status::Queued | Status::Running | Status::Ok | Status::Error => None,
+    match run.status {
+        Status::Interrupted => lay.note("Stopped before it was done."),
+        Status::Died => lay.note("The kernel ended in the middle of it; text and outputs stay, variables are gone."),
+        Status::Queued | Status::Running | Status::Ok | Status::Error => {}
+    }
+    // One long stream has one button, which shows all of it.
+    let whole = lay.made.others.iter().any(|(_, shown)| matches!(shown, Shown::Whole(..)));
+    let lines = if whole && run.outputs.len() == 1 { 0 } else { lay.lines };
+    Outputs { height: lay.y, lines: if lines > FOLD { lines } else { 0 }, ..lay.made }
+}
+
+impl Lay<'_> {
+    /// Printed text, as far as there is room for its lines.
+    fn text(&mut self, text: &str, colour: Color32) {
+        let (text, spans) = coloured(text);
+        self.coloured(text.trim_end_matches('\n'), &spans, colour, &[]);
+    }
+
+    fn coloured(
+        &mut self,
+        text: &str,
+        spans: &[(std::ops::Range<usize>, Style)],
+        colour: Color32,
+        places: &[(std::ops::Range<usize>, usize, usize)],
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let all = text.lines().count();
+        self.lines += all;
+        if self.left == 0 {
+            return;
+        }
+        let shown: usize = text.split_inclusive('\n').take(self.left).map(str::len).sum();
+        self.left = self.left.saturating_sub(all);
+        let shown = text[..shown].trim_end_matches('\n');
+        let code = tokens::code();
+        let mut job = LayoutJob::default();
+        job.wrap.max_width = self.width;
+        // Where the look changes: at spans, and at what can be clicked.
+        let mut looks: Vec<(std::ops::Range<usize>, egui::TextFormat)> = spans
+            .iter()
+            .map(|(range, style)| (range.clone(), styled(style, colour, self.pen)))
+            .chain(places.iter().map(|(range, ..)| {
+                let mut format = format(code.font.clone(), code.line, self.pen.colours.accent);
+                format.underline = Stroke::new(1.0, self.pen.colours.accent.gamma_multiply(0.5));
+                (range.clone(), format)
+            }))
+            .collect();
+        looks.sort_by_key(|(range, _)| range.start);
+        let mut at = 0;
+        for (range, look) in looks {
+            let (start, end) = (range.start.max(at).min(shown.len()), range.end.min(shown.len()));
+            if start >= end {
+                continue;
+            }
+            job.append(&shown[at..start], 0.0, format(code.font.clone(), code.line, colour));
+            job.append(&shown[start..end], 0.0, look);
+            at = end;
+        }
+        job.append(&shown[at..], 0.0, format(code.font.clone(), code.line, colour));
+        let galley = self.pen.galley(job);
+        let places = places.iter().filter(|(range, ..)| range.end <= shown.len()).flat_map(|(range, cell, line)| {
+            let chars = |to: usize| shown[..to].chars().count();
+            let found = rects(&galley, chars(range.start)..chars(range.end));
+            found.into_iter().map(|rect| (rect, *cell, *line)).collect::<Vec<_>>()
+        });
+        let places = places.collect();
+        self.galley(galley, places);
+    }
+
+    fn galley(&mut self, galley: Arc<Galley>, places: Vec<(Rect, usize, usize)>) {
+        let y = self.y;
+        self.y += galley.size().y;
+        self.made.galleys.push(Text { y, galley, places });
+    }
+
+    /// An exception: what led to it, then its words.
+    fn error(&mut self, ename: &str, evalue: &str, traceback: &[String]) {
+        let head = if evalue.is_empty() { ename.to_owned() } else { format!("{ename}: {evalue}") };
+        let (trace, spans) = coloured(&traceback.join("\n"));
+        let before = trace.trim_end();
+        let before = before.strip_suffix(head.trim_end()).unwrap_or(before).trim_end();
+        self.coloured(before, &spans, self.pen.colours.muted, &forms::places(before));
+        self.text(&head, self.pen.colours.bad);
+        let lacks = evalue.contains("a full Python kernel has it") || ename == "ModuleNotFoundError";
+        // Tracebacks of the embedded kernel name cells so.
+        if lacks && trace.contains("File \"cell ") {
+            self.other(Shown::Kernels, size::HIT);
+        }
+    }
+
+    /// A word of the program about what is above.
+    fn note(&mut self, text: &str) {
+        let galley = self.pen.text(text, &tokens::caption(), self.pen.colours.muted, self.width);
+        if self.y > 0.0 {
+            self.y += space::XS;
+        }
+        self.galley(galley, Vec::new());
+    }
+
+    fn other(&mut self, shown: Shown, height: f32) {
+        if self.y > 0.0 {
+            self.y += space::XS;
+        }
+        self.made.others.push((self.y, shown));
+        self.y += height;
+    }
+
+    fn rich(&mut self, text: &str) {
+        let width = self.width.min(size::COLUMN);
+        let row = render::draw(text, Kind::Paragraph, width, self.width, self.pen);
+        let height = row.height;
+        self.other(Shown::Rich(row), height);
+    }
+
+    fn form(
+        &mut self,
+        at: usize,
+        output: &Output,
+        data: &serde_json::Map<String, Value>,
+        form: Form<'_>,
+        views: &mut Views,
+    ) {
+        let pen = self.pen;
+        match form {
+            Form::Figure => {
+                if let Some(mut slot) = Slot::of((self.made.key.execution, at), output, self.width, pen) {
+                    slot.y = self.y;
+                    self.y += slot.size.y;
+                    self.made.figures.push(slot);
+                }
+            }
+            Form::Table(form, bytes) => {
+                let height = views.table(at, form, bytes, pen.ctx);
+                self.other(Shown::Table(at), height);
+            }
+            Form::Progress(value) => self.progress(value),
+            Form::Html(bytes) => match sights::words(pen.ctx, &bytes, short_markdown) {
+                None => self.note("Reading …"),
+                Some(Some(text)) => self.rich(&text),
+                // It says no more than the text beside it, or is too large.
+                Some(None) => self.form(at, output, data, forms::plain_form(output, data), views),
+            },
+            Form::Markdown(bytes) => match &bytes {
+                Bytes::Here(text) => self.rich(text),
+                Bytes::Blob(_) => match sights::words(pen.ctx, &bytes, |text| Some(short(text))) {
+                    None => self.note("Reading …"),
+                    Some(text) => self.rich(&text.unwrap_or_default()),
+                },
+            },
+            Form::Picture { bytes, is_svg } => match sights::shown_picture(pen.ctx, &bytes, is_svg) {
+                Vector::Waiting => self.note("Drawing …"),
+                Vector::Failed(why) => self.note(&super::act::sentence(&why)),
+                Vector::Ready(texture, wanted) => {
+                    let scale = (self.width / wanted.x.max(1.0)).min(HIGHEST / wanted.y.max(1.0)).min(1.0);
+                    let drawn = wanted * scale;
+                    self.other(Shown::Picture(texture, drawn), drawn.y);
+                }
+            },
+            Form::Tree(value) => {
+                let height = views.tree(at, value);
+                self.other(Shown::Tree(at), height);
+            }
+            Form::Text(text) => self.text(&text, pen.colours.ink),
+        }
+    }
+
+    /// A bar, and how far it is in words below it.
+    fn progress(&mut self, value: &Value) {
+        let (done, total) = (value["done"].as_f64().unwrap_or(0.0), value["total"].as_f64());
+        #[allow(clippy::cast_possible_truncation, reason = "a share")]
+        let share = total.filter(|total| *total > 0.0).map(|total| (done / total).clamp(0.0, 1.0) as f32);
+        let wide = vec2(self.width.min(size::DIALOG), space::XS + 2.0);
+        self.other(Shown::Progress(share, wide), wide.y);
+        self.note(value["words"].as_str().unwrap_or(""));
+    }
+}
+
+/// Draws what is neither text nor a figure at a place, in a width.
+pub(super) fn show(
+    ui: &mut Ui,
+    piece: &Shown,
+    id: egui::Id,
+    cell: usize,
+    (at, width): (Pos2, f32),
+    views: &mut Views,
+    actions: &mut Vec<Action>,
+) {
+    let colours = tokens::Colours::of(ui);
+    match piece {
+        Shown::Rich(row) => {
+            let rect = Rect::from_min_size(at, vec2(width, row.height));
+            if !ui.is_rect_visible(rect) {
+                return;
+            }
+            let response = ui.interact(rect, id, Sense::click() - Sense::FOCUSABLE);
+            named(&response, Role::Label, &row.text);
+            row.paint(ui.painter(), at, colours, "", &[]);
+            let over = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
+            if let Some(link) = over.and_then(|point| row.at("", point - at).1).map(str::to_owned)
+                && response.on_hover_cursor(CursorIcon::PointingHand).clicked()
+            {
+                actions.push(Action::Follow(link));
+            }
+        }
+        Shown::Picture(texture, size) => {
+            let rect = Rect::from_min_size(at, *size);
+            let response = ui.interact(rect, id, Sense::hover());
+            named(&response, Role::Image, &format!("Picture of cell {cell}"));
+            let whole = Rect::from_min_max(Pos2::ZERO, egui::pos2(1.0, 1.0));
+            ui.painter().image(texture.id(), rect, whole, Color32::WHITE);
+        }
+        Shown::Progress(share, size) => {
+            let rect = Rect::from_min_size(at, *size);
+            let response = ui.interact(rect, id, Sense::hover());
+            let words =
+                share.map_or_else(|| "Progress".to_owned(), |share| format!("Progress: {:.0} %", share * 100.0));
+            named(&response, Role::ProgressIndicator, &words);
+            ui.painter().rect_filled(rect, tokens::CORNER, colours.line);
+            let done = rect.with_max_x(rect.left() + rect.width() * share.unwrap_or(0.0));
+            let colour = if *share == Some(1.0) { colours.ok } else { colours.accent };
+            ui.painter().rect_filled(done, tokens::CORNER, colour);
+        }
+        Shown::Tree(index) => {
+            if let Some((_, tree)) = views.trees.get_mut(index)
+                && tree.show(ui, id, at, width)
+            {
+                views.version += 1;
+            }
+        }
+        Shown::Table(index) => {
+            if let Some(table) = views.tables.get_mut(index) {
+                let rect = Rect::from_min_size(at, vec2(width, table.height()));
+                if ui.is_rect_visible(rect) {
+                    table.show(ui, id, &format!("Table of cell {cell}"), at, width);
+                }
+            }
+        }
+        Shown::Kernels => {
+            let rect = Rect::from_min_size(at, vec2(240.0, size::HIT));
+            let text = "Choose a full Python kernel";
+            if word_button(ui, rect, id, text, &format!("{text} for cell {cell}")).clicked() {
+                actions.push(Action::Run("kernel.choose"));
+            }
+        }
+        Shown::Whole(index, bytes) => {
+            let rect = Rect::from_min_size(at, vec2(200.0, size::HIT));
+            let text = format!("Show all of it ({})", amount(*bytes));
+            if word_button(ui, rect, id, &text, &format!("Show all of the output of cell {cell}")).clicked() {
+                views.whole.insert(*index);
+                views.version += 1;
+            }
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    if text.len() <= RICH {
+        return text.to_owned();
+    }
+    let cut = &text[..text.floor_char_boundary(RICH)];
+    format!("{}\n\n…", &cut[..cut.rfind('\n').unwrap_or(cut.len())])
+}
+
+fn short_markdown(html: &str) -> Option<String> {
+    typeset::paste::markdown(html).map(|text| short(&text))
+}
+
+/// Letters as a terminal has them, in our colours.
+fn styled(style: &Style, plain: Color32, pen: Pen<'_>) -> egui::TextFormat {
+    let colours = pen.colours;
+    let colour = |ink: Ink| match ink {
+        Ink::Named(1) => colours.bad,
+        Ink::Named(2) => colours.ok,
+        Ink::Named(3) => colours.warn,
+        Ink::Named(4) => colours.accent,
+        Ink::Named(5) => colours.thought,
+        Ink::Named(6) => colours.tool,
+        Ink::Named(7) => colours.muted,
+        Ink::Named(_) => colours.ink,
+        Ink::Exact([red, green, blue]) => Color32::from_rgb(red, green, blue),
     };
-    notes.extend(says.map(str::to_owned));
-    pieces.extend(notes.into_iter().map(|text| Piece { text, colour: colours.muted, small: true }));
-    pieces
+    let mut ink = style.ink.map_or(plain, colour);
+    let mut ground = style.ground.map(colour);
+    if style.reverse {
+        (ink, ground) = (ground.unwrap_or(colours.paper), Some(ink));
+    }
+    let code = tokens::code();
+    let font = if style.italic { tokens::code_italic() } else { code.font };
+    let mut format = format(font, code.line, legible(ink, ground.unwrap_or(colours.paper), colours));
+    if let Some(ground) = ground {
+        format.background = ground;
+    }
+    if style.underline {
+        format.underline = Stroke::new(1.0, format.color);
+    }
+    if style.bold && style.ink.is_none() {
+        format.color = colours.ink;
+    }
+    format
+}
+
+/// A colour, mixed with ink or paper until it can be read on a ground.
+fn legible(colour: Color32, ground: Color32, colours: &tokens::Colours) -> Color32 {
+    let ink = contrast(colours.ink, ground) >= contrast(colours.paper, ground);
+    let towards = if ink { colours.ink } else { colours.paper };
+    let steps = (0..=10_u8).map(|step| colour.lerp_to_gamma(towards, f32::from(step) / 10.0));
+    // On a ground of middle brightness neither does; black or white always can be read.
+    let (black, white) = (Color32::BLACK, Color32::WHITE);
+    let last = if contrast(black, ground) >= contrast(white, ground) { black } else { white };
+    steps.into_iter().find(|mixed| contrast(*mixed, ground) >= 4.5).unwrap_or(last)
+}
+
+/// The contrast of two colours as WCAG 2.2 has it, 1 to 21.
+fn contrast(a: Color32, b: Color32) -> f32 {
+    let light = |colour: Color32| {
+        let rgba = egui::Rgba::from(colour);
+        0.2126 * rgba.r() + 0.7152 * rgba.g() + 0.0722 * rgba.b() + 0.05
+    };
+    let (a, b) = (light(a), light(b));
+    a.max(b) / a.min(b)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
@@ -170,5 +600,25 @@ pub(super) fn amount(bytes: u64) -> String {
         0..1_000 => format!("{bytes} bytes"),
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
         _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_can_be_read() {
+        for colours in [&tokens::LIGHT, &tokens::DARK, &tokens::LIGHT_CLEAR, &tokens::DARK_CLEAR] {
+            for step in 0..=5_u8 {
+                for colour in [[255, 51 * step, 0], [51 * step, 51 * step, 255], [51 * step; 3]] {
+                    let [red, green, blue] = colour;
+                    let colour = Color32::from_rgb(red, green, blue);
+                    for ground in [colours.paper, colours.ink, colour, colours.ok] {
+                        assert!(contrast(legible(colour, ground, colours), ground) >= 4.4, "{colour:?} on {ground:?}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::sheet::{Sheet, Spot};
 use super::tree::Wish;
 use super::{keys, sights};
 use crate::tokens::{self, Colours, size, space};
-pub(super) use drag::past_cell;
+pub(super) use drag::{Hold, past_cell};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
 use engine::splice::{Splice, moved};
@@ -39,6 +39,8 @@ const RESTS: f32 = 0.4;
 const POINTED: f64 = 1.5;
 /// Laid-out rows that are kept.
 const KEPT: usize = 400;
+/// No more of them are let go in one frame.
+const FORGOTTEN: usize = 40;
 
 /// What a view asks for.
 #[derive(Debug)]
@@ -69,14 +71,26 @@ pub(super) enum Action {
     Follow(String),
     /// Move rows; the caret goes there if it went with them.
     Move { edits: Vec<Splice>, caret: Option<usize> },
+    /// Rows of another note go into this one; the caret goes there.
+    Carry { from: Box<Hold>, to: DocId, edit: Splice, caret: usize },
     /// Put the caret at a byte of the open note.
     Place(usize),
     /// Say something.
     Say(String),
+    /// Something is done with what is remembered.
+    Memory(Box<super::memory::Wish>),
+    /// Show what the agent asks.
+    ShowAgent,
     /// Something is done in a collection.
     Collection(DocId, Deed),
     /// Show what a search has found.
     Hit(Aim),
+    /// The caret goes to a line of a cell, both counted from 1.
+    ToLine { cell: usize, line: usize },
+    /// Save what a cell printed as a file.
+    SaveOutput(BlockId),
+    /// Ask over which hub a volume shall be shared.
+    Share(DocId),
 }
 
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.
@@ -140,6 +154,8 @@ pub(super) struct Page {
     pub(super) numbers: HashMap<BlockId, usize>,
     /// The cells from the top, as they were counted.
     order: Vec<BlockId>,
+    /// Whether what its cells show stands elsewhere: beside a script.
+    pub(super) apart: bool,
     /// When and where was pressed last, and how often right there.
     presses: (f64, Pos2, u32),
     /// The rows in sight, from the top.
@@ -147,6 +163,12 @@ pub(super) struct Page {
     /// The grip at the left of a row, and the rows that the pointer holds by one.
     grip: Option<drag::Grip>,
     held: Option<drag::Hold>,
+    /// What the pointer brings from another page, and whether it is over another page.
+    guest: Option<drag::Hold>,
+    away: bool,
+    /// Where the page was drawn last, and in which pass.
+    area: Option<Rect>,
+    drawn_in: u64,
     /// The link under the pointer, and where the pointer is.
     pub(super) over: Option<(String, Pos2)>,
     /// The byte on which the pointer rests, and where that is.
@@ -174,6 +196,11 @@ impl Page {
         self.seat = note.and_then(|note| self.seats.get(&note).copied()).unwrap_or_default();
         (self.ended, self.shown, self.revision) = (0.0, 0.0, 0);
         *editor = Editor::default();
+    }
+
+    /// Whether it stands at a point, in this pass or the one before.
+    pub(super) fn is_at(&self, ctx: &egui::Context, point: Pos2) -> bool {
+        self.drawn_in + 1 >= ctx.cumulative_pass_nr() && self.area.is_some_and(|area| area.contains(point))
     }
 
     /// Brings a byte of the note to the top of the page.
@@ -297,6 +324,7 @@ impl Page {
         self.fade(ui);
         let available = ui.available_size();
         self.view = available.y;
+        (self.area, self.drawn_in) = (Some(ui.available_rect_before_wrap()), ui.ctx().cumulative_pass_nr());
         let wide = size::WIDE.min(available.x - space::XXXL).max(world.width);
         let (paper, scale) = (Colours::of(ui).paper, ui.ctx().pixels_per_point() * tokens::text());
         let look = (world.width, wide, paper, scale, sights::version(ui.ctx()));
@@ -348,9 +376,21 @@ impl Page {
                 self.rows(ui, viewport, world, editor, target, hold, actions);
             });
         self.ended = output.state.clamped_offset().y;
-        if self.drawn.len() > KEPT {
-            let frame = self.frame;
-            self.drawn.retain(|_, kept| kept.used + 2 >= frame);
+        self.forget_rows();
+    }
+
+    /// Lets go of the laid-out rows that were seen longest ago when there are too many: a few in each frame, since
+    /// giving back what letters stand on takes its time.
+    fn forget_rows(&mut self) {
+        let over = self.drawn.len().saturating_sub(KEPT).min(FORGOTTEN);
+        if over == 0 {
+            return;
+        }
+        let frame = self.frame;
+        let mut old: Vec<(u64, u64)> = self.drawn.iter().map(|(look, kept)| (kept.used, *look)).collect();
+        old.select_nth_unstable(over - 1);
+        for (_, look) in old.into_iter().take(over).filter(|(used, _)| used + 2 < frame) {
+            self.drawn.remove(&look);
         }
     }
 
@@ -442,7 +482,7 @@ impl Page {
             Some(target) => source_height(target, world),
             None => self.drawn_row(spot, row, world).height,
         };
-        if row.kind == Kind::Cell {
+        if row.kind == Kind::Cell && !self.apart {
             let id = world.sheet.piece(spot.block).id;
             height += self.cells.output_height(world.note, id, self.output_width(world), world.pen);
         }
@@ -455,6 +495,11 @@ impl Page {
     /// How wide outputs may be: they keep to the column's left and may go on to the right.
     fn output_width(&self, world: &World<'_>) -> f32 {
         (world.width + world.margin - space::XL).min(size::WIDE).max(world.width)
+    }
+
+    /// Its cells from the top, with their numbers.
+    pub(super) fn cells_in_order(&self) -> Vec<(BlockId, usize)> {
+        self.order.iter().copied().zip(1..).collect()
     }
 
     /// The number of the cell that a target edits.

@@ -27,6 +27,8 @@ pub(super) enum Choice {
     Note(DocId),
     /// A new note of this name.
     New(String),
+    /// What holds these words.
+    Search(String),
     /// A template for the open note.
     Template(DocId),
     /// This word in the place of those bytes of the open note.
@@ -85,7 +87,7 @@ impl Palette {
             .collect();
         let rank = |entry: &Entry| match &entry.choice {
             Choice::Command(id) => recent.iter().position(|recent| recent == id).unwrap_or(usize::MAX),
-            Choice::Note(_) | Choice::New(_) | Choice::Word { .. } => usize::MAX,
+            Choice::Note(_) | Choice::New(_) | Choice::Search(_) | Choice::Word { .. } => usize::MAX,
             Choice::Learn(_) | Choice::Template(_) | Choice::Kernel(_) | Choice::Line(_) => usize::MAX,
         };
         entries.sort_by_key(rank);
@@ -219,12 +221,26 @@ impl Palette {
     }
 
     fn count(&self) -> usize {
-        usize::from(self.line.is_some()) + self.hits.len() + usize::from(self.offers_new())
+        usize::from(self.line.is_some()) + self.hits.len() + if self.offers_new() { 2 } else { 0 }
     }
 
     /// The hit in a line.
     fn hit(&self, line: usize) -> Option<&(usize, Vec<usize>)> {
         self.hits.get(line.checked_sub(usize::from(self.line.is_some()))?)
+    }
+
+    /// What stands behind the hits: the name as that of a new note, the words to be searched for.
+    fn offer(&self, line: usize) -> Option<Choice> {
+        let text = || self.query.trim().to_owned();
+        match line.checked_sub(usize::from(self.line.is_some()) + self.hits.len()).filter(|_| self.offers_new())? {
+            0 => Some(Choice::New(text())),
+            _ => Some(Choice::Search(text())),
+        }
+    }
+
+    /// What was typed.
+    pub(super) fn typed(&self) -> &str {
+        self.query.trim()
     }
 
     fn offers_new(&self) -> bool {
@@ -245,7 +261,7 @@ impl Palette {
         }
         match self.hit(self.pick.line) {
             Some((place, _)) => Some(self.entries[*place].choice.clone()),
-            None => self.offers_new().then(|| Choice::New(self.query.trim().to_owned())),
+            None => self.offer(self.pick.line),
         }
     }
 
@@ -297,7 +313,12 @@ impl Palette {
                 (entry.title.clone(), &entry.about, entry.key, places)
             }
             None if line == 0 && self.line.is_some() => (self.line.clone().unwrap_or_default(), "", None, &[]),
-            None => (format!("New note “{}”", self.query.trim()), "", None, &[]),
+            None => match self.offer(line) {
+                Some(Choice::Search(text)) => {
+                    (format!("Search everything for “{text}”"), "", commands::key_of("search.open"), &[])
+                }
+                Some(_) | None => (format!("New note “{}”", self.query.trim()), "", None, &[]),
+            },
         };
         named(response, Role::Button, &title);
         let mut right = rect.right() - space::M;

@@ -5,12 +5,13 @@ use super::collection::Collection;
 use super::editor::{Editor, World};
 use super::page::Page;
 use super::render::Pen;
+use super::script::Script;
 use super::sheet::Sheet;
 use super::tree;
 use crate::tokens::{self, size, space};
 use eframe::egui;
 use engine::{Phase, Session};
-use store::{Block, DocId};
+use store::{Block, DocId, FileKind};
 
 /// The name of a pane, as long as the window is open.
 pub(super) type PaneId = u64;
@@ -26,6 +27,8 @@ pub(super) struct Pane {
     pub(super) editor: Editor,
     /// What it shows of a collection.
     pub(super) collection: Collection,
+    /// When its script runs.
+    pub(super) script: Script,
     /// The note's column and the margin beside it, as drawn last.
     pub(super) measures: (f32, f32),
 }
@@ -41,6 +44,7 @@ impl Pane {
             page: Page::default(),
             editor: Editor::default(),
             collection: Collection::default(),
+            script: Script::default(),
             measures: (size::COLUMN, space::XXXL),
         };
         pane.turn(note);
@@ -72,6 +76,12 @@ impl Pane {
     pub(super) fn is_collection(&self, session: &Session) -> bool {
         let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.place(note));
         place.is_some_and(|(_, path)| engine::base::is_collection(path))
+    }
+
+    /// Whether its note is a script.
+    pub(super) fn is_script(&self, session: &Session) -> bool {
+        let place = self.note.and_then(|note| session.place(note));
+        place.is_some_and(|(_, path)| FileKind::of(path) == FileKind::Script)
     }
 
     /// Looks at its note, once that is there.

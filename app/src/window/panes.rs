@@ -301,6 +301,13 @@ impl Window {
         }
     }
 
+    /// Lets go of the rows that the pointer holds. Whether there were some.
+    pub(super) fn let_go(&mut self) -> bool {
+        let panes = std::iter::once(&mut self.here).chain(self.panes.others.values_mut());
+        // Each of them, also behind one that held some.
+        panes.map(|pane| pane.page.let_go()).filter(|held| *held).count() > 0
+    }
+
     /// Closes all tabs but the one with the caret.
     pub(super) fn close_other_tabs(&mut self) {
         for pane in self.panes.order().into_iter().filter(|pane| *pane != self.here.id).collect::<Vec<_>>() {

@@ -9,7 +9,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::TextWrapping;
 use egui::{Sense, Ui, pos2, vec2};
-use host::search::{Answer, Ask, Search, excerpt, marks};
+use host::search::{Answer, Ask, Search};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::DocId;
@@ -115,7 +115,7 @@ impl Hits {
         let used = clipped(ui, at, width, &hit.title, &tokens::small(), colours.accent);
         let at = pos2(at.x + used + space::S, at.y + 2.0);
         clipped(ui, at, rect.right() - at.x, &search::place(hit), &tokens::caption(), colours.muted);
-        let (text, found) = excerpt(&hit.text, &marks(&hit.text, &self.answer.terms), SHORT);
+        let (text, found) = hit.excerpt(&self.answer.terms, SHORT);
         let mut job = search::marked(&text, &found, 12.0, 18.0, colours.ink, colours);
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));

@@ -10,9 +10,11 @@ use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
+use engine::markdown::dialect;
 use engine::outline::Link;
 use engine::{Command, Session};
 use host::{Driver, Mention};
+use std::cell::OnceCell;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::DocId;
@@ -24,10 +26,12 @@ enum Line {
     Title(String),
     /// A note, to be opened at a byte.
     Note(DocId, String, Option<usize>),
-    /// What stands around a link, and where.
-    Context(DocId, usize, String),
+    /// What stands around a link, and where; in plain words once it is seen.
+    Context(DocId, usize, String, OnceCell<String>),
     /// A link that leads nowhere: what it says.
     Nowhere(String, usize),
+    /// A link to a run or a session: its address.
+    Run(String),
     Mention(usize),
     /// A note that is near in meaning.
     Near(usize),
@@ -91,7 +95,7 @@ impl References {
             if last.replace(from) != Some(from) {
                 self.lines.push(Line::Note(from, path(from), Some(link.at)));
             }
-            self.lines.push(Line::Context(from, link.at, link.line.clone()));
+            self.lines.push(Line::Context(from, link.at, link.line.clone(), OnceCell::new()));
         }
         let mut seen: Vec<(String, Option<DocId>, usize)> = Vec::new();
         for (link, to) in volume.links.outgoing(note).filter(|(link, _)| !link.target.is_empty()) {
@@ -107,6 +111,7 @@ impl References {
         for (name, to, at) in seen {
             self.lines.push(match to {
                 Some(to) => Line::Note(to, path(to), None),
+                None if session.agents().addressed(&name).is_some() => Line::Run(name),
                 None => Line::Nowhere(name, at),
             });
         }
@@ -159,14 +164,20 @@ impl References {
                                 actions.push(at.map_or(Action::Open(*note), |at| Action::OpenAt(*note, at)));
                             }
                         }
-                        Line::Context(note, at, line) => {
-                            if context(ui, line, space::L).clicked() {
+                        Line::Context(note, at, line, plain) => {
+                            let plain = plain.get_or_init(|| dialect::words(line));
+                            if context(ui, line, plain, space::L).clicked() {
                                 actions.push(Action::OpenAt(*note, *at));
                             }
                         }
                         Line::Nowhere(target, at) => {
                             if nowhere(ui, target).clicked() {
                                 actions.push(Action::OpenAt(note, *at));
+                            }
+                        }
+                        Line::Run(address) => {
+                            if name(ui, address).clicked() {
+                                actions.push(Action::Follow(address.clone()));
                             }
                         }
                         Line::Mention(index) => {
@@ -286,10 +297,11 @@ fn near_one(ui: &mut Ui, near: &Near) -> Response {
     response.on_hover_text(format!("{}\n{how} in meaning ({:.2}): {}", near.path, near.cosine, near.text))
 }
 
-fn context(ui: &mut Ui, line: &str, inset: f32) -> Response {
+/// A line of a note, as it stands there, and in plain words.
+fn context(ui: &mut Ui, line: &str, words: &str, inset: f32) -> Response {
     let (rect, response) = clickable(ui, line, inset);
     let at = pos2(rect.left(), rect.center().y - 8.0);
-    clipped(ui, at, rect.width(), line, &tokens::caption(), Colours::of(ui).muted);
+    clipped(ui, at, rect.width(), words, &tokens::caption(), Colours::of(ui).muted);
     response.on_hover_text(line)
 }
 
@@ -338,7 +350,9 @@ pub(super) struct Broken {
 
 impl Broken {
     fn gather(&mut self, ui: &Ui, session: &Session) {
-        let state: Vec<u64> = session.volumes().map(|volume| volume.links.revision()).collect();
+        let runs = session.agents().runs().count() + session.agents().sessions().count();
+        let links = session.volumes().map(|volume| volume.links.revision());
+        let state: Vec<u64> = links.chain([runs as u64]).collect();
         if self.made.as_ref() != Some(&state) {
             self.made = Some(state);
             self.rows.clear();
@@ -350,7 +364,11 @@ impl Broken {
         let begun = Instant::now();
         while let Some((volume, note)) = self.left.pop() {
             let Some(volume) = session.volume(volume) else { continue };
-            let broken = volume.links.outgoing(note).filter(|(_, to)| to.is_none());
+            let agents = session.agents();
+            let broken = volume.links.outgoing(note).filter(|(link, to)| {
+                // What leads to a run is no file's.
+                to.is_none() && agents.addressed(&link.target).is_none()
+            });
             self.rows.extend(broken.map(|(link, _)| {
                 let path = volume.links.path(note).unwrap_or_default().to_owned();
                 (note, path, shown(link), link.at, link.line.clone())
@@ -411,7 +429,7 @@ pub(super) fn tabs(ui: &mut Ui, shown: usize) -> usize {
     ui.horizontal(|ui| {
         ui.add_space(space::S);
         ui.spacing_mut().item_spacing.x = space::XS;
-        for (this, name) in ["Outline", "Links", "Variables"].into_iter().enumerate() {
+        for (this, name) in ["Outline", "Links", "Variables", "Agent"].into_iter().enumerate() {
             let lead = shown == this;
             let response = tab(ui, name, lead);
             if response.clicked() {

@@ -45,9 +45,7 @@ impl Related {
 
     /// Asks where that is due, and takes in what came.
     pub(super) fn refresh(&mut self, ctx: &egui::Context, search: &Search, note: DocId) {
-        let fresh = search.freshness();
-        // Vectors that came later count as a change, once they are whole.
-        let revision = 2 * fresh.revision + u64::from(fresh.meanings.0 == 0);
+        let revision = search.freshness().revision;
         let same = self.asked.is_some_and(|(of, at, _)| of == note && at == revision);
         let soon = self.asked.is_some_and(|(of, _, when)| of == note && when.elapsed() < EVERY);
         if !same && soon {

@@ -1,24 +1,28 @@
 //! A row of Markdown as it is read: laid out once, drawn many times. It knows fonts and colours; it does not know the
 //! caret, the note or the session.
 
-use super::drawn::{Drawn, Map, Part, Run, rects};
+use super::drawn::{Drawn, Map, Part, Run};
 use super::rows::Kind;
 use super::table::Table;
-use crate::tokens::{self, Colours, Cut, space};
+use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
-use egui::{Align, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, Vec2, pos2, vec2};
+use egui::{Align, Color32, CornerRadius, Galley, Pos2, Rect, Vec2, pos2, vec2};
 use engine::markdown::dialect::{self, CalloutKind, Token};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, LinkType, Options, Tag, TagEnd};
 use std::ops::Range;
 use std::sync::Arc;
 use store::DocId;
-use typeset::formula::Formula;
 
+mod blocks;
+mod fields;
 mod inset;
 mod properties;
+mod words;
 
 pub(super) use inset::diagram;
+pub(super) use words::Inline;
+use words::{Inset, What};
 
 /// How far an item of a list stands in from the one around it.
 pub(super) const INDENT: f32 = space::XL;
@@ -220,99 +224,6 @@ struct Image {
     range: Range<usize>,
 }
 
-/// A line of text under way.
-#[derive(Default)]
-pub(super) struct Inline {
-    pub(super) job: LayoutJob,
-    pub(super) map: Map,
-    pub(super) links: Vec<(Range<usize>, String)>,
-    /// Which characters are set on a ground: code, tags, highlights.
-    lit: Vec<(Range<usize>, Color32)>,
-    /// What stands in place of characters, in order.
-    insets: Vec<Inset>,
-    /// How far its beginning is moved to the right.
-    shift: f32,
-    chars: usize,
-}
-
-/// Something in place of characters.
-struct Inset {
-    chars: Range<usize>,
-    what: What,
-}
-
-enum What {
-    /// A formula in letters of so many points; `base`: how far below the middle of a line letters stand.
-    Formula { formula: Arc<Formula>, em: f32, base: f32, ink: Color32, words: String },
-    /// What is said of the characters while the pointer rests there.
-    Remark(String),
-}
-
-impl Inline {
-    pub(super) fn is_numeric(&self) -> bool {
-        let text = self.job.text.trim();
-        !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-−.,:%\u{2009}\u{a0} ".contains(c))
-    }
-
-    /// Its text as it is read aloud: a formula in words.
-    pub(super) fn words(&self) -> String {
-        let mut insets = self.insets.iter().filter_map(|inset| match &inset.what {
-            What::Formula { words, .. } => Some((&inset.chars, words)),
-            What::Remark(_) => None,
-        });
-        let mut next = insets.next();
-        let mut out = String::with_capacity(self.job.text.len());
-        for (at, letter) in self.job.text.chars().enumerate() {
-            match next {
-                Some((chars, words)) if chars.start == at => out.push_str(words),
-                Some((chars, _)) if chars.contains(&at) => {}
-                _ => out.push(letter),
-            }
-            if next.is_some_and(|(chars, _)| at + 1 >= chars.end) {
-                next = insets.next();
-            }
-        }
-        out
-    }
-
-    /// What stands behind the words and in place of some, for the text laid out at a place.
-    pub(super) fn grounds(&self, galley: &Galley, at: Vec2) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for Inset { chars, what } in &self.insets {
-            for rect in rects(galley, chars.clone()).into_iter().map(|rect| rect.translate(at)) {
-                parts.push(match what {
-                    What::Remark(text) => Part::Remark { rect, text: text.clone() },
-                    What::Formula { formula, em, base, ink, .. } => {
-                        let line = rect.center().y + base;
-                        let high = formula.height + formula.depth;
-                        let left_top = pos2(rect.left(), line - formula.height * em);
-                        let size = vec2(formula.width, high) * *em;
-                        let rect = Rect::from_min_size(left_top, size).expand(typeset::formula::PAD * em);
-                        Part::Formula { rect, formula: formula.clone(), ink: *ink }
-                    }
-                });
-            }
-        }
-        let mut first = 0;
-        for row in galley.rows.iter().filter(|_| !self.lit.is_empty()) {
-            for (chars, colour) in &self.lit {
-                let glyphs = row.glyphs.iter().enumerate().filter(|(index, _)| chars.contains(&(first + index)));
-                let reach = glyphs.map(|(_, glyph)| (glyph.pos.x, glyph.max_x()));
-                let Some((from, to)) = reach.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
-                let line = row.rect().translate(at);
-                let half = (line.height() / 2.0 - 2.0).min(10.0);
-                let rect = Rect::from_x_y_ranges(
-                    at.x + row.pos.x + from - 3.0..=at.x + row.pos.x + to + 3.0,
-                    line.center().y - half..=line.center().y + half,
-                );
-                parts.push(Part::Fill { rect, colour: *colour, corner: CornerRadius::same(4) });
-            }
-            first += row.char_count_including_newline().0;
-        }
-        parts
-    }
-}
-
 struct Draw<'a> {
     source: &'a Dedented,
     pen: Pen<'a>,
@@ -388,6 +299,10 @@ impl<'a> Draw<'a> {
             table: None,
             small: matches!(kind, Kind::Footnote),
         }
+    }
+
+    fn is_embedded(&self) -> bool {
+        self.embedded > 0
     }
 
     fn kind(&self) -> tokens::Type {
@@ -579,167 +494,6 @@ impl<'a> Draw<'a> {
         }
     }
 
-    /// The mark of an item: a dot, or its number right-aligned in front of the text.
-    fn item(&mut self, range: &Range<usize>) {
-        self.flush();
-        self.space();
-        let number = self.lists.last_mut().and_then(Option::as_mut).map(|next| {
-            let number = *next;
-            *next += 1;
-            number
-        });
-        let own = std::mem::take(&mut self.own);
-        let number = if own { self.number.map(u64::from) } else { number };
-        let kind = tokens::body();
-        let (mark, kind) = match number {
-            Some(number) => {
-                let font = tokens::tabular(kind.font.size);
-                (format!("{number}."), tokens::Type { font, ..kind })
-            }
-            None => (if self.lists.len() % 2 == 1 { "•" } else { "–" }.to_owned(), kind),
-        };
-        let galley = self.pen.text(&mark, &kind, self.pen.colours.muted, f32::INFINITY);
-        let x = if number.is_some() {
-            (self.x + INDENT - space::S - galley.size().x).max(self.x - INDENT)
-        } else {
-            self.x + 6.0
-        };
-        let at = self.source.source(range.start);
-        let map = Map { runs: vec![Run { chars: 0, source: at..at, exact: false }] };
-        self.mark = Some(self.parts.len());
-        self.parts.push(Part::Text { at: vec2(x, self.y), galley, map, links: Vec::new() });
-        self.x += INDENT;
-    }
-
-    fn task(&mut self, done: bool, state: Option<char>, range: &Range<usize>) {
-        let rect = Rect::from_min_size(pos2(self.x - INDENT - 2.0, self.y), vec2(INDENT, 24.0));
-        let mark = self.source.source(range.start + 1);
-        let mark = mark..mark + 1;
-        let part = Part::Task { rect, mark, done, state, label: String::new() };
-        if state == Some('-') {
-            self.look.strike += 1;
-        }
-        match self.mark.take() {
-            Some(index) if index < self.parts.len() => self.parts[index] = part,
-            _ => self.parts.push(part),
-        }
-    }
-
-    /// A picture is named by its words; the icon says that it is one.
-    fn icon(&mut self, at: usize) {
-        let colours = self.pen.colours;
-        let at = self.source.source(at);
-        let kind = self.kind();
-        let inline = self.inline.get_or_insert_default();
-        inline.map.runs.push(Run { chars: inline.chars, source: at..at, exact: false });
-        let size = (kind.font.size + 2.0).min(20.0);
-        inline.job.append(super::icons::IMAGE, 0.0, format(tokens::icon(size), kind.line, colours.muted));
-        inline.job.append(" ", 0.0, format(kind.font, kind.line, colours.muted));
-        inline.chars += 2;
-    }
-
-    /// The colour of words here.
-    fn colour(&self) -> Color32 {
-        let colours = self.pen.colours;
-        match (&self.look.link, self.heading, self.quotes.last()) {
-            (Some(_), _, _) => colours.accent,
-            (None, Some(4..), _) => colours.muted,
-            (None, _, Some(Quote { callout: None, .. })) => colours.muted,
-            (None, _, Some(Quote { callout: Some((colour, _)), .. })) if self.title.is_some() => *colour,
-            (None, _, _) => colours.ink,
-        }
-    }
-
-    fn push(&mut self, text: &str, range: Range<usize>, code: bool) {
-        let kind = self.kind();
-        let colours = self.pen.colours;
-        let source = &self.source.text;
-        let (from, exact) = match source.get(range.clone()).and_then(|part| part.find(text)) {
-            Some(offset) if !text.is_empty() => (range.start + offset, true),
-            _ => (range.start, false),
-        };
-        let span = if exact {
-            self.source.source(from)..self.source.source(from + text.len())
-        } else {
-            self.source.source(range.start)..self.source.source(range.end)
-        };
-        let head = self.table.as_ref().is_some_and(|table| table.rows.len() == 1);
-        let base_bold = self.heading.is_some() || head || self.title.is_some();
-        let cut = match (self.look.strong > 0, self.look.emphasis > 0) {
-            (true, true) => Cut::BoldItalic,
-            (true, false) => Cut::Bold,
-            (false, true) if base_bold => Cut::BoldItalic,
-            (false, true) => Cut::Italic,
-            (false, false) if base_bold => Cut::SemiBold,
-            (false, false) => Cut::Regular,
-        };
-        let colour = self.colour();
-        let size = if self.table.is_some() { 14.0 } else { kind.font.size };
-        let line = if self.table.is_some() { 20.0 } else { kind.line };
-        let mut style = if code {
-            let mut style = format(tokens::code().font, line, colour);
-            style.font_id.size = size * 0.9;
-            style
-        } else {
-            format(tokens::inter(cut, size), line, colour)
-        };
-        if self.look.strike > 0 {
-            style.strikethrough = Stroke::new(1.0, colours.muted);
-            style.color = colours.muted;
-        }
-        let inline = self.inline.get_or_insert_default();
-        let count = text.chars().count();
-        if let Some(link) = &self.look.link {
-            inline.links.push((inline.chars..inline.chars + count, link.clone()));
-        }
-        if code {
-            inline.lit.push((inline.chars..inline.chars + count, colours.sunken));
-        }
-        if self.look.highlight {
-            match inline.lit.last_mut() {
-                Some((last, colour)) if last.end == inline.chars && *colour == colours.lit => last.end += count,
-                _ => inline.lit.push((inline.chars..inline.chars + count, colours.lit)),
-            }
-        }
-        inline.map.runs.push(Run { chars: inline.chars, source: span, exact });
-        inline.job.append(text, 0.0, style);
-        inline.chars += count;
-    }
-
-    /// The mark of a footnote: small, and above the line.
-    fn reference(&mut self, name: &str, range: &Range<usize>) {
-        let kind = self.kind();
-        let source = self.source.source(range.start)..self.source.source(range.end);
-        let inline = self.inline.get_or_insert_default();
-        inline.map.runs.push(Run { chars: inline.chars, source, exact: false });
-        let font = tokens::inter(Cut::SemiBold, kind.font.size * 0.7);
-        let mut style = format(font, kind.line * 0.7, self.pen.colours.accent);
-        style.valign = Align::TOP;
-        inline.job.append(name, 1.0, style);
-        inline.chars += name.chars().count();
-    }
-
-    fn code_block(&mut self) {
-        let Some((code, language, range)) = self.code.take() else { return };
-        if language == "mermaid" && self.diagram(&code, &range) {
-            return;
-        }
-        self.space();
-        let width = (self.width - self.x).max(48.0);
-        let line = tokens::code().line;
-        let mut job = super::source::code(code.trim_end_matches('\n'), &language, false, self.pen);
-        job.wrap.max_width = width - 2.0 * space::M;
-        let galley = self.pen.galley(job);
-        let height = galley.size().y.max(line) + 2.0 * space::S;
-        let rect = Rect::from_min_size(pos2(self.x, self.y), vec2(width, height));
-        self.parts.push(Part::Fill { rect, colour: self.pen.colours.sunken, corner: tokens::CORNER });
-        let at = vec2(self.x + space::M, self.y + space::S);
-        self.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
-        self.text.push_str(&code);
-        self.y += height;
-        self.gap = space::S;
-    }
-
     /// Leaves the room that is due between two blocks of one row.
     fn space(&mut self) {
         self.y += std::mem::take(&mut self.gap);
@@ -754,6 +508,7 @@ impl<'a> Draw<'a> {
         }
         self.text.push_str(&inline.words());
         inline.job.wrap.max_width = (self.width - self.x).max(48.0);
+        fields::quiet(&mut inline.job, self.pen.colours);
         let galley = self.pen.galley(std::mem::take(&mut inline.job));
         let height = galley.size().y.max(self.kind().line);
         let at = vec2(self.x + inline.shift, self.y);

@@ -114,7 +114,7 @@ pub(super) struct Row {
     pub kind: Kind,
     /// What of it lies in a comment of several rows.
     pub comment: Comment,
-    /// Whether it shows a collection.
+    /// Whether it shows a collection, a search, or a generated view.
     pub base: bool,
     /// Whether it goes on with the row before, of which it is a later part.
     pub part: bool,
@@ -231,7 +231,8 @@ impl Cut<'_> {
         (kind, &self.text[content.clone()]).hash(&mut hasher);
         self.at = after_line(self.text, content.end);
         let shows = matches!(kind, Kind::Paragraph | Kind::Fence { closed: true });
-        let base = shows && engine::base::embed(&self.text[content.clone()]).is_some();
+        let source = &self.text[content.clone()];
+        let base = shows && (engine::base::embed(source).is_some() || engine::view::block(source).is_some());
         self.rows.push(Row {
             base,
             comment: Comment::None,

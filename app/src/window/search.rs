@@ -10,10 +10,10 @@ use super::status::thousands;
 use crate::tokens::{self, CORNER, Colours, Cut, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::text::{LayoutJob, TextWrapping};
+use egui::text::{LayoutJob, LayoutSection, TextWrapping};
 use egui::{Align2, Color32, Id, Key, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::Phase;
-use host::search::{Answer, Ask, Freshness, Hit, Search, excerpt, marks};
+use host::search::{Answer, Ask, Freshness, Hit, Search, marks};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -33,8 +33,15 @@ const SHORT: usize = 140;
 const LONG: usize = 700;
 
 /// A filter to click on: its name, and what it puts before the query.
-const FILTERS: [(&str, &str); 5] =
-    [("Everything", ""), ("Text", "in:prose "), ("Code", "in:code "), ("Outputs", "in:output "), ("Todos", "is:todo ")];
+const FILTERS: [(&str, &str); 7] = [
+    ("Everything", ""),
+    ("Text", "in:prose "),
+    ("Code", "in:code "),
+    ("Outputs", "in:output "),
+    ("Todos", "is:todo "),
+    ("Runs", "in:run "),
+    ("Memory", "in:memory "),
+];
 
 /// Where to go once the note can be read: the block, and the words to stand at.
 #[derive(Clone, Debug)]
@@ -42,13 +49,21 @@ pub(super) struct Aim {
     pub(super) note: DocId,
     block: Option<BlockId>,
     terms: HashSet<String>,
+    /// Of what is no note, the step or the message.
+    part: String,
 }
 
 impl Aim {
+    /// A block, or what a cell printed, by its place: `block`, `cell/output/2`.
+    pub(super) fn at(note: DocId, place: &str) -> Option<Aim> {
+        let block = place.split('/').next()?.parse().ok()?;
+        Some(Aim { note, block: Some(block), terms: HashSet::new(), part: String::new() })
+    }
+
     /// The passage of a hit.
     pub(super) fn of(hit: &Hit, terms: &HashSet<String>) -> Aim {
         let block = hit.place.split('/').next().and_then(|block| block.parse().ok());
-        Aim { note: hit.note, block, terms: terms.clone() }
+        Aim { note: hit.note, block, terms: terms.clone(), part: hit.place.clone() }
     }
 }
 
@@ -69,6 +84,10 @@ pub(super) struct Seek {
     kept: Vec<(String, String)>,
     /// What shall be kept, or be forgotten.
     keep: Option<(String, bool)>,
+    /// Whether the parts of the score are told.
+    explains: bool,
+    /// The note to whose passage a link was copied.
+    linked: Option<DocId>,
 }
 
 impl Seek {
@@ -85,6 +104,8 @@ impl Seek {
             pick: Pick::default(),
             kept,
             keep: None,
+            explains: false,
+            linked: None,
         }
     }
 
@@ -106,6 +127,11 @@ impl Seek {
     /// What was to be kept (`true`) or forgotten since the last call.
     pub(super) fn taken(&mut self) -> Option<(String, bool)> {
         self.keep.take()
+    }
+
+    /// The note to which a link was copied since the last call.
+    pub(super) fn linked(&mut self) -> Option<DocId> {
+        self.linked.take()
     }
 
     /// What is asked: the filter and what was typed.
@@ -304,7 +330,7 @@ impl Seek {
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let top = rect.top() + space::S;
         ui.painter().galley(pos2(rect.left() + space::M, top), galley, colours.ink);
-        let (text, found) = excerpt(&hit.text, &marks(&hit.text, &self.answer.terms), SHORT);
+        let (text, found) = hit.excerpt(&self.answer.terms, SHORT);
         let mut job = marked(&text, &found, 13.0, 20.0, colours.ink, colours);
         job.wrap = TextWrapping::truncate_at_width(width);
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
@@ -312,14 +338,15 @@ impl Seek {
     }
 
     /// The chosen passage in full, and why it is a hit.
-    fn passage(&self, ui: &mut Ui) {
+    fn passage(&mut self, ui: &mut Ui) {
         let colours = Colours::of(ui);
         let Some(hit) = self.answer.hits.get(self.pick.line) else { return };
         hairline(ui);
         let width = ui.available_width() - 2.0 * space::L;
         let found = marks(&hit.text, &self.answer.terms);
-        let (text, found) = excerpt_lines(&hit.text, &found);
+        let (text, found, nearest) = part(&hit.text, &found, hit.why.nearest.as_ref());
         let mut job = marked(&text, &found, 13.0, 20.0, colours.muted, colours);
+        ground(&mut job, nearest, colours.accent_ground);
         job.wrap = TextWrapping { max_width: width, max_rows: PASSAGE, ..TextWrapping::default() };
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let more = match hit.more {
@@ -328,12 +355,30 @@ impl Seek {
             more => format!("; {more} more passages of this note fit"),
         };
         let why = format!("Why: {}{more}", hit.why.sentence());
-        let height = galley.size().y + 20.0 + space::M + 2.0 * space::S;
-        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), Sense::hover());
+        let (parts, link, note) = (parts(hit), link(hit), hit.note);
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y + space::S), Sense::hover());
         ui.painter().galley(rect.min + vec2(space::L, space::S), galley, colours.muted);
-        let at = pos2(rect.left() + space::L, rect.bottom() - space::S - 20.0);
-        clipped(ui, at, width, &why, &tokens::small(), colours.accent);
-        named(&response, Role::Label, &why);
+        ui.horizontal(|ui| {
+            let wide = ui.available_width() - size::HIT - space::M - ui.spacing().item_spacing.x;
+            let (rect, response) = ui.allocate_exact_size(vec2(wide, size::HIT), Sense::click());
+            let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+            clipped(ui, at, rect.width() - space::L, &why, &tokens::small(), colours.accent);
+            controls::ring(ui, &response, CORNER);
+            named(&response, Role::Button, &why);
+            if response.on_hover_text(&parts).clicked() {
+                self.explains = !self.explains;
+            }
+            if controls::icon_button(ui, icons::COPY, "Copy a link to this passage", None).clicked() {
+                ui.ctx().copy_text(link);
+                self.linked = Some(note);
+            }
+        });
+        if self.explains {
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+            let at = pos2(rect.left() + space::L, rect.center().y - 10.0);
+            clipped(ui, at, width, &parts, &tokens::small(), colours.muted);
+            named(&response, Role::Label, &parts);
+        }
     }
 
     /// How fresh the index is.
@@ -341,7 +386,10 @@ impl Seek {
         let colours = Colours::of(ui);
         hairline(ui);
         let fresh = self.search.freshness();
-        let (text, bad) = said(&fresh);
+        let (text, bad) = match host::search::Query::misread(&self.query) {
+            Some(misread) => (format!("{misread}: it is looked for as a word"), true),
+            None => said(&fresh),
+        };
         // What is edited meanwhile, here or elsewhere, is found without typing again.
         ui.ctx().request_repaint_after(std::time::Duration::from_millis(500));
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
@@ -364,7 +412,10 @@ fn said(fresh: &Freshness) -> (String, bool) {
     }
     let notes = if fresh.notes == 1 { "1 note".to_owned() } else { format!("{} notes", thousands(fresh.notes)) };
     match fresh.meanings {
-        (0, _) => (format!("{notes}, up to date"), false),
+        (0, _) => match &fresh.mended {
+            Some(mended) => (format!("{notes}, up to date; {mended}"), false),
+            None => (format!("{notes}, up to date"), false),
+        },
         (left, all) => {
             (format!("{notes}; meaning of {} of {} passages", thousands(all - left.min(all)), thousands(all)), false)
         }
@@ -378,17 +429,59 @@ pub(super) fn place(hit: &Hit) -> String {
         host::search::Kind::Prose => "",
         host::search::Kind::Code => "code",
         host::search::Kind::Output => "output",
+        host::search::Kind::Run => "run",
+        host::search::Kind::Memory => "memory",
     };
     [folder.as_str(), heading, kind].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ·  ")
 }
 
-/// The part of a passage that shows what was found, with its line breaks.
-fn excerpt_lines(text: &str, found: &[Range<usize>]) -> (String, Vec<Range<usize>>) {
-    let first = found.first().map_or(0, |mark| mark.start);
+/// The parts of a score, in words.
+fn parts(hit: &Hit) -> String {
+    let parts: Vec<String> = hit.why.parts.iter().map(|part| format!("{} {:.2}", part.name, part.value)).collect();
+    format!("Score {:.2}: {}", hit.score, parts.join(", "))
+}
+
+/// A link to a hit, as notes write it.
+fn link(hit: &Hit) -> String {
+    let address = hit.address();
+    let (path, place) = address.split_once('#').unwrap_or((&address, ""));
+    let hash = if place.is_empty() { "" } else { "#" };
+    format!("[[{}{hash}{place}]]", path.strip_suffix(".md").unwrap_or(path))
+}
+
+/// The part of a passage that shows what was found, with its line breaks; where in it the words stand, and what is
+/// nearest in meaning.
+fn part(
+    text: &str,
+    found: &[Range<usize>],
+    nearest: Option<&Range<usize>>,
+) -> (String, Vec<Range<usize>>, Option<Range<usize>>) {
+    let first = found.first().or(nearest).map_or(0, |mark| mark.start);
     let start = if first < LONG / 2 { 0 } else { text[..first].rfind('\n').map_or(0, |line| line + 1) };
     let end = text.floor_char_boundary((start + LONG).min(text.len()));
     let inside = found.iter().filter(|mark| mark.start >= start && mark.end <= end);
-    (text[start..end].to_owned(), inside.map(|mark| mark.start - start..mark.end - start).collect())
+    let near = nearest.map(|near| near.start.clamp(start, end) - start..near.end.clamp(start, end) - start);
+    let inside = inside.map(|mark| mark.start - start..mark.end - start).collect();
+    (text[start..end].to_owned(), inside, near.filter(|near| !near.is_empty()))
+}
+
+/// Gives a range of a text another ground.
+fn ground(job: &mut LayoutJob, range: Option<Range<usize>>, colour: Color32) {
+    let Some(range) = range else { return };
+    let mut sections = Vec::with_capacity(job.sections.len() + 2);
+    for section in std::mem::take(&mut job.sections) {
+        let of = section.byte_range.start.0..section.byte_range.end.0;
+        let cuts = [of.start, range.start.clamp(of.start, of.end), range.end.clamp(of.start, of.end), of.end];
+        for (cut, on) in cuts.windows(2).zip([false, true, false]).filter(|(cut, _)| cut[0] < cut[1]) {
+            let mut piece = LayoutSection { byte_range: cut[0].into()..cut[1].into(), ..section.clone() };
+            piece.leading_space = if cut[0] == of.start { section.leading_space } else { 0.0 };
+            if on {
+                piece.format.background = colour;
+            }
+            sections.push(piece);
+        }
+    }
+    job.sections = sections;
 }
 
 /// A text with the words that were found in the accent colour.
@@ -452,6 +545,9 @@ impl Window {
     /// Opens what was found; goes to the block once the note can be read.
     pub(super) fn go_to_hit(&mut self, aim: Aim) {
         self.close_overlay();
+        if self.show_found(aim.note, &aim.part) {
+            return; // a run, or what was said in a session
+        }
         self.open(aim.note);
         self.aim = Some(aim);
     }
@@ -467,6 +563,7 @@ impl Window {
         if note.phase == Phase::Reading {
             return;
         }
+        let lost = aim.block.is_some_and(|id| note.block(id).is_none());
         let at = aim.block.and_then(|id| {
             let text = &note.block(id)?.text;
             let first = marks(text, &aim.terms).first().map_or(0, |mark| mark.start);
@@ -475,5 +572,8 @@ impl Window {
         self.here.editor.place(at.unwrap_or(0));
         self.here.page.point_out(at.unwrap_or(0));
         self.aim = None;
+        if lost {
+            self.toasts.say("That passage is no longer in the note.");
+        }
     }
 }

@@ -1,23 +1,27 @@
 //! The settings, in pages, and all of them by their words. Shows what is set, and says what shall be set instead.
 
+mod devices;
 mod keys;
 mod lines;
 mod meaning;
 mod pages;
+mod providers;
 
 use super::commands;
 use super::controls::{floating, icon_button, named, ring};
 use super::icons;
 use crate::tokens::{self, CORNER, Colours, size, space};
+use devices::Devices;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modal, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::commands::{CommandInfo, command};
 use engine::keymap::{Preset, keymap};
-use engine::{Settings, Theme};
+use engine::{Agents, Settings, Theme};
 use host::search::Search;
 use lines::Lines;
 use meaning::Meaning;
+use providers::Models;
 
 const WIDTH: f32 = 800.0;
 const HEIGHT: f32 = 560.0;
@@ -33,12 +37,22 @@ pub(super) enum Section {
     Notes,
     Spelling,
     Search,
+    Agents,
+    Devices,
     Keys,
 }
 
 impl Section {
-    const ALL: [Section; 6] =
-        [Section::Look, Section::Window, Section::Notes, Section::Spelling, Section::Search, Section::Keys];
+    const ALL: [Section; 8] = [
+        Section::Look,
+        Section::Window,
+        Section::Notes,
+        Section::Spelling,
+        Section::Search,
+        Section::Agents,
+        Section::Devices,
+        Section::Keys,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -47,6 +61,8 @@ impl Section {
             Section::Notes => "Daily notes and templates",
             Section::Spelling => "Spelling",
             Section::Search => "Search and meaning",
+            Section::Agents => "Agents and models",
+            Section::Devices => "Devices",
             Section::Keys => "Keys and commands",
         }
     }
@@ -151,12 +167,18 @@ pub(super) struct Page {
     query: String,
     asking: Option<Asking>,
     meaning: Meaning,
+    models: Models,
+    devices: Devices,
+    /// What is asked of the session.
+    pub(super) wishes: Vec<engine::Command>,
 }
 
 impl Page {
-    pub(super) fn new(section: Section, search: Search) -> Page {
-        let meaning = Meaning::new(search);
-        Page { section, wanted: String::new(), query: String::new(), asking: None, meaning }
+    /// The page; `folder` is the workspace's.
+    pub(super) fn new(section: Section, search: Search, folder: std::path::PathBuf) -> Page {
+        let (meaning, models) = (Meaning::new(search), Models::new(folder));
+        let (wanted, query) = (String::new(), String::new());
+        Page { section, wanted, query, asking: None, meaning, models, devices: Devices::default(), wishes: Vec::new() }
     }
 
     /// Whether the next key is meant to become a command's.
@@ -193,7 +215,13 @@ impl Page {
     }
 
     /// Draws it. Gives what shall be set; `true`: it shall close.
-    pub(super) fn show(&mut self, ctx: &egui::Context, settings: &Settings, dark: bool) -> (Vec<Change>, bool) {
+    pub(super) fn show(
+        &mut self,
+        ctx: &egui::Context,
+        settings: &Settings,
+        agents: &Agents,
+        dark: bool,
+    ) -> (Vec<Change>, bool) {
         let colours = Colours::dark(dark);
         let screen = ctx.content_rect();
         let wanted = vec2(WIDTH.min(screen.width() - 2.0 * space::L), HEIGHT.min(screen.height() - 2.0 * space::XXXL));
@@ -222,7 +250,7 @@ impl Page {
                     ui.spacing_mut().item_spacing.y = 0.0;
                     for section in Section::ALL {
                         if !wanted.is_empty() || section == self.section {
-                            self.section(ui, section, settings, &wanted, &mut changes);
+                            self.section(ui, section, settings, agents, &wanted, &mut changes);
                         }
                     }
                     ui.add_space(space::L);
@@ -232,7 +260,15 @@ impl Page {
     }
 
     /// The settings of a section, or those of it that are looked for.
-    fn section(&mut self, ui: &mut Ui, section: Section, settings: &Settings, wanted: &str, changes: &mut Vec<Change>) {
+    fn section(
+        &mut self,
+        ui: &mut Ui,
+        section: Section,
+        settings: &Settings,
+        agents: &Agents,
+        wanted: &str,
+        changes: &mut Vec<Change>,
+    ) {
         let mut lines = Lines { ui, wanted, shown: 0 };
         match section {
             Section::Look => pages::look(&mut lines, settings, changes),
@@ -240,6 +276,8 @@ impl Page {
             Section::Notes => pages::notes(&mut lines, settings, changes),
             Section::Spelling => pages::spelling(&mut lines, settings, changes),
             Section::Search => self.meaning.show(&mut lines, settings, changes),
+            Section::Agents => self.models.show(&mut lines, agents, &mut self.wishes),
+            Section::Devices => self.devices.show(&mut lines),
             Section::Keys => self.found_keys(ui, settings, wanted, changes),
         }
     }
@@ -316,8 +354,9 @@ mod tests {
             folded: _, unfolded: _, recent_open: _, panes: _, pane: _,
             daily_folder: _, daily_format: _, daily_template: _, templates: _, // Notes
             spelling: _, words: _, // Spelling
+            script_runs: _, // Beside each script
             preset: _, keys: _, // Keys
-            kernels: _, // Chosen in the palette, for the open note
+            kernels: _, grants: _, // Chosen for the open note, by commands of their own
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
         } = Settings::default();
     }

@@ -8,7 +8,7 @@ use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
 use engine::Session;
-use engine::markdown::{self, dialect, meant};
+use engine::markdown::{self, dialect};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{DocId, FileKind};
+use store::{BlobHash, DocId, FileKind};
 use typeset::colour::{self, Hue};
 use typeset::formula::Formula;
 use typeset::vector::Raster;
@@ -37,6 +37,8 @@ const CODES: usize = 500;
 const DRAWN: usize = 64 << 20;
 /// Formulas whose measures are kept.
 const FORMULAS: usize = 5_000;
+/// Texts that took their time and are kept.
+const TEXTS: usize = 500;
 /// What takes longer to set is given up.
 const LONG: Duration = Duration::from_secs(2);
 /// A formula up to this length is set at once, which takes less than a tenth of a millisecond; in bytes.
@@ -55,6 +57,25 @@ pub(super) enum Sight {
     None,
 }
 
+/// Bytes of an output: here, or in a blob.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Bytes {
+    /// As they are.
+    Here(Arc<str>),
+    /// Of so many bytes.
+    Blob(BlobHash),
+}
+
+impl Bytes {
+    /// Reads them; waits for the disk, so not while drawing.
+    pub(super) fn read(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
+        match self {
+            Bytes::Here(text) => Ok(text.as_bytes().to_vec()),
+            Bytes::Blob(hash) => handle.ok_or_else(|| "the workspace is closing".to_owned())?.blob(*hash),
+        }
+    }
+}
+
 /// A row's wish: what it is called in which note.
 type Wish = (DocId, String);
 
@@ -65,6 +86,7 @@ enum Done {
     Formula(u64, Set),
     Letters(u64, Result<Pixels, String>),
     Diagram(u64, Result<Pixels, String>),
+    Words(u64, Option<Arc<str>>),
 }
 
 /// A picture, and how large it would like to be, in points.
@@ -107,6 +129,10 @@ pub(super) struct Sights {
     edited: Option<(String, String, Hues)>,
     formulas: HashMap<u64, Option<Set>>,
     drawings: HashMap<u64, (Vector, u64)>,
+    /// Texts that took their time to be made; `None` while they do.
+    words: HashMap<u64, Option<Option<Arc<str>>>>,
+    /// The way to blobs.
+    handle: Option<host::Handle>,
     wishes: Vec<Wish>,
     /// Callouts that somebody folded or unfolded, by what names them.
     turned: HashSet<u64>,
@@ -170,6 +196,7 @@ impl Sights {
                     self.coloured += u64::from(hues.is_some());
                     self.codes.insert(hash, Code::Known(hues));
                 }
+                Done::Words(name, words) => _ = self.words.insert(name, Some(words)),
                 Done::Formula(hash, set) => _ = self.formulas.insert(hash, Some(set)),
                 Done::Letters(name, made) | Done::Diagram(name, made) => {
                     let vector = match made {
@@ -363,10 +390,66 @@ pub(super) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<Formula
     }
 }
 
+/// Takes over the way to blobs.
+pub(super) fn know(ctx: &Context, handle: host::Handle) {
+    with(ctx, |sights| sights.handle = Some(handle));
+}
+
+/// The way to blobs.
+pub(super) fn handle(ctx: &Context) -> Option<host::Handle> {
+    with(ctx, |sights| sights.handle.clone())?
+}
+
+/// A picture of an output.
+pub(super) fn shown_picture(ctx: &Context, bytes: &Bytes, is_svg: bool) -> Vector {
+    let scale = ctx.pixels_per_point();
+    let (bytes, handle) = (bytes.clone(), handle(ctx));
+    drawing(ctx, name(&(&bytes, is_svg, scale.to_bits())), move || {
+        let bytes = bytes.read(handle.as_ref())?;
+        let unread = || "the picture cannot be read".to_owned();
+        if is_svg {
+            return vector(bytes, scale).ok_or_else(unread);
+        }
+        let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, plain).map_err(|_| unread())?;
+        bitmap(bytes).ok_or_else(unread)
+    })
+}
+
+/// A text that is made of another one, which takes its time; nothing until it is there.
+pub(super) fn words(
+    ctx: &Context,
+    bytes: &Bytes,
+    make: impl FnOnce(&str) -> Option<String> + Send + 'static,
+) -> Option<Option<Arc<str>>> {
+    let name = name(bytes);
+    let (bytes, handle) = (bytes.clone(), handle(ctx));
+    with(ctx, |sights| {
+        if let Some(known) = sights.words.get(&name) {
+            return known.clone();
+        }
+        if sights.words.len() > TEXTS {
+            sights.words.retain(|_, words| words.is_none());
+        }
+        sights.words.insert(name, None);
+        let made = move || make(std::str::from_utf8(&bytes.read(handle.as_ref()).ok()?).ok()?).map(Arc::from);
+        let _ = sights.way(ctx).send(Box::new(move || Done::Words(name, made())));
+        None
+    })?
+}
+
 /// A mermaid diagram in the colours in use.
 pub(super) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) -> Vector {
     let scale = ctx.pixels_per_point();
     let name = name(&(source, colours.tints(), scale.to_bits()));
+    let source = source.to_owned();
+    drawing(ctx, name, move || {
+        drawings::diagram(&source, colours).and_then(|drawing| drawings::raster(drawing, scale)).map(pixels)
+    })
+}
+
+/// A drawing that was made, or is being made.
+fn drawing(ctx: &Context, name: u64, make: impl FnOnce() -> Result<Pixels, String> + Send + 'static) -> Vector {
     let vector = with(ctx, |sights| {
         let frame = sights.frame;
         if let Some((vector, seen)) = sights.drawings.get_mut(&name) {
@@ -374,9 +457,7 @@ pub(super) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) ->
             return vector.clone();
         }
         sights.drawings.insert(name, (Vector::Waiting, frame));
-        let source = source.to_owned();
-        let made = move || drawings::diagram(&source, colours).and_then(|drawing| drawings::raster(drawing, scale));
-        let _ = sights.way(ctx).send(Box::new(move || Done::Diagram(name, made().map(pixels))));
+        let _ = sights.way(ctx).send(Box::new(move || Done::Diagram(name, make())));
         Vector::Waiting
     });
     vector.unwrap_or(Vector::Waiting)
@@ -440,14 +521,14 @@ pub(super) fn fetch(ctx: &Context, session: &Session) {
 
 fn job(session: &Session, wish: Wish, scale: f32) -> Job {
     let (name, part) = dialect::wiki_target(&wish.1);
-    let found = session.place(wish.0).and_then(|(volume, own)| {
+    let found = session.place(wish.0).filter(|_| !name.is_empty()).and_then(|(volume, _)| {
         let volume = session.volume(volume)?;
-        let (path, row) = meant::find(&volume.files, own, name)?;
+        let (path, row) = volume.files.get_key_value(volume.links.path(volume.links.meant(wish.0, name)?)?)?;
         Some((volume.root.as_ref()?.join(path), row.kind, row.id))
     });
     let part = part.map(str::to_owned);
     match found {
-        Some((file, FileKind::Attachment | FileKind::Collection, _)) => {
+        Some((file, FileKind::Attachment | FileKind::Collection | FileKind::Script, _)) => {
             Box::new(move || Done::Picture(wish, picture(file, scale)))
         }
         Some((file, FileKind::Note, note)) => {
@@ -478,12 +559,18 @@ fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {
 
 fn picture(file: PathBuf, scale: f32) -> Option<Pixels> {
     let bytes = host::copy::read(&file, LARGEST)?;
-    if file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
-        let drawing = drawings::svg(bytes).ok()?;
-        #[allow(clippy::cast_precision_loss, reason = "some thousand")]
-        let scale = scale.min(SIDE as f32 / drawing.width.max(drawing.height).max(1.0));
-        return drawings::raster(drawing, scale).ok().map(pixels);
-    }
+    let is_svg = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+    if is_svg { vector(bytes, scale) } else { bitmap(bytes) }
+}
+
+fn vector(bytes: Vec<u8>, scale: f32) -> Option<Pixels> {
+    let drawing = drawings::svg(bytes).ok()?;
+    #[allow(clippy::cast_precision_loss, reason = "some thousand")]
+    let scale = scale.min(SIDE as f32 / drawing.width.max(drawing.height).max(1.0));
+    drawings::raster(drawing, scale).ok().map(pixels)
+}
+
+fn bitmap(bytes: Vec<u8>) -> Option<Pixels> {
     let mut reader = image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format().ok()?;
     let mut limits = image::Limits::default();
     limits.max_image_width = Some(20_000);

@@ -26,7 +26,7 @@ pub(super) fn type_of(kind: Kind) -> tokens::Type {
 /// Lays the source of a row out for the editor.
 pub(super) fn job(text: &str, kind: Kind, width: f32, pen: Pen<'_>) -> LayoutJob {
     let mut job = match kind {
-        Kind::Cell => code(text, "python", true, pen),
+        Kind::Cell => code(text, language(text), true, pen),
         Kind::Fence { .. } | Kind::Code { .. } => code(text, language(text), true, pen),
         kind if kind.is_mono() => {
             let style = type_of(kind);
@@ -54,7 +54,7 @@ pub(super) fn language(text: &str) -> &str {
 
 /// The language that an opening fence names.
 pub(super) fn word(info: &str) -> &str {
-    info.trim().trim_start_matches("{.").split([' ', '{', ',', '}']).next().unwrap_or("")
+    info.trim().trim_start_matches('{').trim_start_matches('.').split([' ', '{', ',', '}']).next().unwrap_or("")
 }
 
 /// Code in a language, coloured as far as is known; `fenced` says that the first line, and a closing one, are fences.

@@ -8,7 +8,7 @@ use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
-use engine::{KernelPhase, Note, Phase, Scanning, Session, Theme};
+use engine::{KernelPhase, Note, Phase, Scanning, Session, Standing, Theme};
 
 /// For this long, in seconds, a keystroke may be on its way before the line says so.
 const PATIENCE: f64 = 0.25;
@@ -18,7 +18,21 @@ const PATIENCE: f64 = 0.25;
 pub(super) struct Status {
     /// Since when something is on its way to the disk.
     since: Option<f64>,
+    /// How sync stands in words, made of which state of it; since when that is so, and what was said before.
+    sync: Option<Synced>,
 }
+
+/// What the line says of sync.
+struct Synced {
+    revision: u64,
+    standing: Standing,
+    since: f64,
+    /// What is said: what stood for a while, so that a keystroke's way does not flicker here.
+    said: Standing,
+}
+
+/// Something that is on its way for less than this, in seconds, is not said.
+const ON_ITS_WAY: f64 = 0.8;
 
 /// How serious a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +110,15 @@ impl Status {
             let text = if words == 1 { "1 word".to_owned() } else { format!("{} words", thousands(words)) };
             right -= put(ui, right, &text, colours.muted) + space::L;
             right -= word(ui, &kernel(note), "kernel.choose", right, actions) + space::L;
+            let company = super::presence::company(ui, session, note, right);
+            right -= if company > 0.0 { company + space::L } else { 0.0 };
+        }
+        if let Some(standing) = self.standing(ui, session, now) {
+            right -= synced(ui, session, note, &standing, right, actions) + space::L;
+        }
+        let waiting = super::agent::waiting(session.agents());
+        if waiting > 0 {
+            right -= waits(ui, waiting, right, actions) + space::L;
         }
         if let Some(mode) = mode {
             right -= put(ui, right, mode, colours.accent) + space::L;
@@ -123,6 +146,66 @@ impl Status {
     }
 }
 
+impl Status {
+    /// How sync stands, where anything is shared.
+    fn standing(&mut self, ui: &Ui, session: &Session, now: f64) -> Option<Standing> {
+        let revision = session.sync().revision;
+        if self.sync.as_ref().is_none_or(|known| known.revision != revision) {
+            let standing = session.standing();
+            let (same, said) = match self.sync.take() {
+                Some(known) if known.standing == standing => (Some(known.since), known.said),
+                Some(known) => (None, known.said),
+                None => (None, standing.clone()),
+            };
+            self.sync = Some(Synced { revision, standing, since: same.unwrap_or(now), said });
+        }
+        let known = self.sync.as_mut()?;
+        let brief = matches!(known.standing, Standing::Busy(_) | Standing::Calling);
+        if !brief || matches!(known.said, Standing::Alone) || now - known.since >= ON_ITS_WAY {
+            known.said = known.standing.clone();
+        } else if known.said != known.standing {
+            let wait = known.since + ON_ITS_WAY - now;
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(wait));
+        }
+        Some(known.said.clone()).filter(|said| *said != Standing::Alone)
+    }
+}
+
+/// How sync stands, as a button that leads to the page about it.
+fn synced(
+    ui: &Ui,
+    session: &Session,
+    note: Option<&Note>,
+    standing: &Standing,
+    right: f32,
+    actions: &mut Vec<Action>,
+) -> f32 {
+    let colours = Colours::of(ui);
+    let text = standing.words();
+    let galley = ui.painter().layout_no_wrap(text.clone(), tokens::tabular(12.0), colours.muted);
+    let size = galley.size() + vec2(18.0, 0.0);
+    let middle = ui.max_rect().center().y;
+    let rect = Rect::from_center_size(pos2(right - size.x / 2.0, middle), vec2(size.x + 2.0 * space::XS, size::HIT));
+    let response = ui.interact(rect, ui.scope_id().with("sync"), Sense::click());
+    let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
+    let (icon, _) = super::sync::look(standing, colours);
+    ui.painter().text(pos2(right - size.x + 7.0, middle), Align2::CENTER_CENTER, icon, tokens::icon(13.0), colour);
+    let at = pos2(right - size.x + 18.0, middle - size.y / 2.0);
+    ui.painter().galley_with_override_text_color(at, galley, colour);
+    controls::ring(ui, &response, CORNER);
+    named(&response, Role::Button, &format!("Sync: {text}"));
+    if response.clicked() {
+        actions.push(Action::Run("sync.status"));
+    }
+    response.on_hover_ui(|ui| {
+        ui.label(standing.meaning());
+        if let Some(note) = note {
+            ui.label(format!("This note: {}", super::sync::of_note(session, note.id)));
+        }
+    });
+    size.x
+}
+
 fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
     let mut job = egui::text::LayoutJob::default();
     job.append(text, 0.0, super::render::format(tokens::tabular(12.0), 16.0, colour));
@@ -131,6 +214,27 @@ fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
     ui.painter().galley(rect.min, galley, colour);
     named(&ui.interact(rect, ui.scope_id().with(text), Sense::hover()), Role::Label, text);
     rect.width()
+}
+
+/// How many decisions agents wait for, with a dot: a button that leads to them.
+fn waits(ui: &Ui, count: usize, right: f32, actions: &mut Vec<Action>) -> f32 {
+    let colours = Colours::of(ui);
+    let text = if count == 1 { "1 approval waits".to_owned() } else { format!("{count} approvals wait") };
+    let galley = ui.painter().layout_no_wrap(text.clone(), tokens::tabular(12.0), colours.warn);
+    let size = galley.size() + vec2(space::M, 0.0);
+    let middle = ui.max_rect().center().y;
+    let rect = Rect::from_center_size(pos2(right - size.x / 2.0, middle), vec2(size.x + 2.0 * space::XS, size::HIT));
+    let response = ui.interact(rect, ui.scope_id().with("approvals"), Sense::click());
+    ui.painter().circle_filled(pos2(right - size.x + 3.0, middle), 3.5, colours.warn);
+    let at = pos2(right - size.x + space::M, middle - size.y / 2.0);
+    ui.painter().galley(at, galley, colours.warn);
+    controls::ring(ui, &response, CORNER);
+    named(&response, Role::Button, &text);
+    if response.clicked() {
+        actions.push(Action::ShowAgent);
+    }
+    response.on_hover_text("Show what the agent asks");
+    size.x
 }
 
 /// Words that are a button for a command of the table.

@@ -5,20 +5,30 @@ use super::collection::Source;
 use super::commands;
 use super::controls::{clipped, icon_button, named, ring};
 use super::icons;
-use super::page::{Action, Page};
+use super::page::{Action, Hold, Page};
 use super::pane::{Pane, PaneId};
+use super::script;
 use super::states;
 use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
-use egui::{Align2, Color32, CursorIcon, Id, Rect, Response, Sense, Stroke, Ui, WidgetInfo, WidgetText, pos2, vec2};
-use egui_tiles::{ResizeState, SimplificationOptions, TabState, Tabs, TileId, Tiles, UiResponse};
+use egui::{
+    Align2, Color32, CursorIcon, Id, Key, Rect, Response, Sense, Stroke, Ui, WidgetInfo, WidgetText, pos2, vec2,
+};
+use egui_tiles::{
+    Container, LinearDir, ResizeState, SimplificationOptions, TabState, Tabs, Tile, TileId, Tiles, Tree, UiResponse,
+};
 use engine::{Command, Phase, Session};
 use std::collections::{HashMap, HashSet};
 
 /// A tab is as wide as its name, within these.
 const NARROWEST: f32 = 96.0;
 const WIDEST: f32 = 220.0;
+/// An arrow key moves the edge between two panes by this part of both; each keeps at least this part.
+const STEP: f32 = 0.05;
+const LEAST: f32 = 0.15;
+/// A block that is held over a tab for so long, in seconds, opens it.
+const RESTS: f32 = 0.3;
 
 /// One frame's worth of context.
 pub(super) struct Stage<'a> {
@@ -46,6 +56,10 @@ impl Stage<'_> {
 
     fn pane(&self, pane: PaneId) -> Option<&Pane> {
         if pane == self.here.id { Some(self.here) } else { self.others.get(&pane) }
+    }
+
+    fn holds_rows(&self) -> bool {
+        self.here.page.held().is_some() || self.others.values().any(|pane| pane.page.held().is_some())
     }
 
     fn title(&self, pane: PaneId) -> (String, String) {
@@ -114,6 +128,15 @@ impl Stage<'_> {
         }
         ring(ui, &button, CORNER);
         let pressed = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed());
+        if over && !state.active && self.holds_rows() {
+            // A block that rests over a tab is let into it.
+            let still = ui.input(|input| input.pointer.time_since_last_movement());
+            if still >= RESTS {
+                self.actions.push(Action::Here(pane));
+            } else {
+                ui.ctx().request_repaint_after(std::time::Duration::from_secs_f32(RESTS - still));
+            }
+        }
         if button.clicked() || response.middle_clicked() {
             self.actions.push(Action::CloseTab(pane));
         } else if (pressed && !button.hovered()) || response.clicked() {
@@ -136,7 +159,12 @@ impl Stage<'_> {
         }
         // A press in another pane leaves the caret of this one where it is.
         let hold = *hold || pointer.is_some_and(|at| area.contains(at) && !rect.contains(at));
+        let (guest, away) = brought(ui.ctx(), std::iter::once(&**here).chain(others.values()), pane);
         let Some(pane) = (if is_here { Some(&mut **here) } else { others.get_mut(&pane) }) else { return };
+        pane.page.expect(guest, away);
+        let halves = if pane.is_script(session) { script::halves(rect) } else { None };
+        let (rect, beside) = halves.map_or((rect, None), |(code, beside)| (code, Some(beside)));
+        pane.page.apart = beside.is_some();
         pane.measures = Page::measures(rect.width());
         let (measures, id) = (pane.measures, pane.id);
         match pane.phase(session) {
@@ -150,7 +178,18 @@ impl Stage<'_> {
             Some(Phase::Ready) => {
                 pane.reading = None;
                 let (ctx, dark) = (ui.ctx().clone(), ui.visuals().dark_mode);
+                if pane.is_script(session)
+                    && let Some(note) = pane.note.and_then(|note| session.note(note))
+                {
+                    pane.script.follow(ui, session, note, is_here, actions);
+                }
+                let mut whole = super::layout::part(ui, "code", rect, rect);
                 pane.with_note(session, &ctx, dark, |world, editor, page| {
+                    if let Some(beside) = beside {
+                        let mut ui = super::layout::part(ui, "beside", beside, beside);
+                        script::preview(&mut ui, page, world, actions);
+                    }
+                    let ui = if beside.is_some() { &mut whole } else { ui };
                     if is_here {
                         page.show(ui, world, editor, hold, actions);
                         return;
@@ -201,6 +240,73 @@ impl Stage<'_> {
             }
         }
         self.dismissed.extend(gone);
+    }
+}
+
+/// The rows that the pointer holds over this pane and that are another one's; and whether it is over another one.
+fn brought<'a>(
+    ctx: &egui::Context,
+    panes: impl Iterator<Item = &'a Pane> + Clone,
+    own: PaneId,
+) -> (Option<Hold>, bool) {
+    let held = panes.clone().find_map(|pane| Some((pane.id, pane.page.held()?)));
+    let Some(((holder, held), point)) = held.zip(ctx.input(|input| input.pointer.latest_pos())) else {
+        return (None, false);
+    };
+    let over = panes.clone().find(|pane| pane.page.is_at(ctx, point)).map(|pane| pane.id);
+    let guest = (holder != own && over == Some(own)).then(|| held.clone());
+    (guest, over.is_some_and(|over| over != own))
+}
+
+/// Lets go of what the pointer no longer holds, once every pane had its say.
+pub(super) fn let_go<'a>(ui: &Ui, panes: impl Iterator<Item = &'a mut Pane>) {
+    if !ui.input(|input| input.pointer.primary_down()) {
+        panes.for_each(|pane| _ = pane.page.let_go());
+    }
+}
+
+/// What egui_tiles leaves out of the handles between panes: a name, a mark where the keyboard is, and the arrow keys.
+pub(super) fn handles(ui: &Ui, tree: &mut Tree<PaneId>) {
+    let mut found: Vec<(TileId, [TileId; 2], bool, Rect)> = Vec::new();
+    for (id, tile) in tree.tiles.iter() {
+        let Tile::Container(Container::Linear(linear)) = tile else { continue };
+        let Some(whole) = tree.tiles.rect(*id) else { continue };
+        for pair in linear.children.windows(2) {
+            let (Some(one), Some(other)) = (tree.tiles.rect(pair[0]), tree.tiles.rect(pair[1])) else { continue };
+            let wide = linear.dir == LinearDir::Horizontal;
+            let line = if wide {
+                Rect::from_x_y_ranges(one.right()..=other.left(), whole.y_range())
+            } else {
+                Rect::from_x_y_ranges(whole.x_range(), one.bottom()..=other.top())
+            };
+            found.push((*id, [pair[0], pair[1]], wide, line));
+        }
+    }
+    for (id, [one, other], wide, line) in found {
+        let has =
+            |rect: Rect| rect.contains(line.center()) && if wide { rect.width() < 32.0 } else { rect.height() < 32.0 };
+        let handle = ui.ctx().viewport(|view| {
+            let mut all = view.this_pass.widgets.get_layer(ui.layer_id());
+            all.find(|widget| widget.sense.senses_drag() && has(widget.rect)).map(|widget| widget.id)
+        });
+        let Some(response) = handle.and_then(|handle| ui.ctx().read_response(handle)) else { continue };
+        let handle = response.id;
+        named(&response, Role::Splitter, if wide { "Width of panes" } else { "Height of panes" });
+        if !response.has_focus() {
+            continue;
+        }
+        let arrows = egui::EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
+        ui.memory_mut(|memory| memory.set_focus_lock_filter(handle, arrows));
+        ring(ui, &response, CORNER);
+        let (less, more) = if wide { (Key::ArrowLeft, Key::ArrowRight) } else { (Key::ArrowUp, Key::ArrowDown) };
+        let steps = ui.input(|input| f32::from(input.key_pressed(more)) - f32::from(input.key_pressed(less)));
+        if let Some(Tile::Container(Container::Linear(linear))) = tree.tiles.get_mut(id).filter(|_| steps != 0.0) {
+            let (first, both) = (linear.shares[one], linear.shares[one] + linear.shares[other]);
+            let first = (first + steps * both * STEP).clamp(both * LEAST, both * (1.0 - LEAST));
+            linear.shares.set_share(one, first);
+            linear.shares.set_share(other, both - first);
+            ui.ctx().request_repaint();
+        }
     }
 }
 

@@ -246,7 +246,7 @@ impl Tree {
         }
         for (name, row) in files {
             let (name, thing) = match row.kind {
-                FileKind::Note | FileKind::Collection => (shown_name(name), Thing::Note(row.id)),
+                FileKind::Note | FileKind::Collection | FileKind::Script => (shown_name(name), Thing::Note(row.id)),
                 FileKind::Attachment => (name, Thing::Attachment(row.id)),
             };
             self.lines.push(Line { volume: volume.id, depth, name: name.to_owned(), thing });

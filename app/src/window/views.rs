@@ -2,13 +2,15 @@
 //! files: what is asked of the session is asked here, what a page shows is its own affair.
 
 use super::agenda::Agenda;
+use super::agent::{Branches, Changes, Timeline, Tools};
 use super::controls::{clipped, icon_button, named};
 use super::dialogs::Dialog;
 use super::graph::Graph;
+use super::memory::{Budget, Experiences, Schedules, Traces};
 use super::page::Action;
 use super::references::Broken;
 use super::trash::Trash;
-use super::{Overlay, Window, history, icons};
+use super::{Overlay, Window, history, icons, sync};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -32,6 +34,7 @@ pub(super) enum Go {
     Writers,
     Trash,
     EmptyTrash,
+    Sync(sync::Wish),
 }
 
 /// What a command of the table is here.
@@ -50,7 +53,7 @@ pub(super) fn go(id: &str) -> Option<Go> {
         "note.writers" => Go::Writers,
         "view.trash" => Go::Trash,
         "trash.empty" => Go::EmptyTrash,
-        _ => return None,
+        other => Go::Sync(sync::wish(other)?),
     };
     Some(go)
 }
@@ -63,6 +66,24 @@ pub(super) enum View {
     Broken(Broken),
     History(Box<history::Page>),
     Trash(Trash),
+    /// The steps of a run.
+    Timeline(Box<Timeline>),
+    /// What a run changed.
+    Changes(Changes),
+    /// The branches of a session.
+    Branches(Branches),
+    /// The user's own tools.
+    Tools(Tools),
+    /// What is shared with other devices, and what they did.
+    Sync(Box<sync::Page>),
+    /// What is remembered of earlier work.
+    Memory(Box<Experiences>),
+    /// What was learned to be done again without a model.
+    Traces(Box<Traces>),
+    /// What runs have spent.
+    Budget(Box<Budget>),
+    /// What begins by itself, and when.
+    Schedule(Box<Schedules>),
 }
 
 impl View {
@@ -73,6 +94,15 @@ impl View {
             View::Broken(_) => "Broken links",
             View::History(_) => "History",
             View::Trash(_) => "Trash",
+            View::Timeline(_) => "Timeline of the run",
+            View::Changes(_) => "Changes of the run",
+            View::Branches(_) => "Branches of the session",
+            View::Tools(_) => "Tools of your own",
+            View::Sync(_) => "Sync",
+            View::Memory(_) => "Memory",
+            View::Traces(_) => "Trace library",
+            View::Budget(_) => "Budget",
+            View::Schedule(_) => "Schedule",
         }
     }
 
@@ -93,6 +123,15 @@ impl View {
             View::Broken(broken) => broken.show(&mut ui, session, actions),
             View::History(page) => page.show(&mut ui, session),
             View::Trash(trash) => trash.show(&mut ui, session, actions),
+            View::Timeline(timeline) => timeline.show(&mut ui, session, actions),
+            View::Changes(changes) => changes.show(&mut ui, session, actions),
+            View::Branches(branches) => branches.show(&mut ui, session, actions),
+            View::Tools(tools) => tools.show(&mut ui, session, actions),
+            View::Sync(page) => page.show(&mut ui, session, actions),
+            View::Memory(page) => page.show(&mut ui, session, actions),
+            View::Traces(page) => page.show(&mut ui, session, actions),
+            View::Budget(page) => page.show(&mut ui, session, actions),
+            View::Schedule(page) => page.show(&mut ui, session, note, actions),
         }
         closed
     }
@@ -163,7 +202,7 @@ impl Window {
             Go::Links => {
                 let shown = self.prefs.right_open && self.references.shown;
                 (self.prefs.right_open, self.references.shown) = (!shown, !shown);
-                self.variables.shown = false;
+                (self.variables.shown, self.agent.shown) = (false, false);
             }
             Go::Broken => self.view = Some(View::Broken(Broken::default())),
             Go::Graph => self.view = Some(View::Graph(Graph::new(None))),
@@ -175,6 +214,7 @@ impl Window {
             Go::Trash => self.view = Some(View::Trash(Trash::default())),
             Go::EmptyTrash => self.ask_empty(),
             Go::Writers => self.show_history(self.here.note, true),
+            Go::Sync(wish) => self.run_sync(wish),
             Go::Agenda => self.view = Some(View::Agenda(Agenda::default())),
         }
     }

@@ -16,6 +16,7 @@ mod visual;
 mod words;
 
 use super::motion;
+pub(super) use deeds::extent;
 use deeds::{Case, Operator};
 pub(super) use places::Places;
 use registers::Registers;
@@ -407,10 +408,15 @@ impl Vim {
                 if !self.places.set(letter, at) {
                     return self.nothing();
                 }
-                Vec::new()
+                // A capital is one place in all notes.
+                if letter.is_ascii_uppercase() { vec![Deed::Marked(letter)] } else { Vec::new() }
             }
             Waits::Place { line } => match self.places.get(letter).map(|at| motion::floor(ground.text, at)) {
                 Some(to) => self.go(Motion::Mark { to, line }, ground, at),
+                None if letter.is_ascii_uppercase() && self.operator.is_none() => {
+                    self.count = None;
+                    vec![Deed::Far { mark: letter, line }]
+                }
                 None => self.nothing(),
             },
             Waits::Record => {

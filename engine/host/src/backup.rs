@@ -243,6 +243,10 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
     if trash.is_dir() {
         list(&trash, Path::new(TRASH_FOLDER), &[], &mut found, &mut problems);
     }
+    let configuration = dir.join(crate::configuration::FILE);
+    if configuration.is_file() {
+        found.push((configuration, PathBuf::from(crate::configuration::FILE)));
+    }
     // Neither the workspace nor the backup is a part of a volume that they lie in.
     let apart: Vec<PathBuf> = [dir, dest].iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
     for mount in &mounts {

@@ -1,9 +1,11 @@
 //! The loop around the session: facts and wishes in, effects out to the threads that perform them.
 
+use crate::agents::Agents;
 use crate::handle::Handle;
 use crate::kernel::{Cell, Kernels};
 use crate::scan;
-use crate::search::Search;
+use crate::search::{Beside, Search};
+use crate::sync::Syncer;
 use crate::watch::Watcher;
 use crate::worker::{Job, Workers};
 use crate::workspace::Owned;
@@ -75,11 +77,15 @@ pub struct Driver {
     writer_thread: Option<JoinHandle<Result<(), String>>>,
     workers: Workers,
     kernels: Kernels,
+    agents: Agents,
     watcher: Watcher,
     search: Search,
+    sync: Syncer,
     folder: PathBuf,
     waiting: Vec<Look>,
     wake_at: Option<Time>,
+    /// What the clock said last.
+    seen: Time,
     closing: bool,
     /// Answers when a list of the volumes is written that the session asked for.
     markers: Vec<Receiver<()>>,
@@ -94,6 +100,7 @@ impl Driver {
         started: engine::event::Started,
         owned: Option<Owned>,
     ) -> Result<Driver, String> {
+        crate::memory::part();
         let (inbox, posts) = Inbox::letter_box();
         let actor = started.actor;
         let readers =
@@ -103,8 +110,13 @@ impl Driver {
         let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
         let reader = disk.reader().map_err(|error| error.to_string())?;
         let search = Search::start(folder.clone(), reader, mounted.collect(), &started.settings);
-        let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone(), Some(search.clone()));
-        let kernels = Kernels::new(program, inbox.clone(), writer.clone());
+        search.further(Box::new(Beside::new(disk.reader().map_err(|error| error.to_string())?)));
+        let sync = Syncer::start(disk.reader().map_err(|error| error.to_string())?, inbox.clone());
+        let followers = (Some(search.clone()), Some(sync.clone()));
+        let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone(), followers.0, followers.1);
+        sync.writer(writer.clone());
+        let agents = Agents::new(program.clone(), folder.clone(), search.clone(), inbox.clone());
+        let kernels = Kernels::new(program, &folder, inbox.clone(), writer.clone());
         let watcher = Watcher::new(inbox.clone());
         let mut driver = Driver {
             session: Session::new(),
@@ -115,11 +127,14 @@ impl Driver {
             writer_thread: Some(writer_thread),
             workers,
             kernels,
+            agents,
             watcher,
             search,
+            sync,
             folder,
             waiting: Vec::new(),
             wake_at: None,
+            seen: now(),
             closing: false,
             markers: Vec::new(),
             owned,
@@ -183,6 +198,11 @@ impl Driver {
     pub fn pump(&mut self, budget: Duration) -> bool {
         let begun = Instant::now();
         let mut any = false;
+        let clock = now();
+        if std::mem::replace(&mut self.seen, clock).0 > clock.0 + 1_000 {
+            self.event(Event::Tick); // the clock was set back: what waits for a time looks anew
+            any = true;
+        }
         loop {
             if self.wake_at.is_some_and(|at| at <= now()) {
                 self.wake_at = None;
@@ -230,10 +250,11 @@ impl Driver {
         self.closing
     }
 
-    /// Time until the session wants to be woken.
+    /// Time until the session wants to be woken, at most a minute: that a clock was set, or the machine slept, is seen
+    /// by then.
     pub fn next_wake(&self) -> Option<Duration> {
         let at = self.wake_at?;
-        Some(Duration::from_millis(u64::try_from(at.0 - now().0).unwrap_or(0)))
+        Some(Duration::from_millis(u64::try_from(at.0 - now().0).unwrap_or(0)).min(Duration::from_secs(60)))
     }
 
     /// Looks for places where a note's name stands without being a link. What is found comes as it is found.
@@ -251,14 +272,19 @@ impl Driver {
         crate::history::History::start(self.handle(), note)
     }
 
+    /// Reads a blob elsewhere; the answer comes later.
+    pub fn fetch(&self, hash: store::BlobHash) -> Receiver<Result<Vec<u8>, String>> {
+        let (answer, wait) = channel();
+        self.workers.send(Job::Blob { hash, answer });
+        wait
+    }
+
     /// Reads a blob; blocks, so not while drawing.
     ///
     /// # Errors
     /// A sentence: missing or damaged.
     pub fn blob(&self, hash: store::BlobHash) -> Result<Vec<u8>, String> {
-        let (answer, wait) = channel();
-        self.workers.send(Job::Blob { hash, answer });
-        wait.recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
+        self.fetch(hash).recv().unwrap_or_else(|_| Err("the program is closing".to_owned()))
     }
 
     /// Saves everything, ends kernels and threads.
@@ -276,6 +302,7 @@ impl Driver {
             self.wait(Duration::from_millis(20));
         }
         self.kernels.close();
+        self.agents.close();
         let _ = self.command(Command::Save);
         let until = Instant::now() + Duration::from_secs(8);
         while !self.session.is_saved() && Instant::now() < until {
@@ -295,6 +322,7 @@ impl Driver {
         }
         self.writer.send(Work::Close { patience: Duration::from_secs(2) });
         let ended = self.writer_thread.take().map(JoinHandle::join);
+        self.sync.close();
         self.search.close();
         drop(self.owned.take());
         match ended {
@@ -362,6 +390,10 @@ impl Driver {
                 Effect::WriteFile { note, file, expected, text } => {
                     self.workers.send(Job::WriteFile { note, file, expected, text });
                 }
+                Effect::Sync(wanted) => self.sync.wanted(*wanted),
+                Effect::RetrySync => self.sync.retry(),
+                Effect::Present { doc, state, volume } => self.sync.present(doc, state.map(|state| *state), volume),
+                Effect::RefuseReceived { ticket, why } => self.sync.refused(ticket, why),
                 Effect::WriteMarker { volumes } => {
                     let (done, wait) = channel();
                     self.markers.push(wait);
@@ -374,13 +406,29 @@ impl Driver {
                         inbox.event(Event::KernelsFound { kernels: crate::kernelspec::find(&folder) });
                     });
                 }
-                Effect::Eval { note, folder, kernel, execution, code, label, forget } => {
-                    self.kernels.eval(note, &folder, execution, &Cell { kernel, code, label, forget });
+                Effect::Eval { note, folder, kernel, grant, execution, code, label, forget, pure } => {
+                    self.kernels.eval(note, &folder, execution, &Cell { kernel, grant, code, label, forget, pure });
                 }
                 Effect::Reserve { folder } => self.kernels.reserve(folder),
                 Effect::Answer { note, text } => self.kernels.answer(note, &text),
                 Effect::Interrupt { note } => self.kernels.interrupt(note),
                 Effect::KillKernel { note } => self.kernels.kill(note),
+                Effect::LoadSession { session } => {
+                    self.writer.send(Work::Then(Box::new(Job::LoadSession { session })));
+                }
+                Effect::LoadRun { run } => self.writer.send(Work::Then(Box::new(Job::LoadRun { run }))),
+                Effect::LoadRegistry { registry } => {
+                    self.writer.send(Work::Then(Box::new(Job::LoadRegistry { registry })));
+                }
+                Effect::ReadSetup => self.agents.setup(),
+                Effect::Gather { run, root, paths, text, limit, memory } => {
+                    self.agents.gather(run, root, paths, text, limit, memory);
+                }
+                Effect::ReadMemory { volume, root } => self.agents.memory(volume, root),
+                Effect::CallModel { call, request } => self.agents.call(call, *request),
+                Effect::CancelModel { call } => self.agents.cancel_call(call),
+                Effect::RunTool { run, call, job } => self.agents.run(run, call, *job),
+                Effect::CancelTool { run, call } => self.agents.cancel_job(run, &call),
                 Effect::Wake { at } => {
                     self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
                 }
@@ -396,6 +444,7 @@ impl Drop for Driver {
         if let Some(thread) = self.writer_thread.take() {
             self.writer.send(Work::Close { patience: Duration::from_secs(1) });
             let _ = thread.join();
+            self.sync.close();
             self.search.close();
         }
     }

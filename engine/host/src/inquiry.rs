@@ -31,6 +31,11 @@ pub enum Inquiry {
     },
     /// The variables.
     Variables,
+    /// The values of some variables.
+    Values {
+        /// Their names.
+        names: Vec<String>,
+    },
 }
 
 /// Something that could stand at a place.
@@ -71,6 +76,8 @@ pub enum Answer {
     Description(Option<String>),
     /// The variables; `None`: this kernel cannot tell.
     Variables(Option<Vec<Variable>>),
+    /// Values by name, those that there are; `None`: this kernel cannot tell.
+    Values(Option<serde_json::Map<String, Value>>),
 }
 
 impl Inquiry {
@@ -84,6 +91,7 @@ impl Inquiry {
             Inquiry::Complete { code, at } => ("complete_request", place(code, *at)),
             Inquiry::Describe { code, at } => ("inspect_request", place(code, *at)),
             Inquiry::Variables => ("variables_request", json!({})),
+            Inquiry::Values { names } => ("values_request", json!({"names": names})),
         }
     }
 
@@ -95,6 +103,7 @@ impl Inquiry {
                 let text = content["data"]["text/plain"].as_str();
                 Answer::Description(text.map(|text| cut(text, TEXT)).filter(|text| !text.trim().is_empty()))
             }
+            Inquiry::Values { .. } => Answer::Values(content["values"].as_object().cloned()),
             Inquiry::Variables => {
                 let row = |row: &Value| {
                     let text = |key: &str| cut(row[key].as_str().unwrap_or_default(), WORDS);

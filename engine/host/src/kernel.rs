@@ -5,7 +5,7 @@ use crate::inquiry::{Answer, Inquiry};
 use crate::kernelspec;
 use crate::replies::Replies;
 use crate::writer::Writer;
-use engine::Event;
+use engine::{Event, Grant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufReader, Read, Write};
@@ -71,16 +71,24 @@ fn end_all(child: &mut Child) {
 pub(crate) struct Cell {
     /// The Jupyter kernel that runs it; `None`: the embedded one.
     pub(crate) kernel: Option<String>,
+    /// What the embedded one reaches beyond the folder.
+    pub(crate) grant: Grant,
     pub(crate) code: String,
     /// What the traceback calls it.
     pub(crate) label: String,
     /// Names that are forgotten before it runs.
     pub(crate) forget: Vec<String>,
+    /// Its result may be one that was kept: the names that it is made of, and those that it binds.
+    pub(crate) pure: Option<(Vec<String>, Vec<String>)>,
 }
 
 /// The running kernels.
 pub(crate) struct Kernels {
     program: PathBuf,
+    /// Cells have no business in it.
+    workspace: PathBuf,
+    /// Where results of pure cells are kept, for each folder of notes apart.
+    pure: PathBuf,
     inbox: Inbox,
     writer: Writer,
     running: HashMap<DocId, Kernel>,
@@ -91,8 +99,19 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    pub(crate) fn new(program: PathBuf, inbox: Inbox, writer: Writer) -> Kernels {
-        Kernels { program, inbox, writer, running: HashMap::new(), reserve: None, started: 0, asked: 0 }
+    pub(crate) fn new(program: PathBuf, workspace: &Path, inbox: Inbox, writer: Writer) -> Kernels {
+        let (workspace, pure) = (workspace.to_owned(), workspace.join("pure"));
+        Kernels {
+            program,
+            workspace,
+            pure,
+            inbox,
+            writer,
+            running: HashMap::new(),
+            reserve: None,
+            started: 0,
+            asked: 0,
+        }
     }
 
     /// Sends a cell to the note's kernel; starts one if there is none.
@@ -101,19 +120,22 @@ impl Kernels {
             self.running.remove(&note);
         }
         if !self.running.contains_key(&note) {
-            let kernel = match self.take_reserve(folder, cell.kernel.as_deref()) {
+            let kernel = match self.take_reserve(folder, cell) {
                 Some(kernel) => kernel,
-                None => self.start(folder, cell.kernel.as_deref()),
+                None => self.start(folder, cell.kernel.as_deref(), &cell.grant),
             };
             // A kernel has its note from here on, for good.
             let _ = kernel.note.set(note);
             self.running.insert(note, kernel);
         }
-        let request = json!({
+        let mut request = json!({
             "header": {"msg_type": "execute_request", "msg_id": execution},
             "parent_header": {},
             "content": {"code": cell.code, "cell": cell.label, "silent": false, "forget": cell.forget},
         });
+        if let Some((uses, binds)) = &cell.pure {
+            request["content"]["pure"] = json!({"uses": uses, "binds": binds});
+        }
         self.send(note, &request);
     }
 
@@ -174,12 +196,12 @@ impl Kernels {
         if let Some((_, kernel)) = self.reserve.take() {
             Process::end(&kernel.process);
         }
-        self.reserve = folder.map(|folder| (folder.clone(), self.start(&folder, None)));
+        self.reserve = folder.map(|folder| (folder.clone(), self.start(&folder, None, &Grant::default())));
     }
 
-    fn take_reserve(&mut self, folder: &Path, kernel: Option<&str>) -> Option<Kernel> {
+    fn take_reserve(&mut self, folder: &Path, cell: &Cell) -> Option<Kernel> {
         let fits = |(known, ready): &mut (PathBuf, Kernel)| {
-            kernel.is_none() && known == folder && ready.alive.load(Ordering::Acquire)
+            cell.kernel.is_none() && cell.grant.is_none() && known == folder && ready.alive.load(Ordering::Acquire)
         };
         self.reserve.take_if(fits).map(|(_, kernel)| kernel)
     }
@@ -211,7 +233,7 @@ impl Kernels {
         }
     }
 
-    fn start(&mut self, folder: &Path, kernel: Option<&str>) -> Kernel {
+    fn start(&mut self, folder: &Path, kernel: Option<&str>, grant: &Grant) -> Kernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
@@ -220,7 +242,15 @@ impl Kernels {
         if kernel.is_none() {
             // Keys and tokens in the surroundings are not a cell's business; a user's own kernel is as in their shell.
             let surroundings = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-            command.env_clear().envs(surroundings);
+            let apart = store::BlobHash::of(folder.as_os_str().as_encoded_bytes()).to_string();
+            command.arg("--shut").arg(&self.workspace);
+            if grant.network {
+                command.arg("--network");
+            }
+            for (flag, paths) in [("--read", &grant.read), ("--write", &grant.write)] {
+                paths.iter().for_each(|path| _ = command.arg(flag).arg(path));
+            }
+            command.env_clear().envs(surroundings).env("TRACEBOOK_PURE", self.pure.join(&apart[..16]));
         }
         command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.started += 1;

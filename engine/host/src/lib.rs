@@ -3,34 +3,50 @@
 //! This crate decides nothing: it turns [`engine::Effect`]s into work and what comes back into [`engine::Event`]s. It
 //! never edits a document except through [`engine::Session::apply`], and holds no lock while it waits for anything.
 
+mod agents;
 pub mod backup;
 pub mod check;
+pub mod configuration;
 pub mod copy;
+pub mod devices;
 mod driver;
+pub mod experience;
 mod files;
 mod handle;
 pub mod history;
 mod inquiry;
 mod kernel;
 mod kernelspec;
+pub mod limits;
+pub mod llm;
 pub mod load;
 mod machine;
 pub mod measure;
+mod memory;
 mod mentions;
+mod merges;
 mod passages;
+mod presence;
 mod relocate;
 pub mod replace;
 mod replies;
+pub mod sandbox;
 mod scan;
 pub mod search;
+pub mod secrets;
 pub mod socket;
 pub mod spelling;
+mod sync;
 pub mod terminal;
+pub mod tools;
 mod watch;
 mod worker;
 mod workspace;
 mod writer;
 
+pub use ::hub;
+pub use ::mcp;
+pub use ::peers;
 pub use driver::Driver;
 pub use handle::{Gone, Handle};
 pub use inquiry::{Answer, Choice, Inquiry, Variable};

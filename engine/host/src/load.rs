@@ -4,12 +4,18 @@
 use crate::workspace::OpenError;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
 use engine::outline::Outlined;
-use engine::{Event, LINKS, MOVED, MOVING, Moving, RELINK, RENAMED, Settings, TRASH, markdown};
+use engine::{
+    Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, RELINK, RENAMED, RULES, RUNS, SCHEDULES, SEEN, SESSIONS, SYNC,
+    SYNC_LOG, Settings, TRASH, markdown,
+};
 use rand::RngCore;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::disk::{Chunk, Disk, MOUNTS, Reader};
-use store::{ActorId, DocId, NoteDoc, OutputsDoc, Record, VolumeDoc, WorkspaceDoc, apply_op, import_blocks};
+use store::{
+    ActorId, DocId, NoteDoc, OutputsDoc, Record, RegistryDoc, RunDoc, SessionDoc, VolumeDoc, WorkspaceDoc, apply_op,
+    import_blocks,
+};
 
 /// A document with more chunks than this is written anew as one, in passing.
 const CHUNKS: usize = 256;
@@ -30,7 +36,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         None => {
             let mut id = [0; 16];
             rng.fill_bytes(&mut id);
-            let id = DocId(id);
+            let id = DocId::random(id);
             let value = Some(id.to_string().into_bytes());
             disk.commit(&[store::disk::Write::Meta { key: "workspace".to_owned(), value }])?;
             id
@@ -51,6 +57,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         folder: folder.to_owned(),
         doc: Box::new(loaded.doc),
         mounts: json(reader.as_ref(), MOUNTS)?.unwrap_or_default(),
+        device: crate::devices::name(),
         settings: json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),
         last_seq: reader.last_seq()?,
         unfinished: reader.unfinished()?,
@@ -60,6 +67,16 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         moving,
         moved: json(reader.as_ref(), MOVED)?.unwrap_or_default(),
         renamed: json(reader.as_ref(), RENAMED)?.unwrap_or_default(),
+        sessions: entries(reader.as_ref(), SESSIONS)?,
+        runs: entries(reader.as_ref(), RUNS)?,
+        shares: json(reader.as_ref(), SYNC)?.unwrap_or_default(),
+        sync_log: json(reader.as_ref(), SYNC_LOG)?.unwrap_or_default(),
+        sync_kept: Kept {
+            merges: json(reader.as_ref(), MERGES)?.unwrap_or_default(),
+            seen: json(reader.as_ref(), SEEN)?.unwrap_or_default(),
+        },
+        rules: json(reader.as_ref(), RULES)?.unwrap_or_default(),
+        schedules: entries(reader.as_ref(), SCHEDULES)?,
     })
 }
 
@@ -98,6 +115,24 @@ pub fn volume_files(reader: &dyn Reader, volume: DocId, mut tell: impl FnMut(Eve
 pub fn volume_doc(reader: &dyn Reader, volume: DocId, actor: &ActorId) -> Event {
     let doc = load(reader, volume, |chunks| VolumeDoc::load(volume, chunks, actor.clone()));
     Event::VolumeLoaded { volume, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+}
+
+/// Loads a session's document.
+pub fn session_doc(reader: &dyn Reader, session: DocId, actor: &ActorId) -> Event {
+    let doc = load(reader, session, |chunks| SessionDoc::load(session, chunks, actor.clone()));
+    Event::SessionLoaded { session, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+}
+
+/// Loads a run's document.
+pub fn run_doc(reader: &dyn Reader, run: DocId, actor: &ActorId) -> Event {
+    let doc = load(reader, run, |chunks| RunDoc::load(run, chunks, actor.clone()));
+    Event::RunLoaded { run, doc: doc.map(|loaded| Box::new(loaded.doc)) }
+}
+
+/// Loads the document of the user's tools.
+pub fn registry_doc(reader: &dyn Reader, registry: DocId, actor: &ActorId) -> Event {
+    let doc = load(reader, registry, |chunks| RegistryDoc::load(registry, chunks, actor.clone()));
+    Event::RegistryLoaded { registry, doc: doc.map(|loaded| Box::new(loaded.doc)) }
 }
 
 struct Loaded<D> {
@@ -169,7 +204,7 @@ pub fn note_content(
     let known = row.as_ref().is_some_and(|row| !row.heads.is_empty());
     let adopted = known || ahead || !blocks.is_empty() || !records.is_empty();
     if !adopted && let Ok(Some(file)) = &file {
-        blocks = import_blocks(markdown::segment(&file.text).into_iter());
+        blocks = import_blocks(markdown::blocks_of(store::FileKind::of(path), &file.text).into_iter());
     }
     Ok(NoteContent { blocks, adopted, records, row, file, ahead, marks, problems })
 }

@@ -27,6 +27,7 @@ fn offer(area: &'static str, name: impl Into<String>, there: bool, note: impl In
 pub fn offers(program: &Path) -> Vec<Offer> {
     let mut offers = vec![display()];
     offers.extend(embedded(program));
+    offers.push(tools(program));
     offers.extend(kernelspecs());
     offers.extend(model_servers());
     offers
@@ -79,6 +80,15 @@ fn embedded(program: &Path) -> Vec<Offer> {
     }
     offers.push(offer("sandbox", "time", true, "a cell is stopped after 30 s, or after what its first line says"));
     offers
+}
+
+/// Whether what agents run is shut in.
+fn tools(program: &Path) -> Offer {
+    let place = crate::tools::Place::new(program.to_owned(), &std::env::temp_dir());
+    match crate::tools::Tools::new(place).confined() {
+        Ok(()) => offer("sandbox", "tools", true, "shell and Python of agents reach only the volume, and no network"),
+        Err(why) => offer("sandbox", "tools", false, format!("{why}; shell and Python of agents are refused here")),
+    }
 }
 
 /// What the kernel says it enforces: its name, what that means, what its absence means.

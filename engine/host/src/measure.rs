@@ -111,6 +111,27 @@ pub fn footprint(pid: u32) -> Option<Footprint> {
     })
 }
 
+/// The embedded sentence model by itself.
+pub struct Reading(index::MiniLm);
+
+impl Reading {
+    /// Loads it.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn load() -> Result<Reading, String> {
+        index::MiniLm::load().map(Reading)
+    }
+
+    /// Makes a text a vector.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn read(&self, text: &str) -> Result<Vec<f32>, String> {
+        index::Embedder::embed(&self.0, text)
+    }
+}
+
 /// A folder for one measurement, removed with all that is in it when dropped.
 #[derive(Debug)]
 pub struct Scratch {

@@ -16,7 +16,12 @@ const LINE: usize = 20_000;
 pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block], executions: &[Execution]) -> NoteText {
     let mut reading = Reading::default();
     for block in blocks.iter().filter(|block| !block.text.is_empty()) {
-        reading.block(block);
+        if row.kind == store::FileKind::Script {
+            let code = cut(&block.text, markdown::LONGEST_CELL).to_owned();
+            reading.passages.push(passage(block.id.to_string(), Kind::Code, "python", String::new(), code));
+        } else {
+            reading.block(block);
+        }
         for execution in executions.iter().filter(|execution| execution.cell == block.id) {
             for (output, number) in execution.outputs.iter().zip(1..) {
                 reading.output(block.id, number, output);
@@ -27,18 +32,65 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
     let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
     let title = reading.named.or(reading.first).filter(|title| !title.is_empty()).unwrap_or_else(|| name.to_owned());
     let mut passages = reading.passages;
+    if engine::memory::is_log(&row.path) {
+        // Its entries are YAML; they are found by what they say.
+        let told = experiences(&row.path, blocks);
+        if !told.is_empty() {
+            passages = told;
+        }
+    }
     if passages.is_empty() {
         // An empty note is found by its name.
         passages.push(passage(String::new(), Kind::Prose, "", String::new(), String::new()));
+    }
+    if engine::memory::is_memory(&row.path) {
+        // Experiences and traces are notes; whoever looks for them says `in:memory`.
+        let prose = passages.iter_mut().filter(|passage| passage.kind == Kind::Prose);
+        prose.for_each(|passage| passage.kind = Kind::Memory);
     }
     let tags = reading.tags.into_iter().collect();
     let modified = row.mtime / 1_000_000;
     NoteText { note: row.id, volume: volume.to_owned(), path: row.path.clone(), title, tags, modified, key, passages }
 }
 
+/// The experiences of a note, a passage each: under its id what was wanted, what came of it and what was learned.
+fn experiences(path: &str, blocks: &[Block]) -> Vec<Passage> {
+    let text: String = blocks.iter().map(|block| block.text.as_str()).collect();
+    let mut ends = Vec::new();
+    let mut end = 0;
+    for block in blocks {
+        end += block.text.len();
+        ends.push((end, block.id));
+    }
+    let one = |entry: engine::memory::experience::Entry| {
+        let place = ends.iter().find(|(end, _)| entry.at < *end).map(|(_, id)| id.to_string()).unwrap_or_default();
+        let heading = entry.experience.experience_id.clone();
+        passage(place, Kind::Memory, "", heading, cut(&entry.experience.words(), LINE).to_owned())
+    };
+    engine::memory::experience::entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
+}
+
 fn passage(place: String, kind: Kind, lang: &str, heading: String, text: String) -> Passage {
     let has = |wanted: bool| text.lines().any(|line| todo(line) == Some(wanted));
-    Passage { place, kind, lang: lang.to_owned(), heading, todo: has(false), done: has(true), text }
+    let links = if kind == Kind::Prose { links(&text) } else { Vec::new() };
+    Passage { place, kind, lang: lang.to_owned(), heading, todo: has(false), done: has(true), links, text }
+}
+
+/// The names of the notes that a text links to, each once.
+fn links(text: &str) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for (opens, closes, ends) in [("[[", "]]", &['|', '#'][..]), ("](", ")", &['#', ' '][..])] {
+        for (at, _) in text.match_indices(opens) {
+            let rest = &text[at + opens.len()..];
+            let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
+            let Some(target) = line.find(closes).map(|end| line[..end].trim_start_matches('<')) else { continue };
+            let target = target.split(ends).next().unwrap_or(target).trim().trim_end_matches('>');
+            if !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:") {
+                found.insert(index::link_name(&engine::outline::unescape(target)));
+            }
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// Whether a line is a todo, and whether it is done.
@@ -231,8 +283,8 @@ mod tests {
     use super::*;
     use store::{BlobHash, DocId, FileKind, import_blocks};
 
-    fn read(text: &str) -> NoteText {
-        let row = FileRow {
+    fn row() -> FileRow {
+        FileRow {
             volume: DocId([0; 16]),
             path: "a/Some name.md".to_owned(),
             id: DocId([1; 16]),
@@ -243,7 +295,11 @@ mod tests {
             blocks: 0,
             cells: 0,
             heads: Vec::new(),
-        };
+        }
+    }
+
+    fn read(text: &str) -> NoteText {
+        let row = row();
         let blocks = import_blocks(markdown::segment(text).into_iter());
         note_text("V", &row, 7, &blocks, &[])
     }
@@ -259,6 +315,37 @@ mod tests {
         assert_eq!(read("").title, "Some name");
         assert_eq!(read("").passages.len(), 1);
         assert!(read("1. [x] y").passages[0].done);
+    }
+
+    #[test]
+    fn each_experience_is_a_passage() {
+        use engine::memory::experience::{Experience, HEAD};
+        let one = |id: &str, goal: &str, lesson: &str| Experience {
+            experience_id: id.to_owned(),
+            primary_goal: goal.to_owned(),
+            learnings_or_issues: lesson.to_owned(),
+            source: "run".to_owned(),
+            ..Experience::default()
+        };
+        let log = format!(
+            "{HEAD}{}\n{}",
+            one("exp_1", "Find peaks", "use scipy").written(),
+            one("exp_2", "b", "c").written()
+        );
+        let row = FileRow { path: "projects/p/memory/memory_log.md".to_owned(), ..row() };
+        let blocks = import_blocks(markdown::segment(&log).into_iter());
+        let note = note_text("V", &row, 7, &blocks, &[]);
+        let said: Vec<(Kind, &str, &str)> =
+            note.passages.iter().map(|one| (one.kind, one.heading.as_str(), one.text.as_str())).collect();
+        assert_eq!(said, [(Kind::Memory, "exp_1", "Find peaks\nuse scipy"), (Kind::Memory, "exp_2", "b\nc")]);
+        assert!(note.passages.iter().all(|one| !one.place.is_empty()));
+    }
+
+    #[test]
+    fn links_are_seen_by_the_name_of_their_note() {
+        let text = "See [[Work/Big Plan|plan]], [[Home#x]], [a](../b/My%20note.md#h \"t\"), [[big plan]],\n\
+                    [w](https://x.org/y.md), [[open\nend]], [](#here) ![[pic.png]]\n";
+        assert_eq!(read(text).passages[0].links, ["big plan", "home", "my note", "pic.png"]);
     }
 
     #[test]

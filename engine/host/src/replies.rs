@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 use store::{BlobRef, DocId, ExecutionId, Output, OutputBody, Status};
 
 /// Of a stream this much goes to the note; the whole becomes a blob.
@@ -31,6 +32,8 @@ struct Sent {
     clears: bool,
     failed: bool,
     interrupted: bool,
+    /// When it began.
+    since: Option<Instant>,
 }
 
 /// Reads a kernel's messages and makes events of them.
@@ -81,7 +84,7 @@ impl Replies {
             self.inbox.event(Event::KernelReady { note: self.note });
             return;
         }
-        if matches!(kind, "complete_reply" | "inspect_reply" | "variables_reply") {
+        if matches!(kind, "complete_reply" | "inspect_reply" | "variables_reply" | "values_reply") {
             self.answer(message);
             return;
         }
@@ -89,7 +92,7 @@ impl Replies {
         let Some(execution): Option<ExecutionId> = id else { return };
         match kind {
             "status" if content["execution_state"] == "busy" => {
-                self.streams.insert(execution, Sent::default());
+                self.streams.insert(execution, Sent { since: Some(Instant::now()), ..Sent::default() });
                 self.inbox.event(Event::Began { note: self.note, execution });
             }
             "clear_output" => {
@@ -142,7 +145,9 @@ impl Replies {
                 };
                 let count = content["execution_count"].as_u64();
                 let (note, whole) = (self.note, sent.whole);
-                self.inbox.event(Event::Finished { note, execution, status, count, whole });
+                let cached = content["cached"] == true;
+                let took = sent.since.and_then(|since| u64::try_from(since.elapsed().as_millis()).ok());
+                self.inbox.event(Event::Finished { note, execution, status, count, whole, cached, took });
             }
             _ => {}
         }
@@ -161,7 +166,7 @@ impl Replies {
     /// A cell takes back what it has shown.
     fn clear(&mut self, execution: ExecutionId) {
         let sent = self.streams.entry(execution).or_default();
-        *sent = Sent { failed: sent.failed, interrupted: sent.interrupted, ..Sent::default() };
+        *sent = Sent { failed: sent.failed, interrupted: sent.interrupted, since: sent.since, ..Sent::default() };
         self.named.retain(|(_, other, _)| *other != execution);
         self.inbox.event(Event::Cleared { note: self.note, execution });
     }
@@ -211,20 +216,32 @@ impl Replies {
         let Some((_, all)) = sent.stream.take() else { return };
         if all.len() > SHOWN {
             let size = all.len() as u64;
-            if let Ok(blob) = self.writer.blob(all.into_bytes()) {
-                sent.whole.push((sent.count - 1, BlobRef { blob, mime: "text/plain".to_owned(), size }));
+            match self.writer.blob(all.into_bytes()) {
+                Ok(blob) => sent.whole.push((sent.count - 1, BlobRef { blob, mime: "text/plain".to_owned(), size })),
+                Err(why) => {
+                    sent.count += 1;
+                    let body = OutputBody::Stream { name: "stderr".to_owned(), text: format!("{}\n", not_kept(&why)) };
+                    let (note, output) = (self.note, Output { body, whole: None });
+                    self.inbox.event(Event::Output { note, execution, output });
+                }
             }
         }
     }
 }
 
+/// What stands where something large should be.
+fn not_kept(why: &str) -> String {
+    format!("[only the beginning of this is kept: {why}]")
+}
+
 /// Takes what is too large for a document out of an output: the note keeps the beginning of a text.
 pub(crate) fn lighten(writer: &Writer, mut body: OutputBody) -> Output {
-    let mut whole = None;
+    let (mut whole, mut lost) = (None, None);
     let mut keep = |text: String, mime: &str| {
         let size = text.len() as u64;
-        if let Ok(blob) = writer.blob(text.into_bytes()) {
-            whole.get_or_insert(BlobRef { blob, mime: mime.to_owned(), size });
+        match writer.blob(text.into_bytes()) {
+            Ok(blob) => _ = whole.get_or_insert(BlobRef { blob, mime: mime.to_owned(), size }),
+            Err(why) => lost = Some(not_kept(&why)),
         }
     };
     match &mut body {
@@ -249,6 +266,15 @@ pub(crate) fn lighten(writer: &Writer, mut body: OutputBody) -> Output {
             keep(std::mem::replace(text, shown), "text/plain");
         }
         OutputBody::Stream { .. } | OutputBody::Error { .. } => {}
+    }
+    match (&mut body, lost) {
+        (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }, Some(lost)) => {
+            let text =
+                data.get("text/plain").and_then(Value::as_str).map_or(lost.clone(), |text| format!("{text}\n{lost}"));
+            data.insert("text/plain".to_owned(), text.into());
+        }
+        (OutputBody::Stream { text, .. }, Some(lost)) => text.push_str(&format!("\n{lost}\n")),
+        (OutputBody::Error { .. }, Some(_)) | (_, None) => {}
     }
     Output { body, whole }
 }

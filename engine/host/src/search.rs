@@ -5,16 +5,23 @@
 //! happened while nobody looked is seen by comparing, for each note, the key that stands in the index with the row of
 //! its file.
 
+mod beside;
 mod desk;
 mod keeper;
 mod model;
+mod recall;
 
-pub use index::{Answer, Ask, Counts, Hit, Kind, Mode, Query, Tuning, Why, excerpt, marks, vocabulary};
+pub use index::{
+    Answer, Ask, Counts, Hit, Kind, Mode, NoteText, Passage, Query, Tuning, Why, excerpt, marks, vocabulary,
+};
 
+pub(crate) use beside::Beside;
 pub use model::Wanted;
 pub use models::{Choice, Download, Known, Runtime, known, known_rerankers};
+pub use recall::{Filters, Further, Recalled};
 
 use index::{Index, IndexError};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -71,6 +78,8 @@ enum Task {
     Loaded,
     /// The settings say this about meaning.
     Want(Wanted),
+    /// Documents beside notes that are to be found.
+    Further(Box<dyn Further>),
     Close(Sender<()>),
 }
 
@@ -96,6 +105,8 @@ struct Common {
     index: RwLock<Option<Arc<Index>>>,
     freshness: Arc<Mutex<Freshness>>,
     models: model::Models,
+    /// The notes that the user starred.
+    starred: Mutex<Arc<HashSet<DocId>>>,
     /// Set when an answer met damage: the index is to be looked at.
     suspect: Mutex<Option<String>>,
 }
@@ -103,6 +114,10 @@ struct Common {
 impl Common {
     fn index(&self) -> Option<Arc<Index>> {
         self.index.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn starred(&self) -> Arc<HashSet<DocId>> {
+        self.starred.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn freshness(&self, change: impl FnOnce(&mut Freshness)) {
@@ -150,6 +165,8 @@ impl Search {
         if let Some(why) = wrong {
             self.common.freshness(|fresh| fresh.trouble = Some(why));
         }
+        let starred = Arc::new(settings.starred.iter().copied().collect());
+        *self.common.starred.lock().unwrap_or_else(PoisonError::into_inner) = starred;
         let _ = self.tasks.send(Task::Want(wanted));
     }
 
@@ -282,20 +299,6 @@ impl Search {
 fn closing() -> String {
     "the program is closing".to_owned()
 }
-
-/// Gives memory that was freed back to the system; glibc keeps much of it for itself.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn give_back() {
-    #[allow(unsafe_code, reason = "std has no wrapper for malloc_trim; it is safe to call at any time")]
-    // SAFETY: it takes no pointer, and other threads may allocate meanwhile (malloc_trim(3), MT-Safe).
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
-/// Other systems' allocators do it by themselves.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn give_back() {}
 
 /// Runs what reads the index: what a damaged file makes of it is an error like others.
 fn guarded<R>(what: impl FnOnce() -> Result<R, IndexError>) -> Result<R, IndexError> {

@@ -3,6 +3,11 @@
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
+/// Whether standard input is a terminal, at which somebody sits who can be asked.
+pub fn is_one() -> bool {
+    std::io::stdin().is_terminal()
+}
+
 /// Reads something of standard input that nobody is to see: a terminal does not show it meanwhile.
 pub fn unseen<R>(read: impl FnOnce() -> R) -> R {
     let hides = cfg!(unix) && std::io::stdin().is_terminal() && echo("-echo");

@@ -4,7 +4,7 @@ use crate::driver::Inbox;
 use crate::files::TEMPORARY;
 use crate::scan;
 use engine::Event;
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{Config, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,11 +13,52 @@ use store::DocId;
 
 /// Events are gathered this long before they are told: a save by another program is often several of them.
 const GATHER: Duration = Duration::from_millis(60);
+/// Folders that the system cannot watch are looked through this often.
+const LOOK: Duration = Duration::from_secs(5);
 
 enum Ask {
     Watch { volume: DocId, root: PathBuf },
     Unwatch { volume: DocId },
     Seen(Vec<PathBuf>),
+    Close,
+}
+
+/// How folders are watched. A system has room for some watchers (Linux: `fs.inotify.max_user_instances`, often 128) and
+/// for some watched folders; where there is none left, they are looked through from time to time.
+struct Watches {
+    seen: Sender<Ask>,
+    system: Option<RecommendedWatcher>,
+    looking: Option<PollWatcher>,
+}
+
+impl Watches {
+    fn watch(&mut self, root: &Path) {
+        use notify::Watcher as _;
+        if self.system.is_none() {
+            self.system = notify::recommended_watcher(forward(self.seen.clone())).ok();
+        }
+        if let Some(system) = &mut self.system {
+            match system.watch(root, RecursiveMode::Recursive) {
+                Ok(()) => return,
+                Err(_) => _ = system.unwatch(root), // what it got to before there was no room
+            }
+        }
+        if self.looking.is_none() {
+            let config = Config::default().with_poll_interval(LOOK);
+            self.looking = PollWatcher::new(forward(self.seen.clone()), config).ok();
+        }
+        if let Some(looking) = &mut self.looking {
+            // A folder that is not there is seen by the scan that tells the user so.
+            let _ = looking.watch(root, RecursiveMode::Recursive);
+        }
+    }
+
+    fn unwatch(&mut self, root: &Path) {
+        use notify::Watcher as _;
+        // One of both has it; the other says that it does not.
+        let _ = self.system.as_mut().map(|system| system.unwatch(root));
+        let _ = self.looking.as_mut().map(|looking| looking.unwatch(root));
+    }
 }
 
 /// Watches folders, in a thread of its own: entering a large tree takes a while.
@@ -28,9 +69,8 @@ pub(crate) struct Watcher {
 impl Watcher {
     pub(crate) fn new(inbox: Inbox) -> Watcher {
         let (asks, queue) = channel();
-        let seen = asks.clone();
+        let mut watches = Watches { seen: asks.clone(), system: None, looking: None };
         std::thread::spawn(move || {
-            let mut watcher: Option<RecommendedWatcher> = None;
             let mut roots: BTreeMap<DocId, PathBuf> = BTreeMap::new();
             let mut gathered: BTreeSet<PathBuf> = BTreeSet::new();
             loop {
@@ -42,18 +82,12 @@ impl Watcher {
                 match ask {
                     Ok(Ask::Seen(paths)) => gathered.extend(paths),
                     Ok(Ask::Watch { volume, root }) => {
-                        if watcher.is_none() {
-                            watcher = notify::recommended_watcher(forward(seen.clone())).ok();
-                        }
-                        // A system without room for more watches still has scans: at start, and when asked for.
-                        if let Some(watcher) = &mut watcher {
-                            let _ = watcher.watch(&root, RecursiveMode::Recursive);
-                        }
+                        watches.watch(&root);
                         roots.insert(volume, root);
                     }
                     Ok(Ask::Unwatch { volume }) => {
-                        if let (Some(watcher), Some(root)) = (&mut watcher, roots.remove(&volume)) {
-                            let _ = watcher.unwatch(&root);
+                        if let Some(root) = roots.remove(&volume) {
+                            watches.unwatch(&root);
                         }
                     }
                     Err(RecvTimeoutError::Timeout) => {
@@ -61,7 +95,7 @@ impl Watcher {
                             tell(&roots, &path, &inbox);
                         }
                     }
-                    Err(RecvTimeoutError::Disconnected) => return,
+                    Ok(Ask::Close) | Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         });
@@ -74,6 +108,13 @@ impl Watcher {
 
     pub(crate) fn unwatch(&self, volume: DocId) {
         let _ = self.asks.send(Ask::Unwatch { volume });
+    }
+}
+
+// What the system tells goes through the same channel, which so never ends by itself.
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.asks.send(Ask::Close);
     }
 }
 
@@ -101,5 +142,59 @@ fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Inbox) {
             let path = scan::inside(root, path).filter(|path| !path.is_empty());
             inbox.event(Event::FileTouched { volume: *volume, path });
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::{Inbox, LOOK, Watcher, Watches, channel, forward};
+    use std::time::{Duration, Instant};
+    use store::DocId;
+
+    fn instances() -> usize {
+        let open = std::fs::read_dir("/proc/self/fd").expect("a list of files");
+        let links = open.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.filter(|link| link.to_string_lossy().contains("inotify")).count()
+    }
+
+    #[test]
+    fn a_watcher_gives_back_what_it_took() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let before = instances();
+        let (inbox, _letters) = Inbox::letter_box();
+        let begun = Instant::now();
+        let until = |done: &dyn Fn() -> bool, what: &str| {
+            while !done() {
+                assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        };
+        let watchers: Vec<Watcher> = (0..20_u8)
+            .map(|number| {
+                let watcher = Watcher::new(inbox.clone());
+                watcher.watch(DocId([number; 16]), dir.path().to_owned());
+                watcher
+            })
+            .collect();
+        until(&|| instances() >= before + 20, "they watch");
+        drop(watchers);
+        until(&|| instances() <= before, "they have ended");
+    }
+
+    #[test]
+    fn what_the_system_does_not_watch_is_looked_through() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (seen, heard) = channel();
+        let config = super::Config::default().with_poll_interval(Duration::from_millis(50));
+        let looking = super::PollWatcher::new(forward(seen.clone()), config).ok();
+        let mut watches = Watches { seen, system: None, looking };
+        assert!(watches.looking.is_some());
+        use notify::Watcher as _;
+        let looking = watches.looking.as_mut().expect("it looks");
+        looking.watch(dir.path(), notify::RecursiveMode::Recursive).expect("there");
+        std::fs::write(dir.path().join("new.md"), "new").expect("written");
+        let found = heard.recv_timeout(4 * LOOK);
+        assert!(matches!(found, Ok(super::Ask::Seen(paths)) if paths.iter().any(|path| path.ends_with("new.md"))));
+        watches.unwatch(dir.path());
     }
 }

@@ -20,6 +20,9 @@ pub(crate) enum Job {
     Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, String>> },
     ReadNote { note: DocId, volume: DocId, path: String, file: PathBuf },
     LoadNote { note: DocId },
+    LoadSession { session: DocId },
+    LoadRun { run: DocId },
+    LoadRegistry { registry: DocId },
     ReadFile { note: DocId, file: PathBuf },
     WriteFile { note: DocId, file: PathBuf, expected: Option<BlobHash>, text: Arc<str> },
     Index { volume: DocId, note: DocId, text: Arc<str> },
@@ -85,6 +88,9 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
                 let docs = load::note_docs(reader, note, actor).map(Box::new);
                 inbox.event(Event::NoteLoaded { note, docs });
             }
+            Job::LoadSession { session } => inbox.event(load::session_doc(reader, session, actor)),
+            Job::LoadRun { run } => inbox.event(load::run_doc(reader, run, actor)),
+            Job::LoadRegistry { registry } => inbox.event(load::registry_doc(reader, registry, actor)),
             Job::ReadFile { note, file } => {
                 let file = match files::read(&file) {
                     Ok(Found::Text(text)) => Ok(Some(text)),

@@ -2,6 +2,7 @@
 
 use crate::driver::Inbox;
 use crate::search::Search;
+use crate::sync::Syncer;
 use crate::worker::{Job, Workers};
 use engine::{BatchNumber, Event};
 use std::collections::VecDeque;
@@ -17,6 +18,8 @@ pub(crate) enum Work {
     Append { batch: BatchNumber, writes: Vec<Write> },
     /// Give this job to the workers once everything before it is on disk.
     Then(Box<Job>),
+    /// Commit this too; nobody waits for it, and where it fails it is left out.
+    Keep { writes: Vec<Write> },
     /// Store a blob.
     Blob { bytes: Vec<u8>, answer: Sender<Result<BlobHash, String>> },
     /// Commit what waits, trying `patience` long, then end.
@@ -42,9 +45,10 @@ impl Writer {
         inbox: Inbox,
         workers: Workers,
         search: Option<Search>,
+        sync: Option<Syncer>,
     ) -> (Writer, JoinHandle<Result<(), String>>) {
         let (work, queue) = channel();
-        let thread = std::thread::spawn(move || run(disk, &queue, &inbox, &workers, search));
+        let thread = std::thread::spawn(move || run(disk, &queue, &inbox, &workers, (search, sync)));
         (Writer { work }, thread)
     }
 
@@ -68,6 +72,7 @@ struct Desk<'a> {
     inbox: &'a Inbox,
     /// Told of what is durable.
     search: Option<Search>,
+    sync: Option<Syncer>,
     /// What has come and is not done, in its order.
     waiting: VecDeque<Work>,
     /// How long to go on trying, once the program wants to end.
@@ -79,9 +84,9 @@ fn run(
     queue: &Receiver<Work>,
     inbox: &Inbox,
     workers: &Workers,
-    search: Option<Search>,
+    (search, sync): (Option<Search>, Option<Syncer>),
 ) -> Result<(), String> {
-    let mut desk = Desk { disk, queue, inbox, search, waiting: VecDeque::new(), patience: None };
+    let mut desk = Desk { disk, queue, inbox, search, sync, waiting: VecDeque::new(), patience: None };
     let mut rested = false;
     loop {
         queue.try_iter().for_each(|work| desk.take(work));
@@ -111,6 +116,7 @@ fn run(
                 desk.append(batch, writes)?;
             }
             Work::Then(job) => workers.send(*job),
+            Work::Keep { writes } => _ = desk.disk.commit(&writes),
             Work::Blob { bytes, answer } => {
                 let _ = answer.send(desk.disk.put_blob(&bytes).map_err(|error| error.to_string()));
             }
@@ -124,7 +130,7 @@ impl Desk<'_> {
     fn take(&mut self, work: Work) {
         match work {
             Work::Close { patience } => self.patience = Some(patience),
-            Work::Append { .. } | Work::Then(_) | Work::Blob { .. } => self.waiting.push_back(work),
+            Work::Append { .. } | Work::Then(_) | Work::Keep { .. } | Work::Blob { .. } => self.waiting.push_back(work),
         }
     }
 
@@ -142,9 +148,13 @@ impl Desk<'_> {
             }
         }
         let mut told: Option<String> = None;
+        let mut numbers = Vec::new();
         loop {
             match self.disk.commit(&group) {
-                Ok(_) => break,
+                Ok(given) => {
+                    numbers = given;
+                    break;
+                }
                 Err(error @ DiskError::Refused { .. }) => {
                     self.piecemeal(&group, &ends, &error);
                     break;
@@ -165,6 +175,9 @@ impl Desk<'_> {
         }
         if let Some(search) = &self.search {
             search.written(&group);
+        }
+        if let Some(sync) = &self.sync {
+            sync.written(&group, &numbers);
         }
         Ok(())
     }
@@ -249,7 +262,7 @@ mod tests {
         let disk = MemoryDisk::new();
         let (inbox, posts) = Inbox::letter_box();
         let workers = Workers::start(Vec::new(), inbox.clone(), [0; 16]);
-        let (writer, thread) = Writer::start(Box::new(disk.clone()), inbox, workers, None);
+        let (writer, thread) = Writer::start(Box::new(disk.clone()), inbox, workers, None, None);
         Scene { disk, posts, writer, thread }
     }
 

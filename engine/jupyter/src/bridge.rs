@@ -197,7 +197,7 @@ struct Bridge {
     /// What the running cell has asked the user: its request, the question, and whether the answer is not to be seen.
     question: Option<(String, InputRequest)>,
     /// Requests for the variables.
-    inquiries: Vec<String>,
+    inquiries: Vec<(String, Asked)>,
     channels: Option<Channels>,
 }
 
@@ -288,7 +288,8 @@ impl Bridge {
         let content = request["content"].take();
         let text = |key: &str| content[key].as_str().unwrap_or_default().to_owned();
         let at = content["cursor_pos"].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
-        match request["header"]["msg_type"].as_str().unwrap_or_default() {
+        let kind = request["header"]["msg_type"].as_str().unwrap_or_default();
+        match kind {
             "execute_request" => {
                 if let Some(code) = self.spec.forgets(&content["forget"]) {
                     let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(code) };
@@ -306,16 +307,20 @@ impl Bridge {
                 let asked = InspectRequest { code: text("code"), cursor_pos: at, detail_level: Some(0) };
                 self.shell(JupyterMessage::new(asked, None), &id).await
             }
-            "variables_request" => {
-                let Some(code) = self.spec.variables() else {
-                    put(&message(&id, "variables_reply", json!({"status": "error"})));
+            "variables_request" | "values_request" => {
+                let (asked, names) = match kind {
+                    "values_request" => (Asked::Values, Some(&content["names"])),
+                    _ => (Asked::Variables, None),
+                };
+                let Some(code) = self.spec.variables(names) else {
+                    put(&asked.reply(&id, None));
                     return Ok(());
                 };
-                let expressions = HashMap::from([("variables".to_owned(), code)]);
+                let expressions = HashMap::from([(FOUND.to_owned(), code)]);
                 let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(String::new()) };
-                let asked = ExecuteRequest { user_expressions: Some(expressions), ..quiet };
-                self.inquiries.push(id.clone());
-                self.shell(JupyterMessage::new(asked, None), &id).await
+                let request = ExecuteRequest { user_expressions: Some(expressions), ..quiet };
+                self.inquiries.push((id.clone(), asked));
+                self.shell(JupyterMessage::new(request, None), &id).await
             }
             "input_reply" => {
                 let reply = InputReply { value: text("value"), ..InputReply::default() };
@@ -364,9 +369,9 @@ impl Bridge {
         match happened {
             Happened::Answered(message) => {
                 let Some(id) = parent(&message).filter(|id| id != OURS) else { return };
-                if let Some(at) = self.inquiries.iter().position(|known| *known == id) {
-                    self.inquiries.swap_remove(at);
-                    put(&self::message(&id, "variables_reply", variables(&message)));
+                if let Some(at) = self.inquiries.iter().position(|(known, _)| *known == id) {
+                    let (_, asked) = self.inquiries.swap_remove(at);
+                    put(&asked.reply(&id, Some(&message)));
                     return;
                 }
                 match self.requests.get_mut(&id) {
@@ -418,12 +423,29 @@ fn message(parent: &str, kind: &str, content: Value) -> Value {
     json!({"header": {"msg_type": kind}, "parent_header": {"msg_id": parent}, "content": content})
 }
 
-/// The variables in the reply to a request for them.
-fn variables(reply: &JupyterMessage) -> Value {
-    let content = serde_json::to_value(&reply.content).unwrap_or_default();
-    match content.pointer("/user_expressions/variables/data/application~1json/rows") {
-        Some(rows) => json!({"status": "ok", "variables": rows}),
-        None => json!({"status": "error"}),
+/// The name under which a kernel is asked for what its variables are.
+const FOUND: &str = "found";
+
+/// What is asked of the variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Variables,
+    Values,
+}
+
+impl Asked {
+    /// The host's answer, from what the kernel said.
+    fn reply(self, id: &str, said: Option<&JupyterMessage>) -> Value {
+        let (kind, key) = match self {
+            Asked::Variables => ("variables_reply", "variables"),
+            Asked::Values => ("values_reply", "values"),
+        };
+        let content = said.and_then(|said| serde_json::to_value(&said.content).ok()).unwrap_or_default();
+        let found = content.pointer(&format!("/user_expressions/{FOUND}/data/application~1json/found"));
+        match found {
+            Some(found) => message(id, kind, json!({"status": "ok", key: found})),
+            None => message(id, kind, json!({"status": "error"})),
+        }
     }
 }
 

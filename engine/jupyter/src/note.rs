@@ -102,7 +102,10 @@ pub fn lay(notebook: Value) -> Laid {
         let at = text.len();
         let shape = match cell["cell_type"].as_str() {
             Some("code") => {
-                fenced(&mut text, &language, &source);
+                // In braces it is a cell here, too.
+                let braced = language != "python" && markdown::is_language(&language);
+                let word = if braced { format!("{{{language}}}") } else { language.clone() };
+                fenced(&mut text, &word, &source);
                 Shape::Fence
             }
             Some("raw") if index == 0 && is_properties(&source) => {
@@ -298,7 +301,13 @@ fn fence(text: &str, range: Range<usize>) -> Option<Fence<'_>> {
     }
     let code = &block[head..tail];
     let code = code.strip_suffix('\n').unwrap_or(code);
-    let language = info.trim().split(|c: char| c.is_whitespace() || c == '{' || c == ',').next().unwrap_or("");
+    let language = info
+        .trim()
+        .trim_start_matches('{')
+        .trim_end_matches('}')
+        .split(|c: char| c.is_whitespace() || c == '{' || c == ',')
+        .next()
+        .unwrap_or("");
     Some(Fence { range: start..end, language, code: code.strip_suffix('\r').unwrap_or(code) })
 }
 

@@ -7,7 +7,8 @@ use engine::markdown;
 pub fn script(text: &str) -> String {
     let mut out = String::new();
     let mut at = 0;
-    for cell in markdown::cells(text) {
+    let python = |block: &str| markdown::cell_language(block).is_some_and(|language| language == "python");
+    for cell in markdown::cells(text).into_iter().filter(|cell| python(&text[cell.clone()])) {
         prose(&mut out, &text[at..cell.start]);
         let block = &text[cell.clone()];
         let code = markdown::cell(block).map_or("", |parts| &block[parts.code]);

@@ -83,13 +83,21 @@ impl Spec {
         own.unwrap_or_else(|| PathBuf::from(word))
     }
 
-    /// An expression for the variables of the kernel, where it is a Python: an object that shows itself as JSON.
-    pub(crate) fn variables(&self) -> Option<String> {
+    /// An expression for the variables of the kernel, or for the values of those that are named, where it is a Python:
+    /// an object that shows itself as JSON.
+    pub(crate) fn variables(&self, names: Option<&Value>) -> Option<String> {
         // The same code as the embedded kernel's, in a namespace of its own; JSON strings are Python's, too.
         let code = serde_json::to_string(include_str!("../../python/src/variables.py")).ok()?;
-        let shown = "type('Rows', (), {'__init__': lambda self, rows: setattr(self, 'rows', rows), \
-                     '_repr_json_': lambda self: {'rows': self.rows}})";
-        let run = format!("(lambda space: (exec({code}, space), {shown}(space['variables'](globals())))[1])({{}})");
+        let shown = "type('Found', (), {'__init__': lambda self, found: setattr(self, 'found', found), \
+                     '_repr_json_': lambda self: {'found': self.found}})";
+        let asked = match names {
+            Some(names) => {
+                let names: Vec<&str> = names.as_array()?.iter().filter_map(Value::as_str).collect();
+                format!("space['values'](globals(), {})", serde_json::to_string(&names).ok()?)
+            }
+            None => "space['variables'](globals())".to_owned(),
+        };
+        let run = format!("(lambda space: (exec({code}, space), {shown}({asked}))[1])({{}})");
         self.kernelspec.language.eq_ignore_ascii_case("python").then_some(run)
     }
 

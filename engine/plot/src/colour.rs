@@ -1,5 +1,7 @@
 //! Colours: the look of a figure on light and dark paper, the palette, and the scales that turn numbers into colours.
 
+use crate::maps;
+
 /// Red, green, blue.
 pub type Rgb = (u8, u8, u8);
 
@@ -37,19 +39,53 @@ impl Look {
         self
     }
 
-    /// A colour by its name.
-    pub(crate) fn colour(&self, name: &str) -> Rgb {
+    /// The look on a ground of the figure's own.
+    pub(crate) fn on(self, ground: &str, dark: bool) -> Look {
+        if ground.is_empty() {
+            return self;
+        }
+        let look = if dark { Look::DARK } else { Look::LIGHT };
+        Look { paper: Some(look.exact(ground)), ..look }
+    }
+
+    /// Words that stand back.
+    pub(crate) fn faint(&self) -> Rgb {
+        let mix = |a: u8, b: u8| u8::midpoint(a, b);
+        let (ground, ink) = (self.ground(""), self.muted);
+        (mix(ground.0, ink.0), mix(ground.1, ink.1), mix(ground.2, ink.2))
+    }
+
+    /// What is behind marks that are cut out of it.
+    pub(crate) fn ground(&self, ground: &str) -> Rgb {
+        let paper = if self.dark { (0x16, 0x18, 0x1d) } else { (0xfc, 0xfb, 0xf8) };
+        let named = !ground.is_empty() && ground != "none";
+        if named { self.exact(ground) } else { self.paper.unwrap_or(paper) }
+    }
+
+    /// Lines of a grid on a ground.
+    pub(crate) fn over(&self, ground: &str) -> Rgb {
+        let (red, green, blue) = self.exact(ground);
+        let light = u32::from(red) + u32::from(green) + u32::from(blue) > 600;
+        if light && ground.starts_with("#e") { (0xff, 0xff, 0xff) } else { self.line }
+    }
+
+    /// A colour by its name. Black words and lines are the ink: on dark paper they would not be seen.
+    pub fn colour(&self, name: &str) -> Rgb {
+        match self.exact(name) {
+            (0, 0, 0) if self.dark => self.ink,
+            other => other,
+        }
+    }
+
+    /// A colour by its name, as it is.
+    pub(crate) fn exact(&self, name: &str) -> Rgb {
         if let Some(number) = name.strip_prefix('C').and_then(|number| number.parse::<usize>().ok()) {
             return (if self.dark { PALETTE_DARK } else { PALETTE })[number % PALETTE.len()];
         }
         let hex = name.strip_prefix('#').and_then(|hex| u32::from_str_radix(hex.get(..6)?, 16).ok());
         let Some(hex) = hex else { return self.ink };
         let [_, red, green, blue] = hex.to_be_bytes();
-        match (red, green, blue) {
-            // Black words and lines on dark paper would not be seen.
-            (0, 0, 0) if self.dark => self.ink,
-            other => other,
-        }
+        (red, green, blue)
     }
 }
 
@@ -75,66 +111,29 @@ const PALETTE_DARK: [Rgb; 8] = [
     (0xa8, 0xb0, 0xb8),
 ];
 
-const VIRIDIS: &[Rgb] = &[
-    (0x44, 0x01, 0x54),
-    (0x48, 0x28, 0x78),
-    (0x3e, 0x4a, 0x89),
-    (0x31, 0x68, 0x8e),
-    (0x26, 0x82, 0x8e),
-    (0x1f, 0x9e, 0x89),
-    (0x35, 0xb7, 0x79),
-    (0x6d, 0xcd, 0x59),
-    (0xb4, 0xde, 0x2c),
-    (0xfd, 0xe7, 0x25),
-];
-const PLASMA: &[Rgb] = &[
-    (0x0d, 0x08, 0x87),
-    (0x46, 0x03, 0x9f),
-    (0x72, 0x01, 0xa8),
-    (0x9c, 0x17, 0x9e),
-    (0xbd, 0x37, 0x86),
-    (0xd8, 0x57, 0x6b),
-    (0xed, 0x79, 0x53),
-    (0xfb, 0x9f, 0x3a),
-    (0xfd, 0xca, 0x26),
-    (0xf0, 0xf9, 0x21),
-];
-const INFERNO: &[Rgb] = &[
-    (0x00, 0x00, 0x04),
-    (0x1b, 0x0c, 0x41),
-    (0x4a, 0x0c, 0x6b),
-    (0x78, 0x1c, 0x6d),
-    (0xa5, 0x2c, 0x60),
-    (0xcf, 0x44, 0x46),
-    (0xed, 0x69, 0x25),
-    (0xfb, 0x9b, 0x06),
-    (0xf7, 0xd1, 0x3d),
-    (0xfc, 0xff, 0xa4),
-];
-const GRAY: &[Rgb] = &[(0, 0, 0), (255, 255, 255)];
-const BLUES: &[Rgb] =
-    &[(0xf7, 0xfb, 0xff), (0xc6, 0xdb, 0xef), (0x6b, 0xae, 0xd6), (0x21, 0x71, 0xb5), (0x08, 0x30, 0x6b)];
-const COOLWARM: &[Rgb] =
-    &[(0x3b, 0x4c, 0xc0), (0x8d, 0xb0, 0xfe), (0xdd, 0xdd, 0xdd), (0xf4, 0x98, 0x7a), (0xb4, 0x04, 0x26)];
-
-/// The names of the scales; `_r` behind one turns it round.
-pub const MAPS: [&str; 6] = ["viridis", "plasma", "inferno", "gray", "Blues", "coolwarm"];
-
 /// The colour at a share (0 to 1) of a scale.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "0 to 255")]
-pub(crate) fn shade(map: &str, share: f64) -> Rgb {
+pub fn shade(map: &str, share: f64) -> Rgb {
     let (name, share) = map.strip_suffix("_r").map_or((map, share), |name| (name, 1.0 - share));
-    let stops = match name {
-        "plasma" => PLASMA,
-        "inferno" | "magma" | "hot" => INFERNO,
-        "gray" | "grey" => GRAY,
-        "Blues" => BLUES,
-        "coolwarm" | "RdBu" | "bwr" => COOLWARM,
-        _ => VIRIDIS,
+    let (stops, single) = maps::stops(name);
+    let count = stops.len() / 6;
+    let stop = |at: usize| {
+        let hex = stops.get(at * 6..at * 6 + 6).and_then(|hex| u32::from_str_radix(hex, 16).ok()).unwrap_or(0);
+        let [_, red, green, blue] = hex.to_be_bytes();
+        (red, green, blue)
     };
-    let at = share.clamp(0.0, 1.0) * (stops.len() - 1) as f64;
-    let low = (at as usize).min(stops.len() - 2);
-    let (a, b, part) = (stops[low], stops[low + 1], at - low as f64);
+    let share = share.clamp(0.0, 1.0);
+    if single {
+        return stop(((share * count as f64) as usize).min(count - 1));
+    }
+    let at = share * (count - 1) as f64;
+    let low = (at as usize).min(count - 2);
+    let (a, b, part) = (stop(low), stop(low + 1), at - low as f64);
     let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * part).round() as u8;
     (mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
+}
+
+/// A scale as a table of 256 colours, for what looks up very many.
+pub(crate) fn table(map: &str) -> Vec<Rgb> {
+    (0..256_u32).map(|at| shade(map, (f64::from(at) + 0.5) / 256.0)).collect()
 }

@@ -1,23 +1,37 @@
 //! The one drawing code: lays a figure out and draws it with a pen.
 
-use crate::colour::{Look, Rgb, shade};
-use crate::figure::{Axes, Column, Figure, Mark, Shades, Ticks};
-use crate::pen::{At, Frame, Pen, Stroke};
-use plotters::prelude::DrawingBackend;
+use crate::colour::{Look, Rgb};
+use crate::figure::{Axes, Figure, Legend};
+use crate::legend;
+use crate::marks::Marks;
+use crate::pen::{Frame, Pen, Stroke, Surface};
+use crate::ready::Ready;
+use crate::scale::{Marked, Scale, ticks};
+use crate::view::{Place, View};
 use plotters::style::text_anchor::{HPos, VPos};
 
-const SMALL: f64 = 10.0;
-const NORMAL: f64 = 11.0;
+pub(crate) const SMALL: f64 = 10.0;
+pub(crate) const NORMAL: f64 = 11.0;
 const TITLE: f64 = 12.5;
-const GAP: f64 = 4.0;
+pub(crate) const GAP: f64 = 4.0;
 const TICK: f64 = 3.5;
+/// Words that are turned farther than this are read from below, in degrees.
+const TURNED: f64 = 15.0;
 
-/// Draws a figure on a backend that is so many steps to a point large.
+/// Draws a figure on a backend that is so many steps to a point large. Gives where its axes stand.
 ///
 /// # Errors
 /// What the backend says.
-pub fn draw<B: DrawingBackend>(figure: &Figure, backend: &mut B, steps: f64, look: &Look) -> Result<(), String> {
+pub fn draw<B: Surface>(
+    ready: &Ready,
+    view: &View,
+    backend: &mut B,
+    steps: f64,
+    look: &Look,
+) -> Result<Vec<Place>, String> {
     backend.ensure_prepared().map_err(|error| error.to_string())?;
+    let figure = &ready.figure;
+    let look = look.on(&figure.ground, figure.dark);
     let mut pen = Pen::new(backend, steps);
     if let Some(paper) = look.paper {
         pen.rectangle((0.0, 0.0), (figure.width, figure.height), paper, 1.0, true, 1.0);
@@ -27,9 +41,94 @@ pub fn draw<B: DrawingBackend>(figure: &Figure, backend: &mut B, steps: f64, loo
     } else {
         let at = (figure.width / 2.0, 8.0);
         pen.words(&figure.title, at, TITLE + 1.0, look.ink, (HPos::Center, VPos::Top), false);
-        24.0
+        10.0 + (TITLE + 1.0) * 1.25 * figure.title.lines().count() as f64
     };
-    for axes in &figure.axes {
+    let plots: Vec<Plot<'_>> =
+        (0..figure.axes.len()).map(|number| Plot::new(ready, view, number, top, look, &pen)).collect();
+    let frames = frames(&plots, figure);
+    let mut places = Vec::with_capacity(plots.len());
+    for (plot, frame) in plots.iter().zip(&frames) {
+        let scales = plot.scales(*frame);
+        places.push(Place { axes: plot.number, frame: *frame, scales, entries: Vec::new() });
+    }
+    for (plot, place) in plots.iter().zip(&mut places) {
+        plot.draw(place, &mut pen);
+    }
+    pen.finish()?;
+    Ok(places)
+}
+
+/// A pair of axes on its way to paper.
+struct Plot<'a> {
+    ready: &'a Ready,
+    view: &'a View,
+    number: usize,
+    axes: &'a Axes,
+    look: Look,
+    cell: Frame,
+    limits: [[f64; 2]; 2],
+    marked: [Marked; 2],
+    /// What stands around the frame: left, top, right, bottom.
+    around: [f64; 4],
+    /// The widest words of the ticks along x and y.
+    widest: [f64; 2],
+}
+
+/// The room that a label takes beside the ticks.
+fn label_room(label: &str) -> f64 {
+    if label.is_empty() { 0.0 } else { GAP + NORMAL * 1.25 * label.lines().count() as f64 }
+}
+
+/// Where all frames stand: those whose cells have an edge in common have it in common, too.
+fn frames(plots: &[Plot<'_>], figure: &Figure) -> Vec<Frame> {
+    let edge = |plot: &Plot<'_>, side: usize| [plot.cell.left, plot.cell.top, plot.cell.right, plot.cell.bottom][side];
+    let around = |plot: &Plot<'_>, side: usize| {
+        let near = |other: &&Plot<'_>| !other.axes.exact && (edge(other, side) - edge(plot, side)).abs() < 0.5;
+        plots.iter().filter(near).map(|other| other.around[side]).fold(plot.around[side], f64::max)
+    };
+    let own = |plot: &Plot<'_>| {
+        let cell = plot.cell;
+        let [left, top, right, bottom] =
+            if plot.axes.exact { plot.around } else { [0, 1, 2, 3].map(|side| around(plot, side)) };
+        let mut frame = Frame {
+            left: cell.left + left,
+            top: cell.top + top,
+            right: cell.right - right,
+            bottom: cell.bottom - bottom,
+        };
+        frame.right = frame.right.max(frame.left + 10.0);
+        frame.bottom = frame.bottom.max(frame.top + 10.0);
+        if plot.axes.equal {
+            let [x, y] = plot.limits;
+            let (x, y) = ((x[1] - x[0]).abs(), (y[1] - y[0]).abs());
+            let per = (frame.width() / x).min(frame.height() / y);
+            let (more_x, more_y) = ((frame.width() - x * per) / 2.0, (frame.height() - y * per) / 2.0);
+            if more_x.is_finite() && more_y.is_finite() {
+                frame = Frame {
+                    left: frame.left + more_x,
+                    right: frame.right - more_x,
+                    top: frame.top + more_y,
+                    bottom: frame.bottom - more_y,
+                };
+            }
+        }
+        frame
+    };
+    let all: Vec<Frame> = plots.iter().map(own).collect();
+    let base = |number: usize| figure.axes[number].over.map_or(number, |(base, _)| base);
+    (0..plots.len()).map(|number| all.get(base(number)).copied().unwrap_or(all[number])).collect()
+}
+
+impl<'a> Plot<'a> {
+    fn new<B: Surface>(
+        ready: &'a Ready,
+        view: &'a View,
+        number: usize,
+        top: f64,
+        look: Look,
+        pen: &Pen<'_, B>,
+    ) -> Plot<'a> {
+        let (figure, axes) = (&ready.figure, &ready.figure.axes[number]);
         let [left, above, width, height] = axes.place;
         let room = figure.height - top;
         let cell = Frame {
@@ -38,730 +137,243 @@ pub fn draw<B: DrawingBackend>(figure: &Figure, backend: &mut B, steps: f64, loo
             right: (left + width) * figure.width,
             bottom: top + (above + height) * room,
         };
-        Plot::new(axes, cell, *look).draw(&mut pen);
-    }
-    pen.finish()
-}
-
-/// One way along a side: from numbers to points.
-#[derive(Clone, Copy)]
-struct Scale {
-    low: f64,
-    high: f64,
-    log: bool,
-    from: f64,
-    to: f64,
-}
-
-impl Scale {
-    fn at(&self, x: f64) -> f64 {
-        let (low, high, x) = if self.log { (self.low.ln(), self.high.ln(), x.ln()) } else { (self.low, self.high, x) };
-        self.from + (x - low) / (high - low) * (self.to - self.from)
-    }
-}
-
-struct Plot<'a> {
-    axes: &'a Axes,
-    cell: Frame,
-    look: Look,
-}
-
-/// Extends `range` by the numbers that can be shown.
-fn extend<'x>(range: &mut [f64; 2], all: impl IntoIterator<Item = &'x f64>, log: bool) {
-    for x in all.into_iter().filter(|x| x.is_finite() && (!log || **x > 0.0)) {
-        *range = [range[0].min(*x), range[1].max(*x)];
-    }
-}
-
-impl<'a> Plot<'a> {
-    fn new(axes: &'a Axes, cell: Frame, look: Look) -> Plot<'a> {
-        Plot { axes, cell, look }
+        let (asked, own) = (view.of(number), ready.known[number].limits);
+        let limits = [asked[0].unwrap_or(own[0]), asked[1].unwrap_or(own[1])];
+        let mut plot = Plot {
+            ready,
+            view,
+            number,
+            axes,
+            look,
+            cell,
+            limits,
+            marked: [Marked::default(), Marked::default()],
+            around: [0.0; 4],
+            widest: [0.0; 2],
+        };
+        plot.measure(pen);
+        plot
     }
 
-    /// What the marks cover, along x and y, and whether they want room around them.
-    fn covered(&self) -> ([f64; 2], [f64; 2], [bool; 2]) {
-        let none = [f64::INFINITY, f64::NEG_INFINITY];
-        let (mut across, mut up, mut room) = (none, none, [true, true]);
-        let (xlog, ylog) = (self.axes.xlog, self.axes.ylog);
-        for mark in &self.axes.marks {
-            match mark {
-                Mark::Line { x, y, .. } | Mark::Points { x, y, .. } | Mark::Segments { x, y, .. } => {
-                    extend(&mut across, &x.0, xlog);
-                    extend(&mut up, &y.0, ylog);
-                }
-                Mark::Bars { x, y, width, height, .. } => {
-                    let ends = |from: &Column, by: &Column| -> Vec<f64> {
-                        from.0.iter().zip(&by.0).flat_map(|(from, by)| [*from, from + by]).collect()
-                    };
-                    extend(&mut across, &ends(x, width), xlog);
-                    extend(&mut up, &ends(y, height), ylog);
-                }
-                Mark::Area { x, low, high, .. } => {
-                    extend(&mut across, &x.0, xlog);
-                    extend(&mut up, low.0.iter().chain(&high.0), ylog);
-                }
-                Mark::Rule { at, vertical, .. } => extend(if *vertical { &mut across } else { &mut up }, [at], false),
-                Mark::Text { .. } => {}
-                Mark::Pie { .. } => (across, up) = ([-1.25, 1.25], [-1.25, 1.25]),
-                Mark::Image { place: [left, right, bottom, top], .. } => {
-                    extend(&mut across, [left, right], false);
-                    extend(&mut up, [bottom, top], false);
-                    room = [false, false];
-                }
-                Mark::Contour { x, y, .. } => {
-                    extend(&mut across, &x.0, false);
-                    extend(&mut up, &y.0, false);
-                    room = [false, false];
-                }
-            }
-        }
-        // Bars stand on their ground.
-        let grounded =
-            |of: &[f64; 2]| self.axes.marks.iter().any(|mark| matches!(mark, Mark::Bars { .. })) && of[0] == 0.0;
-        if grounded(&up) {
-            room[1] = room[1] && !grounded(&up);
-            up[1] += (up[1] - up[0]) * 0.05;
-        } else if grounded(&across) {
-            room[0] = false;
-            across[1] += (across[1] - across[0]) * 0.05;
-        }
-        (across, up, room)
-    }
-
-    fn range(covered: [f64; 2], room: bool, limits: Option<[f64; 2]>, log: bool) -> [f64; 2] {
-        if let Some([low, high]) = limits
-            && low.is_finite()
-            && high.is_finite()
-            && low != high
-            && (!log || low.min(high) > 0.0)
-        {
-            return [low, high];
-        }
-        let [low, high] = if covered[0] <= covered[1] { covered } else { [if log { 1.0 } else { 0.0 }, 1.0] };
-        match (log, room) {
-            (true, _) if low == high => [low / 3.0, high * 3.0],
-            (true, _) => {
-                let more = (high / low).powf(0.05);
-                [low / more, high * more]
-            }
-            (false, _) if low == high => [low - low.abs().max(1.0) * 0.05, high + high.abs().max(1.0) * 0.05],
-            (false, true) => [low - (high - low) * 0.05, high + (high - low) * 0.05],
-            (false, false) => [low, high],
-        }
-    }
-
-    fn draw<B: DrawingBackend>(&self, pen: &mut Pen<'_, B>) {
-        let (axes, look) = (self.axes, self.look);
-        let (across, up, room) = self.covered();
-        let [x_low, x_high] = Self::range(across, room[0], axes.xlim, axes.xlog);
-        let [y_low, y_high] = Self::range(up, room[1], axes.ylim, axes.ylog);
-        let bar = axes.colorbar.as_ref().and_then(|label| Some((label, self.shades()?)));
+    /// Works out ticks and what stands around the frame.
+    fn measure<B: Surface>(&mut self, pen: &Pen<'_, B>) {
+        let (axes, cell) = (self.axes, self.cell);
         let title = if axes.title.is_empty() { 10.0 } else { 12.0 + TITLE * 1.25 * axes.title.lines().count() as f64 };
-        let below = if axes.off { 8.0 } else { TICK + GAP + SMALL * 1.3 } + label_room(&axes.xlabel) + 6.0;
-        let tall = (self.cell.height() - title - below).max(20.0);
-        let y_ticks = ticks(axes.yticks.as_ref(), y_low, y_high, axes.ylog, tall / 32.0);
-        let widest = y_ticks.iter().map(|(_, label)| pen.wide(label, SMALL)).fold(0.0, f64::max);
-        let beside = if axes.off { 8.0 } else { TICK + GAP + widest + 6.0 } + label_room(&axes.ylabel);
-        let right = match bar {
-            Some((label, _)) if !label.is_empty() => 72.0,
-            Some(_) => 52.0,
-            None => 14.0,
-        };
-        let mut frame = Frame {
-            left: self.cell.left + beside,
-            top: self.cell.top + title,
-            right: (self.cell.right - right).max(self.cell.left + beside + 10.0),
-            bottom: self.cell.top + title + tall,
-        };
-        if axes.equal {
-            let per = (frame.width() / (x_high - x_low).abs()).min(frame.height() / (y_high - y_low).abs());
-            let (wide, high) = ((x_high - x_low).abs() * per, (y_high - y_low).abs() * per);
-            let (more_x, more_y) = ((frame.width() - wide) / 2.0, (frame.height() - high) / 2.0);
-            frame.left += more_x;
-            frame.right -= more_x;
-            frame.top += more_y;
-            frame.bottom -= more_y;
+        let over = axes.over.map(|(_, side)| side);
+        let say = !axes.off;
+        let turned = axes.sides[0].turn.abs() > TURNED;
+        let widest = |marked: &Marked| marked.ticks.iter().map(|tick| pen.wide(&tick.label, SMALL)).fold(0.0, f64::max);
+        // Along y first: the room of its words is taken from x.
+        let tall = (cell.height() - title - 40.0).max(20.0);
+        let [y_low, y_high] = self.limits[1];
+        self.marked[1] = ticks(&axes.sides[1], y_low, y_high, tall / 32.0);
+        self.widest[1] = if axes.sides[1].quiet { 0.0 } else { widest(&self.marked[1]) };
+        let beside = if say && over != Some('x') { TICK + GAP + self.widest[1] + 6.0 } else { 8.0 };
+        let beside = beside + label_room(&axes.sides[1].label);
+        let bar = axes.colorbar.as_ref().filter(|_| legend::scaled(axes).is_some());
+        let mut wanted = (cell.width() - beside).max(20.0) / 62.0;
+        let [x_low, x_high] = self.limits[0];
+        for _ in 0..4 {
+            self.marked[0] = ticks(&axes.sides[0], x_low, x_high, wanted);
+            self.widest[0] = widest(&self.marked[0]);
+            let count = self.marked[0].ticks.iter().filter(|tick| !tick.label.is_empty()).count() as f64;
+            if turned || (self.widest[0] + 8.0) * count <= cell.width() - beside {
+                break;
+            }
+            wanted *= 0.7;
         }
-        let x = Scale { low: x_low, high: x_high, log: axes.xlog, from: frame.left, to: frame.right };
-        let y = Scale { low: y_low, high: y_high, log: axes.ylog, from: frame.bottom, to: frame.top };
-        let x_ticks = ticks(axes.xticks.as_ref(), x_low, x_high, axes.xlog, frame.width() / 62.0);
+        let words = match (say, axes.sides[0].quiet, turned) {
+            (false, _, _) => 8.0,
+            (true, true, _) => TICK + 6.0,
+            (true, false, true) => TICK + GAP + self.widest[0] + 6.0,
+            (true, false, false) => {
+                let lines = self.marked[0].ticks.iter().map(|tick| tick.label.lines().count()).max().unwrap_or(1);
+                TICK + GAP + SMALL * 1.3 * lines.max(1) as f64 + 6.0
+            }
+        };
+        let times = if self.marked[0].times.is_empty() { 0.0 } else { SMALL };
+        let below = words + label_room(&axes.sides[0].label) + times * 0.6;
+        let mut around = [beside, title, 14.0, below];
+        match over {
+            Some('y') => around = [8.0, title, beside, 8.0],
+            Some(_) => around = [8.0, title + below, 14.0, 8.0],
+            None => {}
+        }
+        if !self.marked[1].times.is_empty() {
+            around[1] = around[1].max(18.0);
+        }
+        if let Some(bar) = bar {
+            let label = if bar.label.is_empty() { 0.0 } else { 18.0 };
+            if bar.below {
+                around[3] += 34.0 + label;
+            } else {
+                let numbers = legend::bar_ticks(axes, tall);
+                let numbers = numbers.iter().map(|tick| pen.wide(&tick.label, SMALL));
+                around[2] += 22.0 + GAP + numbers.fold(0.0, f64::max) + label;
+            }
+        }
+        if let Some(Legend { place, .. }) = &axes.legend
+            && place == "outside"
+        {
+            around[2] += legend::size(axes, pen)[0] + 8.0;
+        }
+        // The last words along x reach over the end.
+        if say && !turned && bar.is_none() && over.is_none() && !axes.sides[0].quiet {
+            around[2] = around[2].max(self.widest[0] / 2.0 + 2.0);
+        }
+        self.around = if axes.exact { [0.0; 4] } else { around };
+    }
+
+    fn scales(&self, frame: Frame) -> [Scale; 2] {
+        let log = |side: usize| self.axes.sides[side].scale == "log";
+        let [[x_low, x_high], [y_low, y_high]] = self.limits;
+        [
+            Scale { low: x_low, high: x_high, log: log(0), from: frame.left, to: frame.right },
+            Scale { low: y_low, high: y_high, log: log(1), from: frame.bottom, to: frame.top },
+        ]
+    }
+
+    fn draw<B: Surface>(&self, place: &mut Place, pen: &mut Pen<'_, B>) {
+        let (axes, look, frame) = (self.axes, self.look, place.frame);
+        let [x, y] = place.scales;
+        let over = axes.over.map(|(_, side)| side);
         let line = |colour: Rgb, width: f64| Stroke { colour, alpha: 1.0, width, dash: "-" };
-        if axes.grid && !axes.off {
-            for (at, _) in &x_ticks {
-                pen.path(&[(x.at(*at), frame.top), (x.at(*at), frame.bottom)], line(look.line, 0.8));
+        if !axes.ground.is_empty() && axes.ground != "none" && over.is_none() && !axes.off {
+            let ground = look.exact(&axes.ground);
+            pen.rectangle((frame.left, frame.top), (frame.right, frame.bottom), ground, 1.0, true, 1.0);
+        }
+        let grid = if axes.ground.is_empty() { look.line } else { look.over(&axes.ground) };
+        if !axes.off {
+            for tick in self.marked[0].ticks.iter().filter(|tick| axes.sides[0].grid && !tick.label.is_empty()) {
+                pen.path(&[(x.at(tick.at), frame.top), (x.at(tick.at), frame.bottom)], line(grid, 0.8));
             }
-            for (at, _) in &y_ticks {
-                pen.path(&[(frame.left, y.at(*at)), (frame.right, y.at(*at))], line(look.line, 0.8));
+            for tick in self.marked[1].ticks.iter().filter(|tick| axes.sides[1].grid && !tick.label.is_empty()) {
+                pen.path(&[(frame.left, y.at(tick.at)), (frame.right, y.at(tick.at))], line(grid, 0.8));
             }
         }
-        for mark in &axes.marks {
-            self.mark(mark, x, y, frame, pen);
+        let marks = Marks { axes, known: &self.ready.known[self.number], look, scales: place.scales, frame };
+        for number in &self.ready.known[self.number].order {
+            if !self.view.hidden.contains(&(self.number, *number)) {
+                marks.draw(*number, pen);
+            }
         }
         if !axes.off {
-            // Two sides are enough of a frame; an image has four.
-            pen.path(
-                &[(frame.left, frame.top), (frame.left, frame.bottom), (frame.right, frame.bottom)],
-                line(look.muted, 0.8),
-            );
-            for (at, label) in &x_ticks {
-                let at = x.at(*at);
-                pen.path(&[(at, frame.bottom), (at, frame.bottom + TICK)], line(look.muted, 0.8));
-                let place = (at, frame.bottom + TICK + GAP);
-                pen.words(label, place, SMALL, look.muted, (HPos::Center, VPos::Top), false);
+            if over.is_none() {
+                self.spines(frame, pen);
             }
-            for (at, label) in &y_ticks {
-                let at = y.at(*at);
-                pen.path(&[(frame.left - TICK, at), (frame.left, at)], line(look.muted, 0.8));
-                let place = (frame.left - TICK - GAP, at);
-                pen.words(label, place, SMALL, look.muted, (HPos::Right, VPos::Center), false);
+            if over != Some('y') {
+                self.ticks_along(x, frame, over == Some('x'), pen);
+            }
+            if over != Some('x') {
+                self.ticks_up(y, frame, over == Some('y'), pen);
             }
         }
+        self.words(frame, pen);
+        if let Some(bar) = &axes.colorbar {
+            let away = if axes.off || axes.exact {
+                8.0
+            } else {
+                self.around[3] - 34.0 - if bar.label.is_empty() { 0.0 } else { 18.0 }
+            };
+            legend::colorbar(axes, bar, look, frame, away, pen);
+        }
+        if let Some(asked) = &axes.legend {
+            place.entries = legend::draw(&marks, self.view, self.number, asked, pen);
+        }
+    }
+
+    fn spines<B: Surface>(&self, frame: Frame, pen: &mut Pen<'_, B>) {
+        let corners = [
+            ('l', (frame.left, frame.top), (frame.left, frame.bottom)),
+            ('b', (frame.left, frame.bottom), (frame.right, frame.bottom)),
+            ('r', (frame.right, frame.top), (frame.right, frame.bottom)),
+            ('t', (frame.left, frame.top), (frame.right, frame.top)),
+        ];
+        for (side, from, to) in corners.into_iter().filter(|(side, ..)| !self.axes.open.contains(*side)) {
+            // What faces the words of the ticks stands out, as on paper.
+            let colour = if matches!(side, 'l' | 'b') { self.look.muted } else { self.look.line };
+            pen.path(&[from, to], Stroke { colour, alpha: 1.0, width: 0.8, dash: "-" });
+        }
+    }
+
+    fn ticks_along<B: Surface>(&self, x: Scale, frame: Frame, above: bool, pen: &mut Pen<'_, B>) {
+        let (look, side) = (self.look, &self.axes.sides[0]);
+        let (edge, out) = if above { (frame.top, -1.0) } else { (frame.bottom, 1.0) };
+        let turned = side.turn.abs() > TURNED;
+        for tick in &self.marked[0].ticks {
+            let at = x.at(tick.at);
+            let long = if tick.label.is_empty() { TICK * 0.6 } else { TICK };
+            let stroke = Stroke { colour: look.muted, alpha: 1.0, width: 0.8, dash: "-" };
+            pen.path(&[(at, edge), (at, edge + out * long)], stroke);
+            if side.quiet {
+                continue;
+            }
+            let place = (at, edge + out * (TICK + GAP));
+            if turned {
+                let place = (at - SMALL * 0.62, place.1);
+                pen.words(&tick.label, place, SMALL, look.muted, (HPos::Right, VPos::Top), true);
+            } else {
+                let v = if above { VPos::Bottom } else { VPos::Top };
+                pen.words(&tick.label, place, SMALL, look.muted, (HPos::Center, v), false);
+            }
+        }
+        if !side.quiet && !above {
+            let at = (frame.right, edge + TICK + GAP + SMALL * 1.25);
+            pen.words(&self.marked[0].times, at, SMALL, look.muted, (HPos::Right, VPos::Top), false);
+        }
+    }
+
+    fn ticks_up<B: Surface>(&self, y: Scale, frame: Frame, right: bool, pen: &mut Pen<'_, B>) {
+        let (look, side) = (self.look, &self.axes.sides[1]);
+        let (edge, out, h) = if right { (frame.right, 1.0, HPos::Left) } else { (frame.left, -1.0, HPos::Right) };
+        for tick in &self.marked[1].ticks {
+            let at = y.at(tick.at);
+            let long = if tick.label.is_empty() { TICK * 0.6 } else { TICK };
+            let stroke = Stroke { colour: look.muted, alpha: 1.0, width: 0.8, dash: "-" };
+            pen.path(&[(edge, at), (edge + out * long, at)], stroke);
+            if !side.quiet {
+                let place = (edge + out * (TICK + GAP), at);
+                pen.words(&tick.label, place, SMALL, look.muted, (h, VPos::Center), false);
+            }
+        }
+        if !side.quiet {
+            let h = if right { HPos::Right } else { HPos::Left };
+            let at = (edge, frame.top - 3.0);
+            pen.words(&self.marked[1].times, at, SMALL, look.muted, (h, VPos::Bottom), false);
+        }
+    }
+
+    /// The title and the labels of both sides.
+    fn words<B: Surface>(&self, frame: Frame, pen: &mut Pen<'_, B>) {
+        let (axes, ink) = (self.axes, self.look.ink);
+        let over = axes.over.map(|(_, side)| side);
         let middle = (frame.left + frame.right) / 2.0;
-        pen.words(&axes.title, (middle, frame.top - 7.0), TITLE, look.ink, (HPos::Center, VPos::Bottom), false);
-        let at = (middle, frame.bottom + if axes.off { GAP } else { TICK + GAP + SMALL * 1.3 + GAP });
-        pen.words(&axes.xlabel, at, NORMAL, look.ink, (HPos::Center, VPos::Top), false);
-        let at = (frame.left - beside + 6.0, (frame.top + frame.bottom) / 2.0);
-        pen.words(&axes.ylabel, at, NORMAL, look.ink, (HPos::Center, VPos::Top), true);
-        if let Some((label, shades)) = bar {
-            self.colorbar(label, shades, frame, pen);
-        }
-        if let Some(place) = &axes.legend {
-            self.legend(place, x, y, frame, pen);
-        }
-    }
-
-    fn shades(&self) -> Option<&'a Shades> {
-        self.axes.marks.iter().rev().find_map(|mark| match mark {
-            Mark::Image { shades, .. } | Mark::Contour { shades, .. } => Some(shades),
-            Mark::Points { values, .. } => values.as_ref(),
-            _ => None,
-        })
-    }
-
-    fn colorbar<B: DrawingBackend>(&self, label: &str, shades: &Shades, frame: Frame, pen: &mut Pen<'_, B>) {
-        let (left, right) = (frame.right + 12.0, frame.right + 22.0);
-        let scale = Scale { low: shades.low, high: shades.high, log: false, from: frame.bottom, to: frame.top };
-        const PARTS: u32 = 64;
-        let part = frame.height() / f64::from(PARTS);
-        for at in 0..PARTS {
-            let bottom = frame.bottom - part * f64::from(at);
-            let colour = shade(&shades.map, (f64::from(at) + 0.5) / f64::from(PARTS));
-            pen.rectangle((left, bottom - part), (right, bottom), colour, 1.0, true, 1.0);
-        }
-        for (at, words) in ticks(None, shades.low, shades.high, false, frame.height() / 40.0) {
-            let place = (right + GAP, scale.at(at));
-            pen.words(&words, place, SMALL, self.look.muted, (HPos::Left, VPos::Center), false);
-        }
-        let at = (right + 32.0, (frame.top + frame.bottom) / 2.0);
-        pen.words(label, at, NORMAL, self.look.ink, (HPos::Center, VPos::Top), true);
-    }
-
-    fn mark<B: DrawingBackend>(&self, mark: &Mark, sx: Scale, sy: Scale, frame: Frame, pen: &mut Pen<'_, B>) {
-        let colour = |name: &str| self.look.colour(name);
-        match mark {
-            Mark::Line { x, y, color, width, dash, marker, size, alpha, .. } => {
-                let stroke = Stroke { colour: colour(color), alpha: *alpha, width: *width, dash };
-                for piece in pieces(&x.0, &y.0, sx, sy) {
-                    pen.path_within(&decimated(&piece, frame), stroke, frame);
-                    if !marker.is_empty() {
-                        for at in piece.iter().filter(|at| frame.holds(**at)) {
-                            stamp(pen, *at, marker, *size / 2.0, colour(color), *alpha);
-                        }
-                    }
-                }
-            }
-            Mark::Points { x, y, sizes, colors, values, marker, alpha, .. } => {
-                for (number, (x, y)) in x.0.iter().zip(&y.0).enumerate() {
-                    let at = (sx.at(*x), sy.at(*y));
-                    if !(at.0.is_finite() && at.1.is_finite() && frame.holds(at)) {
-                        continue;
-                    }
-                    let pick = |count: usize| if count == 1 { 0 } else { number % count.max(1) };
-                    let area = sizes.0.get(pick(sizes.0.len())).copied().unwrap_or(36.0);
-                    let shaded = values.as_ref().and_then(|shades| Some(tint(shades, *shades.values.0.get(number)?)));
-                    let named = || colour(colors.get(pick(colors.len())).map_or("C0", String::as_str));
-                    stamp(pen, at, marker, area.max(0.0).sqrt() / 2.0, shaded.unwrap_or_else(named), *alpha);
-                }
-            }
-            Mark::Bars { x, y, width, height, colors, edge, alpha, .. } => {
-                let all = x.0.iter().zip(&y.0).zip(width.0.iter().zip(&height.0));
-                for (number, ((x, y), (wide, high))) in all.enumerate() {
-                    // On a logarithmic scale there is no nought to stand on.
-                    let y = if self.axes.ylog && *y <= 0.0 { sy.low } else { *y };
-                    let (a, b) = ((sx.at(*x), sy.at(y)), (sx.at(x + wide), sy.at(y + high)));
-                    if ![a.0, a.1, b.0, b.1].iter().all(|at| at.is_finite()) {
-                        continue;
-                    }
-                    let fill = colors.get(number % colors.len().max(1)).map_or("C0", String::as_str);
-                    if fill != "none" {
-                        pen.rectangle_within(a, b, colour(fill), *alpha, frame);
-                    }
-                    if !edge.is_empty() && edge != "none" {
-                        let corners = [a, (b.0, a.1), b, (a.0, b.1), a];
-                        let stroke = Stroke { colour: colour(edge), alpha: 1.0, width: 1.0, dash: "-" };
-                        pen.path_within(&corners, stroke, frame);
-                    }
-                }
-            }
-            Mark::Area { x, low, high, color, alpha, .. } => {
-                let lows = pieces(&x.0, &low.0, sx, sy);
-                for (lower, upper) in lows.iter().zip(pieces(&x.0, &high.0, sx, sy)) {
-                    let (lower, upper) = (decimated(lower, frame), decimated(&upper, frame));
-                    let corners: Vec<At> = upper.into_iter().chain(lower.into_iter().rev()).collect();
-                    let inside = |(x, y): &At| (x.clamp(frame.left, frame.right), y.clamp(frame.top, frame.bottom));
-                    pen.polygon(&corners.iter().map(inside).collect::<Vec<_>>(), colour(color), *alpha);
-                }
-            }
-            Mark::Rule { at, vertical, color, width, dash, alpha, .. } => {
-                let path = match vertical {
-                    true => [(sx.at(*at), frame.top), (sx.at(*at), frame.bottom)],
-                    false => [(frame.left, sy.at(*at)), (frame.right, sy.at(*at))],
-                };
-                pen.path_within(&path, Stroke { colour: colour(color), alpha: *alpha, width: *width, dash }, frame);
-            }
-            Mark::Segments { x, y, color, width, alpha, .. } => {
-                let stroke = Stroke { colour: colour(color), alpha: *alpha, width: *width, dash: "-" };
-                for (x, y) in x.0.chunks_exact(2).zip(y.0.chunks_exact(2)) {
-                    pen.path_within(&[(sx.at(x[0]), sy.at(y[0])), (sx.at(x[1]), sy.at(y[1]))], stroke, frame);
-                }
-            }
-            Mark::Text { x, y, text, color, size, h, v, arrow } => {
-                let at = (sx.at(*x), sy.at(*y));
-                if let Some([to_x, to_y]) = arrow {
-                    self.arrow(at, (sx.at(*to_x), sy.at(*to_y)), colour(color), pen);
-                }
-                let h = match h.as_str() {
-                    "center" => HPos::Center,
-                    "right" => HPos::Right,
-                    _ => HPos::Left,
-                };
-                let v = match v.as_str() {
-                    "center" => VPos::Center,
-                    "top" => VPos::Top,
-                    _ => VPos::Bottom,
-                };
-                pen.words(text, at, *size, colour(color), (h, v), false);
-            }
-            Mark::Pie { parts, colors, labels, shares, start } => {
-                let total: f64 = parts.0.iter().sum();
-                let mut from = start.to_radians();
-                let radius = (sx.at(1.0) - sx.at(0.0)).min(sy.at(0.0) - sy.at(1.0));
-                let point = |angle: f64, share: f64| {
-                    (sx.at(0.0) + radius * share * angle.cos(), sy.at(0.0) - radius * share * angle.sin())
-                };
-                for (number, part) in parts.0.iter().enumerate() {
-                    let to = from + part / total * std::f64::consts::TAU;
-                    let arc = (0..=48).map(|at| point(from + (to - from) * f64::from(at) / 48.0, 1.0));
-                    let corners: Vec<At> = std::iter::once(point(0.0, 0.0)).chain(arc).collect();
-                    let fill = colors.get(number % colors.len().max(1)).map_or("C0", String::as_str);
-                    pen.polygon(&corners, colour(fill), 1.0);
-                    let edge = Stroke {
-                        colour: self.look.paper.unwrap_or((0x16, 0x18, 0x1d)),
-                        alpha: 1.0,
-                        width: 1.5,
-                        dash: "-",
-                    };
-                    pen.path(&[point(0.0, 0.0), point(from, 1.0)], edge);
-                    pen.path(&[point(0.0, 0.0), point(to, 1.0)], edge);
-                    let middle = f64::midpoint(from, to);
-                    if let Some(label) = labels.get(number) {
-                        let h = if middle.cos() < -0.05 { HPos::Right } else { HPos::Left };
-                        pen.words(label, point(middle, 1.08), NORMAL, self.look.ink, (h, VPos::Center), false);
-                    }
-                    if let Some(share) = shares.get(number) {
-                        let centre = (HPos::Center, VPos::Center);
-                        pen.words(share, point(middle, 0.6), SMALL, (255, 255, 255), centre, false);
-                    }
-                    from = to;
-                }
-            }
-            Mark::Image { rows, columns, shades, place: [left, right, bottom, top] } => {
-                let (wide, high) = ((right - left) / *columns as f64, (top - bottom) / *rows as f64);
-                for (number, value) in shades.values.0.iter().enumerate().take(rows * columns) {
-                    if value.is_finite() {
-                        let (row, column) = ((number / columns) as f64, (number % columns) as f64);
-                        let a = (sx.at(left + wide * column), sy.at(top - high * row));
-                        let b = (sx.at(left + wide * (column + 1.0)), sy.at(top - high * (row + 1.0)));
-                        pen.rectangle_within(a, b, tint(shades, *value), 1.0, frame);
-                    }
-                }
-            }
-            Mark::Contour { x, y, shades, levels, filled } => {
-                self.contour((&x.0, &y.0), shades, (levels, *filled), (sx, sy), frame, pen);
-            }
-        }
-    }
-
-    fn arrow<B: DrawingBackend>(&self, from: At, to: At, colour: Rgb, pen: &mut Pen<'_, B>) {
-        let length = (to.0 - from.0).hypot(to.1 - from.1);
-        if length > 1.0 && length.is_finite() {
-            let (dx, dy) = ((to.0 - from.0) / length, (to.1 - from.1) / length);
-            pen.path(&[from, to], Stroke { colour, alpha: 1.0, width: 1.0, dash: "-" });
-            let back = (to.0 - dx * 7.0, to.1 - dy * 7.0);
-            pen.polygon(
-                &[to, (back.0 - dy * 3.0, back.1 + dx * 3.0), (back.0 + dy * 3.0, back.1 - dx * 3.0)],
-                colour,
-                1.0,
-            );
-        }
-    }
-
-    /// Each cell of the grid is cut in two triangles; in a triangle a level is one straight line.
-    fn contour<B: DrawingBackend>(
-        &self,
-        (xs, ys): (&[f64], &[f64]),
-        shades: &Shades,
-        (levels, filled): (&[f64], bool),
-        (sx, sy): (Scale, Scale),
-        frame: Frame,
-        pen: &mut Pen<'_, B>,
-    ) {
-        let columns = xs.len();
-        let corner = |row: usize, column: usize| {
-            let z = shades.values.0.get(row * columns + column).copied().unwrap_or(f64::NAN);
-            ((sx.at(xs[column]), sy.at(ys[row])), z)
+        let raised = if self.marked[1].times.is_empty() || axes.title_at != "left" { 7.0 } else { 18.0 };
+        let (x, h) = match axes.title_at.as_str() {
+            "left" => (frame.left, HPos::Left),
+            "right" => (frame.right, HPos::Right),
+            _ => (middle, HPos::Center),
         };
-        for row in 1..ys.len() {
-            for column in 1..columns {
-                let [a, b, c, d] = [
-                    corner(row - 1, column - 1),
-                    corner(row - 1, column),
-                    corner(row, column),
-                    corner(row, column - 1),
-                ];
-                for triangle in [[a, b, c], [a, c, d]] {
-                    if triangle.iter().any(|(_, z)| !z.is_finite()) {
-                        continue;
-                    }
-                    if filled {
-                        for pair in levels.windows(2) {
-                            let band = above(below(triangle.to_vec(), pair[1]), pair[0]);
-                            let corners: Vec<At> = band.into_iter().map(|(at, _)| at).collect();
-                            pen.polygon(&corners, tint(shades, f64::midpoint(pair[0], pair[1])), 1.0);
-                        }
-                        continue;
-                    }
-                    for level in levels {
-                        let sides = [(0, 1), (1, 2), (2, 0)].map(|(from, to)| (triangle[from], triangle[to]));
-                        let crossings = sides.iter().filter_map(|((p, low), (q, high))| {
-                            let share = (level - low) / (high - low);
-                            let at = (p.0 + (q.0 - p.0) * share, p.1 + (q.1 - p.1) * share);
-                            ((low < level) != (high < level)).then_some(at)
-                        });
-                        let path: Vec<At> = crossings.collect();
-                        let stroke = Stroke { colour: tint(shades, *level), alpha: 1.0, width: 1.5, dash: "-" };
-                        pen.path_within(&path, stroke, frame);
-                    }
-                }
+        pen.words(&axes.title, (x, frame.top - raised), TITLE, ink, (h, VPos::Bottom), false);
+        let room = label_room(&axes.sides[0].label);
+        let at = match over {
+            Some('x') => (middle, frame.top - TICK - GAP - SMALL * 1.3 - GAP),
+            _ if axes.off || axes.exact => (middle, frame.bottom + TICK + GAP + SMALL * 1.3 + GAP),
+            _ => {
+                let bar = axes.colorbar.as_ref().filter(|bar| bar.below && legend::scaled(axes).is_some());
+                let bar = bar.map_or(0.0, |bar| 34.0 + if bar.label.is_empty() { 0.0 } else { 18.0 });
+                (middle, frame.bottom + self.around[3] - bar - room - 2.0)
             }
-        }
-    }
-
-    fn legend<B: DrawingBackend>(&self, place: &str, sx: Scale, sy: Scale, frame: Frame, pen: &mut Pen<'_, B>) {
-        let entries: Vec<(&Mark, &str)> =
-            self.axes.marks.iter().filter_map(|mark| Some((mark, named(mark)?))).collect();
-        if entries.is_empty() {
-            return;
-        }
-        let widest = entries.iter().map(|(_, label)| pen.wide(label, SMALL)).fold(0.0, f64::max);
-        let (wide, high, row) = (widest + 44.0, entries.len() as f64 * 16.0 + 8.0, 16.0);
-        let corners = ["upper right", "upper left", "lower left", "lower right"];
-        let frame_of = |place: &str| {
-            let left = match place {
-                _ if place.contains("left") => frame.left + 8.0,
-                _ if place.contains("right") || place == "best" => frame.right - wide - 8.0,
-                _ => f64::midpoint(frame.left, frame.right) - wide / 2.0,
-            };
-            let top = match place {
-                _ if place.contains("upper") || place == "best" => frame.top + 6.0,
-                _ if place.contains("lower") => frame.bottom - high - 6.0,
-                _ => f64::midpoint(frame.top, frame.bottom) - high / 2.0,
-            };
-            Frame { left, top, right: left + wide, bottom: top + high }
         };
-        let hidden = |place: &&&str| {
-            let over = frame_of(place);
-            let points = self.axes.marks.iter().map(|mark| match mark {
-                Mark::Line { x, y, .. } | Mark::Points { x, y, .. } => {
-                    let step = x.0.len() / 500 + 1;
-                    let all = x.0.iter().zip(&y.0).step_by(step);
-                    all.filter(|(x, y)| over.holds((sx.at(**x), sy.at(**y)))).count()
-                }
-                Mark::Bars { x, y, width, height, .. } => {
-                    let all = x.0.iter().zip(&y.0).zip(width.0.iter().zip(&height.0));
-                    let tops = all.map(|((x, y), (wide, high))| (sx.at(x + wide / 2.0), sy.at(y + high)));
-                    tops.filter(|(x, y)| *x > over.left && *x < over.right && *y < over.bottom).count()
-                }
-                _ => 0,
-            });
-            points.sum::<usize>()
+        let v = if over == Some('x') { VPos::Bottom } else { VPos::Top };
+        pen.words(&axes.sides[0].label, at, NORMAL, ink, (HPos::Center, v), false);
+        let ticks = TICK + GAP + self.widest[1] + GAP;
+        let label = &axes.sides[1].label;
+        let x = match over {
+            Some('y') => frame.right + ticks,
+            _ => frame.left - ticks - NORMAL * 1.25 * label.lines().count() as f64,
         };
-        let place = if place == "best" { corners.iter().min_by_key(hidden).copied().unwrap_or(place) } else { place };
-        let over = frame_of(place);
-        if let Some(paper) = self.look.paper {
-            pen.rectangle((over.left, over.top), (over.right, over.bottom), paper, 0.85, true, 1.0);
-        }
-        for (number, (mark, label)) in entries.into_iter().enumerate() {
-            let y = over.top + 4.0 + row * (number as f64 + 0.5);
-            let (left, right) = (over.left + 6.0, over.left + 28.0);
-            let colour = |name: &str| self.look.colour(name);
-            let swatch = |pen: &mut Pen<'_, B>, name: &str, alpha: f64| {
-                pen.rectangle((left, y - 4.0), (right, y + 4.0), colour(name), alpha, true, 1.0);
-            };
-            match mark {
-                Mark::Line { color, width, dash, marker, size, alpha, .. } => {
-                    let stroke = Stroke { colour: colour(color), alpha: *alpha, width: *width, dash };
-                    pen.path(&[(left, y), (right, y)], stroke);
-                    if !marker.is_empty() {
-                        stamp(pen, (f64::midpoint(left, right), y), marker, size / 2.0, colour(color), *alpha);
-                    }
-                }
-                Mark::Points { colors, marker, alpha, .. } => {
-                    let first = colors.first().map_or("C0", String::as_str);
-                    stamp(pen, (f64::midpoint(left, right), y), marker, 3.0, colour(first), *alpha);
-                }
-                Mark::Bars { colors, alpha, .. } => swatch(pen, colors.first().map_or("C0", String::as_str), *alpha),
-                Mark::Area { color, alpha, .. } => swatch(pen, color, *alpha),
-                Mark::Rule { color, width, dash, alpha, .. } => {
-                    pen.path(
-                        &[(left, y), (right, y)],
-                        Stroke { colour: colour(color), alpha: *alpha, width: *width, dash },
-                    );
-                }
-                Mark::Segments { color, width, alpha, .. } => {
-                    let stroke = Stroke { colour: colour(color), alpha: *alpha, width: *width, dash: "-" };
-                    pen.path(&[(left, y), (right, y)], stroke);
-                }
-                Mark::Text { .. } | Mark::Pie { .. } | Mark::Image { .. } | Mark::Contour { .. } => {}
-            }
-            pen.words(label, (right + 8.0, y), SMALL, self.look.ink, (HPos::Left, VPos::Center), false);
-        }
-    }
-}
-
-/// The room that a label takes beside the ticks.
-fn label_room(label: &str) -> f64 {
-    if label.is_empty() { 0.0 } else { GAP + NORMAL * 1.25 * label.lines().count() as f64 }
-}
-
-fn named(mark: &Mark) -> Option<&str> {
-    let label = match mark {
-        Mark::Line { label, .. }
-        | Mark::Points { label, .. }
-        | Mark::Bars { label, .. }
-        | Mark::Area { label, .. }
-        | Mark::Rule { label, .. }
-        | Mark::Segments { label, .. } => label,
-        Mark::Text { .. } | Mark::Pie { .. } | Mark::Image { .. } | Mark::Contour { .. } => return None,
-    };
-    (!label.is_empty() && !label.starts_with('_')).then_some(label)
-}
-
-fn tint(shades: &Shades, value: f64) -> Rgb {
-    let span = shades.high - shades.low;
-    shade(&shades.map, if span == 0.0 { 0.5 } else { (value - shades.low) / span })
-}
-
-/// The part of a polygon whose height is at most `level`, and the part that is at least so high.
-fn below(corners: Vec<(At, f64)>, level: f64) -> Vec<(At, f64)> {
-    part(corners, |z| level - z)
-}
-
-fn above(corners: Vec<(At, f64)>, level: f64) -> Vec<(At, f64)> {
-    part(corners, |z| z - level)
-}
-
-fn part(corners: Vec<(At, f64)>, inside: impl Fn(f64) -> f64) -> Vec<(At, f64)> {
-    let mut kept = Vec::new();
-    for (number, (from, low)) in corners.iter().enumerate() {
-        let (to, high) = corners[(number + 1) % corners.len()];
-        let (a, b) = (inside(*low), inside(high));
-        if a >= 0.0 {
-            kept.push((*from, *low));
-        }
-        if (a >= 0.0) != (b >= 0.0) {
-            let share = a / (a - b);
-            let at = (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share);
-            kept.push((at, low + (high - low) * share));
-        }
-    }
-    kept
-}
-
-/// The runs of points that can be shown.
-fn pieces(x: &[f64], y: &[f64], sx: Scale, sy: Scale) -> Vec<Vec<At>> {
-    let mut pieces = vec![Vec::new()];
-    for (x, y) in x.iter().zip(y) {
-        let at = (sx.at(*x), sy.at(*y));
-        if at.0.is_finite() && at.1.is_finite() {
-            pieces.last_mut().into_iter().for_each(|piece: &mut Vec<At>| piece.push(at));
-        } else if pieces.last().is_some_and(|piece| !piece.is_empty()) {
-            pieces.push(Vec::new());
-        }
-    }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
-}
-
-/// Of many points that go from left to right, those that a column of pixels shows: its first, lowest, highest and last.
-fn decimated(path: &[At], frame: Frame) -> Vec<At> {
-    // Two columns to a point: no screen shows more.
-    let columns = (frame.width() * 2.0).max(1.0);
-    if (path.len() as f64) < columns * 6.0 || path.windows(2).any(|pair| pair[1].0 < pair[0].0) {
-        return path.to_vec();
-    }
-    let column = |at: &At| ((at.0 - frame.left) * 2.0).floor();
-    let mut kept = Vec::new();
-    for run in path.chunk_by(|a, b| column(a) == column(b)) {
-        let (mut low, mut high) = (0, 0);
-        for (number, at) in run.iter().enumerate() {
-            if at.1 < run[low].1 {
-                low = number;
-            }
-            if at.1 > run[high].1 {
-                high = number;
-            }
-        }
-        let mut shown = [0, low, high, run.len() - 1];
-        shown.sort_unstable();
-        kept.extend(
-            shown
-                .iter()
-                .zip(0..)
-                .filter(|(at, number)| *number == 0 || shown[number - 1] != **at)
-                .map(|(at, _)| run[*at]),
-        );
-    }
-    kept
-}
-
-/// The same for a line that is kept: what a screen of 2,000 columns shows of it. `None`: it is short enough as it is.
-pub(crate) fn thinned(x: &[f64], y: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
-    let mut range = [f64::INFINITY, f64::NEG_INFINITY];
-    extend(&mut range, x, false);
-    // What is missing divides a line: such a line stays as it is.
-    if x.len() < 20_000 || range[0] >= range[1] || x.iter().chain(y).any(|number| !number.is_finite()) {
-        return None;
-    }
-    let frame = Frame { left: 0.0, top: 0.0, right: 1_000.0, bottom: 1.0 };
-    let scale = 1_000.0 / (range[1] - range[0]);
-    let path: Vec<At> = x.iter().zip(y).map(|(x, y)| ((x - range[0]) * scale, *y)).collect();
-    Some(decimated(&path, frame).into_iter().map(|(x, y)| (x / scale + range[0], y)).unzip())
-}
-
-fn stamp<B: DrawingBackend>(pen: &mut Pen<'_, B>, (x, y): At, marker: &str, r: f64, colour: Rgb, alpha: f64) {
-    let stroke = Stroke { colour, alpha, width: 1.4, dash: "-" };
-    match marker {
-        "s" => pen.rectangle((x - r, y - r), (x + r, y + r), colour, alpha, true, 1.0),
-        "^" => pen.polygon(&[(x, y - r), (x + r, y + r), (x - r, y + r)], colour, alpha),
-        "v" => pen.polygon(&[(x, y + r), (x - r, y - r), (x + r, y - r)], colour, alpha),
-        "<" => pen.polygon(&[(x - r, y), (x + r, y - r), (x + r, y + r)], colour, alpha),
-        ">" => pen.polygon(&[(x + r, y), (x - r, y + r), (x - r, y - r)], colour, alpha),
-        "D" | "d" => pen.polygon(&[(x, y - r * 1.3), (x + r, y), (x, y + r * 1.3), (x - r, y)], colour, alpha),
-        "x" => {
-            pen.path(&[(x - r, y - r), (x + r, y + r)], stroke);
-            pen.path(&[(x - r, y + r), (x + r, y - r)], stroke);
-        }
-        "+" => {
-            pen.path(&[(x - r, y), (x + r, y)], stroke);
-            pen.path(&[(x, y - r), (x, y + r)], stroke);
-        }
-        "*" => {
-            let corner = |at: u32| {
-                let angle = f64::from(at) * std::f64::consts::PI / 5.0;
-                let far = if at.is_multiple_of(2) { r * 1.3 } else { r * 0.5 };
-                (x + far * angle.sin(), y - far * angle.cos())
-            };
-            pen.polygon(&(0..10).map(corner).collect::<Vec<_>>(), colour, alpha);
-        }
-        "." => pen.circle((x, y), r * 0.5, colour, alpha),
-        "," => pen.circle((x, y), 0.5, colour, alpha),
-        _ => pen.circle((x, y), r, colour, alpha),
-    }
-}
-
-/// Where ticks stand and what they say: those that were asked for, or about `wanted` round numbers.
-#[allow(clippy::cast_possible_truncation, reason = "exponents are small")]
-fn ticks(asked: Option<&Ticks>, low: f64, high: f64, log: bool, wanted: f64) -> Vec<(f64, String)> {
-    let (from, to) = (low.min(high), low.max(high));
-    if let Some(asked) = asked {
-        let label = |number: usize, at: f64| asked.labels.get(number).cloned().unwrap_or_else(|| short(at));
-        let all = asked.at.iter().enumerate().map(|(number, at)| (*at, label(number, *at)));
-        let slack = (to - from) * 1e-9;
-        return all.filter(|(at, _)| *at >= from - slack && *at <= to + slack).collect();
-    }
-    if log {
-        let (first, last) = (from.log10().ceil() as i32, to.log10().floor() as i32);
-        let every = (f64::from(last - first + 1) / wanted.max(2.0)).ceil().max(1.0) as i32;
-        let decade = |power: i32| {
-            let label = if (-3..=4).contains(&power) { short(10_f64.powi(power)) } else { format!("1e{power}") };
-            (10_f64.powi(power), label)
-        };
-        let all: Vec<_> = (first..=last).step_by(every.unsigned_abs() as usize).map(decade).collect();
-        if all.len() > 1 {
-            return all;
-        }
-    }
-    let rough = (to - from) / wanted.clamp(2.0, 9.0);
-    let ten = 10_f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|part| part * ten).find(|step| *step >= rough * 0.999);
-    let Some(step) = step.filter(|step| step.is_normal()) else { return Vec::new() };
-    let first = (from / step - 1e-9).ceil();
-    let count = ((to / step + 1e-9).floor() - first).clamp(-1.0, 50.0);
-    let places = (0..=30).find(|places| {
-        let scaled = step * 10_f64.powi(*places);
-        (scaled - scaled.round()).abs() < 1e-6 * scaled
-    });
-    let large = from.abs().max(to.abs());
-    let number = |at: i32| {
-        let x = (first + f64::from(at)) * step;
-        let label = match places {
-            Some(places @ 0..=6) if large < 1e7 => format!("{x:.*}", places.unsigned_abs() as usize),
-            _ => format!("{:.*e}", usize::from((x / 10_f64.powf(large.log10().floor())).fract() != 0.0), x),
-        };
-        let label = if label.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
-            label.trim_start_matches('-').to_owned()
-        } else {
-            label.replacen('-', "\u{2212}", usize::from(label.starts_with('-')))
-        };
-        (x, label)
-    };
-    (0..=count as i32).filter(|_| count >= 0.0).map(number).collect()
-}
-
-/// A number in few characters.
-fn short(x: f64) -> String {
-    let text = format!("{x}");
-    let text = if text.len() > 8 { format!("{x:.3e}") } else { text };
-    text.replacen('-', "\u{2212}", usize::from(text.starts_with('-')))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_are_round() {
-        let says =
-            |low, high, log| ticks(None, low, high, log, 6.0).into_iter().map(|(_, label)| label).collect::<Vec<_>>();
-        assert_eq!(says(0.0, 1.0, false), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(says(-1.1, 1.1, false), ["\u{2212}1.0", "\u{2212}0.5", "0.0", "0.5", "1.0"]);
-        assert_eq!(says(0.0, 1234.0, false), ["0", "250", "500", "750", "1000"]);
-        assert_eq!(says(1.0, 1000.0, true), ["1", "10", "100", "1000"]);
-        assert_eq!(says(f64::NAN, 1.0, false), Vec::<String>::new());
-        assert_eq!(says(1.0, 1.0, false), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_million_points_become_what_the_pixels_show() {
-        let frame = Frame { left: 0.0, top: 0.0, right: 500.0, bottom: 300.0 };
-        let path: Vec<At> = (0..1_000_000).map(|at| (f64::from(at) / 2_000.0, f64::from(at % 7) * 10.0)).collect();
-        let kept = decimated(&path, frame);
-        assert!(kept.len() <= 4_004, "{}", kept.len());
-        for column in kept.chunk_by(|a, b| (a.0 * 2.0).floor() == (b.0 * 2.0).floor()) {
-            let heights: Vec<f64> = column.iter().map(|at| at.1).collect();
-            assert!(heights.contains(&0.0) && heights.contains(&60.0), "{heights:?}");
-        }
-        assert_eq!(decimated(&path[..100], frame), &path[..100]);
+        let at = (x, (frame.top + frame.bottom) / 2.0);
+        pen.words(label, at, NORMAL, ink, (HPos::Center, VPos::Top), true);
     }
 }

@@ -7,12 +7,16 @@ use serde::Deserialize;
 /// The media type of a figure.
 pub const MIME: &str = "application/vnd.tracebook.figure+json";
 
-/// Numbers: a list, or many of them packed as little-endian doubles in base64.
+/// No column has more numbers.
+const LONGEST: u32 = 20_000_000;
+
+/// Numbers: a list, many of them packed as little-endian doubles in base64, or as many at equal distances.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Wire {
     List(Vec<Option<f64>>),
     Packed(String),
+    Even { start: f64, step: f64, count: u32 },
 }
 
 /// A column of numbers; what is missing is not a number.
@@ -25,6 +29,10 @@ impl TryFrom<Wire> for Column {
 
     fn try_from(wire: Wire) -> Result<Column, String> {
         match wire {
+            Wire::Even { start, step, count } if count <= LONGEST => {
+                Ok(Column((0..count).map(|at| start + step * f64::from(at)).collect()))
+            }
+            Wire::Even { count, .. } => Err(format!("a column of {count} numbers is too long")),
             Wire::List(all) => Ok(Column(all.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect())),
             Wire::Packed(text) => {
                 let bytes =
@@ -40,10 +48,24 @@ impl TryFrom<Wire> for Column {
     }
 }
 
-/// Numbers as a column holds many of them.
-pub(crate) fn pack(all: &[f64]) -> String {
-    let bytes: Vec<u8> = all.iter().flat_map(|x| x.to_le_bytes()).collect();
-    base64::engine::general_purpose::STANDARD.encode(bytes)
+impl Column {
+    /// Numbers as JSON that reads as a column: short also where there are many.
+    #[allow(clippy::cast_possible_truncation, reason = "a million at most are counted so")]
+    pub fn json(all: &[f64]) -> String {
+        // Whole numbers at equal distances are exact that way.
+        let whole = |x: f64| x.fract() == 0.0 && x.abs() < 1e15;
+        if let [first, second, ..] = all
+            && whole(*first)
+            && whole(*second)
+            && all.len() <= LONGEST as usize
+            && all.iter().zip(0..).all(|(x, at)| *x == first + (second - first) * f64::from(at))
+        {
+            let step = second - first;
+            return format!("{{\"start\":{first},\"step\":{step},\"count\":{}}}", all.len());
+        }
+        let bytes: Vec<u8> = all.iter().flat_map(|x| x.to_le_bytes()).collect();
+        format!("\"{}\"", base64::engine::general_purpose::STANDARD.encode(bytes))
+    }
 }
 
 /// A figure: axes on a grid. Sizes are in points.
@@ -56,6 +78,10 @@ pub struct Figure {
     pub height: f64,
     /// Above all axes.
     pub title: String,
+    /// The ground, where it is not the paper's.
+    pub ground: String,
+    /// Words and lines are light, since the ground is dark.
+    pub dark: bool,
     /// The axes.
     pub axes: Vec<Axes>,
 }
@@ -70,6 +96,62 @@ pub struct Ticks {
     pub labels: Vec<String>,
 }
 
+/// One side of a pair of axes: along x, or along y.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Side {
+    /// What stands beside it.
+    pub label: String,
+    /// From and to; the marks decide where there is none.
+    pub limits: Option<[f64; 2]>,
+    /// `log`, or linear.
+    pub scale: String,
+    /// Ticks that were asked for.
+    pub ticks: Option<Ticks>,
+    /// How its ticks say their numbers: a form of Python's `%` or `{}` kind around one number.
+    pub form: String,
+    /// Its numbers are seconds since 1970.
+    pub dates: bool,
+    /// Lines behind the marks.
+    pub grid: bool,
+    /// Its ticks say nothing, since another's below or beside say it.
+    pub quiet: bool,
+    /// How far the words of its ticks are turned, in degrees against the clock.
+    pub turn: f64,
+    /// The axes with the same name here have the same limits.
+    pub shared: Option<u32>,
+    /// The room around the marks, as a share of what they cover.
+    pub margin: Option<f64>,
+}
+
+/// The legend of a pair of axes.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Legend {
+    /// `best`, two words such as `upper left`, or `outside`.
+    pub place: String,
+    /// Above its entries.
+    pub title: String,
+    /// How many columns; one where it is 0.
+    pub columns: usize,
+    /// No ground and no frame.
+    pub bare: bool,
+    /// The size of its words in points; the usual one where it is 0.
+    pub size: f64,
+}
+
+/// A scale of colours beside the axes.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Colorbar {
+    /// What it is a scale of.
+    pub label: String,
+    /// Below the axes instead of at their right.
+    pub below: bool,
+    /// Which mark's; the last one's that has a scale where there is none.
+    pub mark: Option<usize>,
+}
+
 /// One pair of axes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -78,41 +160,49 @@ pub struct Axes {
     pub place: [f64; 4],
     /// Above.
     pub title: String,
-    /// Below.
-    pub xlabel: String,
-    /// At the left.
-    pub ylabel: String,
-    /// From and to; the marks decide where there is none.
-    pub xlim: Option<[f64; 2]>,
-    /// The same for y.
-    pub ylim: Option<[f64; 2]>,
-    /// Whether x is logarithmic.
-    pub xlog: bool,
-    /// Whether y is.
-    pub ylog: bool,
-    /// Ticks along x that were asked for.
-    pub xticks: Option<Ticks>,
-    /// Ticks along y.
-    pub yticks: Option<Ticks>,
-    /// Lines behind the marks.
-    pub grid: bool,
-    /// Where the legend stands, if there is one: `best` or two words such as `upper left`.
-    pub legend: Option<String>,
+    /// Where the title stands: `center`, `left` or `right`.
+    pub title_at: String,
+    /// Along x, along y.
+    pub sides: [Side; 2],
+    /// The axes (by number) over which these lie: with a scale of their own along y (`y`) or x (`x`).
+    pub over: Option<(usize, char)>,
+    /// `place` is that of the frame itself, without what stands around it.
+    pub exact: bool,
+    /// The legend, if there is one.
+    pub legend: Option<Legend>,
     /// No frame, no ticks.
     pub off: bool,
+    /// The sides of the frame that are not drawn: letters of `lrtb`.
+    pub open: String,
+    /// The ground; none where empty.
+    pub ground: String,
     /// One unit is as long along x as along y.
     pub equal: bool,
-    /// A scale of colours at the right, with its label.
-    pub colorbar: Option<String>,
+    /// A scale of colours.
+    pub colorbar: Option<Colorbar>,
     /// What is drawn, in order.
     pub marks: Vec<Mark>,
 }
 
-/// What is drawn. Colours are `#rrggbb` or `C` and a number of the palette.
+/// Something drawn.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Mark {
+    /// What lies on what: higher on lower. By its kind where there is none.
+    #[serde(default)]
+    pub order: Option<f64>,
+    /// Marks of one name in a pair of axes belong together: error bars and their points.
+    #[serde(default)]
+    pub group: Option<u32>,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: Kind,
+}
+
+/// What is drawn. Colours are `#rrggbb`, `C` and a number of the palette, or `none`.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names are matplotlib's")]
-pub enum Mark {
+pub enum Kind {
     /// A line through points, or the points alone.
     Line {
         x: Column,
@@ -122,6 +212,14 @@ pub enum Mark {
         dash: String,
         marker: String,
         size: f64,
+        /// Inside and around its markers, where that is not its own colour.
+        #[serde(default)]
+        face: String,
+        #[serde(default)]
+        edge: String,
+        /// Only so many points from one marker to the next.
+        #[serde(default)]
+        every: usize,
         alpha: f64,
         label: String,
     },
@@ -133,6 +231,8 @@ pub enum Mark {
         colors: Vec<String>,
         values: Option<Shades>,
         marker: String,
+        #[serde(default)]
+        edge: String,
         alpha: f64,
         label: String,
     },
@@ -144,23 +244,143 @@ pub enum Mark {
         height: Column,
         colors: Vec<String>,
         edge: String,
+        #[serde(default)]
+        hatch: String,
         alpha: f64,
         label: String,
     },
     /// What lies between two lines.
     Area { x: Column, low: Column, high: Column, color: String, alpha: f64, label: String },
+    /// Polygons, one behind the other; what is no number stands between two.
+    Polygons {
+        x: Column,
+        y: Column,
+        colors: Vec<String>,
+        values: Option<Shades>,
+        edge: String,
+        alpha: f64,
+        label: String,
+    },
     /// A line across the whole axes.
     Rule { at: f64, vertical: bool, color: String, width: f64, dash: String, alpha: f64, label: String },
-    /// Single lines: a pair of ends each.
-    Segments { x: Column, y: Column, color: String, width: f64, alpha: f64, label: String },
+    /// A band across the whole axes.
+    Band { low: f64, high: f64, vertical: bool, color: String, alpha: f64, label: String },
+    /// Single lines: a pair of ends each, with a head at the second where `arrows`.
+    Segments {
+        x: Column,
+        y: Column,
+        color: String,
+        width: f64,
+        #[serde(default)]
+        dash: String,
+        #[serde(default)]
+        arrows: bool,
+        alpha: f64,
+        label: String,
+    },
     /// Words; with an arrow to a point where there is one.
-    Text { x: f64, y: f64, text: String, color: String, size: f64, h: String, v: String, arrow: Option<[f64; 2]> },
+    Text {
+        x: f64,
+        y: f64,
+        text: String,
+        color: String,
+        size: f64,
+        h: String,
+        v: String,
+        arrow: Option<[f64; 2]>,
+        /// From where it would stand, in points to the right and up.
+        #[serde(default)]
+        shift: [f64; 2],
+        /// `x` and `y` are shares of the axes, from below at the left.
+        #[serde(default)]
+        inside: bool,
+        /// In degrees against the clock; what is not nearly 0 is read from below.
+        #[serde(default)]
+        turn: f64,
+        /// The ground behind it.
+        #[serde(default)]
+        ground: String,
+    },
     /// The pieces of a pie.
-    Pie { parts: Column, colors: Vec<String>, labels: Vec<String>, shares: Vec<String>, start: f64 },
+    Pie {
+        parts: Column,
+        colors: Vec<String>,
+        labels: Vec<String>,
+        shares: Vec<String>,
+        start: f64,
+        /// How far each is moved out, as a share of the radius.
+        #[serde(default)]
+        out: Column,
+        /// How much of the radius is empty in the middle.
+        #[serde(default)]
+        hole: f64,
+        /// Around with the clock.
+        #[serde(default)]
+        clockwise: bool,
+    },
     /// Shades in rows from the top.
     Image { rows: usize, columns: usize, shades: Shades, place: [f64; 4] },
+    /// Colours in rows from the top: three bytes a pixel, in base64.
+    Pixels { rows: usize, columns: usize, colors: String, place: [f64; 4] },
     /// Lines of equal height, or the bands between them.
-    Contour { x: Column, y: Column, shades: Shades, levels: Vec<f64>, filled: bool },
+    Contour {
+        x: Column,
+        y: Column,
+        shades: Shades,
+        levels: Vec<f64>,
+        filled: bool,
+        /// One colour for all lines.
+        #[serde(default)]
+        color: String,
+        /// Each line says its height.
+        #[serde(default)]
+        labels: bool,
+    },
+}
+
+impl Kind {
+    /// What the legend calls it.
+    pub fn label(&self) -> &str {
+        let label = match self {
+            Kind::Line { label, .. }
+            | Kind::Points { label, .. }
+            | Kind::Bars { label, .. }
+            | Kind::Area { label, .. }
+            | Kind::Polygons { label, .. }
+            | Kind::Rule { label, .. }
+            | Kind::Band { label, .. }
+            | Kind::Segments { label, .. } => label.as_str(),
+            Kind::Text { .. } | Kind::Pie { .. } | Kind::Image { .. } | Kind::Pixels { .. } | Kind::Contour { .. } => {
+                ""
+            }
+        };
+        if label.starts_with('_') { "" } else { label }
+    }
+
+    /// What lies on what where nobody says so, as matplotlib has it.
+    pub(crate) fn usual_order(&self) -> f64 {
+        match self {
+            Kind::Image { .. } | Kind::Pixels { .. } => 0.0,
+            Kind::Contour { filled: true, .. } => 0.5,
+            Kind::Points { .. }
+            | Kind::Bars { .. }
+            | Kind::Area { .. }
+            | Kind::Polygons { .. }
+            | Kind::Band { .. }
+            | Kind::Pie { .. } => 1.0,
+            Kind::Line { .. } | Kind::Rule { .. } | Kind::Segments { .. } | Kind::Contour { .. } => 2.0,
+            Kind::Text { .. } => 3.0,
+        }
+    }
+
+    /// The scale of its colours, if it has one.
+    pub(crate) fn shades(&self) -> Option<&Shades> {
+        match self {
+            Kind::Image { shades, .. } | Kind::Contour { shades, .. } => Some(shades),
+            Kind::Points { values, .. } | Kind::Polygons { values, .. } => values.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Numbers that a scale turns into colours.
@@ -174,6 +394,9 @@ pub struct Shades {
     pub high: f64,
     /// Its name.
     pub map: String,
+    /// The scale is logarithmic.
+    #[serde(default)]
+    pub log: bool,
 }
 
 impl Figure {

@@ -2,10 +2,11 @@
 
 use crate::FONT;
 use crate::colour::Rgb;
+use crate::math;
 use plotters::prelude::{DrawingBackend, IntoFont, TextStyle};
 use plotters::style::FontTransform;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters_backend::{BackendColor, BackendStyle};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle};
 
 /// A point in points.
 pub(crate) type At = (f64, f64);
@@ -32,10 +33,40 @@ impl Frame {
         x >= self.left - 0.5 && x <= self.right + 0.5 && y >= self.top - 0.5 && y <= self.bottom + 0.5
     }
 
+    /// Wider by so many points on all sides.
+    pub(crate) fn wider(&self, by: f64) -> Frame {
+        Frame { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
+    }
+
     fn clamp(&self, (x, y): At) -> At {
         (x.clamp(self.left, self.right), y.clamp(self.top, self.bottom))
     }
 }
+
+/// A backend that may know more than plotters asks for. What it does not do is done with what all can.
+pub trait Surface: DrawingBackend {
+    /// How many pixels a point has, where very many markers are better drawn as a picture. `None`: as shapes.
+    fn density(&self) -> Option<f64> {
+        None
+    }
+
+    /// Rows of pixels (red, green, blue, opacity) over a rectangle. Whether it was done.
+    fn pixels(&mut self, _a: BackendCoord, _b: BackendCoord, _columns: usize, _rows: usize, _bytes: &[u8]) -> bool {
+        false
+    }
+
+    /// A convex part of a surface that others adjoin without a seam. Whether it was done.
+    fn tile(&mut self, _corners: &[BackendCoord], _color: BackendColor) -> bool {
+        false
+    }
+
+    /// What lies between two lines, as pairs of points with the same x. Whether it was done.
+    fn strip(&mut self, _pairs: &[(BackendCoord, BackendCoord)], _color: BackendColor) -> bool {
+        false
+    }
+}
+
+impl Surface for plotters::backend::BitMapBackend<'_> {}
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -62,13 +93,13 @@ impl BackendStyle for Style {
 }
 
 /// A pen on a backend. The first failure is kept; what follows it is not drawn.
-pub(crate) struct Pen<'a, B: DrawingBackend> {
+pub(crate) struct Pen<'a, B: Surface> {
     backend: &'a mut B,
     steps: f64,
     pub(crate) failed: Option<String>,
 }
 
-impl<'a, B: DrawingBackend> Pen<'a, B> {
+impl<'a, B: Surface> Pen<'a, B> {
     pub(crate) fn new(backend: &'a mut B, steps: f64) -> Pen<'a, B> {
         Pen { backend, steps, failed: None }
     }
@@ -91,6 +122,11 @@ impl<'a, B: DrawingBackend> Pen<'a, B> {
         if let Err(error) = done {
             self.failed.get_or_insert(error.to_string());
         }
+    }
+
+    /// How many pixels a point has, where very many markers are better drawn as a picture.
+    pub(crate) fn density(&self) -> Option<f64> {
+        self.backend.density()
     }
 
     /// The end of the drawing.
@@ -188,6 +224,96 @@ impl<'a, B: DrawingBackend> Pen<'a, B> {
         }
     }
 
+    /// The same, cut at the edges of a frame.
+    pub(crate) fn polygon_within(&mut self, corners: &[At], colour: Rgb, alpha: f64, frame: Frame) {
+        if corners.iter().all(|at| frame.holds(*at)) {
+            self.polygon(corners, colour, alpha);
+        } else {
+            self.polygon(&clipped(corners, frame), colour, alpha);
+        }
+    }
+
+    /// A part of a surface that others adjoin without a seam.
+    pub(crate) fn tile_within(&mut self, corners: &[At], colour: Rgb, frame: Frame) {
+        let inner;
+        let corners = if corners.iter().all(|at| frame.holds(*at)) {
+            corners
+        } else {
+            inner = clipped(corners, frame);
+            &inner
+        };
+        if corners.len() > 2 {
+            let steps: Vec<BackendCoord> = corners.iter().map(|at| self.step(*at)).collect();
+            if !self.backend.tile(&steps, BackendColor { alpha: 1.0, rgb: colour }) {
+                self.polygon(corners, colour, 1.0);
+            }
+        }
+    }
+
+    /// What lies between two lines: pairs of points with the same x, the upper ones first.
+    pub(crate) fn strip(&mut self, pairs: &[(At, At)], colour: Rgb, alpha: f64) {
+        if pairs.len() < 2 {
+            return;
+        }
+        let steps: Vec<_> = pairs.iter().map(|(a, b)| (self.step(*a), self.step(*b))).collect();
+        if !self.backend.strip(&steps, BackendColor { alpha, rgb: colour }) {
+            let corners: Vec<At> = pairs.iter().map(|(a, _)| *a).chain(pairs.iter().rev().map(|(_, b)| *b)).collect();
+            self.polygon(&corners, colour, alpha);
+        }
+    }
+
+    /// Rows of pixels over a rectangle: red, green, blue, opacity.
+    pub(crate) fn pixels(&mut self, a: At, b: At, columns: usize, rows: usize, bytes: &[u8]) {
+        if columns == 0 || rows == 0 || bytes.len() < columns * rows * 4 {
+            return;
+        }
+        let (from, to) = (self.step(a), self.step(b));
+        if self.backend.pixels(from, to, columns, rows, bytes) {
+            return;
+        }
+        let (wide, high) = ((b.0 - a.0) / columns as f64, (b.1 - a.1) / rows as f64);
+        for (row, line) in bytes.chunks_exact(columns * 4).take(rows).enumerate() {
+            let mut column = 0;
+            // Neighbours of one colour are one rectangle.
+            for run in line.as_chunks::<4>().0.chunk_by(|a, b| a == b) {
+                let [red, green, blue, alpha] = run[0];
+                if alpha > 0 {
+                    let x = [column, column + run.len()].map(|at| a.0 + wide * at as f64);
+                    let y = [row, row + 1].map(|at| a.1 + high * at as f64);
+                    let alpha = f64::from(alpha) / 255.0;
+                    self.rectangle((x[0], y[0]), (x[1], y[1]), (red, green, blue), alpha, true, 1.0);
+                }
+                column += run.len();
+            }
+        }
+    }
+
+    /// The same, where only a frame of it is seen: cells that reach over its edges are cut.
+    pub(crate) fn pixels_within(&mut self, a: At, b: At, columns: usize, rows: usize, bytes: &[u8], frame: Frame) {
+        let wide = frame.wider(-0.49);
+        if wide.holds(a) && wide.holds(b) {
+            return self.pixels(a, b, columns, rows, bytes);
+        }
+        let (wide, high) = ((b.0 - a.0) / columns as f64, (b.1 - a.1) / rows as f64);
+        for (row, line) in bytes.chunks_exact(columns * 4).take(rows).enumerate() {
+            let mut column = 0;
+            for run in line.as_chunks::<4>().0.chunk_by(|a, b| a == b) {
+                let [red, green, blue, alpha] = run[0];
+                let x = [column, column + run.len()].map(|at| a.0 + wide * at as f64);
+                let y = [row, row + 1].map(|at| a.1 + high * at as f64);
+                if alpha > 0 {
+                    let (a, b) = (frame.clamp((x[0], y[0])), frame.clamp((x[1], y[1])));
+                    let corners = [a, (b.0, a.1), b, (a.0, b.1)].map(|at| self.step(at));
+                    let color = BackendColor { alpha: 1.0, rgb: (red, green, blue) };
+                    if !self.backend.tile(&corners, color) {
+                        self.rectangle(a, b, (red, green, blue), 1.0, true, 1.0);
+                    }
+                }
+                column += run.len();
+            }
+        }
+    }
+
     pub(crate) fn rectangle(&mut self, a: At, b: At, colour: Rgb, alpha: f64, fill: bool, width: f64) {
         let style = self.style(colour, alpha, width);
         let (a, b) = ((a.0.min(b.0), a.1.min(b.1)), (a.0.max(b.0), a.1.max(b.1)));
@@ -222,11 +348,14 @@ impl<'a, B: DrawingBackend> Pen<'a, B> {
     /// How wide words are.
     pub(crate) fn wide(&self, text: &str, size: f64) -> f64 {
         let style = self.font(size, (0, 0, 0));
-        self.backend.estimate_text_size(text, &style).map_or(0.0, |(wide, _)| f64::from(wide) / self.steps)
+        let text = math::plain(text);
+        let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap_or("");
+        self.backend.estimate_text_size(widest, &style).map_or(0.0, |(wide, _)| f64::from(wide) / self.steps)
     }
 
     /// Words: `h` and `v` say which part of them stands at the point. `up` turns them to be read from below.
     pub(crate) fn words(&mut self, text: &str, at: At, size: f64, colour: Rgb, (h, v): (HPos, VPos), up: bool) {
+        let text = math::plain(text);
         let lines: Vec<&str> = text.lines().collect();
         let (count, height) = (lines.len() as f64, size * 1.25);
         for (line, number) in lines.iter().zip(0..) {
@@ -245,6 +374,27 @@ impl<'a, B: DrawingBackend> Pen<'a, B> {
             self.note(done);
         }
     }
+}
+
+/// The part of a polygon inside a frame, after Sutherland and Hodgman.
+fn clipped(corners: &[At], frame: Frame) -> Vec<At> {
+    let sides: [&dyn Fn(At) -> f64; 4] =
+        [&|at| at.0 - frame.left, &|at| frame.right - at.0, &|at| at.1 - frame.top, &|at| frame.bottom - at.1];
+    sides.into_iter().fold(corners.to_vec(), |corners, inside| {
+        let mut kept = Vec::with_capacity(corners.len() + 4);
+        for (number, from) in corners.iter().enumerate() {
+            let to = corners[(number + 1) % corners.len()];
+            let (a, b) = (inside(*from), inside(to));
+            if a >= 0.0 {
+                kept.push(*from);
+            }
+            if (a >= 0.0) != (b >= 0.0) {
+                let share = a / (a - b);
+                kept.push((from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share));
+            }
+        }
+        kept
+    })
 }
 
 /// The part of a line inside a frame, after Liang and Barsky.

@@ -16,7 +16,7 @@ import _tracebook_kernel as kernel
 _OWN = (lambda: 0).__code__.co_filename
 
 # Nor are those of the modules that stand in for large ones.
-_OURS = ("numpy", "matplotlib.pyplot")
+_OURS = ("numpy", "matplotlib", "matplotlib.pyplot", "_tracebook_axes", "_tracebook_around", "_tracebook_drawing")
 
 # A repr or a line of a traceback beyond this is cut: nobody reads it, and every window would have to lay it out.
 _TEXT_LIMIT = 1 << 20
@@ -69,7 +69,10 @@ class _Input(io.TextIOBase):
         raise io.UnsupportedOperation("fileno")
 
     def readline(self, size=-1, /):
-        return kernel.ask("", False) + "\n"
+        try:
+            return kernel.ask("", False) + "\n"
+        except EOFError:
+            return ""
 
     def read(self, size=-1, /):
         return self.readline()
@@ -89,6 +92,24 @@ def display(*values, raw=False, metadata=None):
     for value in values:
         data, about = (_texts(value), {}) if raw else _forms(value)
         kernel.display(data, _json({**about, **(metadata or {})}))
+
+
+def table(rows, columns=None):
+    """Rows as a table that can be sorted, filtered and copied: what a cell ends in, or displays.
+
+    rows: dictionaries, sequences, a dictionary of columns, an array, a database's cursor.
+    columns: the names of the columns.
+    """
+    from _tracebook_shown import Table
+
+    return Table(rows, columns)
+
+
+def progress(over=None, total=None, title=""):
+    """A bar below the cell: `for x in progress(xs)`, or `with progress(total=10) as bar: bar.update()`."""
+    from _tracebook_shown import Progress
+
+    return Progress(over, total, title)
 
 
 def exit(code=None):
@@ -285,6 +306,6 @@ sys.argv = [""]
 # No program that could be started as Python: `sys.executable` would be the notebook itself.
 sys.executable = sys._base_executable = ""
 
-for _name in (display, exit, help, input):
+for _name in (display, exit, help, input, progress, table):
     setattr(builtins, _name.__name__, _name)
 builtins.quit = exit

@@ -12,6 +12,9 @@ use crate::outbox::{Outbox, Stream};
 /// How long an interrupt may go unseen.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// What Jupyter's clients send as the end of all input.
+const END: &str = "\u{4}";
+
 static ANSWER: Mutex<Option<String>> = Mutex::new(None);
 static CAME: Condvar = Condvar::new();
 
@@ -39,6 +42,12 @@ pub(crate) fn ask(prompt: &str, password: bool, vm: &VirtualMachine) -> PyResult
             answer.take()
         });
         if let Some(answer) = answer {
+            if answer == END {
+                if !prompt.is_empty() {
+                    vm.allow_threads(|| outbox.print(Stream::Out, &format!("{prompt}\n")));
+                }
+                return Err(vm.new_eof_error("EOF when reading a line".to_owned()));
+            }
             let shown = if password { "········" } else { answer.as_str() };
             vm.allow_threads(|| outbox.print(Stream::Out, &format!("{prompt}{shown}\n")));
             return Ok(answer);

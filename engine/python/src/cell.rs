@@ -21,13 +21,22 @@ pub(crate) struct Cell {
     pub(crate) silent: bool,
     /// Names that are taken out of the namespace before.
     pub(crate) forget: Vec<String>,
+    /// Its result is made of the code and these names alone, and may be one that was kept.
+    pub(crate) pure: Option<Pure>,
+}
+
+/// What a pure cell is made of, and what it makes.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Pure {
+    pub(crate) uses: Vec<String>,
+    pub(crate) binds: Vec<String>,
 }
 
 impl Cell {
     pub(crate) fn new(code: String, label: &str, silent: bool) -> Cell {
         let label: String = label.chars().filter(|c| !c.is_control()).take(200).collect();
         let label = if label.trim().is_empty() { "cell".to_owned() } else { label };
-        Cell { code, label, silent, forget: Vec::new() }
+        Cell { code, label, silent, forget: Vec::new(), pure: None }
     }
 
     /// Runs the cell under the file name `file` and returns the value of its last expression, else None; with `true`,

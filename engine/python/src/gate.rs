@@ -4,6 +4,13 @@
 //! only while the lock says so. This module knows nothing of messages and runs no Python.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// When what was interrupted is woken once more: after these pauses, as long as it has not ended.
+const PAUSES: [Duration; 8] = {
+    let ms = Duration::from_millis;
+    [ms(5), ms(10), ms(20), ms(40), ms(80), ms(160), ms(320), ms(640)]
+};
 
 /// Which interrupts a waiting request has already seen. Taken when the request is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,6 +23,8 @@ pub(crate) struct Gate(Mutex<State>);
 struct State {
     running: bool,
     interrupts: u64,
+    /// Cells that were begun.
+    begun: u64,
 }
 
 impl Gate {
@@ -32,6 +41,7 @@ impl Gate {
     pub(crate) fn open(&self, ticket: Ticket) -> bool {
         let mut state = self.state();
         state.running = ticket == Ticket(state.interrupts);
+        state.begun += u64::from(state.running);
         state.running
     }
 
@@ -47,6 +57,31 @@ impl Gate {
         if state.running {
             deliver();
         }
+    }
+
+    /// Calls `wake` again and again, for a second or so, while the cell that runs now has not ended. A signal that
+    /// comes between a look for signals and the call that waits (`time.sleep`) wakes nothing: the look is over, the
+    /// call has not begun.
+    pub(crate) fn nudge(&'static self, wake: impl Fn() + Send + 'static) {
+        let begun = {
+            let state = self.state();
+            if !state.running {
+                return;
+            }
+            state.begun
+        };
+        let nudge = move || {
+            for pause in PAUSES {
+                std::thread::sleep(pause);
+                let state = self.state();
+                if !state.running || state.begun != begun {
+                    return;
+                }
+                wake();
+            }
+        };
+        // Without the thread (no memory) there is the one signal.
+        let _ = std::thread::Builder::new().name("nudge".into()).spawn(nudge);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -73,22 +108,47 @@ mod by_signal {
 
     use super::Interrupter;
 
+    /// Means nothing to a cell, and ends a call that waits, which then looks for signals.
+    const WAKE: libc::c_int = libc::SIGURG;
+
     pub(crate) struct Target;
     pub(crate) struct Receiver;
 
     pub(crate) fn interrupter() -> Interrupter {
+        extern "C" fn nothing(_: libc::c_int) {}
+        #[allow(unsafe_code, reason = "std has no wrapper for sigaction")]
+        // SAFETY: all zeros is a valid `sigaction` (no flags: calls are not begun anew), its handler touches nothing,
+        // and the old one is not asked for.
+        let done = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+            libc::sigaction(WAKE, &raw const action, std::ptr::null_mut())
+        };
+        // A refusal leaves the signal ignored: then there is the first one alone.
+        let _ = done;
         Interrupter { target: Target, receiver: Receiver }
     }
 
     impl Target {
         pub(crate) fn interrupt(&self, python: &JoinHandle<()>) {
-            #[allow(unsafe_code, reason = "std has no way to signal one thread")]
-            // SAFETY: the handle is borrowed, so the thread is neither joined nor detached and its id is valid.
-            // The gate is open, so RustPython's SIGINT handler, which only sets flags, is installed.
-            let done = unsafe { libc::pthread_kill(python.as_pthread_t(), libc::SIGINT) };
-            // Can only say that the thread has ended, and then there is nothing to interrupt.
-            let _ = done;
+            signal(python.as_pthread_t(), libc::SIGINT);
         }
+
+        /// What wakes the interpreter from a call that waits.
+        pub(crate) fn waker(&self, python: &JoinHandle<()>) -> impl Fn() + Send + 'static {
+            let thread = python.as_pthread_t();
+            move || signal(thread, WAKE)
+        }
+    }
+
+    /// Call it while the gate says that a cell runs.
+    fn signal(thread: libc::pthread_t, signal: libc::c_int) {
+        #[allow(unsafe_code, reason = "std has no way to signal one thread")]
+        // SAFETY: a cell runs, so its thread has not ended; it is never detached, and only joined by the process's end.
+        // RustPython's SIGINT handler, which only sets flags, is installed by then.
+        let done = unsafe { libc::pthread_kill(thread, signal) };
+        // Can only say that the thread has ended, and then there is nothing to interrupt.
+        let _ = done;
     }
 
     impl Receiver {
@@ -122,6 +182,13 @@ mod by_channel {
         }
     }
 
+    impl Target {
+        /// Nothing wakes a call that waits here.
+        pub(crate) fn waker(&self, _: &JoinHandle<()>) -> impl Fn() + Send + 'static {
+            || {}
+        }
+    }
+
     impl Receiver {
         pub(crate) fn attach(self, vm: &mut rustpython_vm::VirtualMachine) {
             vm.set_user_signal_channel(self.0);
@@ -145,5 +212,24 @@ mod tests {
         gate.interrupt(|| delivered += 1); // idle
         assert!(gate.open(gate.ticket()));
         assert_eq!(delivered, 1);
+    }
+
+    #[test]
+    fn what_goes_on_is_woken_until_it_ends() {
+        let gate: &'static Gate = Box::leak(Box::new(Gate::new()));
+        let (woken, wakes) = std::sync::mpsc::channel();
+        let wake = move || _ = woken.send(());
+        gate.nudge(wake.clone());
+        assert!(wakes.try_recv().is_err(), "nothing runs");
+        assert!(gate.open(gate.ticket()));
+        gate.nudge(wake);
+        for _ in 0..2 {
+            wakes.recv_timeout(std::time::Duration::from_secs(60)).expect("it is woken");
+        }
+        gate.close();
+        // Another cell is not woken, and the thread ends: nobody can send any more.
+        assert!(gate.open(gate.ticket()));
+        while wakes.recv_timeout(std::time::Duration::from_secs(60)).is_ok() {}
+        gate.close();
     }
 }

@@ -13,9 +13,9 @@ use vm::builtins::{PyBaseExceptionRef, PyDict, PyDictRef, PyTuple};
 use vm::scope::Scope;
 use vm::{AsObject, Interpreter, InterpreterBuilder, PyObjectRef, PyResult, Settings, VirtualMachine};
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Pure};
 use crate::gate::{self, Gate, Ticket};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Stream};
 use crate::requests::Look;
 use crate::sandbox::Sandbox;
 use crate::{Work, reply_to_shutdown, waits};
@@ -30,8 +30,8 @@ const RECURSION_LIMIT: usize = 1000;
 mod kernel {
     use rustpython_vm as vm;
 
-    use vm::builtins::{PyDictRef, PyStr, PyStrRef};
-    use vm::function::ArgIntoFloat;
+    use vm::builtins::{PyDictRef, PyList, PyStr, PyStrRef};
+    use vm::function::{ArgIntoFloat, OptionalArg};
     use vm::{PyObjectRef, PyResult, VirtualMachine};
 
     use crate::outbox::{Outbox, Stream};
@@ -83,6 +83,91 @@ mod kernel {
         plot::lighter(&figure.to_string_lossy())
     }
 
+    /// Numbers (an array's core, or a list of them) as a figure holds many: JSON, how many, the lowest, the highest.
+    #[pyfunction]
+    fn packed(numbers: PyObjectRef, vm: &VirtualMachine) -> PyResult<(String, usize, f64, f64)> {
+        let all = if let Some(core) = numbers.downcast_ref::<crate::numpy::native::Core>() {
+            core.floats()
+        } else if let Some(list) = numbers.downcast_ref::<PyList>() {
+            list.borrow_vec().iter().map(|one| number(one, vm)).collect::<PyResult<Vec<f64>>>()?
+        } else {
+            return Err(vm.new_type_error("packed() wants a list or an array"));
+        };
+        let finite = || all.iter().copied().filter(|x| x.is_finite());
+        let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+        Ok((plot::Column::json(&all), all.len(), low, high))
+    }
+
+    fn number(one: &PyObjectRef, vm: &VirtualMachine) -> PyResult<f64> {
+        if vm.is_none(one) {
+            return Ok(f64::NAN);
+        }
+        one.try_float(vm).map(|x| x.to_f64())
+    }
+
+    /// Whether all of a list are plain numbers.
+    #[pyfunction]
+    fn are_numbers(all: PyObjectRef) -> bool {
+        let is_number = |one: &PyObjectRef| {
+            one.downcast_ref::<vm::builtins::PyFloat>().is_some() || one.downcast_ref::<vm::builtins::PyInt>().is_some()
+        };
+        match all.downcast_ref::<PyList>() {
+            Some(list) => list.borrow_vec().iter().all(is_number),
+            None => false,
+        }
+    }
+
+    /// A figure (JSON) with its columns put in where it names them.
+    #[pyfunction]
+    fn with_columns(figure: PyStrRef, columns: Vec<PyStrRef>) -> String {
+        const MARK: &str = "\"\\u0000column ";
+        let figure = figure.to_string_lossy();
+        let mut out = String::with_capacity(figure.len() + columns.iter().map(|text| text.byte_len()).sum::<usize>());
+        let mut rest = &*figure;
+        while let Some(at) = rest.find(MARK) {
+            let (before, behind) = rest.split_at(at);
+            out.push_str(before);
+            let behind = &behind[MARK.len()..];
+            let (number, behind) = behind.split_once('"').unwrap_or((behind, ""));
+            match number.parse::<usize>().ok().and_then(|number| columns.get(number)) {
+                Some(column) => out.push_str(&column.to_string_lossy()),
+                None => out.push_str("null"),
+            }
+            rest = behind;
+        }
+        out + rest
+    }
+
+    /// Whether there is a scale of colours of that name.
+    #[pyfunction]
+    fn has_map(name: PyStrRef) -> bool {
+        plot::has_map(&name.to_string_lossy())
+    }
+
+    /// The names of the scales of colours.
+    #[pyfunction]
+    fn maps(vm: &VirtualMachine) -> PyObjectRef {
+        vm.ctx.new_list(plot::maps().map(|name| vm.ctx.new_str(name).into()).collect()).into()
+    }
+
+    /// How many colours a scale has.
+    #[pyfunction]
+    fn map_size(name: PyStrRef) -> usize {
+        plot::map_size(&name.to_string_lossy())
+    }
+
+    /// The colour at a share of a scale.
+    #[pyfunction]
+    fn shade(name: PyStrRef, share: ArgIntoFloat) -> (u8, u8, u8) {
+        plot::shade(&name.to_string_lossy(), f64::from(share))
+    }
+
+    /// A colour of the note's own look.
+    #[pyfunction]
+    fn named_color(name: PyStrRef) -> (u8, u8, u8) {
+        plot::Look::LIGHT.colour(&name.to_string_lossy())
+    }
+
     /// Asks the user for a line of text.
     #[pyfunction]
     fn ask(prompt: PyStrRef, password: bool, vm: &VirtualMachine) -> PyResult<String> {
@@ -94,11 +179,22 @@ mod kernel {
         crate::sandbox::Sandbox::get().words()
     }
 
+    /// Shows data below the cell. Under a name it can become something else later: then `again` is true.
     #[pyfunction]
-    fn display(data: PyDictRef, metadata: PyStrRef, vm: &VirtualMachine) -> PyResult<()> {
-        let content = super::content(&data, &metadata.to_string_lossy(), vm)?;
+    fn display(
+        data: PyDictRef,
+        metadata: PyStrRef,
+        name: OptionalArg<PyStrRef>,
+        again: OptionalArg<bool>,
+        vm: &VirtualMachine,
+    ) -> PyResult<()> {
+        let mut content = super::content(&data, &metadata.to_string_lossy(), vm)?;
+        if let OptionalArg::Present(name) = name {
+            content["transient"] = serde_json::json!({"display_id": name.to_string_lossy()});
+        }
+        let kind = if again.unwrap_or(false) { "update_display_data" } else { "display_data" };
         if let Some(outbox) = Outbox::get() {
-            vm.allow_threads(|| outbox.display("display_data", content));
+            vm.allow_threads(|| outbox.display(kind, content));
         }
         Ok(())
     }
@@ -159,12 +255,17 @@ fn warm(queue: &Receiver<Work>, vm: &VirtualMachine) -> Option<Work> {
 }
 
 /// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
-const _: [&str; 6] = [
+const _: [&str; 11] = [
     include_str!("_tracebook.py"),
+    include_str!("around.py"),
+    include_str!("axes.py"),
+    include_str!("drawing.py"),
     include_str!("getpass.py"),
     include_str!("look.py"),
     include_str!("matplotlib.py"),
+    include_str!("pure.py"),
     include_str!("pyplot.py"),
+    include_str!("shown.py"),
     include_str!("variables.py"),
 ];
 
@@ -191,9 +292,14 @@ fn build(signals: gate::Receiver) -> Interpreter {
         .add_frozen_modules(vm::py_freeze!(file = "getpass.py", module_name = "getpass"))
         .add_frozen_modules(vm::py_freeze!(file = "look.py", module_name = "_tracebook_look"))
         .add_frozen_modules(vm::py_freeze!(file = "variables.py", module_name = "_tracebook_variables"))
+        .add_frozen_modules(vm::py_freeze!(file = "pure.py", module_name = "_tracebook_pure"))
+        .add_frozen_modules(vm::py_freeze!(file = "shown.py", module_name = "_tracebook_shown"))
         .add_frozen_modules(vm::py_freeze!(file = "numpy.py", module_name = "numpy"))
         .add_frozen_modules(vm::py_freeze!(file = "matplotlib.py", module_name = "matplotlib"))
         .add_frozen_modules(vm::py_freeze!(file = "pyplot.py", module_name = "_tracebook_pyplot"))
+        .add_frozen_modules(vm::py_freeze!(file = "axes.py", module_name = "_tracebook_axes"))
+        .add_frozen_modules(vm::py_freeze!(file = "around.py", module_name = "_tracebook_around"))
+        .add_frozen_modules(vm::py_freeze!(file = "drawing.py", module_name = "_tracebook_drawing"))
         .init_hook(move |vm| {
             signals.attach(vm);
             // The standard library is frozen into the program. Without this a `lib/python3.14` near the program or
@@ -265,10 +371,14 @@ impl Session {
         outbox.answer(header);
         outbox.send("status", json!({"execution_state": "busy"}));
         forget_interrupts(vm);
+        let mut cached = false;
         let status = if gate.open(ticket) {
             self.runs += 1;
             self.count += u64::from(!cell.silent);
-            let ended = self.run(cell, vm);
+            let ended = match &cell.pure {
+                Some(pure) => self.run_pure(cell, pure, &mut cached, vm),
+                None => self.run(cell, vm),
+            };
             if !outbox.is_ours() {
                 // The cell forked, and this is the child at the end of it: there is no notebook behind it.
                 std::process::exit(0);
@@ -288,7 +398,7 @@ impl Session {
         } else {
             "aborted"
         };
-        outbox.send("execute_reply", json!({"status": status, "execution_count": self.count}));
+        outbox.send("execute_reply", json!({"status": status, "execution_count": self.count, "cached": cached}));
         outbox.send("status", json!({"execution_state": "idle"}));
     }
 
@@ -302,6 +412,7 @@ impl Session {
             Look::Complete { .. } => "complete_reply",
             Look::Inspect { .. } => "inspect_reply",
             Look::Variables => "variables_reply",
+            Look::Values { .. } => "values_reply",
         };
         let said = if gate.open(ticket) {
             let said = say(look, vm);
@@ -346,6 +457,64 @@ impl Session {
         Ok(Some(content))
     }
 
+    /// The same for a cell whose result is kept: one that was made of the same is shown again, and nothing runs;
+    /// `cached` says so.
+    fn run_pure(&self, cell: &Cell, pure: &Pure, cached: &mut bool, vm: &VirtualMachine) -> PyResult<Option<Value>> {
+        let names = |names: &[String]| -> PyObjectRef {
+            let names = names.iter().map(|name| vm.ctx.new_str(name.as_str()).into()).collect();
+            vm.ctx.new_list(names).into()
+        };
+        let module = vm.import("_tracebook_pure", 0)?;
+        let said = |why: &str| self.outbox.print(Stream::Err, &format!("not kept as pure: {why}\n"));
+        let key = match module.get_attr("key", vm)?.call((cell.code.as_str(), names(&pure.uses)), vm) {
+            Ok(key) => key,
+            Err(error) if error.fast_isinstance(vm.ctx.exceptions.keyboard_interrupt) => return Err(error),
+            Err(error) => {
+                let why = error.as_object().str(vm).map(|why| why.to_string_lossy().into_owned()).unwrap_or_default();
+                said(&why);
+                return self.run(cell, vm);
+            }
+        };
+        let shown = module.get_attr("find", vm)?.call((key.clone(),), vm)?;
+        if !vm.is_none(&shown) {
+            let shown: Vec<(String, Value)> =
+                serde_json::from_str(&shown.str(vm)?.to_string_lossy()).unwrap_or_default();
+            *cached = true;
+            let mut result = None;
+            for (kind, mut content) in shown {
+                match kind.as_str() {
+                    "stream" => {
+                        let stream = if content["name"] == "stderr" { Stream::Err } else { Stream::Out };
+                        self.outbox.print(stream, content["text"].as_str().unwrap_or_default());
+                    }
+                    "execute_result" => {
+                        content["execution_count"] = self.count.into();
+                        result = Some(content);
+                    }
+                    "display_data" => self.outbox.display("display_data", content),
+                    "update_display_data" => self.outbox.display("update_display_data", content),
+                    _ => {}
+                }
+            }
+            return Ok(result);
+        }
+        self.outbox.record();
+        let ran = self.run(cell, vm);
+        let shown = self.outbox.recorded();
+        let result = ran?;
+        let Some(mut shown) = shown else {
+            said("it shows too much");
+            return Ok(result);
+        };
+        shown.extend(result.iter().map(|result| json!(["execute_result", result])));
+        let shown = Value::Array(shown).to_string();
+        let why = module.get_attr("keep", vm)?.call((key, names(&pure.binds), shown), vm)?;
+        if !vm.is_none(&why) {
+            said(&why.str(vm)?.to_string_lossy());
+        }
+        Ok(result)
+    }
+
     /// The content of the `error` message. Showing an exception runs code of the cell (`__str__`), which may fail or
     /// be interrupted; then its class alone must do.
     fn describe(&self, error: PyBaseExceptionRef, vm: &VirtualMachine) -> Value {
@@ -371,6 +540,7 @@ fn say(look: &Look, vm: &VirtualMachine) -> PyResult<String> {
         Look::Complete { code, at } => module.get_attr("complete", vm)?.call((code.as_str(), *at), vm),
         Look::Inspect { code, at } => module.get_attr("inspect_at", vm)?.call((code.as_str(), *at), vm),
         Look::Variables => module.get_attr("variables", vm)?.call((), vm),
+        Look::Values { names } => module.get_attr("values", vm)?.call((names.as_str(),), vm),
     };
     Ok(said?.str(vm)?.to_string_lossy().into_owned())
 }

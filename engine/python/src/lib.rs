@@ -16,6 +16,8 @@ mod numpy;
 mod outbox;
 mod requests;
 mod sandbox;
+#[cfg(target_os = "macos")]
+mod seatbelt;
 mod stdio;
 mod waits;
 
@@ -29,6 +31,8 @@ use serde_json::{Value, json};
 
 use gate::{Gate, Ticket};
 use outbox::Outbox;
+pub use sandbox::Reach;
+
 use requests::{Body, Incoming, Requests};
 
 /// Enough for Python's recursion limit also where each call passes through native code, which takes some 4 KiB of
@@ -52,10 +56,10 @@ enum Work {
 
 /// Runs the kernel until a `shutdown_request` or the end of standard input, and returns the process's exit code.
 ///
-/// Call it once, first thing in `main`: it takes standard input and output for the protocol and, on Linux, asks to
-/// be killed when the thread that started this process ends.
+/// Call it once, first thing in `main`: it takes standard input and output for the protocol and, on Linux, asks to be
+/// killed when the thread that started this process ends. Cells reach the working folder and what `reach` grants.
 #[must_use]
-pub fn run() -> ExitCode {
+pub fn run(reach: Reach) -> ExitCode {
     stdio::die_with_parent();
     let (input, output) = match stdio::take() {
         Ok(pair) => pair,
@@ -65,7 +69,7 @@ pub fn run() -> ExitCode {
         }
     };
     // Before any thread: a Landlock domain is a thread's, and goes on to those that it starts.
-    sandbox::Sandbox::enter();
+    sandbox::Sandbox::enter(reach);
     let outbox = Outbox::install(output);
     let gate: &'static Gate = Box::leak(Box::new(Gate::new()));
     let (work, queue) = mpsc::channel();
@@ -91,7 +95,10 @@ pub fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let interrupt = |interrupter: &gate::Target| gate.interrupt(|| interrupter.interrupt(&python));
+    let interrupt = |interrupter: &gate::Target| {
+        gate.interrupt(|| interrupter.interrupt(&python));
+        gate.nudge(interrupter.waker(&python));
+    };
 
     let mut requests = Requests::new(BufReader::new(input));
     let asked = loop {

@@ -10,7 +10,7 @@ import keyword
 import sys
 
 import _tracebook
-from _tracebook_variables import variables as rows
+from _tracebook_variables import values as plain, variables as rows
 
 _MOST = 500
 _DOC_LIMIT = 5_000
@@ -207,3 +207,7 @@ def inspect_at(code, at):
 
 def variables():
     return _tracebook._json({"status": "ok", "variables": rows(_names)})
+
+
+def values(names):
+    return _tracebook._json({"status": "ok", "values": plain(_names, names.split("\n"))})

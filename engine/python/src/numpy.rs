@@ -41,6 +41,13 @@ pub(crate) mod native {
         generator: Mutex<chance::Pcg64>,
     }
 
+    impl Core {
+        /// All numbers in order, as floats.
+        pub(crate) fn floats(&self) -> Vec<f64> {
+            self.array.floats()
+        }
+    }
+
     fn raise(refusal: Refusal, vm: &VirtualMachine) -> PyBaseExceptionRef {
         match refusal {
             Refusal::Value(words) => vm.new_value_error(words),

@@ -18,6 +18,8 @@ use crate::requests::no_header;
 const STREAM_LIMIT: usize = 8 << 20;
 /// Displayed data that a cell may send, as JSON.
 const DISPLAY_LIMIT: usize = 64 << 20;
+/// Of a cell whose output is kept, so much is.
+const RECORD_LIMIT: usize = 16 << 20;
 /// Waiting text that is sent at once.
 const CHUNK: usize = 4 << 10;
 /// How long text may wait.
@@ -62,6 +64,9 @@ struct State {
     /// What the cell has used of its limits. At the limit the rest is dropped.
     streamed: usize,
     displayed: usize,
+    /// What the cell shows, kind and content, where that is kept; nothing once it is too much.
+    record: Option<Vec<Value>>,
+    recorded: usize,
 }
 
 static OUTBOX: OnceLock<Outbox> = OnceLock::new();
@@ -92,6 +97,8 @@ impl Outbox {
             flushed: now,
             streamed: 0,
             displayed: 0,
+            record: None,
+            recorded: 0,
         };
         Outbox { state: Mutex::new(state), waiting: Condvar::new(), process: std::process::id() }
     }
@@ -108,6 +115,20 @@ impl Outbox {
         state.parent = parent;
         state.streamed = 0;
         state.displayed = 0;
+    }
+
+    /// Begins to keep what the cell shows.
+    pub(crate) fn record(&self) {
+        if let Some(mut state) = self.lock() {
+            (state.record, state.recorded) = (Some(Vec::new()), 0);
+        }
+    }
+
+    /// Ends that; gives what the cell has shown, unless that was too much.
+    pub(crate) fn recorded(&self) -> Option<Vec<Value>> {
+        let mut state = self.lock()?;
+        state.flush();
+        state.record.take()
     }
 
     /// Sends a message, after all text that was printed before it.
@@ -201,6 +222,13 @@ impl Outbox {
 impl State {
     fn line(&mut self, msg_type: &str, parent: Option<&Value>, content: Value) -> String {
         self.sent += 1;
+        let shown = matches!(msg_type, "stream" | "display_data" | "update_display_data");
+        if parent.is_none() && shown && self.record.is_some() {
+            let said = json!([msg_type, content]);
+            self.recorded = self.recorded.saturating_add(said.to_string().len());
+            self.record = self.record.take().filter(|_| self.recorded < RECORD_LIMIT);
+            self.record.iter_mut().for_each(|record| record.push(said.clone()));
+        }
         let header = json!({"msg_type": msg_type, "msg_id": format!("kernel-{}", self.sent)});
         let parent = parent.unwrap_or(&self.parent);
         let mut line = json!({"header": header, "parent_header": parent, "content": content}).to_string();

@@ -7,7 +7,7 @@ use std::io::{BufRead, Read};
 
 use serde_json::{Map, Value};
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Pure};
 
 /// A longer line is skipped unread: far above any cell a person writes, far below what exhausts memory.
 pub(crate) const LINE_LIMIT: usize = 64 << 20;
@@ -38,9 +38,19 @@ pub(crate) enum Body {
 /// What is asked about the variables and about code that is being written. Places are counted in characters.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Look {
-    Complete { code: String, at: usize },
-    Inspect { code: String, at: usize },
+    Complete {
+        code: String,
+        at: usize,
+    },
+    Inspect {
+        code: String,
+        at: usize,
+    },
     Variables,
+    /// Names, a line each.
+    Values {
+        names: String,
+    },
 }
 
 /// The requests of one input, in order.
@@ -109,6 +119,19 @@ fn parse(line: &[u8]) -> Incoming {
             }
         }
         Some("variables_request") => Body::Look(Look::Variables),
+        Some("values_request") => {
+            let names = message.get("content").and_then(|content| content.get("names")).and_then(Value::as_array);
+            let Some(names) = names else {
+                return Incoming::Bad { parent: header, why: "the values_request has no names".into() };
+            };
+            let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+            Body::Look(Look::Values {
+                names: names.join(
+                    "
+",
+                ),
+            })
+        }
         Some("input_reply") => {
             let value = message.get("content").and_then(|content| content.get("value")).and_then(Value::as_str);
             Body::Answer(value.unwrap_or_default().to_owned())
@@ -139,9 +162,13 @@ fn execute(content: Option<&mut Value>) -> Option<Cell> {
     let Some(Value::String(code)) = content.get_mut("code").map(Value::take) else { return None };
     let label = content.get("cell").and_then(Value::as_str).unwrap_or_default();
     let silent = content.get("silent").and_then(Value::as_bool).unwrap_or(false);
-    let forget = content.get("forget").and_then(Value::as_array).into_iter().flatten();
-    let forget = forget.filter_map(Value::as_str).map(ToOwned::to_owned).collect();
-    Some(Cell { forget, ..Cell::new(code, label, silent) })
+    let names = |of: &Value, key: &str| {
+        let names = of.get(key).and_then(Value::as_array).into_iter().flatten();
+        names.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+    };
+    let pure = content.get("pure").filter(|pure| pure.is_object());
+    let pure = pure.map(|pure| Pure { uses: names(pure, "uses"), binds: names(pure, "binds") });
+    Some(Cell { forget: names(content, "forget"), pure, ..Cell::new(code, label, silent) })
 }
 
 #[cfg(test)]

@@ -18,6 +18,43 @@ const FILE: u64 = 4 << 30;
 #[cfg(unix)]
 const OPEN_FILES: u64 = 256;
 
+/// Names the folder in which results of pure cells are kept.
+#[cfg_attr(not(unix), allow(dead_code, reason = "there are no walls to open"))]
+const PURE: &str = "TRACEBOOK_PURE";
+
+/// What cells reach beside the working folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Whether the network.
+    pub network: bool,
+    /// A folder that stays shut unless they are started below it: the workspace.
+    pub shut: Option<PathBuf>,
+    /// Folders and files that they may read.
+    pub read: Vec<PathBuf>,
+    /// Folders and files that they may read and write.
+    pub write: Vec<PathBuf>,
+}
+
+impl Reach {
+    /// As the words behind `tracebook kernel` say it: `--network`, and `--shut`, `--read`, `--write`, each before a
+    /// path. Other words grant nothing.
+    #[must_use]
+    pub fn of(words: &[String]) -> Reach {
+        let mut reach = Reach::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--network" => reach.network = true,
+                "--shut" => reach.shut = words.next().map(PathBuf::from),
+                "--read" => reach.read.extend(words.next().map(PathBuf::from)),
+                "--write" => reach.write.extend(words.next().map(PathBuf::from)),
+                _ => {}
+            }
+        }
+        reach
+    }
+}
+
 /// What is enforced.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sandbox {
@@ -25,6 +62,8 @@ pub(crate) struct Sandbox {
     network: bool,
     processes: bool,
     memory: bool,
+    /// Whether more than the folder was granted.
+    more: bool,
 }
 
 static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
@@ -35,9 +74,9 @@ impl Sandbox {
         SANDBOX.get().copied().unwrap_or_default()
     }
 
-    /// Locks this process in for good: it reaches the working folder and nothing else. Call it before any thread is
-    /// started.
-    pub(crate) fn enter() {
+    /// Locks this process in for good: it reaches the working folder and what is granted, nothing else. Call it before
+    /// any thread is started.
+    pub(crate) fn enter(reach: Reach) {
         let mut sandbox = Sandbox::default();
         let folder = std::env::current_dir().ok();
         #[cfg(unix)]
@@ -47,13 +86,34 @@ impl Sandbox {
         #[cfg(target_os = "linux")]
         {
             let home = std::env::var_os("HOME").map(PathBuf::from);
-            let open = folder.map(|folder| granted(&folder, home.as_deref())).unwrap_or_default();
-            sandbox.files = linux::files(&open);
-            let calls = linux::calls();
-            (sandbox.network, sandbox.processes) = (calls, calls);
+            let granted = |folder: &Path| granted(folder, home.as_deref(), reach.shut.as_deref());
+            let mut open = folder.map(|folder| granted(&folder)).unwrap_or_default();
+            let network = reach.network;
+            sandbox.more = network || !reach.read.is_empty() || !reach.write.is_empty();
+            let read: Vec<PathBuf> = reach.read.iter().flat_map(|path| granted(path)).collect();
+            open.extend(reach.write.iter().flat_map(|path| granted(path)));
+            // Where results of pure cells are kept. Without it they are not.
+            open.extend(std::env::var_os(PURE).map(PathBuf::from).filter(|kept| std::fs::create_dir_all(kept).is_ok()));
+            sandbox.files = linux::files(&open, &read, network);
+            let calls = linux::calls(network);
+            (sandbox.network, sandbox.processes) = (calls && !network, calls);
         }
-        #[cfg(not(target_os = "linux"))]
-        drop(folder);
+        #[cfg(target_os = "macos")]
+        {
+            let home = std::env::var_os("HOME").map(PathBuf::from);
+            let granted = |folder: &Path| granted(folder, home.as_deref(), reach.shut.as_deref());
+            let mut write: Vec<PathBuf> = folder.iter().flat_map(|folder| granted(folder)).collect();
+            write.extend(reach.write.iter().flat_map(|path| granted(path)));
+            write
+                .extend(std::env::var_os(PURE).map(PathBuf::from).filter(|kept| std::fs::create_dir_all(kept).is_ok()));
+            let read: Vec<PathBuf> = reach.read.iter().flat_map(|path| granted(path)).collect();
+            sandbox.more = reach.network || !reach.read.is_empty() || !reach.write.is_empty();
+            let stands = crate::seatbelt::stand(&write, &read, reach.network);
+            (sandbox.files, sandbox.processes) = (stands, stands);
+            sandbox.network = stands && !reach.network;
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+        drop((folder, reach));
         // There is one call, and so nothing that this could meet.
         let _ = SANDBOX.set(sandbox);
     }
@@ -66,6 +126,7 @@ impl Sandbox {
     /// What a cell is told that was refused something, if anything is refused here.
     pub(crate) fn words(self) -> &'static str {
         match (self.files, self.network) {
+            (true, _) if self.more => "cells reach only the folder of their note and what was granted to it",
             (true, true) => "cells reach only the folder of their note, no network, and start no processes",
             (true, false) => "cells reach only the folder of their note",
             (false, true) => "cells reach no network and start no processes",
@@ -74,16 +135,24 @@ impl Sandbox {
     }
 }
 
-/// The folders and files to open for cells in `folder`: itself, unless the home folder lies in it. Landlock cannot
-/// close what lies in an open folder, and `~/.ssh` must stay shut: then what is not hidden is opened one by one.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has Landlock"))]
-fn granted(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    if !home.is_some_and(|home| home.starts_with(folder)) {
+/// The folders and files to open for cells in `folder`: itself, unless the home folder lies in it, or the one that
+/// stays shut. Landlock cannot close what lies in an open folder, and `~/.ssh` must stay shut: then what is not
+/// hidden is opened one by one.
+#[cfg_attr(not(unix), allow(dead_code, reason = "there are no walls to open"))]
+fn granted(folder: &Path, home: Option<&Path>, shut: Option<&Path>) -> Vec<PathBuf> {
+    if shut == Some(folder) {
+        return Vec::new();
+    }
+    if ![home, shut].into_iter().flatten().any(|inside| inside.starts_with(folder)) {
         return vec![folder.to_owned()];
     }
     let entries = std::fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>()).unwrap_or_default();
-    let visible = entries.into_iter().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
-    visible.flat_map(|entry| granted(&entry.path(), home)).collect()
+    let open = entries.into_iter().filter(|entry| {
+        // A link may lead to what is hidden.
+        let link = entry.file_type().map_or(true, |kind| kind.is_symlink());
+        !link && !entry.file_name().as_encoded_bytes().starts_with(b".")
+    });
+    open.flat_map(|entry| granted(&entry.path(), home, shut)).collect()
 }
 
 #[cfg(unix)]
@@ -127,17 +196,27 @@ mod linux {
     /// What Python itself reads: time zones, chance.
     const READ: [&str; 5] = ["/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom", "/dev/random", "/dev/zero"];
 
-    /// Shuts all files but those below `open`.
-    pub(super) fn files(open: &[PathBuf]) -> bool {
+    /// What finding a host's address takes, where the network is granted.
+    const NAMES: [&str; 5] =
+        ["/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/ssl/certs", "/run/systemd/resolve"];
+
+    /// Shuts all files but those below `open`, and those below `read` against writing.
+    pub(super) fn files(open: &[PathBuf], read: &[PathBuf], network: bool) -> bool {
         let shut = || -> Result<RulesetStatus, RulesetError> {
-            let rules = Ruleset::default()
+            let mut rules = Ruleset::default()
                 .set_compatibility(CompatLevel::BestEffort)
-                .handle_access(AccessFs::from_all(NEWEST))?
-                .handle_access(AccessNet::from_all(NEWEST))?
+                .handle_access(AccessFs::from_all(NEWEST))?;
+            if !network {
+                rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+            }
+            let names: &[&str] = if network { &NAMES } else { &[] };
+            let rules = rules
                 .scope(Scope::from_all(NEWEST))?
                 .create()?
                 .add_rules(path_beneath_rules(open, AccessFs::from_all(NEWEST) & !AccessFs::Execute))?
+                .add_rules(path_beneath_rules(read, AccessFs::ReadFile | AccessFs::ReadDir))?
                 .add_rules(path_beneath_rules(READ, AccessFs::ReadFile | AccessFs::ReadDir))?
+                .add_rules(path_beneath_rules(names, AccessFs::ReadFile | AccessFs::ReadDir))?
                 .add_rules(path_beneath_rules(["/dev/null"], AccessFs::ReadFile | AccessFs::WriteFile))?;
             Ok(rules.restrict_self()?.ruleset)
         };
@@ -145,12 +224,12 @@ mod linux {
     }
 
     /// Takes the system calls away with which a cell would reach the network or other processes, or make new ones.
-    pub(super) fn calls() -> bool {
+    pub(super) fn calls(network: bool) -> bool {
         let take = || -> Option<()> {
             // Threads are made with `clone`, too, which a filter can look into; `clone3` it cannot: then glibc and musl
             // use `clone`.
             program(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
-            program(denied()?, libc::EACCES)
+            program(denied(network)?, libc::EACCES)
         };
         take().is_some()
     }
@@ -163,13 +242,8 @@ mod linux {
         seccompiler::apply_filter_all_threads(&program).ok()
     }
 
-    fn denied() -> Option<BTreeMap<i64, Vec<SeccompRule>>> {
+    fn denied(network: bool) -> Option<BTreeMap<i64, Vec<SeccompRule>>> {
         let mut calls = vec![
-            // Network. `socketpair` stays: asyncio talks to itself through it.
-            libc::SYS_socket,
-            libc::SYS_connect,
-            libc::SYS_bind,
-            libc::SYS_listen,
             // Programs, and the affairs of other processes.
             libc::SYS_execve,
             libc::SYS_execveat,
@@ -204,6 +278,10 @@ mod linux {
         ];
         #[cfg(target_arch = "x86_64")]
         calls.extend([libc::SYS_fork, libc::SYS_vfork]);
+        if !network {
+            // `socketpair` stays: asyncio talks to itself through it.
+            calls.extend([libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen]);
+        }
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> = calls.into_iter().map(|call| (call, Vec::new())).collect();
         let rule = |condition: SeccompCondition| SeccompRule::new(vec![condition]).ok().map(|rule| vec![rule]);
         // A new process is a `clone` without the mark of a thread.
@@ -215,6 +293,15 @@ mod linux {
         let other = other.ok()?;
         let not_us = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0).ok()?;
         rules.insert(libc::SYS_prlimit64, rule(not_us)?);
+        if network {
+            // Local sockets lead to the desktop's bus and to agents that hold keys.
+            let family = |family: i32| {
+                let family = u64::from(family.unsigned_abs());
+                SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family).ok()
+            };
+            let foreign = SeccompRule::new(vec![family(libc::AF_INET)?, family(libc::AF_INET6)?]).ok()?;
+            rules.insert(libc::SYS_socket, vec![foreign]);
+        }
         rules.insert(libc::SYS_kill, rule(other.clone())?);
         rules.insert(libc::SYS_tgkill, rule(other)?);
         Some(rules)
@@ -229,12 +316,17 @@ mod tests {
     #[test]
     fn a_folder_is_open_unless_the_home_folder_lies_in_it() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        assert_eq!(granted(here, Some(Path::new("/nowhere"))), [here]);
-        assert_eq!(granted(here, None), [here]);
-        assert_eq!(granted(&here.join("src"), Some(here)), [here.join("src")]);
-        let mut visible = granted(here, Some(here));
-        visible.sort();
-        assert_eq!(visible, [here.join("Cargo.toml"), here.join("src")]);
-        assert!(granted(Path::new("/"), Some(here)).iter().all(|path| !here.starts_with(path)), "not from above");
+        let granted = |folder: &Path, home: Option<&Path>, shut: Option<&Path>| {
+            let mut open = granted(folder, home, shut);
+            open.sort();
+            open
+        };
+        let src = here.join("src");
+        assert_eq!(granted(here, Some(Path::new("/nowhere")), None), [here]);
+        assert_eq!(granted(here, None, None), [here]);
+        assert_eq!(granted(&src, Some(here), Some(here)), [here.join("src")]);
+        assert_eq!(granted(here, Some(here), None), [here.join("Cargo.toml"), here.join("src")]);
+        assert_eq!(granted(here, None, Some(&src)), [here.join("Cargo.toml")], "shut as a whole");
+        assert!(granted(Path::new("/"), Some(here), None).iter().all(|path| !here.starts_with(path)), "not from above");
     }
 }

@@ -1,4 +1,4 @@
-"""The variables of a namespace as rows of a table: name, type, size, and the value in short.
+"""The variables of a namespace as rows of a table: name, type, size, and the value in short; and some of their values.
 
 Runs in the embedded kernel and, handed over as text, in a kernel of the user's own. It changes nothing. It runs the
 `__len__`, `shape` and `__repr__` of what it lists, as printing would.
@@ -57,3 +57,38 @@ def variables(namespace):
         if len(rows) >= _ROWS:
             break
     return rows
+
+
+class _Plain:
+    """A value as what JSON has, within bounds. It runs nothing of the cells' own classes."""
+
+    def __init__(self):
+        self.left = 100_000
+
+    def of(self, value, depth=0):
+        self.left -= 1
+        if self.left < 0 or depth > 6:
+            return None
+        if value is None or isinstance(value, bool):
+            return value
+        if type(value) is int:
+            return value if abs(value) < 2**63 else str(value)
+        if type(value) is float:
+            return value if value == value and abs(value) != float("inf") else None
+        if type(value) is str:
+            return value[:2_000]
+        if type(value) is dict:
+            return {str(key)[:200]: self.of(one, depth + 1) for key, one in list(value.items())[:10_000]
+                    if type(key) in (str, int, float, bool)}
+        if type(value) in (list, tuple, range, set, frozenset):
+            return [self.of(one, depth + 1) for one, _ in zip(value, range(10_000))]
+        if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+            return self.of(value[:10_000].tolist() if getattr(value, "shape", ()) else value.tolist(), depth + 1)
+        row = variables({"value": value})
+        return row[0]["value"] if row else None
+
+
+def values(namespace, names):
+    """What a generated view shows of some variables."""
+    bounded = _Plain()
+    return {name: bounded.of(namespace[name]) for name in names[:100] if name in namespace}

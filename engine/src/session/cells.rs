@@ -6,7 +6,7 @@ use crate::fresh::Reactivity;
 use crate::markdown;
 use crate::note::{KernelPhase, Note, Phase, code_hash};
 use store::disk::Write;
-use store::{BlobRef, BlockId, DocId, Execution, ExecutionId, Output, OutputBody, Status};
+use store::{BlobRef, BlockId, DocId, Execution, ExecutionId, FileKind, Output, OutputBody, Status};
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
 const GRACE: i64 = 700;
@@ -68,11 +68,34 @@ impl Session {
 
     pub(super) fn run_all(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
         let Some(note) = self.notes.get(&id) else { return Err(Reject("the note is not open".to_owned())) };
-        let cells: Vec<BlockId> = note.cells().collect();
+        let mut cells: Vec<BlockId> = note.cells().collect();
         if cells.is_empty() {
             return Err(Reject("the note has no Python cell; start one with ```python".to_owned()));
         }
+        // A note may hold cells of several languages: all that its kernel can run, run.
+        if cells.iter().any(|cell| self.other_language(note, *cell).is_none()) {
+            cells.retain(|cell| self.other_language(note, *cell).is_none());
+        }
         self.queue(turn, id, cells)
+    }
+
+    /// Why the note's kernel cannot run a cell: it is of another language.
+    pub fn other_language(&self, note: &Note, cell: BlockId) -> Option<String> {
+        let language = note.language(cell)?;
+        match note.kernel_name() {
+            None if language == "python" => None,
+            None => {
+                Some(format!("this cell is in {language}: choose a kernel of Jupyter's that runs it (Choose kernel)"))
+            }
+            Some(name) => {
+                let spec = self.kernels().iter().find(|spec| spec.name == name)?;
+                let same = spec.language.eq_ignore_ascii_case(&language)
+                    || (language == "sh" && spec.language.eq_ignore_ascii_case("bash"))
+                    || (language == "js" && spec.language.eq_ignore_ascii_case("javascript"));
+                (!same)
+                    .then(|| format!("this cell is in {language}, and the note's kernel {name} runs {}", spec.language))
+            }
+        }
     }
 
     pub(super) fn queue(&mut self, turn: &mut Turn<'_>, id: DocId, cells: Vec<BlockId>) -> Result<(), Reject> {
@@ -82,8 +105,12 @@ impl Session {
         if let Some(why) = note.read_only() {
             return Err(Reject(format!("the note can only be read: {why}")));
         }
+        self.not_elsewhere(id, &cells)?;
         if let Some(kernel) = note.kernel_name().filter(|_| !self.allows_kernel(note)) {
             return Err(Reject(not_allowed(kernel)));
+        }
+        if let Some(why) = cells.iter().find_map(|cell| self.other_language(note, *cell)) {
+            return Err(Reject(why));
         }
         if cells.iter().any(|cell| note.code(*cell).is_none()) {
             return Err(Reject("there is no Python cell here; start one with ```python".to_owned()));
@@ -111,6 +138,7 @@ impl Session {
                 status: Status::Queued,
                 count: None,
                 outputs: Vec::new(),
+                cached: false,
                 inputs: None,
             };
             note.executions.insert(cell, execution);
@@ -134,6 +162,10 @@ impl Session {
         if self.notes.get(&id).is_some_and(|note| note.queue.is_empty()) || self.change_kernel(turn, id) {
             return;
         }
+        if self.end_kernel_of_other_grant(turn, id) {
+            return;
+        }
+        let grant = self.granted(id);
         if self.notes.get(&id).is_some_and(|note| !self.allows_kernel(note)) {
             self.notes.get_mut(&id).into_iter().for_each(cancel_queue); // it was changed while they waited
             return;
@@ -154,10 +186,12 @@ impl Session {
             note.kernel = KernelPhase::Busy(execution.id);
             let execution = execution.id;
             let forget = note.prepare(execution, cell);
+            let pure = note.pure(cell);
             let label = format!("cell {place}");
             let kernel = note.kernel_name().map(ToOwned::to_owned);
             note.kernel_is.clone_from(&kernel);
-            turn.effects.push(Effect::Eval { note: id, folder, kernel, execution, code, label, forget });
+            note.grant_is.clone_from(&grant);
+            turn.effects.push(Effect::Eval { note: id, folder, kernel, grant, execution, code, label, forget, pure });
             return;
         }
     }
@@ -248,7 +282,8 @@ impl Session {
         let cell = current.cell;
         if let Some(note) = self.notes.get_mut(&id) {
             note.unsaved_outputs.insert(cell);
-            let stated = note.block(cell).and_then(|block| markdown::time_limit(&block.text));
+            let marked = note.kind == FileKind::Note;
+            let stated = note.block(cell).filter(|_| marked).and_then(|block| markdown::time_limit(&block.text));
             let seconds = note.limits.remove(&cell).or(stated).unwrap_or(SECONDS);
             let at = turn.now.plus(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2));
             note.limit = (seconds > 0).then_some((at, execution, seconds));
@@ -295,15 +330,15 @@ impl Session {
         turn: &mut Turn<'_>,
         id: DocId,
         execution: ExecutionId,
-        status: Status,
+        (status, cached, took): (Status, bool, Option<u64>),
         count: Option<u64>,
         whole: Vec<(usize, BlobRef)>,
     ) {
         let now = turn.now;
         let Some(current) = self.current(id, execution) else { return };
-        current.status = status;
+        (current.status, current.cached) = (status, cached);
         current.count = count;
-        current.duration = u64::try_from(now.0.saturating_sub(current.started)).ok();
+        current.duration = took.or_else(|| u64::try_from(now.0.saturating_sub(current.started)).ok());
         for (at, blob) in whole {
             if let Some(output) = current.outputs.get_mut(at) {
                 output.whole = Some(blob);

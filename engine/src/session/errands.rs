@@ -1,6 +1,8 @@
 //! Small edits of notes that need not be open: they are opened, edited, saved and let go.
 
 use super::{Reject, Session, Turn};
+use crate::agent::block::{self, Standing};
+use crate::memory::experience::{self, Experience};
 use crate::note::Phase;
 use crate::properties;
 use crate::splice::{self, Splice};
@@ -22,10 +24,22 @@ pub(crate) struct Errand {
 enum What {
     /// One piece of text becomes another.
     Piece { old: String, new: String },
+    /// One piece of text becomes another, behind these words if they are still there.
+    Hunk { before: String, old: String, new: String },
     /// The box of a task of these words is clicked.
     Check { words: String, today: Day },
     /// A property gets a value, or with `None` is taken out.
     Property { key: String, value: Option<Value> },
+    /// An experience comes through the gate.
+    Experience(Box<Experience>),
+    /// A task comes into the log.
+    Task(String),
+    /// The whole note becomes this text.
+    Whole(String),
+    /// The experiences of these names go.
+    Without(Vec<String>),
+    /// A task of a plan stands so.
+    Mark { task: String, standing: Standing },
 }
 
 impl What {
@@ -34,6 +48,12 @@ impl What {
         match self {
             What::Piece { old, new } => {
                 let at = nearest(text, at, old)?;
+                Some(Change { at, removed: old.clone(), inserted: new.clone() })
+            }
+            What::Hunk { before, old, new } => {
+                let whole = format!("{before}{old}");
+                let start = nearest(text, at.saturating_sub(before.len()), &whole).map(|start| start + before.len());
+                let at = start.or_else(|| (!old.is_empty()).then(|| nearest(text, at, old)).flatten())?;
                 Some(Change { at, removed: old.clone(), inserted: new.clone() })
             }
             What::Check { words, today } => {
@@ -58,12 +78,24 @@ impl What {
                 let (from, to) = splice::trim(text, &new);
                 Some(Change { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() })
             }
+            What::Experience(one) => {
+                // What is refused changes nothing.
+                let new = experience::admitted(text, (**one).clone()).unwrap_or_else(|| text.to_owned());
+                Some(whole(text, &new))
+            }
+            What::Task(task) => Some(whole(text, &experience::logged(text, task))),
+            What::Whole(new) => Some(whole(text, new)),
+            What::Mark { task, standing } => {
+                let new = block::marked(text, task, *standing).unwrap_or_else(|| text.to_owned());
+                Some(whole(text, &new))
+            }
+            What::Without(names) => Some(whole(text, &experience::without(text, names))),
         }
     }
 
     /// Why it cannot be done.
     fn missed(&self) -> String {
-        let (What::Piece { old: words, .. } | What::Check { words, .. }) = self else {
+        let (What::Piece { old: words, .. } | What::Hunk { old: words, .. } | What::Check { words, .. }) = self else {
             return "the note's properties cannot be edited piece by piece; edit its text".to_owned();
         };
         let first = words.lines().next().unwrap_or(words);
@@ -82,6 +114,19 @@ impl Session {
         new: String,
     ) -> Result<(), Reject> {
         self.errand(turn, note, at, What::Piece { old, new })
+    }
+
+    /// Takes a hunk back or makes it again: what stands behind `before`, or else nearest to `at`.
+    pub(super) fn swap(
+        &mut self,
+        turn: &mut Turn<'_>,
+        note: DocId,
+        hunk: &store::Hunk,
+        again: bool,
+    ) -> Result<(), Reject> {
+        let (removed, inserted) = (hunk.removed.clone(), hunk.inserted.clone());
+        let (old, new) = if again { (removed, inserted) } else { (inserted, removed) };
+        self.errand(turn, note, hunk.at, What::Hunk { before: hunk.before.clone(), old, new })
     }
 
     /// Clicks the box of a task.
@@ -108,6 +153,42 @@ impl Session {
             return Err(Reject("a property needs a name of one line".to_owned()));
         }
         self.errand(turn, note, 0, What::Property { key, value })
+    }
+
+    /// Brings an experience into its note, through the gate.
+    pub(super) fn remember(&mut self, turn: &mut Turn<'_>, note: DocId, one: Experience) -> Result<(), Reject> {
+        self.errand(turn, note, 0, What::Experience(Box::new(one)))
+    }
+
+    /// Brings a task into its log.
+    pub(super) fn log_task(&mut self, turn: &mut Turn<'_>, note: DocId, task: String) -> Result<(), Reject> {
+        self.errand(turn, note, 0, What::Task(task))
+    }
+
+    /// A note becomes another text, in the smallest steps.
+    pub(super) fn retext(&mut self, turn: &mut Turn<'_>, note: DocId, text: String) -> Result<(), Reject> {
+        self.errand(turn, note, 0, What::Whole(text))
+    }
+
+    /// Takes experiences out of their note.
+    pub(super) fn forget_entries(
+        &mut self,
+        turn: &mut Turn<'_>,
+        note: DocId,
+        names: Vec<String>,
+    ) -> Result<(), Reject> {
+        self.errand(turn, note, 0, What::Without(names))
+    }
+
+    /// Has a task of a plan stand so.
+    pub(super) fn mark_task(
+        &mut self,
+        turn: &mut Turn<'_>,
+        note: DocId,
+        task: String,
+        standing: Standing,
+    ) -> Result<(), Reject> {
+        self.errand(turn, note, 0, What::Mark { task, standing })
     }
 
     fn errand(&mut self, turn: &mut Turn<'_>, note: DocId, at: usize, what: What) -> Result<(), Reject> {
@@ -156,7 +237,9 @@ impl Session {
         let mut splices: Vec<Splice> = splice::difference(&change.removed, &change.inserted);
         splices.iter_mut().for_each(|splice| splice.at += change.at);
         self.splice_note(turn, *id, &splices, true, Vec::new());
-        if let Some(note) = self.notes.get_mut(id) {
+        // An edit of nothing gives the note its document, and there is nothing to undo.
+        let changes = change.removed != change.inserted;
+        if let Some(note) = self.notes.get_mut(id).filter(|_| changes) {
             note.undo.push(change);
         }
     }
@@ -165,6 +248,12 @@ impl Session {
     pub fn errands(&self) -> usize {
         self.errands.len()
     }
+}
+
+/// The change that makes one text another.
+fn whole(text: &str, new: &str) -> Change {
+    let (from, to) = splice::trim(text, new);
+    Change { at: from.start, removed: text[from].to_owned(), inserted: new[to].to_owned() }
 }
 
 /// Where this piece of text stands, nearest to a place.

@@ -158,7 +158,11 @@ impl Session {
         let row = volume.files.get_mut(path)?;
         (row.size, row.mtime, row.hash) = (stamp.size, stamp.mtime, stamp.hash);
         row.blocks = u32::try_from(note.blocks().count()).unwrap_or(u32::MAX);
-        row.cells = u32::try_from(note.cells().count()).unwrap_or(u32::MAX);
+        let cells = u32::try_from(note.cells().count()).unwrap_or(u32::MAX);
+        if (cells == 0) != (row.cells == 0) {
+            self.sync.touch(); // outputs are synced where there are cells
+        }
+        row.cells = cells;
         row.heads.clone_from(&note.file.heads);
         Some(row.clone())
     }
@@ -227,8 +231,8 @@ impl Session {
 
     /// Has it looked at what the note's file holds.
     fn index(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        // Nothing in a collection is a link or a task, however it looks.
-        if self.place(id).is_some_and(|(_, path)| FileKind::of(path) == FileKind::Collection) {
+        // Nothing in a collection or a script is a link or a task, however it looks.
+        if self.place(id).is_some_and(|(_, path)| FileKind::of(path) != FileKind::Note) {
             return;
         }
         if let Some((note, text)) = self.notes.get(&id).and_then(|note| Some((note, note.file.base.clone()?))) {

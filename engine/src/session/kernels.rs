@@ -10,6 +10,9 @@ use store::{DocId, ExecutionId, Output};
 
 /// The name of the embedded kernel, beside those of Jupyter's.
 pub const EMBEDDED: &str = "embedded";
+/// The answer to a cell's question that says that there will be no answers: Python's `EOFError`. It is what Jupyter's
+/// clients send.
+pub const END_OF_INPUT: &str = "\u{4}";
 /// The property that names a note's kernel.
 const PROPERTY: &str = "kernel";
 /// Notes of which it is remembered that their kernel may run.
@@ -87,6 +90,15 @@ impl Session {
     pub(super) fn kernels_found(&mut self, kernels: Vec<KernelSpec>) {
         self.kernels = kernels;
         self.kernel_searches += 1;
+    }
+
+    /// Where a note names a kernel of the user's it is looked for: its language says which cells it runs.
+    pub(super) fn look_for_kernel(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let named = self.notes.get(&id).is_some_and(|note| note.kernel_name().is_some());
+        if named && self.kernel_searches == 0 {
+            // It refuses only where the note is gone.
+            let _ = self.find_kernels(turn, id);
+        }
     }
 
     pub(super) fn find_kernels(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {

@@ -93,7 +93,11 @@ impl Session {
             let mut to = inside(to)?;
             if row.kind.is_text() {
                 if FileKind::of(&to) != row.kind {
-                    to.push_str(if row.kind == FileKind::Collection { ".base" } else { ".md" });
+                    to.push_str(match row.kind {
+                        FileKind::Collection => ".base",
+                        FileKind::Script => ".py",
+                        FileKind::Note | FileKind::Attachment => ".md",
+                    });
                 }
                 if to != row.path && to.contains(['[', ']', '#', '^', '|']) {
                     return Err(Reject(format!("a link cannot name a note with [ ] # ^ or | in it: {to}")));
@@ -122,6 +126,25 @@ impl Session {
     }
 
     pub(super) fn restore_file(&mut self, turn: &mut Turn<'_>, file: DocId, to: Option<&str>) -> Result<(), Reject> {
+        let restored = self.restored(file, to)?;
+        self.begin_move(turn, vec![restored], BTreeMap::new(), false)
+    }
+
+    /// Puts files into the trash and takes others out of it, to where they lay: all of it or nothing.
+    pub(super) fn swap_files(&mut self, turn: &mut Turn<'_>, gone: &[DocId], back: &[DocId]) -> Result<(), Reject> {
+        let mut moves = Vec::new();
+        for file in gone {
+            let row = self.movable(*file)?;
+            moves.push(FileMove { from: Spot::Path(row.path.clone()), to: Spot::Trash, row });
+        }
+        for file in back {
+            moves.push(self.restored(*file, None)?);
+        }
+        self.begin_move(turn, moves, BTreeMap::new(), false)
+    }
+
+    /// How a file comes out of the trash.
+    fn restored(&self, file: DocId, to: Option<&str>) -> Result<FileMove, Reject> {
         let Some(trashed) = self.trash.get(&file) else {
             return Err(Reject("it is not in the trash; `tracebook trash` lists what is".to_owned()));
         };
@@ -144,7 +167,7 @@ impl Session {
         let numbered = (2_u32..).map(|number| format!("{stem} {number}{ending}"));
         let free = std::iter::once(wanted.clone()).chain(numbered).find(|path| !volume.files.contains_key(path));
         let to = Spot::Path(free.unwrap_or(wanted));
-        self.begin_move(turn, vec![FileMove { row, from: Spot::Trash, to }], BTreeMap::new(), false)
+        Ok(FileMove { row, from: Spot::Trash, to })
     }
 
     /// Takes back the last move or deletion, files and links, as one.
@@ -470,6 +493,7 @@ impl Session {
                 writes.push(Write::File(row));
             }
             Spot::Trash => {
+                volume.doc_heads.push((id, super::sync::heads_text(&row.heads)));
                 volume.doc_pending.push_back((id, None));
                 volume.unlink(id);
                 self.places.remove(&id);

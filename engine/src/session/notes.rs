@@ -3,7 +3,7 @@
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
 use crate::event::{FileMark, NoteContent, NoteDocs};
-use crate::note::{DocPhase, Note, Phase};
+use crate::note::{DocPhase, Note, Phase, code_hash};
 use crate::plan::Plan;
 use crate::splice::{self, Splice};
 use crate::time::Time;
@@ -12,7 +12,7 @@ use crate::{markdown, splice::trim};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
-use store::{BlobHash, BlockId, DocId, Op, Record, import_blocks};
+use store::{BlobHash, BlockId, DocId, FileKind, Op, Record, import_blocks};
 
 /// A burst ends after a pause of this many milliseconds …
 const PAUSE: i64 = 500;
@@ -109,7 +109,7 @@ impl Session {
         let Some((volume, path)) = self.place(id).map(|(volume, path)| (volume, path.to_owned())) else { return };
         let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else { return };
         let file = root.join(&path);
-        self.notes.insert(id, Note::new(id, volume));
+        self.notes.insert(id, Note::new(id, volume, FileKind::of(&path)));
         if self.is_moving(id) {
             return; // read at its new place
         }
@@ -117,10 +117,10 @@ impl Session {
     }
 
     pub(super) fn create_note(&mut self, turn: &mut Turn<'_>, id: DocId, volume: DocId, row: FileRow, text: &str) {
-        let mut note = Note::new(id, volume);
+        let mut note = Note::new(id, volume, row.kind);
         note.phase = Phase::Ready;
         note.shown = true;
-        note.set_blocks(import_blocks(markdown::segment(text).into_iter()));
+        note.set_blocks(import_blocks(markdown::blocks_of(row.kind, text).into_iter()));
         note.file.due = Some(turn.now);
         note.file.base = Some(Arc::from(""));
         self.notes.insert(id, note);
@@ -252,6 +252,10 @@ impl Session {
         if fresh && from_file {
             note.file.heads = imported;
         }
+        // A note that another device brought back is begun without a text; its document knows the last one.
+        if note.blocks.is_empty() && note.pending.is_empty() && self.sync.is_shared(note.volume) {
+            note.set_blocks(docs.doc.blocks());
+        }
         note.doc = DocPhase::Loaded(docs.doc);
         match docs.outputs {
             Ok(outputs) => {
@@ -294,6 +298,7 @@ impl Session {
             self.merge_file(turn, id, file);
         }
         self.save_outputs(turn, id);
+        self.keep_views(turn, id);
         if self.notes.get(&id).is_some_and(|note| note.file.due.is_some()) {
             self.write_file(turn, id);
         }
@@ -435,10 +440,16 @@ impl Session {
     ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let (loaded, executions) = (note.outputs.is_some(), &note.executions);
-        let mut plan = Plan::new(&mut note.blocks, turn.rng);
-        for splice in splices.iter().rev() {
-            plan.edit(splice.at, splice.delete, &splice.insert);
-        }
+        let mut plan = Plan::new(&mut note.blocks, note.kind == FileKind::Script, turn.rng);
+        plan.edits(splices);
+        plan.recall(|id, code| {
+            if executions.is_empty() || executions.contains_key(&id) {
+                return Vec::new();
+            }
+            let code = code_hash(code);
+            let same = executions.values().filter(|run| run.status.is_final() && run.code == code);
+            same.map(|run| run.cell).collect()
+        });
         if foreign {
             plan.reshape(|cell| !loaded || executions.contains_key(&cell));
         }
@@ -464,11 +475,16 @@ impl Session {
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
             writes.push(Write::Ahead { note: id, ahead: true });
         }
-        note.file.due.get_or_insert(turn.now);
+        // Where somebody may be looking each key is a change of its own; the file has its time.
+        let live = self.sync.is_live(note.volume);
+        note.file.due.get_or_insert(if live { turn.now.plus(PAUSE) } else { turn.now });
         let full = note.pending.len() >= LARGEST_BURST;
         self.append(turn, writes, None);
         if full {
             self.end_burst(turn, id);
+        } else if live {
+            self.end_burst(turn, id);
+            self.wake_at(turn, turn.now.plus(PAUSE));
         } else {
             self.wake_at(turn, turn.now.plus(PAUSE));
         }
@@ -503,7 +519,8 @@ impl Session {
         if note.pending.is_empty() {
             return;
         }
-        let message = note.outside.then_some(crate::history::OUTSIDE);
+        let agent = std::mem::take(&mut note.by_agent).then_some(crate::history::AGENT);
+        let message = agent.or(note.outside.then_some(crate::history::OUTSIDE));
         match doc.commit(&note.pending, turn.now.seconds(), message) {
             Ok(bytes) => {
                 note.outside = false;
@@ -536,6 +553,7 @@ impl Session {
             }
             return;
         };
+        let before = doc.heads();
         let mut touched = match doc.merge(&bytes) {
             Ok(touched) => touched,
             Err(error) => {
@@ -548,6 +566,11 @@ impl Session {
         if touched.blocks.is_empty() {
             self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
             return;
+        }
+        if note.blocks.iter().any(|block| !block.text.is_empty())
+            && let Some((_, path)) = self.places.get(&id)
+        {
+            self.sync.report_text(turn.now, (id, path.clone()), &before, &doc.heads());
         }
         let mut writes = vec![Write::Chunk { doc: id, bytes }];
         for block in touched.blocks {
@@ -585,6 +608,7 @@ impl Session {
         note.file.due.get_or_insert(turn.now);
         writes.extend(self.mark_text(id));
         self.append(turn, writes, Some(id));
+        self.presence_read(id);
     }
 
     /// Merges what another program wrote into the file with what we have.

@@ -31,6 +31,7 @@ impl Session {
         let usable = note.phase == Phase::Ready
             && note.kernel == KernelPhase::Off
             && note.kernel_name().is_none()
+            && self.granted(note.id).is_none()
             && note.read_only().is_none();
         let state = (note.id, note.cells_revision, usable);
         if self.reserve.decided == Some(state) {

@@ -34,6 +34,7 @@ impl Volume {
             doc: None,
             doc_new: false,
             doc_pending: Default::default(),
+            doc_heads: Vec::new(),
         }
     }
 
@@ -69,25 +70,33 @@ impl Session {
         folder: PathBuf,
         name: Option<String>,
     ) -> Result<(), Reject> {
+        if let Some((known, _)) = self.mounts.iter().find(|(_, root)| **root == folder) {
+            let known = *known;
+            self.scan(turn, known);
+            return Ok(());
+        }
+        let name = self.place_for(&folder, name)?;
+        let id = DocId::random(self.random(turn));
+        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?.doc;
+        self.add_volume(turn, id, name, folder, doc, true)
+    }
+
+    /// Whether a folder can become a volume. Gives the name that the volume gets.
+    pub(super) fn place_for(&self, folder: &Path, name: Option<String>) -> Result<String, Reject> {
         if !folder.is_absolute() {
             return Err(Reject(format!("a volume needs an absolute path: {}", folder.display())));
         }
         if folder.to_str().is_none() {
             return Err(Reject(format!("the folder's path is not UTF-8 text; rename it first: {}", folder.display())));
         }
-        if let Some((known, _)) = self.mounts.iter().find(|(_, root)| **root == folder) {
-            let known = *known;
-            self.scan(turn, known);
-            return Ok(());
-        }
-        if self.folder.starts_with(&folder) {
+        if self.folder.starts_with(folder) {
             return Err(Reject(format!(
                 "the folder holds the workspace's own database; choose one that does not: {}",
                 folder.display()
             )));
         }
         for (id, root) in &self.mounts {
-            if folder.starts_with(root) || root.starts_with(&folder) {
+            if folder.starts_with(root) || root.starts_with(folder) {
                 let name = self.volumes.get(id).map_or("another volume", |volume| volume.name.as_str());
                 return Err(Reject(format!(
                     "the folder lies inside “{name}” or around it, and a file belongs to one volume: {}",
@@ -99,11 +108,21 @@ impl Session {
             Some(name) => name.to_string_lossy().into_owned(),
             None => "Volume".to_owned(),
         });
-        let id = DocId(self.random(turn));
-        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?.doc;
-        let mut volume = Volume::new(id, self.free_name(&name), Some(folder.clone()));
-        (volume.known, volume.linking, volume.doc, volume.doc_new) = (true, None, Some(Box::new(doc)), true);
-        let name = volume.name.clone();
+        Ok(self.free_name(&name))
+    }
+
+    /// Enters a volume. `new`: nobody has it yet.
+    pub(super) fn add_volume(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        name: String,
+        folder: PathBuf,
+        doc: VolumeDoc,
+        new: bool,
+    ) -> Result<(), Reject> {
+        let mut volume = Volume::new(id, name.clone(), Some(folder.clone()));
+        (volume.known, volume.linking, volume.doc, volume.doc_new) = (true, None, Some(Box::new(doc)), new);
         self.mounts.insert(id, folder.clone());
         self.volumes.insert(id, volume);
         let mut writes = self.workspace_writes(turn, id, Some(&name))?;
@@ -243,12 +262,14 @@ impl Session {
         match doc {
             Ok(doc) => {
                 // Killed before anything of it was written: the first chunk must hold its first change too.
-                volume.doc_new |= doc.name().is_none() && doc.files().is_empty();
+                let empty = doc.name().is_none() && doc.files().is_empty();
+                volume.doc_new |= empty && !self.sync.is_coming(id);
                 volume.doc = Some(doc);
             }
             Err(why) => volume.trouble = Some(why),
         }
         self.write_volume_doc(turn, id);
+        self.sync_volume_loaded(turn, id);
     }
 
     pub(super) fn scanned(&mut self, turn: &mut Turn<'_>, id: DocId, files: Vec<ScannedFile>, seen: u64) {
@@ -297,7 +318,7 @@ impl Session {
         }
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
-        let (note, heads) = old.map_or((DocId(bytes), Vec::new()), |old| (old.id, old.heads));
+        let (note, heads) = old.map_or((DocId::random(bytes), Vec::new()), |old| (old.id, old.heads));
         let renamed = was.filter(|_| volume.links.path(note).is_some());
         let row = FileRow {
             volume: id,
@@ -388,6 +409,7 @@ impl Session {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         if let Some(row) = volume.files.remove(path) {
             volume.demoted.retain(|other| other.path != path);
+            volume.doc_heads.push((row.id, super::sync::heads_text(&row.heads)));
             volume.doc_pending.push_back((row.id, None));
             volume.revision += 1;
             volume.unlink(row.id);
@@ -430,22 +452,37 @@ impl Session {
     pub(super) fn write_volume_doc(&mut self, turn: &mut Turn<'_>, id: DocId) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
         let Some(doc) = &mut volume.doc else { return };
-        if volume.doc_pending.is_empty() && !volume.doc_new {
+        if (volume.doc_pending.is_empty() && !volume.doc_new) || self.sync.is_coming(id) {
             return;
         }
         let count = volume.doc_pending.len().min(DOC_SLICE);
-        let slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
+        let mut slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
+        let more = !volume.doc_pending.is_empty();
+        // What another device did is in the document already; to say it again could undo what that did next.
+        slice.retain(|(file, entry)| !self.sync.is_echo(*file, entry.as_ref().map(|entry| entry.path.as_str())));
         let name = volume.doc_new.then_some(volume.name.as_str());
-        match doc.commit(name, &slice, turn.now.seconds()) {
-            Ok(bytes) => {
-                let bytes = if std::mem::take(&mut volume.doc_new) { doc.save() } else { bytes };
-                let more = !volume.doc_pending.is_empty();
-                self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
-                if more {
-                    self.wake_at(turn, turn.now.plus(5));
-                }
+        let mut chunks = Vec::new();
+        let gone: Vec<(DocId, String)> = std::mem::take(&mut volume.doc_heads);
+        if !gone.is_empty() && !volume.doc_new {
+            chunks.push(doc.keep_heads(&gone, turn.now.seconds()));
+        }
+        if !slice.is_empty() || name.is_some() {
+            let made = doc.commit(name, &slice, turn.now.seconds());
+            chunks.push(made.map(|bytes| if std::mem::take(&mut volume.doc_new) { doc.save() } else { bytes }));
+        }
+        let mut writes = Vec::new();
+        for chunk in chunks {
+            match chunk {
+                Ok(bytes) => writes.push(Write::Chunk { doc: id, bytes }),
+                Err(error) => volume.trouble = Some(error.to_string()),
             }
-            Err(error) => volume.trouble = Some(error.to_string()),
+        }
+        if !writes.is_empty() {
+            self.append(turn, writes, None);
+            self.sync_files_changed(id, &slice);
+        }
+        if more {
+            self.wake_at(turn, turn.now.plus(5));
         }
     }
 
@@ -464,7 +501,7 @@ impl Session {
         }
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
-        let note = DocId(bytes);
+        let note = DocId::random(bytes);
         let row = FileRow {
             volume: id,
             path: path.clone(),

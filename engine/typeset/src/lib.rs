@@ -9,7 +9,7 @@ pub mod formula;
 pub mod html;
 pub mod paste;
 pub mod pdf;
-pub mod printed;
+pub use engine::printed;
 pub mod tints;
 #[cfg(test)]
 mod trips;

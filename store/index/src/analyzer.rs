@@ -59,6 +59,30 @@ pub fn words(text: &str) -> Vec<Word> {
     out
 }
 
+/// The words of a text, in order, and besides each Chinese, Japanese or Korean character by itself: who asks for one
+/// means every word that has it.
+pub fn words_and_characters(text: &str) -> Vec<Word> {
+    let mut out: Vec<Word> = Vec::new();
+    let mut seen = 0;
+    for word in words(text) {
+        let (position, range) = (word.position, word.range.clone());
+        let pair = text[range.clone()].chars().take(2).filter(|c| is_cjk(*c)).count() == 2;
+        out.push(word);
+        if !pair {
+            continue;
+        }
+        for ((at, c), place) in text[range.clone()].char_indices().zip(position..) {
+            let range = range.start + at..range.start + at + c.len_utf8();
+            // Pairs overlap.
+            if range.start >= seen {
+                seen = range.end;
+                out.push(Word { text: fold(&text[range.clone()]), position: place, range, whole: false });
+            }
+        }
+    }
+    out
+}
+
 fn word(text: &str, range: Range<usize>, position: &mut usize, out: &mut Vec<Word>) {
     let source = &text[range.clone()];
     let parts = parts(source);
@@ -139,10 +163,11 @@ pub fn fold(text: &str) -> String {
     out
 }
 
-/// Scripts that are written without spaces, and Korean, whose words grow endings.
+/// Scripts that are written without spaces, and Korean, whose words grow endings. The marks that voice a kana are none.
 fn is_cjk(c: char) -> bool {
-    matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF
-        | 0xFF66..=0xFF9D | 0x20000..=0x323AF)
+    let script = matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF
+        | 0xF900..=0xFAFF | 0xFF66..=0xFF9D | 0x20000..=0x323AF);
+    script && !is_combining_mark(c)
 }
 
 /// The stem of an English word; what is no plain word stays as it is.
@@ -177,7 +202,8 @@ impl Tokenizer for Analyzer {
             text: if self.stems { stem(&stemmer, &word.text) } else { word.text },
             position_length: 1,
         };
-        let tokens: Vec<Token> = words(text).into_iter().map(token).collect();
+        let words = if self.stems { words_and_characters(text) } else { words(text) };
+        let tokens: Vec<Token> = words.into_iter().map(token).collect();
         Tokens { tokens: tokens.into_iter(), token: Token::default() }
     }
 }
@@ -229,6 +255,12 @@ mod tests {
     }
 
     #[test]
+    fn characters_stand_beside_their_pairs() {
+        let said: Vec<String> = words_and_characters("東京都 a 日").into_iter().map(|word| word.text).collect();
+        assert_eq!(said, ["東京", "東", "京", "京都", "都", "a", "日"]);
+    }
+
+    #[test]
     fn stems_are_english() {
         let stemmer = stemmer();
         assert_eq!(stem(&stemmer, "running"), "run");
@@ -244,6 +276,11 @@ mod tests {
                 prop_assert!(word.position >= last);
                 prop_assert!(!word.text.is_empty());
                 last = word.position;
+            }
+            let mut last = 0;
+            for word in words_and_characters(&text) {
+                prop_assert!(text.get(word.range.clone()).is_some() && word.range.start >= last);
+                last = word.range.start;
             }
         }
     }

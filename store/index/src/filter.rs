@@ -1,9 +1,9 @@
 //! What of the index a query admits at all: phrases, exclusions, fields.
 
+use crate::IndexError;
 use crate::analyzer::{self, stem, stemmer};
 use crate::query::{Atom, Group, Query};
 use crate::shelf::Fields;
-use crate::{IndexError, Kind};
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
@@ -169,13 +169,4 @@ fn changed(segment: &SegmentReader, fits_time: impl Fn(i64) -> bool, fits: &mut 
         set(fits, doc);
     }
     Ok(())
-}
-
-/// The kind of a passage by its number in the index.
-pub(crate) fn kind(number: u64) -> Kind {
-    match number {
-        1 => Kind::Code,
-        2 => Kind::Output,
-        _ => Kind::Prose,
-    }
 }

@@ -3,31 +3,30 @@
 use crate::analyzer::{self, stem, stemmer};
 use crate::filter::{self, Admitted};
 use crate::fit::{self, Fit};
-use crate::fuse::{Meanings, POOL, Scores, cut, fuse};
+use crate::fuse::{Meanings, POOL, Scores, fuse, keep_in_sight};
+use crate::lift::Lifts;
+use crate::marks::{excerpt, marks};
+use crate::near::Field;
 use crate::query::Query;
-use crate::shelf::{Index, stored};
-use crate::vectors::Small;
+use crate::shelf::{Index, stored, windows};
+use crate::words::{Rare, Wanted, idf, terms};
 use crate::{IndexError, Kind};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
 use store::DocId;
-use tantivy::postings::Postings;
-use tantivy::query::FuzzyTermQuery;
-use tantivy::schema::{Field, IndexRecordOption, Value};
-use tantivy::{DocAddress, DocSet, Searcher, TERMINATED, TantivyDocument, Term};
+use tantivy::schema::Value;
+use tantivy::{DocAddress, Searcher, TantivyDocument, Term};
 
 /// Passages that are looked at for a list of notes: this many for each note asked for.
-const DEPTH: usize = 8;
+pub(crate) const DEPTH: usize = 8;
 /// The best passages of the first round, whose meanings join that of the question in the second.
 const FEEDBACK: usize = 3;
 /// The second round of a search looks at this many of the nearest passages of the first.
 const WIDE: usize = 1_000;
-/// A word in no more notes than this is a rare one.
-const RARE: u64 = 3;
 /// A question has an answer where a hit is this near in meaning, or has this share of the weight of its words.
 const NEAR_ENOUGH: f32 = 0.35;
 const WORDS_ENOUGH: f32 = 0.6;
-/// At most this many words are taken for what was mistyped.
-const TYPOS: usize = 6;
 
 /// By what to search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,11 +58,34 @@ pub struct Tuning {
     pub feedback: f32,
     /// Below this cosine a passage without any of the words does not fit.
     pub near: f32,
+    /// What a change of just now adds to a score, half of it after a month.
+    pub recent: f32,
+    /// What many links to a note add.
+    pub linked: f32,
+    /// What a star adds.
+    pub starred: f32,
+    /// Up to so many vectors all are compared with a question's; of more, only the nearest by their signs are.
+    pub compared: usize,
+    /// So many of them.
+    pub sieve: usize,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Tuning { k1: 1.5, b: 0.75, exact: 0.1, title: 0.3, words: 0.4, feedback: 0.5, near: 0.35 }
+        Tuning {
+            k1: 1.5,
+            b: 0.75,
+            exact: 0.1,
+            title: 0.3,
+            words: 0.4,
+            feedback: 0.5,
+            near: 0.35,
+            recent: 0.02,
+            linked: 0.02,
+            starred: 0.03,
+            compared: 50_000,
+            sieve: 4_000,
+        }
     }
 }
 
@@ -83,6 +105,12 @@ pub struct Ask {
     /// The cosine that this model has for texts that have nothing to do with each other, 0 to 1. All cosines are told
     /// as if it were 0.
     pub unrelated: f32,
+    /// What time it is, milliseconds since 1970; 0: what was changed lately is not lifted.
+    pub now: i64,
+    /// The notes that the user starred.
+    pub starred: Arc<HashSet<DocId>>,
+    /// Whether each passage is a hit of its own, and not each note by its best one.
+    pub each: bool,
     /// The numbers of the ranking.
     pub tuning: Tuning,
 }
@@ -105,6 +133,8 @@ pub struct Why {
     pub typos: Vec<(String, String)>,
     /// The cosine, if it was compared by meaning.
     pub meaning: Option<f32>,
+    /// The part of its text that is nearest in meaning, where it is a long one.
+    pub nearest: Option<Range<usize>>,
     /// Whether it was put up because it has a rare word of the query.
     pub rare: bool,
     /// The parts of the score.
@@ -148,6 +178,8 @@ pub struct Hit {
     pub place: String,
     /// What the passage is.
     pub kind: Kind,
+    /// When its note was changed, milliseconds since 1970.
+    pub modified: i64,
     /// The passage.
     pub text: String,
     /// Its score, 0 to about 1.
@@ -156,6 +188,26 @@ pub struct Hit {
     pub why: Why,
     /// Other passages of the note that fit.
     pub more: usize,
+}
+
+impl Hit {
+    /// Where it is, as a link names it: `path#place`.
+    pub fn address(&self) -> String {
+        if self.place.is_empty() { self.path.clone() } else { format!("{}#{}", self.path, self.place) }
+    }
+
+    /// About `length` bytes of the passage in one line, around the words that were found, or else where it is nearest
+    /// in meaning; and where in it the words stand.
+    pub fn excerpt(&self, terms: &HashSet<String>, length: usize) -> (String, Vec<Range<usize>>) {
+        let found = marks(&self.text, terms);
+        match &self.why.nearest {
+            Some(nearest) if found.is_empty() => {
+                let (text, _) = excerpt(&self.text[nearest.start..], &[], length);
+                (if nearest.start > 0 { format!("… {text}") } else { text }, Vec::new())
+            }
+            Some(_) | None => excerpt(&self.text, &found, length),
+        }
+    }
 }
 
 /// The hits of a question.
@@ -195,19 +247,6 @@ impl Answer {
     }
 }
 
-/// A word of the query, and what counts as it.
-pub(crate) struct Wanted {
-    asked: String,
-    /// The stem, looked up among stems.
-    pub(crate) stem: String,
-    /// Exact words: itself, or what completes or mends it.
-    pub(crate) words: Vec<String>,
-    /// Whether `words` complete it.
-    open: bool,
-    /// Whether `words` are other words, as nothing has it.
-    pub(crate) typo: bool,
-}
-
 impl Index {
     /// Finds what fits.
     ///
@@ -237,29 +276,48 @@ impl Index {
             }
         }
         let by_words = scores.best(count);
-        let fits = |vector: &&Vec<f32>| ask.mode != Mode::Words && vector.len() == self.dimensions();
-        let vector = ask.vector.as_ref().filter(fits);
+        let fits = |vector: &&[f32]| ask.mode != Mode::Words && vector.len() == self.dimensions();
+        let vector = ask.vector.as_deref().filter(fits);
+        let field = vector.map(|_| self.field(&searcher)).transpose()?;
+        let compared = vector.zip(field.as_ref());
         let mut meanings = Meanings::default();
-        let mut ranked = fuse(ask, &scores, &by_words, &meanings, &rare);
-        if let Some(vector) = vector {
-            let wide = self.meanings(&searcher, vector, admitted.as_ref(), &by_words, count.max(WIDE))?;
+        let order = |meanings: &Meanings| {
+            let mut ranked = fuse(ask, &scores, &by_words, meanings);
+            if ask.mode == Mode::Both {
+                keep_in_sight(&mut ranked, &rare);
+            }
+            ranked
+        };
+        let mut ranked = order(&meanings);
+        if let Some((vector, field)) = compared {
+            let again = ask.mode == Mode::Both && !ask.typing && ask.tuning.feedback > 0.0;
+            let wide = (if again { count.max(WIDE) } else { count }, &ask.tuning);
+            let wide = self.meanings(&searcher, field, vector, admitted.as_ref(), &by_words, wide);
             let pool: Vec<DocAddress> = wide.cosines.keys().copied().collect();
             meanings = wide.cut(count).lifted(ask.unrelated);
-            ranked = fuse(ask, &scores, &by_words, &meanings, &rare);
-            if ask.mode == Mode::Both && !ask.typing && ask.tuning.feedback > 0.0 {
-                let best: Vec<DocAddress> = ranked.iter().take(FEEDBACK).map(|(_, address)| *address).collect();
-                if let Some(vector) = self.towards(&searcher, vector, &best, ask.tuning.feedback)? {
-                    // What is nearest to the moved vector was near to the first one: all are not gone through again.
-                    let again = self.among(&searcher, &vector, &pool)?.cut(count).lifted(ask.unrelated);
-                    ranked = fuse(ask, &scores, &by_words, &again, &rare);
-                }
+            ranked = order(&meanings);
+            let best: Vec<DocAddress> = ranked.iter().take(FEEDBACK).map(|(_, address)| *address).collect();
+            if again && let Some(vector) = field.towards(vector, &best, ask.tuning.feedback) {
+                // What is nearest to the moved vector was near to the first one: all are not gone through again.
+                ranked = order(&field.among(&vector, &pool).cut(count).lifted(ask.unrelated));
             }
         }
-        let cosines = &meanings.cosines;
-        let terms = terms(&wanted);
-        let hits = self.hits(&searcher, &ranked, cosines, &scores, &wanted, &rare, ask.limit)?;
+        let lifts = self.lift(&searcher, ask, &mut ranked)?;
+        if ask.mode == Mode::Both {
+            keep_in_sight(&mut ranked, &rare);
+        }
+        let grounds = Grounds {
+            each: ask.each,
+            cosines: Some(&meanings.cosines),
+            scores: Some(&scores),
+            wanted: &wanted,
+            rare: &rare,
+            lifts: Some(&lifts),
+            compared,
+        };
+        let hits = self.hits(&searcher, &ranked, &grounds, ask.limit)?;
         let fit = self.fit(&searcher, &wanted, &hits)?;
-        Ok(Answer { hits, terms, by_meaning: !cosines.is_empty(), fit })
+        Ok(Answer { hits, terms: terms(&wanted), by_meaning: !meanings.cosines.is_empty(), fit })
     }
 
     fn fit(&self, searcher: &Searcher, wanted: &[Wanted], hits: &[Hit]) -> Result<Fit, IndexError> {
@@ -277,115 +335,6 @@ impl Index {
         Ok(fit::fit(&weighed, hits))
     }
 
-    /// What is nearest in meaning, and how near what was found by words is.
-    fn meanings(
-        &self,
-        searcher: &Searcher,
-        vector: &[f32],
-        admitted: Option<&Admitted>,
-        by_words: &[(f32, DocAddress)],
-        count: usize,
-    ) -> Result<Meanings, IndexError> {
-        let vector = Small::of(vector);
-        let nearest = self.nearest(searcher, &vector, admitted, count)?;
-        let mut cosines: HashMap<DocAddress, f32> = nearest.iter().map(|(near, address)| (*address, *near)).collect();
-        for (_, address) in by_words {
-            if !cosines.contains_key(address)
-                && let Some(near) = self.near(searcher, *address, &vector)?
-            {
-                cosines.insert(*address, near);
-            }
-        }
-        Ok(Meanings { nearest, cosines })
-    }
-
-    /// How near each of some passages is.
-    fn among(&self, searcher: &Searcher, vector: &[f32], pool: &[DocAddress]) -> Result<Meanings, IndexError> {
-        let vector = Small::of(vector);
-        let mut nearest = Vec::with_capacity(pool.len());
-        for address in pool {
-            nearest.extend(self.near(searcher, *address, &vector)?.map(|near| (near, *address)));
-        }
-        let cosines = nearest.iter().map(|(near, address)| (*address, *near)).collect();
-        cut(&mut nearest, pool.len());
-        Ok(Meanings { nearest, cosines })
-    }
-
-    /// A vector moved towards the mean of what some passages mean; `None` where none of them has a vector.
-    fn towards(
-        &self,
-        searcher: &Searcher,
-        from: &[f32],
-        passages: &[DocAddress],
-        share: f32,
-    ) -> Result<Option<Vec<f32>>, IndexError> {
-        let mut sum = vec![0.0; from.len()];
-        let mut any = false;
-        let vectors = self.vectors();
-        for address in passages {
-            let column = searcher.segment_reader(address.segment_ord).fast_fields().u64("meaning")?;
-            let Some(slot) = column.values_for_doc(address.doc_id).find_map(|hash| vectors.slot(hash)) else {
-                continue;
-            };
-            any = true;
-            sum.iter_mut().zip(vectors.get(slot)).for_each(|(sum, value)| *sum += value);
-        }
-        let length =
-            |vector: &[f32]| vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
-        let (whole, own) = (length(&sum), length(from));
-        Ok(any.then(|| from.iter().zip(sum).map(|(a, b)| (1.0 - share) * a / own + share * b / whole).collect()))
-    }
-
-    /// Notes whose meaning is near to that of a note, best first.
-    ///
-    /// # Errors
-    /// The index is damaged.
-    pub fn related(&self, note: DocId, limit: usize) -> Result<Vec<Hit>, IndexError> {
-        let searcher = self.searcher();
-        let own = self.passages(&searcher, note)?;
-        let mut mean: Vec<f32> = Vec::new();
-        {
-            let vectors = self.vectors();
-            for address in &own {
-                let column = searcher.segment_reader(address.segment_ord).fast_fields().u64("meaning")?;
-                for slot in column.values_for_doc(address.doc_id).filter_map(|hash| vectors.slot(hash)) {
-                    let vector = vectors.get(slot);
-                    mean.resize(vector.len(), 0.0);
-                    mean.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
-                }
-            }
-        }
-        if mean.is_empty() {
-            return Ok(Vec::new());
-        }
-        let length = mean.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
-        mean.iter_mut().for_each(|value| *value /= length);
-        let own: HashSet<DocAddress> = own.into_iter().collect();
-        let near = self.nearest(&searcher, &Small::of(&mean), None, limit * DEPTH + own.len())?;
-        let floor = Tuning::default().near;
-        let near: Vec<(f32, DocAddress)> =
-            near.into_iter().filter(|(near, address)| *near >= floor && !own.contains(address)).collect();
-        let cosines = near.iter().map(|(near, address)| (*address, *near)).collect();
-        self.hits(&searcher, &near, &cosines, &Scores::new(&searcher), &[], &[], limit)
-    }
-
-    fn passages(&self, searcher: &Searcher, note: DocId) -> Result<Vec<DocAddress>, IndexError> {
-        let term = Term::from_field_text(self.fields.note, &note.to_string());
-        let mut found = Vec::new();
-        for (segment, number) in searcher.segment_readers().iter().zip(0..) {
-            let postings = segment.inverted_index(self.fields.note)?.read_postings(&term, IndexRecordOption::Basic)?;
-            let Some(mut postings) = postings else { continue };
-            let mut doc = postings.doc();
-            while doc != TERMINATED {
-                if !segment.is_deleted(doc) {
-                    found.push(DocAddress::new(number, doc));
-                }
-                doc = postings.advance();
-            }
-        }
-        Ok(found)
-    }
-
     /// Without words: what was changed last of all that is admitted.
     fn newest(&self, searcher: &Searcher, admitted: Option<&Admitted>, limit: usize) -> Result<Answer, IndexError> {
         let Some(admitted) = admitted else { return Ok(Answer::default()) };
@@ -398,222 +347,16 @@ impl Index {
         }
         all.sort_by(|(a, left), (b, right)| b.cmp(a).then(left.cmp(right)));
         let ranked: Vec<(f32, DocAddress)> = all.into_iter().map(|(_, address)| (1.0, address)).collect();
-        let hits = self.hits(searcher, &ranked, &HashMap::new(), &Scores::new(searcher), &[], &[], limit)?;
+        let hits = self.hits(searcher, &ranked, &Grounds::default(), limit)?;
         Ok(Answer { hits, ..Answer::default() })
     }
 
-    /// The words of a query, with what completes or mends them.
-    fn wanted(&self, searcher: &Searcher, words: &[(String, bool)]) -> Result<Vec<Wanted>, IndexError> {
-        let stemmer = stemmer();
-        let mut all: Vec<Wanted> = Vec::new();
-        for (text, prefix) in words {
-            let parts = analyzer::words(text);
-            for (place, word) in parts.iter().enumerate() {
-                let stem = stem(&stemmer, &word.text);
-                let mut wanted =
-                    Wanted { asked: word.text.clone(), words: vec![word.text.clone()], stem, open: false, typo: false };
-                if *prefix && place + 1 == parts.len() {
-                    wanted.words.extend(self.completions(searcher, &word.text)?);
-                    wanted.open = true;
-                }
-                let there = |word: &str, field| searcher.doc_freq(&Term::from_field_text(field, word));
-                let known = there(&wanted.stem, self.fields.stems)? > 0
-                    || there(&wanted.asked, self.fields.title)? > 0
-                    || wanted.words.len() > 1;
-                // Parts of an identifier are not mended beside it.
-                if !known && !word.whole {
-                    wanted.words = self.mended(searcher, &word.text)?;
-                    wanted.typo = !wanted.words.is_empty();
-                }
-                if all.iter().all(|other| other.asked != wanted.asked) {
-                    all.push(wanted);
-                }
-            }
-        }
-        Ok(all)
-    }
-
-    fn completions(&self, searcher: &Searcher, start: &str) -> Result<Vec<String>, IndexError> {
-        let mut found: Vec<String> = Vec::new();
-        if start.chars().count() < 2 {
-            return Ok(found);
-        }
-        for segment in searcher.segment_readers() {
-            found.extend(filter::beginning(segment, self.fields.words, start)?.into_iter().take(32));
-        }
-        found.sort();
-        found.dedup();
-        found.retain(|word| word != start);
-        found.truncate(64);
-        Ok(found)
-    }
-
-    /// The most used words that differ from a word in one letter, or in two where it is long.
-    fn mended(&self, searcher: &Searcher, word: &str) -> Result<Vec<String>, IndexError> {
-        let letters = word.chars().count();
-        if letters < 4 || word.chars().any(|c| c.is_ascii_digit()) {
-            return Ok(Vec::new());
-        }
-        for distance in 1..=(if letters >= 8 { 2 } else { 1 }) {
-            let term = Term::from_field_text(self.fields.words, word);
-            let automaton = FuzzyTermQuery::new(term, distance, true);
-            let mut found: HashMap<String, u32> = HashMap::new();
-            for segment in searcher.segment_readers() {
-                let index = segment.inverted_index(self.fields.words)?;
-                let mut words = index.terms().search(automaton.automaton()?).into_stream()?;
-                while words.advance() {
-                    if let Ok(word) = std::str::from_utf8(words.key()) {
-                        *found.entry(word.to_owned()).or_default() += words.value().doc_freq;
-                    }
-                }
-            }
-            if !found.is_empty() {
-                let mut found: Vec<(String, u32)> = found.into_iter().collect();
-                found.sort_by(|(a, left), (b, right)| right.cmp(left).then(a.cmp(b)));
-                return Ok(found.into_iter().take(TYPOS).map(|(word, _)| word).collect());
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    /// Adds what a word gives to the scores of the passages that have it.
-    fn score(
-        &self,
-        searcher: &Searcher,
-        word: &Wanted,
-        tuning: &Tuning,
-        admitted: Option<&Admitted>,
-        scores: &mut Scores,
-        rare: &mut Vec<(String, HashSet<DocAddress>)>,
-    ) -> Result<(), IndexError> {
-        let fields = &self.fields;
-        let total: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
-        let frequency = |field: Field, words: &[String]| -> Result<u64, IndexError> {
-            let mut sum = 0;
-            for word in words {
-                sum += searcher.doc_freq(&Term::from_field_text(field, word))?;
-            }
-            Ok(sum.min(total))
-        };
-        let stems = [word.stem.clone()];
-        let stem_count = frequency(fields.stems, &stems)?;
-        let word_count = frequency(fields.words, &word.words)?;
-        if !word.typo && !word.open && (1..=RARE).contains(&word_count) {
-            rare.push((word.asked.clone(), HashSet::new()));
-        }
-        let mut rare = rare.last_mut().filter(|(rare, _)| *rare == word.asked);
-        let strength = if word.typo { 0.7 } else { 1.0 };
-        // What is mended or completed counts as the stem itself would.
-        let exact = if word.typo || (word.open && stem_count == 0) { 1.0 } else { tuning.exact };
-        let rows: [(Field, &[String], f32, u64); 3] = [
-            (fields.stems, if word.typo { &[] } else { &stems }, 1.0, stem_count),
-            (fields.words, &word.words, if word.open { exact.max(0.6) } else { exact }, word_count),
-            (fields.title, &word.words, tuning.title, stem_count.max(word_count)),
-        ];
-        for (field, terms, weight, count) in rows {
-            if weight == 0.0 || terms.is_empty() || count == 0 {
-                continue;
-            }
-            let weight = weight * strength * idf(count, total) * (tuning.k1 + 1.0);
-            let tokens: u64 = {
-                let mut sum = 0;
-                for segment in searcher.segment_readers() {
-                    sum += segment.inverted_index(field)?.total_num_tokens();
-                }
-                sum
-            };
-            let average = (tokens as f32 / total.max(1) as f32).max(1.0);
-            for (segment, number) in searcher.segment_readers().iter().zip(0_u32..) {
-                let index = segment.inverted_index(field)?;
-                let lengths = segment.get_fieldnorms_reader(field)?;
-                let place = number as usize;
-                let admitted = admitted.and_then(|admitted| admitted.get(place));
-                for term in terms {
-                    let term = Term::from_field_text(field, term);
-                    let Some(mut postings) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else {
-                        continue;
-                    };
-                    let mut doc = postings.doc();
-                    while doc != TERMINATED {
-                        let at = doc as usize;
-                        let allowed = match admitted {
-                            Some(admitted) => admitted[at],
-                            None => !segment.is_deleted(doc),
-                        };
-                        if allowed {
-                            let often = postings.term_freq() as f32;
-                            let length = lengths.fieldnorm(doc) as f32 / average;
-                            let norm = tuning.k1 * (1.0 - tuning.b + tuning.b * length);
-                            scores.0[place][at] += weight * often / (often + norm);
-                            if field == fields.words
-                                && let Some((_, holders)) = &mut rare
-                            {
-                                holders.insert(DocAddress::new(number, doc));
-                            }
-                        }
-                        doc = postings.advance();
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The passages whose vectors are nearest.
-    fn nearest(
-        &self,
-        searcher: &Searcher,
-        vector: &Small,
-        admitted: Option<&Admitted>,
-        count: usize,
-    ) -> Result<Vec<(f32, DocAddress)>, IndexError> {
-        let vectors = self.vectors();
-        let mut all = Vec::new();
-        let mut floor = f32::MIN;
-        for (segment, number) in searcher.segment_readers().iter().zip(0_u32..) {
-            let places = self.places(segment, &vectors)?;
-            let admitted = admitted.and_then(|admitted| admitted.get(number as usize));
-            for of_one in places.chunk_by(|one, next| one.doc == next.doc) {
-                let doc = of_one[0].doc;
-                let allowed = match admitted {
-                    Some(admitted) => admitted[doc as usize],
-                    None => !segment.is_deleted(doc),
-                };
-                if !allowed {
-                    continue;
-                }
-                // A long passage is as near as its nearest part.
-                let near = of_one.iter().map(|place| vectors.near(place.slot, vector)).fold(f32::MIN, f32::max);
-                if near > floor {
-                    all.push((near, DocAddress::new(number, doc)));
-                    if all.len() >= 4 * count + 64 {
-                        cut(&mut all, count);
-                        floor = all.last().map_or(floor, |(near, _)| *near);
-                    }
-                }
-            }
-        }
-        cut(&mut all, count);
-        Ok(all)
-    }
-
-    fn near(&self, searcher: &Searcher, address: DocAddress, vector: &Small) -> Result<Option<f32>, IndexError> {
-        let column = searcher.segment_reader(address.segment_ord).fast_fields().u64("meaning")?;
-        let vectors = self.vectors();
-        let slots = column.values_for_doc(address.doc_id).filter_map(|hash| vectors.slot(hash));
-        Ok(slots.map(|slot| vectors.near(slot, vector)).reduce(f32::max))
-    }
-
     /// Ranked passages as notes with reasons.
-    #[allow(clippy::too_many_arguments, reason = "all that a search knows, in one place that makes it readable")]
-    fn hits(
+    pub(crate) fn hits(
         &self,
         searcher: &Searcher,
         ranked: &[(f32, DocAddress)],
-        cosines: &HashMap<DocAddress, f32>,
-        scores: &Scores,
-        wanted: &[Wanted],
-        rare: &[(String, HashSet<DocAddress>)],
+        grounds: &Grounds<'_>,
         limit: usize,
     ) -> Result<Vec<Hit>, IndexError> {
         let mut hits: Vec<Hit> = Vec::new();
@@ -624,17 +367,22 @@ impl Index {
             .iter()
             .map(|segment| segment.fast_fields().str("note"))
             .collect::<Result<_, _>>()?;
+        let modified: Vec<_> = searcher
+            .segment_readers()
+            .iter()
+            .map(|segment| segment.fast_fields().i64("modified"))
+            .collect::<Result<_, _>>()?;
         for (score, address) in ranked {
             let Some(notes) = columns.get(address.segment_ord as usize).and_then(Option::as_ref) else { continue };
             let Some(number) = notes.term_ords(address.doc_id).next() else { continue };
-            if let Some(place) = known.get(&(address.segment_ord, number)) {
+            if let Some(place) = known.get(&(address.segment_ord, number)).filter(|_| !grounds.each) {
                 hits[*place].more += 1;
                 continue;
             }
             let mut note = String::new();
             notes.ord_to_str(number, &mut note)?;
             // A note may lie in two segments.
-            if let Some(place) = places.get(&(note.clone(), 0)) {
+            if let Some(place) = places.get(&(note.clone(), 0)).filter(|_| !grounds.each) {
                 known.insert((address.segment_ord, number), *place);
                 hits[*place].more += 1;
                 continue;
@@ -646,7 +394,8 @@ impl Index {
             let Ok(id) = note.parse() else { continue };
             let fields = &self.fields;
             let (title, text) = (stored(&doc, fields.name), stored(&doc, fields.text));
-            let why = why(&title, &text, wanted, cosines.get(address).copied(), scores.of(*address), rare, *address);
+            let kind = Kind::of_number(doc.get_first(fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0));
+            let why = grounds.why(kind, &title, &text, *address);
             places.insert((note, 0), hits.len());
             known.insert((address.segment_ord, number), hits.len());
             hits.push(Hit {
@@ -656,7 +405,11 @@ impl Index {
                 title,
                 heading: stored(&doc, fields.heading),
                 place: stored(&doc, fields.place),
-                kind: filter::kind(doc.get_first(fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0)),
+                kind,
+                modified: modified
+                    .get(address.segment_ord as usize)
+                    .and_then(|all| all.first(address.doc_id))
+                    .unwrap_or(0),
                 text,
                 score: *score,
                 why,
@@ -667,56 +420,56 @@ impl Index {
     }
 }
 
-fn idf(count: u64, total: u64) -> f32 {
-    let (count, total) = (count as f32, total as f32);
-    (1.0 + (total - count + 0.5) / (count + 0.5)).ln()
+/// All that a search knows of why something is a hit.
+#[derive(Default)]
+pub(crate) struct Grounds<'a> {
+    /// Whether each passage is a hit of its own.
+    pub(crate) each: bool,
+    pub(crate) cosines: Option<&'a HashMap<DocAddress, f32>>,
+    pub(crate) scores: Option<&'a Scores>,
+    pub(crate) wanted: &'a [Wanted],
+    pub(crate) rare: &'a [Rare],
+    pub(crate) lifts: Option<&'a Lifts>,
+    /// What was compared with which vectors.
+    pub(crate) compared: Option<(&'a [f32], &'a Field<'a>)>,
 }
 
-fn terms(wanted: &[Wanted]) -> HashSet<String> {
-    let mut terms = HashSet::new();
-    for word in wanted {
-        if !word.typo {
-            terms.insert(word.stem.clone());
-        }
-        terms.extend(word.words.iter().cloned());
-    }
-    terms
-}
-
-fn why(
-    title: &str,
-    text: &str,
-    wanted: &[Wanted],
-    meaning: Option<f32>,
-    score: f32,
-    rare: &[(String, HashSet<DocAddress>)],
-    address: DocAddress,
-) -> Why {
-    let mut why = Why { meaning, ..Why::default() };
-    if !wanted.is_empty() {
-        let stemmer = stemmer();
-        let there: Vec<(String, String)> = analyzer::words(title)
-            .into_iter()
-            .chain(analyzer::words(text))
-            .map(|word| (stem(&stemmer, &word.text), word.text))
-            .collect();
-        for word in wanted {
-            let found = there.iter().find(|(_, exact)| *exact == word.asked).or_else(|| {
-                there.iter().find(|(stem, exact)| (!word.typo && *stem == word.stem) || word.words.contains(exact))
-            });
-            match found {
-                Some((_, exact)) if word.typo => why.typos.push((word.asked.clone(), exact.clone())),
-                Some((_, exact)) if !why.words.contains(exact) => why.words.push(exact.clone()),
-                Some(_) | None => {}
+impl Grounds<'_> {
+    fn why(&self, kind: Kind, title: &str, text: &str, address: DocAddress) -> Why {
+        let meaning = self.cosines.and_then(|cosines| cosines.get(&address).copied());
+        let mut why = Why { meaning, ..Why::default() };
+        if !self.wanted.is_empty() {
+            let stemmer = stemmer();
+            let there: Vec<(String, String)> = analyzer::words_and_characters(title)
+                .into_iter()
+                .chain(analyzer::words_and_characters(text))
+                .map(|word| (stem(&stemmer, &word.text), word.text))
+                .collect();
+            for word in self.wanted {
+                let found = there.iter().find(|(_, exact)| *exact == word.asked).or_else(|| {
+                    there.iter().find(|(stem, exact)| (!word.typo && *stem == word.stem) || word.words.contains(exact))
+                });
+                match found {
+                    Some((_, exact)) if word.typo => why.typos.push((word.asked.clone(), exact.clone())),
+                    Some((_, exact)) if !why.words.contains(exact) => why.words.push(exact.clone()),
+                    Some(_) | None => {}
+                }
             }
         }
+        why.rare = self.rare.iter().any(|(_, holders)| holders.contains(&address));
+        let score = self.scores.map_or(0.0, |scores| scores.of(address));
+        if score > 0.0 {
+            why.parts.push(Part { name: "words".to_owned(), value: score });
+        }
+        why.parts.extend(meaning.map(|value| Part { name: "meaning".to_owned(), value }));
+        why.parts.extend(self.lifts.and_then(|lifts| lifts.get(&address)).into_iter().flatten().cloned());
+        if let Some((vector, field)) = self.compared {
+            let parts = windows(kind, text);
+            let nearest = field.nearest_part(address, vector, parts.len()).filter(|_| parts.len() > 1);
+            why.nearest = nearest.and_then(|part| parts.into_iter().nth(part));
+        }
+        why
     }
-    why.rare = rare.iter().any(|(_, holders)| holders.contains(&address));
-    if score > 0.0 {
-        why.parts.push(Part { name: "words".to_owned(), value: score });
-    }
-    why.parts.extend(meaning.map(|value| Part { name: "meaning".to_owned(), value }));
-    why
 }
 
 #[cfg(test)]
@@ -725,15 +478,8 @@ mod tests {
     use crate::{Kind, NoteText, Passage};
 
     fn note(id: u8, text: &str) -> NoteText {
-        let passage = Passage {
-            place: "0".to_owned(),
-            kind: Kind::Prose,
-            lang: String::new(),
-            heading: String::new(),
-            text: text.to_owned(),
-            todo: false,
-            done: false,
-        };
+        let passage =
+            Passage { place: "0".to_owned(), kind: Kind::Prose, text: text.to_owned(), ..Passage::new(Kind::Prose) };
         NoteText {
             note: DocId([id; 16]),
             volume: "V".to_owned(),
@@ -775,6 +521,60 @@ mod tests {
         assert_eq!(found(Tuning::default(), true), [1], "not while the word is being typed");
     }
 
+    #[test]
+    fn what_is_new_linked_or_starred_comes_first_among_equals() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = Index::open(folder.path(), "m").expect("an index");
+        let day = 86_400_000;
+        let links = Passage { links: vec!["4".to_owned()], text: "see four".to_owned(), ..Passage::new(Kind::Prose) };
+        for (id, days) in [(1, 0), (2, 400), (3, 400), (4, 400), (5, 0)] {
+            let text = if id == 5 { "the lantern and the lantern" } else { "a lantern, glass and brass, on a hook" };
+            let mut note = NoteText { modified: (1_000 - days) * day, ..note(id, text) };
+            note.passages.extend((id == 3).then(|| links.clone()));
+            index.put(&note).expect("kept");
+        }
+        index.commit().expect("committed");
+        let found = |starred: &[u8], tuning: Tuning| {
+            let starred = Arc::new(starred.iter().map(|id| DocId([*id; 16])).collect());
+            let ask = Ask { text: "lantern".to_owned(), limit: 9, now: 1_000 * day, starred, tuning, ..Ask::default() };
+            index.search(&ask).expect("an answer").hits
+        };
+        let order = |hits: &[Hit]| hits.iter().map(|hit| hit.note.0[0]).collect::<Vec<_>>();
+        let plain = Tuning { recent: 0.0, linked: 0.0, starred: 0.0, ..Tuning::default() };
+        assert_eq!(order(&found(&[2], plain)), [5, 1, 2, 3, 4], "equal ones in the order in which they came");
+        let hits = found(&[2], Tuning::default());
+        assert_eq!(order(&hits), [5, 2, 1, 4, 3], "a star, a change of today, a link");
+        let parts = |hit: &Hit| hit.why.parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>();
+        assert_eq!(parts(&hits[1]), ["words", "starred"]);
+        assert_eq!(parts(&hits[2]), ["words", "changed lately"]);
+        assert_eq!(parts(&hits[3]), ["words", "links to it"]);
+        assert_eq!(parts(&hits[4]), ["words"]);
+        let better = |hits: &[Hit]| hits[0].score - hits[1].score;
+        assert!(better(&found(&[], plain)) > 0.08, "what fits much better");
+        assert_eq!(order(&found(&[4], Tuning { recent: 0.0, ..Tuning::default() }))[0], 5, "stays first");
+    }
+
+    #[test]
+    fn each_passage_may_be_a_hit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = Index::open(folder.path(), "m").expect("an index");
+        let mut both = note(1, "a lantern");
+        both.passages.push(Passage {
+            place: "1".to_owned(),
+            text: "two lanterns".to_owned(),
+            ..both.passages[0].clone()
+        });
+        index.put(&both).expect("kept");
+        index.commit().expect("committed");
+        let found = |each: bool| {
+            let ask = Ask { text: "lantern".to_owned(), limit: 9, each, ..Ask::default() };
+            index.search(&ask).expect("an answer").hits
+        };
+        assert_eq!((found(false).len(), found(false)[0].more), (1, 1));
+        let places: Vec<String> = found(true).into_iter().map(|hit| hit.place).collect();
+        assert_eq!(places, ["0", "1"]);
+    }
+
     fn hit(title: &str, rare: bool) -> Hit {
         Hit {
             note: DocId([0; 16]),
@@ -784,6 +584,7 @@ mod tests {
             heading: String::new(),
             place: String::new(),
             kind: Kind::Prose,
+            modified: 0,
             text: String::new(),
             score: 1.0,
             why: Why { rare, ..Why::default() },

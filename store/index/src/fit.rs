@@ -1,7 +1,8 @@
 //! Whether anything fits at all: the best hits of a question that has no answer here are near to nothing.
 
 use crate::analyzer::{self, stem, stemmer};
-use crate::find::{Hit, Wanted};
+use crate::find::Hit;
+use crate::words::Wanted;
 use std::collections::HashSet;
 
 /// This many of the best hits are looked at.
@@ -30,7 +31,7 @@ pub(crate) fn fit(wanted: &[(&Wanted, f32)], hits: &[Hit]) -> Fit {
     let share = |hit: &Hit| {
         let (mut exact, mut stems) = (HashSet::new(), HashSet::new());
         for text in [&hit.title, &hit.heading, &hit.text] {
-            for word in analyzer::words(text) {
+            for word in analyzer::words_and_characters(text) {
                 stems.insert(stem(&stemmer, &word.text));
                 exact.insert(word.text);
             }

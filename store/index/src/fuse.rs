@@ -2,11 +2,14 @@
 
 use crate::find::{Ask, Mode};
 use crate::query::Query;
+use crate::words::Rare;
 use std::collections::{HashMap, HashSet};
 use tantivy::{DocAddress, Searcher};
 
 /// Scores are brought to 0 to 1 between the best and the one in this place, whatever number was asked for.
 pub(crate) const POOL: usize = 100;
+/// What has a rare word of the query stays among so many.
+const IN_SIGHT: usize = 3;
 
 /// Scores of all passages, a list for each segment.
 pub(crate) struct Scores(pub(crate) Vec<Vec<f32>>);
@@ -88,7 +91,6 @@ pub(crate) fn fuse(
     scores: &Scores,
     by_words: &[(f32, DocAddress)],
     meanings: &Meanings,
-    rare: &[(String, HashSet<DocAddress>)],
 ) -> Vec<(f32, DocAddress)> {
     let tuning = &ask.tuning;
     if ask.mode == Mode::Meaning {
@@ -122,13 +124,37 @@ pub(crate) fn fuse(
         .collect();
     let all = fused.len();
     cut(&mut fused, all);
-    // Who asks for a rare word means it: the best passage that has it stays in sight.
-    for (_, holders) in rare {
-        if let Some(place) = fused.iter().position(|(_, address)| holders.contains(address)).filter(|place| *place > 2)
-        {
-            let (_, address) = fused.remove(place);
-            fused.insert(2, (fused[2].0, address));
-        }
-    }
     fused
+}
+
+/// Who asks for a rare word means it: the best passage that has it stays among the first three.
+pub(crate) fn keep_in_sight(ranked: &mut Vec<(f32, DocAddress)>, rare: &[Rare]) {
+    let holds = |address: &DocAddress| rare.iter().any(|(_, holders)| holders.contains(address));
+    for (_, holders) in rare {
+        let place = ranked.iter().position(|(_, address)| holders.contains(address));
+        let Some(place) = place.filter(|place| *place >= IN_SIGHT) else { continue };
+        // The last of the first that has no such word gives way.
+        let Some(slot) = (0..IN_SIGHT).rev().find(|slot| !holds(&ranked[*slot].1)) else { return };
+        let (_, address) = ranked.remove(place);
+        let (score, other) = ranked[slot];
+        ranked[slot].1 = address;
+        ranked.insert(IN_SIGHT, (score.min(ranked[IN_SIGHT - 1].0), other));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rare_word_stays_in_sight() {
+        let address = |doc: u32| DocAddress::new(0, doc);
+        let mut ranked: Vec<(f32, DocAddress)> =
+            (0_u8..8).map(|n| (1.0 - f32::from(n) / 10.0, address(n.into()))).collect();
+        let rare = [5, 6].map(|doc| (doc.to_string(), HashSet::from([address(doc), address(7)])));
+        keep_in_sight(&mut ranked, &rare);
+        let order: Vec<u32> = ranked.iter().map(|(_, address)| address.doc_id).collect();
+        assert_eq!(order, [0, 6, 5, 1, 2, 3, 4, 7]);
+        assert!(ranked.is_sorted_by(|(a, _), (b, _)| a >= b), "{ranked:?}");
+    }
 }

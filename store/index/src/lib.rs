@@ -8,10 +8,13 @@ mod filter;
 mod find;
 mod fit;
 mod fuse;
+mod lift;
 mod marks;
+mod near;
 mod query;
 mod shelf;
 mod vectors;
+mod words;
 
 pub use embed::{DIMENSIONS, Embedder, MiniLm, vocabulary};
 pub use find::{Answer, Ask, Hit, Mode, Part, Tuning, Why};
@@ -31,28 +34,45 @@ pub enum Kind {
     Code,
     /// What a cell printed or returned.
     Output,
+    /// What an agent, its tools and the user said and did: a message of a session, a step of a run.
+    Run,
+    /// What was learnt of it: an experience, a trace.
+    Memory,
 }
 
 impl Kind {
+    /// All of them, each at the place of its number in the index.
+    const ALL: [Kind; 5] = [Kind::Prose, Kind::Code, Kind::Output, Kind::Run, Kind::Memory];
+
     /// Its name, as `in:` takes it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Prose => "prose",
             Kind::Code => "code",
             Kind::Output => "output",
+            Kind::Run => "run",
+            Kind::Memory => "memory",
         }
     }
 
     /// The kind of that name.
     pub fn named(name: &str) -> Option<Kind> {
-        [Kind::Prose, Kind::Code, Kind::Output].into_iter().find(|kind| kind.name() == name)
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    fn number(self) -> u64 {
+        self as u64
+    }
+
+    fn of_number(number: u64) -> Kind {
+        usize::try_from(number).ok().and_then(|number| Kind::ALL.get(number).copied()).unwrap_or(Kind::Prose)
     }
 }
 
-/// What is found as one: a block of a note, or what a cell printed.
+/// What is found as one: a block of a note, what a cell printed, a step of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Where in its note: `block`, or `cell/output/2`.
+    /// Where in its document: `block`, `cell/output/2`, a step, a message.
     pub place: String,
     /// What it is.
     pub kind: Kind,
@@ -66,16 +86,32 @@ pub struct Passage {
     pub todo: bool,
     /// Whether a todo in it is done.
     pub done: bool,
+    /// The notes that it links to, by [`link_name`].
+    pub links: Vec<String>,
 }
 
-/// A note as the index takes it.
+impl Passage {
+    /// An empty one.
+    pub fn new(kind: Kind) -> Passage {
+        let (place, lang, heading, text) = Default::default();
+        Passage { place, kind, lang, heading, text, todo: false, done: false, links: Vec::new() }
+    }
+}
+
+/// The name by which links mean a note of this path: without folders and ending, in small letters.
+pub fn link_name(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    name.strip_suffix(".md").map_or_else(|| name.clone(), str::to_owned)
+}
+
+/// A note as the index takes it, or another document with passages: a session, a run, a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteText {
     /// Its id.
     pub note: DocId,
     /// The name of its volume.
     pub volume: String,
-    /// Its path inside.
+    /// Its path inside; of what is no file, the name that stands in addresses before `#`.
     pub path: String,
     /// Its title.
     pub title: String,

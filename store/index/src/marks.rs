@@ -8,7 +8,7 @@ use std::ops::Range;
 pub fn marks(text: &str, terms: &HashSet<String>) -> Vec<Range<usize>> {
     let stemmer = stemmer();
     let mut found: Vec<Range<usize>> = Vec::new();
-    for word in analyzer::words(text) {
+    for word in analyzer::words_and_characters(text) {
         if terms.contains(&word.text) || terms.contains(&stem(&stemmer, &word.text)) {
             match found.last_mut() {
                 // Overlapping pairs of characters, and the parts of an identifier that is marked whole.
@@ -65,6 +65,9 @@ mod tests {
         let text = "He runs, she was running; ERR_0x1F.";
         let said: Vec<&str> = marks(text, &terms(&["run", "err_0x1f"])).into_iter().map(|mark| &text[mark]).collect();
         assert_eq!(said, ["runs", "running", "ERR_0x1F"]);
+        let text = "東京都、京";
+        let said: Vec<&str> = marks(text, &terms(&["京"])).into_iter().map(|mark| &text[mark]).collect();
+        assert_eq!(said, ["京", "京"]);
         let long = format!("{}needle here{}", "hay ".repeat(100), " hay".repeat(100));
         let (part, inside) = excerpt(&long, &marks(&long, &terms(&["needle"])), 60);
         assert!(part.len() < 80 && part.starts_with("… ") && part.ends_with(" …"), "{part}");

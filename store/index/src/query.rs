@@ -81,6 +81,24 @@ impl Query {
         Query { groups }
     }
 
+    /// Says which filter of a text was not understood, and is looked for as a word: `before:soon`.
+    pub fn misread(text: &str) -> Option<String> {
+        pieces(text).into_iter().find_map(|piece| {
+            let raw = text[piece].trim_start_matches('-');
+            let (field, value) = raw.split_once(':')?;
+            let (field, value) = (field.to_ascii_lowercase(), value.trim_matches('"'));
+            if value.is_empty() || named(&field, value).is_some() {
+                return None;
+            }
+            match field.as_str() {
+                "before" | "after" => Some(format!("“{value}” is no day; days are written 2026-11-22")),
+                "in" => Some(format!("in: knows code, output, prose, run and memory, and no “{value}”")),
+                "is" => Some(format!("is: knows todo and done, and no “{value}”")),
+                _ => None,
+            }
+        })
+    }
+
     /// The words by which hits are ranked: single words and the words of phrases and titles, none of what must not be.
     pub fn words(&self) -> Vec<(String, bool)> {
         let mut words = Vec::new();
@@ -229,6 +247,16 @@ mod tests {
         assert_eq!(Query::parse("\"open end").groups[0].atoms, [Atom::Phrase("open end".to_owned())]);
         assert_eq!(Query::parse("OR - \" -\"").words().len(), 1);
         assert_eq!(Query::parse("rust tag:x").sentence(), "rust");
+    }
+
+    #[test]
+    fn filters_that_are_none_are_told() {
+        for (text, part) in [("rust before:soon", "no day"), ("-is:bad", "todo and done"), ("in:\"all\"", "prose")] {
+            assert!(Query::misread(text).is_some_and(|said| said.contains(part)), "{text}");
+        }
+        for text in ["before:2026-11", "before:", "std::io", "http://x.org", "is:todo in:code", "\"before:soon\""] {
+            assert_eq!(Query::misread(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::analyzer::Analyzer;
 use crate::vectors::Vectors;
 use crate::{IndexError, NoteText, Passage};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use store::DocId;
@@ -14,7 +15,7 @@ use tantivy::schema::{
 use tantivy::{DocAddress, IndexReader, IndexWriter, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term};
 
 /// Part of the folder's name: an index of another form is made anew.
-const FORM: &str = "words-2";
+const FORM: &str = "words-3";
 /// Memory in which the writer gathers what is to be written.
 const MEMORY: usize = 32 << 20;
 /// The sentence model reads some 250 words and knows best what a few sentences mean: a longer passage is embedded in
@@ -44,7 +45,7 @@ pub(crate) struct Fields {
     pub(crate) words: Field,
     /// The stems of title, headings and text.
     pub(crate) stems: Field,
-    /// Tags, kind, language, todos: one exact word each.
+    /// Tags, kind, language, todos, names of notes that are linked to: one exact word each.
     pub(crate) marks: Field,
     pub(crate) kind: Field,
     pub(crate) modified: Field,
@@ -304,7 +305,10 @@ impl Index {
             let ends = tag.match_indices('/').map(|(at, _)| at).chain([tag.len()]);
             ends.for_each(|end| mark(&mut doc, "tag", &tag[..end]));
         }
-        doc.add_u64(fields.kind, passage.kind as u64);
+        for name in &passage.links {
+            mark(&mut doc, "link", name);
+        }
+        doc.add_u64(fields.kind, passage.kind.number());
         doc.add_i64(fields.modified, note.modified);
         for window in meanings(passage.kind, &note.title, &passage.heading, &passage.text) {
             doc.add_u64(fields.meaning, hash(&window));
@@ -497,7 +501,8 @@ impl Missing {
         while let Some((address, window, wanted)) = self.docs.pop() {
             let doc: TantivyDocument = self.searcher.doc(address)?;
             let text = |field| stored(&doc, field);
-            let kind = crate::filter::kind(doc.get_first(self.fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0));
+            let kind = doc.get_first(self.fields.kind).and_then(|kind| kind.as_u64()).unwrap_or(0);
+            let kind = crate::Kind::of_number(kind);
             let (title, heading, text) = (text(self.fields.name), text(self.fields.heading), text(self.fields.text));
             let text = meanings(kind, &title, &heading, &text).into_iter().nth(window);
             if let Some(text) = text.filter(|text| hash(text) == wanted) {
@@ -529,6 +534,11 @@ fn context(title: &str, heading: &str, text: &str) -> String {
 
 /// The texts that are embedded for a passage.
 fn meanings(kind: crate::Kind, title: &str, heading: &str, text: &str) -> Vec<String> {
+    windows(kind, text).into_iter().map(|window| context(title, heading, &text[window])).collect()
+}
+
+/// The parts of a passage that are embedded, each by itself.
+pub(crate) fn windows(kind: crate::Kind, text: &str) -> Vec<Range<usize>> {
     // What a program printed is found by its words; numbers and logs mean nothing to a sentence model.
     if kind == crate::Kind::Output || !text.chars().any(char::is_alphabetic) {
         return Vec::new();
@@ -543,7 +553,7 @@ fn meanings(kind: crate::Kind, title: &str, heading: &str, text: &str) -> Vec<St
         } else if let Some(space) = text[from..end].rfind(char::is_whitespace).filter(|space| *space > WINDOW / 2) {
             end = from + space;
         }
-        all.push(context(title, heading, &text[from..end]));
+        all.push(from..end);
         if end == text.len() {
             break;
         }

@@ -1,7 +1,15 @@
 //! The vectors of passages in one file that only grows, mapped into memory: a record for each text that was ever
 //! embedded, by the hash of the text, so that nothing is embedded twice. Each number is kept in a byte.
+//!
+//! The signs of all numbers stand in memory besides, a bit each: where there are very many vectors, a question looks
+//! at these first, and at the bytes of the few thousand that are nearest by them only. Of 6,000 passages of SciFact
+//! and Cranfield a fortieth chosen so holds 99 % of the ten nearest; over 147,129 vectors it takes 2.3 ms where all
+//! take 7.2. A graph of neighbours (HNSW, usearch 2) was tried and left out: over 100,000 such vectors it costs 53 s
+//! of CPU and 85 MB to build, finds 96 to 97 % of the ten nearest, and needs 4 to 5 ms for the thousand that a search
+//! wants; signs need no building, obey filters, and forget what is deleted.
 
 use crate::IndexError;
+use crate::shelf::Place;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Write;
@@ -15,6 +23,8 @@ const HEAD: usize = 8 + 4;
 const SUM: usize = 4;
 /// How a file of vectors ends.
 const ENDING: &str = ".vectors";
+/// Signs in a word of them.
+const BITS: usize = 64;
 /// A file of fewer vectors than this is not worth being written anew.
 const WORTH: usize = 1_000;
 
@@ -46,6 +56,8 @@ pub(crate) struct Vectors {
     /// What came since.
     fresh: Vec<u8>,
     slots: HashMap<u64, usize>,
+    /// The signs of each record's numbers, whole words for each.
+    signs: Vec<u64>,
     /// Another number for every other set of vectors.
     stamp: u64,
 }
@@ -61,6 +73,7 @@ impl Vectors {
             mapped: None,
             fresh: Vec::new(),
             slots: HashMap::new(),
+            signs: Vec::new(),
             stamp: stamp(),
         }
     }
@@ -102,16 +115,18 @@ impl Vectors {
             None
         };
         let model = model.to_owned();
-        let mut vectors =
-            Vectors { model, dimensions, path, mapped, fresh: Vec::new(), slots: HashMap::new(), stamp: stamp() };
+        let mut vectors = Vectors { dimensions, path, mapped, ..Vectors::none(folder, &model) };
         let count = vectors.mapped.as_ref().map_or(0, |mapped| mapped.len() / size);
+        let mut all = Vec::with_capacity(count * dimensions.div_ceil(BITS));
         for slot in 0..count {
             let record = vectors.record(slot);
+            all.extend(signs(&record[HEAD..HEAD + dimensions]));
             if sum(&record[..size - SUM]) == record[size - SUM..] {
                 let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
                 vectors.slots.insert(hash, slot);
             }
         }
+        vectors.signs = all;
         Ok(vectors)
     }
 
@@ -203,6 +218,7 @@ impl Vectors {
         for (number, record) in bytes.chunks_exact(self.size()).enumerate() {
             let hash = u64::from_le_bytes(record[..8].try_into().unwrap_or_default());
             self.slots.insert(hash, first + number);
+            self.signs.extend(signs(&record[HEAD..HEAD + self.dimensions]));
         }
         self.fresh.extend(bytes);
         self.stamp = stamp();
@@ -214,6 +230,23 @@ impl Vectors {
         let record = self.record(slot);
         let scale = f32::from_le_bytes(record[8..12].try_into().unwrap_or_default());
         scale * to.scale * dot(&record[HEAD..HEAD + self.dimensions], &to.numbers)
+    }
+
+    /// Of each vector, how many of its numbers have another sign than those of one. The angle between two vectors is
+    /// about that share of half a turn.
+    pub(crate) fn distances(&self, places: &[Place], to: &Small) -> Vec<u16> {
+        let bytes: Vec<u8> = to.numbers.iter().map(|number| number.to_le_bytes()[0]).collect();
+        let to: Vec<u64> = signs(&bytes).collect();
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("popcnt") {
+            #[allow(
+                unsafe_code,
+                reason = "a function for POPCNT is called where the machine was just seen to have it"
+            )]
+            // SAFETY: the only thing it asks for is POPCNT.
+            return unsafe { differ_counted(&self.signs, places, &to) };
+        }
+        differ(&self.signs, places, &to)
     }
 
     /// A kept vector.
@@ -249,6 +282,49 @@ fn sum_of_products(bytes: &[u8], numbers: &[i8]) -> i32 {
     bytes.iter().zip(numbers).map(|(a, b)| i32::from(i8::from_le_bytes([*a])) * i32::from(*b)).sum()
 }
 
+/// The signs of a record's numbers: a bit is set where a number is below zero.
+fn signs(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks(BITS).map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 1 | u64::from(byte >> 7)))
+}
+
+/// [`differ`], which the compiler makes instructions of that count bits.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn differ_counted(signs: &[u64], places: &[Place], to: &[u64]) -> Vec<u16> {
+    differ(signs, places, to)
+}
+
+/// In how many bits each of some records differs from one.
+#[inline(always)]
+fn differ(signs: &[u64], places: &[Place], to: &[u64]) -> Vec<u16> {
+    // What is known when the program is built takes a third of the time: 384, 512, 768 and 1,024 numbers are usual.
+    match to.len() {
+        6 => differ_by::<6>(signs, places, to),
+        8 => differ_by::<8>(signs, places, to),
+        12 => differ_by::<12>(signs, places, to),
+        16 => differ_by::<16>(signs, places, to),
+        count => {
+            let own = |place: &Place| signs.get(place.slot * count..(place.slot + 1) * count).unwrap_or(to);
+            places.iter().map(|place| bits(own(place), to)).collect()
+        }
+    }
+}
+
+/// The same for records of so many words.
+#[inline(always)]
+fn differ_by<const WORDS: usize>(signs: &[u64], places: &[Place], to: &[u64]) -> Vec<u16> {
+    let Some(to) = to.first_chunk::<WORDS>() else { return vec![0; places.len()] };
+    let own = |place: &Place| signs.get(place.slot * WORDS..)?.first_chunk::<WORDS>();
+    places.iter().map(|place| bits(own(place).unwrap_or(to), to)).collect()
+}
+
+/// In how many bits two records differ.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "a vector has a few thousand numbers at most")]
+fn bits(a: &[u64], b: &[u64]) -> u16 {
+    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>() as u16
+}
+
 fn stamp() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -263,6 +339,22 @@ fn sum(bytes: &[u8]) -> [u8; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signs_are_counted_at_every_length() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for dimensions in [3_u16, 100, 384, 512, 768, 1024] {
+            let mut vectors = Vectors::open(folder.path(), "m", dimensions.into()).expect("opened");
+            let vector =
+                |every: u16| (0..dimensions).map(|i| if i % every == 0 { -1.0 } else { 1.0 }).collect::<Vec<f32>>();
+            vectors.add(&[(1, vector(2)), (2, vector(3))]).expect("kept");
+            let places = [0, 1].map(|slot| Place { doc: 0, slot });
+            let apart = (0..dimensions).filter(|i| (i % 2 == 0) != (i % 3 == 0)).count();
+            let apart = u16::try_from(apart).expect("small");
+            assert_eq!(vectors.distances(&places, &Small::of(&vector(2))), [0, apart], "{dimensions}");
+            assert_eq!(vectors.distances(&places, &Small::of(&vector(3))), [apart, 0], "{dimensions}");
+        }
+    }
 
     #[test]
     fn vectors_last_and_damage_is_seen() {

@@ -376,6 +376,15 @@ impl Reader for MemoryDisk {
         Ok(pick_chunks(all.collect()))
     }
 
+    fn latest(&self) -> Result<Vec<(DocId, i64)>, DiskError> {
+        let mut latest: BTreeMap<DocId, i64> = BTreeMap::new();
+        for (seq, (chunk, _)) in self.shared().state.chunks.iter() {
+            let last = latest.entry(chunk.doc).or_insert(*seq);
+            *last = (*last).max(*seq);
+        }
+        Ok(latest.into_iter().collect())
+    }
+
     fn docs(&self) -> Result<Vec<DocId>, DiskError> {
         let docs: BTreeSet<DocId> = self.shared().state.chunks.values().map(|(chunk, _)| chunk.doc).collect();
         Ok(docs.into_iter().collect())

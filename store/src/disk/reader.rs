@@ -219,6 +219,20 @@ impl Reader for SqliteReader {
         self.ids("SELECT DISTINCT doc FROM chunks ORDER BY doc")
     }
 
+    fn latest(&self) -> Result<Vec<(DocId, i64)>, DiskError> {
+        let run = || {
+            let mut statement = self.conn.prepare_cached("SELECT doc, max(seq) FROM chunks GROUP BY doc")?;
+            let mut found = statement.query([])?;
+            let mut all = Vec::new();
+            while let Some(row) = found.next()? {
+                let doc = row.get_ref(0)?.as_blob().ok().and_then(|id| id.try_into().ok()).map(DocId);
+                all.extend(doc.zip(row.get(1)?));
+            }
+            Ok(all)
+        };
+        run().map_err(|error| sqlite::told(&self.path, "reading", &error))
+    }
+
     fn blocks(&self, note: DocId) -> Result<(Vec<Block>, Vec<BlockId>), DiskError> {
         let (mut blocks, mut bad) = (Vec::new(), Vec::new());
         self.each(&rows::BLOCKS, "WHERE note = ?1", [note.0], |row| match rows::read_block(row) {

@@ -265,7 +265,7 @@ pub(crate) fn file(row: &FileRow) -> [Value<'_>; 10] {
 
 pub(crate) fn read_file(row: &[Value<'_>]) -> Option<FileRow> {
     let [volume, path, id, kind, size, mtime, hash, blocks, cells, heads, ..] = row else { return None };
-    let kinds = [FileKind::Note, FileKind::Collection, FileKind::Attachment];
+    let kinds = [FileKind::Note, FileKind::Collection, FileKind::Script, FileKind::Attachment];
     let kind = kinds.into_iter().find(|known| Some(known.word()) == kind.text())?;
     let (heads, rest) = heads.blob()?.as_chunks::<32>();
     rest.is_empty().then_some(())?;

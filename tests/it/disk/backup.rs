@@ -31,6 +31,8 @@ fn there_and_back() {
     #[cfg(unix)]
     std::os::unix::fs::symlink("/etc/hostname", house.volume().join("link")).expect("linked");
     let original = inside(&house.volume());
+    let configuration = b"llm:\n  default_provider: llamacpp\n";
+    fs::write(house.workspace().join("config.yaml"), configuration).expect("written");
     let dest = house.dir.path().join("backups/1");
     // While the program runs, and writes meanwhile.
     let mut disk = SqliteDisk::open(&house.workspace(), false).expect("opened");
@@ -59,6 +61,7 @@ fn there_and_back() {
     assert!(restored.volumes[0].path.join("sub/empty").is_dir());
     let reader = SqliteReader::open(&second).expect("opened");
     assert_eq!(text(&reader), TEXT);
+    assert_eq!(fs::read(second.join("config.yaml")).expect("there"), configuration);
     assert_eq!(reader.meta("later 1").expect("read"), None);
     assert_eq!(reader.mounts(), restored.volumes);
     drop(reader);

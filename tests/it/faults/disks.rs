@@ -122,6 +122,30 @@ fn a_full_disk_that_gets_room_again() {
     place.sound();
 }
 
+/// A cell prints onto a full disk: it runs, what it printed is told, and that it is not kept is said.
+#[test]
+fn a_full_disk_while_outputs_are_written() {
+    let Some((small, place)) = small_workspace() else { return };
+    let cell = "print('ready')\nbase = int(input())\nfor n in range(30_000): print(base + n)";
+    let note = format!("```python timeout=0\n{cell}\n```\n");
+    fs::write(place.folder.join("Prints.md"), note).expect("written");
+    place.run_with(&["run", "Prints.md"], "100000\n").fine();
+    let mut running = Running::start(&place, &["run", "Prints.md"]);
+    until("it asks", || running.lines.try_iter().any(|line| line.trim() == "ready"));
+    let full = ballast(small.path());
+    running.send("200000\n");
+    let done = running.done();
+    // All of it is more than there is room for; the note's own part may still have found some.
+    let said = done.errors.contains("not on disk") || done.errors.contains("only the beginning of this is kept");
+    assert!(said && matches!(done.code, Some(0 | 3)), "{:?} {:.2000}", done.code, done.errors);
+    assert!(done.out.contains("\n200000\n200001\n"), "{:.100}", done.out);
+    fs::remove_file(full).expect("removed");
+    place.run(&["outputs", "Prints.md"]).fine();
+    let again = place.run_with(&["run", "Prints.md"], "300000\n").fine();
+    assert!(again.ends_with("329998\n329999\n"), "{}", again.len());
+    place.sound();
+}
+
 /// Nobody makes room: it gives up in words, and what it acknowledged is there.
 #[test]
 fn a_full_disk_that_stays_full() {

@@ -48,6 +48,11 @@ fn a_cell_asks_for_a_line() {
     assert_eq!(kernel.next("input_request"), json!({"prompt": "", "password": false}));
     kernel.send("input_reply", json!({"value": "more"}));
     assert_eq!(kernel.outcome_after(&id), "stdout more\n\n[1] ('Ada ☂', 'secret', 'more\\n')\nok");
+    // The end of all input is Python's error.
+    let id = kernel.execute("input('more? ')");
+    kernel.next("input_request");
+    kernel.send("input_reply", json!({"value": "\u{4}"}));
+    assert!(kernel.outcome_after(&id).contains("EOFError: EOF when reading a line"));
     // Interrupted while it asks; an answer that comes too late is not the next cell's.
     let id = kernel.execute("input('never ')");
     kernel.next("input_request");
@@ -57,7 +62,7 @@ fn a_cell_asks_for_a_line() {
     let id = kernel.execute("input('again ')");
     kernel.next("input_request");
     kernel.send("input_reply", json!({"value": "in time"}));
-    assert_eq!(kernel.outcome_after(&id), "stdout again in time\n\n[3] 'in time'\nok");
+    assert_eq!(kernel.outcome_after(&id), "stdout again in time\n\n[4] 'in time'\nok");
 }
 
 #[test]
@@ -172,8 +177,13 @@ fn the_command_line_asks_in_the_terminal() {
     assert_eq!((done.code, done.text().as_str()), (0, "Who? Hello Ada\nPassword: 6\n"), "{}", done.err);
     let kept = house.run(&["outputs", "Ask.md"]).good().text();
     assert!(kept.contains("Who? Ada\nHello Ada\n") && !kept.contains("secret"), "{kept}");
-    // Nobody is there to answer.
+    // Nobody is there to answer: Python's own error, which a cell may catch.
     let done = house.fed(&["run", "Ask.md"], b"");
     assert_eq!(done.code, 1);
-    assert!(done.err.contains("there is none") && done.text().contains("KeyboardInterrupt"), "{done:?}");
+    assert!(done.text().starts_with("Who? ") && done.text().contains("EOFError: EOF when reading a line"), "{done:?}");
+    let caught = "```python\nimport sys\ntry:\n    input('Who? ')\nexcept EOFError:\n    print('nobody')\n\
+                  [line for line in sys.stdin], sys.stdin.read()\n```\n";
+    house.write("notes/Ask.md", caught.as_bytes());
+    let done = house.fed(&["run", "Ask.md"], b"");
+    assert_eq!((done.code, done.text().as_str()), (0, "Who? \nnobody\n([], '')\n"), "{}", done.err);
 }

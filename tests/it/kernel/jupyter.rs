@@ -66,6 +66,40 @@ impl Kernel {
     }
 }
 
+/// A kernel of another language: it says what it is told, louder.
+const SHOUT: &str = "from ipykernel.kernelapp import IPKernelApp
+from ipykernel.kernelbase import Kernel
+class Shout(Kernel):
+    implementation = 'shout'
+    implementation_version = banner = '1'
+    language_info = {'name': 'bash', 'version': '1', 'mimetype': 'text/x-sh', 'file_extension': '.sh'}
+    def do_execute(self, code, silent, *rest, **more):
+        content = {'name': 'stdout', 'text': code.strip().upper() + '\\n'}
+        self.send_response(self.iopub_socket, 'stream', content)
+        return {'status': 'ok', 'execution_count': self.execution_count, 'payload': [], 'user_expressions': {}}
+IPKernelApp.launch_instance(kernel_class=Shout)
+";
+
+#[test]
+fn cells_of_other_languages_run_in_their_kernel() {
+    let note =
+        "```{bash}\necho one\n```\n\n```python\nprint('no')\n```\n\n```bash\nonly shown\n```\n\n```{bash}\ntwo\n```\n";
+    let house = House::with(&[("A.md", note)]);
+    let Some(python) = python() else { return };
+    let folder = house.path("notes/.venv/share/jupyter/kernels/shout");
+    std::fs::create_dir_all(&folder).expect("made");
+    std::fs::write(folder.join("shout.py"), SHOUT).expect("written");
+    let argv = json!([python, folder.join("shout.py"), "-f", "{connection_file}"]);
+    let spec = json!({"argv": argv, "display_name": "Shout", "language": "bash"});
+    std::fs::write(folder.join("kernel.json"), spec.to_string()).expect("written");
+    let done = house.run(&["run", "A.md", "--cell", "1"]);
+    assert!(done.code != 0 && done.err.contains("this cell is in bash: choose a kernel"), "{done:?}");
+    assert_eq!(house.run(&["run", "A.md", "--cell", "2"]).good().text(), "no\n");
+    house.run(&["kernels", "A.md", "--use", "shout"]).good();
+    assert_eq!(house.run(&["run", "A.md"]).good().text(), "ECHO ONE\nTWO\n");
+    assert_eq!(house.run(&["run", "A.md", "--cell", "3", "--kernel", "shout"]).good().text(), "TWO\n");
+}
+
 fn kinds(told: &[(String, Value)]) -> Vec<&str> {
     told.iter().map(|(kind, _)| kind.as_str()).filter(|kind| *kind != "execute_input").collect()
 }
@@ -161,7 +195,11 @@ fn it_is_asked_stopped_and_ended() {
     kernel.told(&id);
     kernel.send("variables_request", json!({}));
     let reply = kernel.until("variables_reply");
-    let rows = reply["variables"].as_array().expect("rows");
+    let rows = reply["variables"].as_array().expect("rows").clone();
+    // Some of their values, as a generated view shows them.
+    kernel.send("values_request", json!({"names": ["total", "not \"there\""]}));
+    let values = kernel.until("values_reply");
+    assert_eq!(values["values"], json!({"total": [1, 2]}), "{values}");
     assert!(rows.contains(&json!({"name": "total", "type": "list", "size": "2", "value": "[1, 2]"})), "{reply}");
     assert!(rows.iter().all(|row| row["name"] != "In" && row["name"] != "exit" && row["name"] != "os"), "{reply}");
     // What a shell in it started is stopped, too.

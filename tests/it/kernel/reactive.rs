@@ -43,7 +43,15 @@ fn serve(twin: &mut Twin, note: DocId, kernel: &mut Kernel) {
         twin.event(Event::Began { note, execution });
         let body = OutputBody::Stream { name: "stdout".to_owned(), text };
         twin.event(Event::Output { note, execution, output: Output { body, whole: None } });
-        twin.event(Event::Finished { note, execution, status, count: Some(1), whole: Vec::new() });
+        twin.event(Event::Finished {
+            note,
+            execution,
+            status,
+            count: Some(1),
+            whole: Vec::new(),
+            cached: false,
+            took: None,
+        });
         twin.rest();
     }
 }

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a server is asked.
-struct Request {
-    path: String,
-    headers: HashMap<String, String>,
-    body: Vec<u8>,
+pub(super) struct Request {
+    pub(super) path: String,
+    pub(super) headers: HashMap<String, String>,
+    pub(super) body: Vec<u8>,
 }
 
 /// A server on loopback: gives its address; answers with a status, headers and a body.
-fn serve(answer: impl Fn(&Request) -> (u16, String, Vec<u8>) + Send + Sync + 'static) -> String {
+pub(super) fn serve(answer: impl Fn(&Request) -> (u16, String, Vec<u8>) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("bound"));
     let answer = Arc::new(answer);
@@ -255,8 +255,8 @@ fn hub() -> String {
     })
 }
 
-/// `fastembed` for real: downloaded from a hub, run by an ONNX Runtime. It finds what the embedded one finds, with the
-/// same cosines.
+/// `fastembed` for real: downloaded from a hub, run by an ONNX Runtime. It finds what the embedded one finds, with
+/// the same cosines.
 #[test]
 fn fastembed_downloads_runs_and_agrees_with_the_embedded_model() {
     let Some(library) = library() else { return };

@@ -156,3 +156,17 @@ fn figures_are_pictures_elsewhere() {
     assert!(house.read("pictures/cell-1-1.png").starts_with(b"\x89PNG"));
     assert!(house.read("pictures/cell-1-1.svg").starts_with(b"<svg"));
 }
+
+#[test]
+fn tables_are_files_elsewhere() {
+    let large = "table({'n': range(30_000), 'w': ['x' * 9] * 30_000})";
+    let small = "import sqlite3\ndb = sqlite3.connect(':memory:')\ntable(db.execute('select 1 as one, null as two'))";
+    let note = format!("```python timeout=0\n{large}\n```\n\n```python timeout=0\n{small}\n```\n");
+    let house = House::with(&[("rows.md", &note)]);
+    let told = house.run(&["run", "rows"]).good().text();
+    assert!(told.starts_with("n") && told.contains("... 29980 more rows"), "{told:.300}");
+    house.run(&["outputs", "rows", "--save", "out"]).good();
+    let (first, second) = (house.read("out/cell-1-1.csv"), house.read("out/cell-2-1.csv"));
+    assert!(first.starts_with(b"n,w\n0,xxxxxxxxx\n") && first.ends_with(b"\n29999,xxxxxxxxx\n"), "{}", first.len());
+    assert_eq!(second, b"one,two\n1,\n");
+}

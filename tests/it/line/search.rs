@@ -52,6 +52,9 @@ fn words_phrases_and_fields_find() {
         ("in:code lang:rust", &["Work/Parser.md"]),
         ("zebra in:code", &["cells.md"]),
         ("zebra in:prose", &[]),
+        ("都", &["Work/Parser.md"]),
+        ("in:run carrots", &[]),
+        ("in:memory carrots", &[]),
         ("carrots is:todo", &["Cooking/Soup.md"]),
         ("carrots is:done", &["Cooking/Soup.md"]),
         ("is:todo", &["Cooking/Soup.md"]),
@@ -67,6 +70,9 @@ fn words_phrases_and_fields_find() {
     either.sort();
     assert_eq!(either, ["Cooking/Bread.md", "Cooking/Soup.md"]);
     assert_eq!(house.run(&["search", "\"carrots the\""]).good().text(), "Nothing fits “\"carrots the\"”.\n");
+    // A filter that is none is told, and not taken for one.
+    let said = house.run(&["search", "carrots before:soon"]).code(0).err;
+    assert_eq!(said, "“soon” is no day; days are written 2026-11-22: it is looked for as a word\n");
 }
 
 #[test]
@@ -79,6 +85,8 @@ fn a_hit_says_where_it_is_and_why() {
     let block = hit["address"].as_str().expect("text").strip_prefix("Cooking/Soup.md#").expect("the note");
     assert!(block.len() == 16 && block.bytes().all(|byte| byte.is_ascii_hexdigit()), "{block}");
     assert_eq!(hit["title"], "Soup");
+    let passage = house.run(&["cat", hit["address"].as_str().expect("text")]).good().text().to_owned();
+    assert!(passage.starts_with("# Soup") && passage.contains("Boil the carrots"), "{passage}");
     assert!(hit["text"].as_str().expect("text").contains("Boil the carrots"));
     assert!(hit["why"].as_str().expect("text").starts_with("has carrots"), "{hit}");
     assert!(hit["parts"]["words"].as_f64().expect("a number") > 0.0);
@@ -96,12 +104,39 @@ fn a_hit_says_where_it_is_and_why() {
 }
 
 #[test]
+fn what_is_starred_or_linked_is_put_up_a_little_and_says_so() {
+    let text = "# On weirs\n\nThe heron waits at the weir.\n";
+    let house = House::with(&[("a/One.md", text), ("b/Two.md", text), ("c/Hub.md", "# Hub\n\nSee [[Two]].\n")]);
+    let hits = house.json(&["search", "heron", "--explain"]);
+    assert!(hits[0]["address"].as_str().expect("found").starts_with("b/Two.md#"), "{hits}");
+    assert!(hits[0]["parts"]["links to it"].as_f64().expect("a number") < 0.01, "{hits}");
+    assert!(hits[0]["parts"]["changed lately"].as_f64().expect("a number") < 0.03, "{hits}");
+    assert!(hits[1]["parts"].get("links to it").is_none(), "{hits}");
+}
+
+#[test]
+fn of_a_long_passage_the_part_that_is_near_in_meaning_is_shown() {
+    let about =
+        |what: &str| format!("{what} is what this sentence is about, at some length and in plain words. ").repeat(16);
+    let text =
+        format!("# Mixed\n\n{}{}{}\n", about("The price of steel"), about("Kneading dough"), about("A tax return"));
+    let house = House::with(&[("Mixed.md", &text)]);
+    let hits = house.json(&["search", "baking a loaf of bread", "--explain", "--nearest"]);
+    let nearest = hits[0]["nearest"].as_str().expect("a part");
+    assert!(nearest.contains("dough") && nearest.len() < text.len() / 2, "{hits}");
+    assert!(hits[0]["text"].as_str().expect("text").contains("dough"), "{hits}");
+}
+
+#[test]
 fn what_a_cell_printed_is_found() {
     let house = house();
     house.run(&["run", "cells.md"]).code(1);
     let hits = house.json(&["search", "zebrazebra"]);
     let address = hits[0]["address"].as_str().expect("found");
     assert!(address.starts_with("cells.md#") && address.ends_with("/output/1"), "{address}");
+    assert_eq!(house.run(&["cat", address]).good().text(), "zebrazebra\n");
+    house.run(&["cat", &address.replace("output/1", "output/9")]).refused(2, "no such passage");
+    house.run(&["cat", "cells.md#nowhere"]).refused(2, "no such passage");
     assert!(found(&house, "ValueError in:output") == ["cells.md"]);
 }
 
@@ -190,6 +225,21 @@ fn a_lost_or_damaged_index_comes_back() {
 }
 
 #[test]
+fn an_index_that_is_removed_while_it_is_open_comes_back() {
+    let house = house();
+    let mut owner = house.owner("Cooking/Soup.md");
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    fs::remove_dir_all(house.path("W/index")).expect("removed");
+    owner.types(0, 0, "pomegranate ");
+    until("the edit is found", || found(&house, "pomegranate") == ["Cooking/Soup.md"]);
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    let mended = status(&house)["mended"].as_str().expect("it says so").to_owned();
+    assert!(mended.contains("its files were removed") && mended.contains("notes are safe"), "{mended}");
+    owner.end();
+    assert_eq!(house.json(&["index", "verify"])["ok"], true);
+}
+
+#[test]
 fn killed_while_indexing_it_catches_up() {
     let files: Vec<(String, String)> =
         (0..400).map(|n| (format!("n{n}.md"), format!("# Note {n}\n\nword{n} and more text of it\n"))).collect();
@@ -231,11 +281,26 @@ fn odd_texts_do_not_stall_it() {
     let one = "x".repeat(1_000_000);
     let odd = "# \u{202e}\u{200d}\u{0301}\u{feff} 👩‍👩‍👧‍👦 \u{10ffff}\n\nneedle \u{0}\n";
     let house = House::with(&[("long.md", &long), ("one.md", &one), ("odd.md", odd), ("empty.md", "")]);
+    let large = fs::File::create(house.path("notes/large.md")).expect("made");
+    large.set_len(100 << 20).expect("100 MB");
+    let begun = Instant::now();
     assert_eq!(found(&house, "needle"), ["odd.md"]);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert_eq!(found(&house, "title:empty"), ["empty.md"]);
     for query in ["\"", "-", ":", "tag:", "OR OR", "(((", "* *", "\u{202e}"] {
         house.run(&["search", "--json", "--", query]).good();
     }
+}
+
+#[test]
+fn what_was_deleted_or_lies_hidden_is_not_found() {
+    let house = house();
+    house.write("notes/.private/Diary.md", b"# Diary\n\nKneading in secret.\n");
+    assert_eq!(found(&house, "kneading"), ["Cooking/Bread.md"]);
+    house.run(&["rm", "Cooking/Bread.md"]).good();
+    assert_eq!(found(&house, "\"kneading the\" OR \"kneading in\""), Vec::<String>::new());
+    house.run(&["index", "rebuild"]).good();
+    assert_eq!(found(&house, "\"kneading the\" OR \"kneading in\""), Vec::<String>::new());
 }
 
 #[test]
@@ -267,4 +332,31 @@ fn a_clock_that_was_set_back_hides_nothing() {
     let future = std::time::SystemTime::now() + Duration::from_secs(10 * 365 * 86_400);
     file.set_modified(future).expect("set");
     assert_eq!(found(&house, "shaping"), ["Cooking/Bread.md"]);
+}
+
+#[test]
+fn experiences_and_traces_are_found_as_memory() {
+    let house = House::with(&[
+        ("plan.md", "# Plan\n\nThe heron report is due.\n"),
+        ("memory/memory_log.md", "# Memory\n\n## exp_1\n\nThe heron report needs the tide table first.\n"),
+        ("projects/Birds/memory/traces/heron.md", "# Trace\n\nMake the heron report.\n"),
+    ]);
+    let titles = |query: &str| -> Vec<String> {
+        let found = house.json(&["search", query]);
+        let mut all: Vec<String> = found
+            .as_array()
+            .expect("hits")
+            .iter()
+            .map(|hit| hit["address"].as_str().expect("an address").split('#').next().unwrap_or_default().to_owned())
+            .collect();
+        all.sort();
+        all
+    };
+    let all = titles("heron");
+    assert_eq!(all.len(), 3, "{all:?}");
+    let remembered = titles("heron in:memory");
+    assert_eq!(remembered.len(), 2, "{remembered:?}");
+    assert!(remembered.iter().all(|address| address.contains("memory/")), "{remembered:?}");
+    let prose = titles("heron in:prose");
+    assert!(prose.len() == 1 && prose[0].contains("plan"), "{prose:?}");
 }

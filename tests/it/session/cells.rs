@@ -2,6 +2,7 @@
 
 use super::cells_of;
 use crate::twin::{Asked, Twin};
+use engine::splice::Splice;
 use engine::{Command, Event, KernelPhase};
 use store::{DocId, ExecutionId, Output, OutputBody, Status};
 
@@ -27,7 +28,15 @@ pub(super) fn printed(twin: &mut Twin, note: DocId, execution: ExecutionId, text
 }
 
 pub(super) fn finished(twin: &mut Twin, note: DocId, execution: ExecutionId, status: Status) {
-    twin.event(Event::Finished { note, execution, status, count: Some(1), whole: Vec::new() });
+    twin.event(Event::Finished {
+        note,
+        execution,
+        status,
+        count: Some(1),
+        whole: Vec::new(),
+        cached: false,
+        took: None,
+    });
     twin.rest();
 }
 
@@ -66,6 +75,18 @@ fn cells_run_in_order() {
     twin.settle();
     twin.check_settled(note, "a.md");
     assert_eq!(twin.written, 0, "running a cell does not touch the file");
+}
+
+/// The session may hear of beginning and end at once; what the kernel's side measured counts.
+#[test]
+fn a_cell_took_as_long_as_was_measured() {
+    let (mut twin, note) = Twin::on(THREE);
+    twin.command(Command::RunAll { note }).expect("run");
+    let execution = began(&mut twin, note);
+    let (count, whole) = (Some(1), Vec::new());
+    twin.event(Event::Finished { note, execution, status: Status::Ok, count, whole, cached: false, took: Some(42) });
+    let cell = twin.note(note).cells().next().expect("a cell");
+    assert_eq!(twin.note(note).execution(cell).and_then(|done| done.duration), Some(42));
 }
 
 #[test]
@@ -345,6 +366,59 @@ fn what_is_put_before_a_cell_leaves_it_its_outputs() {
     let (mut twin, note) = Twin::on(THREE);
     twin.command(Command::Edit { note, at: 0, delete: 0, insert: "~~~\n".to_owned() }).expect("edited");
     assert_eq!(cells_of(&twin, note).len(), 2, "{:?}", twin.note(note).text());
+}
+
+#[test]
+fn a_cell_that_moves_past_another_takes_its_outputs_along() {
+    let cell = |number: &str| format!("```python\n{number}\n```\n\n");
+    let (first, second) = (cell("1"), cell("2"));
+    let note = format!("{first}words\n\n{second}more\n");
+    let splice = |at, delete, insert: &str| Splice { at, delete, insert: insert.to_owned() };
+    let (behind, end) = (first.len() + "words\n\n".len() + second.len(), note.len());
+    // In two edits, in one that writes both anew, and past the last line.
+    let swapped = format!("{second}words\n\n{first}");
+    for edits in [
+        vec![splice(0, first.len(), ""), splice(behind, 0, &first)],
+        vec![splice(0, behind, &swapped)],
+        vec![splice(0, first.len(), ""), splice(end, 0, &format!("\n{first}"))],
+    ] {
+        let (mut twin, id) = Twin::on(&note);
+        let cells = cells_of(&twin, id);
+        for (cell, prints) in cells.iter().zip(["one", "two"]) {
+            twin.command(Command::Run { note: id, cell: *cell }).expect("run");
+            let execution = began(&mut twin, id);
+            printed(&mut twin, id, execution, prints);
+            finished(&mut twin, id, execution, Status::Ok);
+        }
+        twin.command(Command::EditAll { note: id, edits }).expect("moved");
+        twin.settle();
+        assert_eq!(cells_of(&twin, id), [cells[1], cells[0]], "{:?}", twin.note(id).text());
+        assert_eq!((twin.note(id).code(cells[0]), twin.note(id).code(cells[1])), (Some("1\n"), Some("2\n")));
+        let both = [(Some(Status::Ok), "two".to_owned()), (Some(Status::Ok), "one".to_owned())];
+        assert_eq!(shown(&twin, id), both);
+        twin.command(Command::Undo { note: id }).expect("undone");
+        twin.settle();
+        assert_eq!((twin.note(id).text(), cells_of(&twin, id)), (note.clone(), cells), "and back");
+    }
+}
+
+#[test]
+fn a_deleted_cell_that_comes_back_has_its_outputs_again() {
+    let (mut twin, note) = Twin::on(THREE);
+    let cells = cells_of(&twin, note);
+    twin.command(Command::Run { note, cell: cells[1] }).expect("run");
+    let execution = began(&mut twin, note);
+    printed(&mut twin, note, execution, "two");
+    finished(&mut twin, note, execution, Status::Ok);
+    let at = THREE.find("```python\n2").expect("the second");
+    let delete = "```python\n2\n```\n".len();
+    twin.command(Command::Edit { note, at, delete, insert: String::new() }).expect("deleted");
+    twin.settle();
+    assert_eq!(shown(&twin, note), [(None, String::new()), (None, String::new())]);
+    twin.command(Command::Undo { note }).expect("undone");
+    twin.settle();
+    assert_eq!(twin.note(note).text(), THREE);
+    assert_eq!(shown(&twin, note)[1], (Some(Status::Ok), "two".to_owned()));
 }
 
 #[test]

@@ -163,6 +163,24 @@ fn filing() -> Drive {
     drive
 }
 
+fn figures() -> Drive {
+    let code = "```python\nimport matplotlib.pyplot as plt\nplt.plot([1, 3, 2]); plt.title('Rain')\n```\n";
+    let mut drive = Drive::on(&[("Plot.md", code)]);
+    drive.choose("figure.closer");
+    assert!(drive.window.query_all_by_label_contains("No figure").next().is_some());
+    let note = drive.window.state().note().expect("a note is shown");
+    drive.window.state_mut().wish(engine::Command::RunAll { note });
+    drive.until("the figure is there", |window| window.query_by_label("Figure: Rain").is_some());
+    let reset = "Reset view of the figure of cell 1";
+    for id in ["figure.closer", "figure.farther"] {
+        drive.choose(id);
+        assert!(drive.has(reset), "{id}");
+    }
+    drive.choose("figure.reset");
+    assert!(!drive.has(reset));
+    drive
+}
+
 fn tabs() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n"), ("Two.md", "2\n")]);
     let count = |drive: &Drive| drive.window.query_all_by_role(Role::Tab).count();
@@ -221,6 +239,8 @@ fn words() -> Drive {
     drive.choose("view.spelling");
     drive.until("spelling is off", |window| !session(window).settings().spelling);
     drive.window.state_mut().place_caret(3);
+    drive.choose("script.runs");
+    drive.until("scripts wait", |window| !session(window).settings().script_runs);
     drive.choose("text.spelling");
     assert!(drive.window.query_all_by_label_contains("turn it on first").next().is_some());
     drive
@@ -245,6 +265,25 @@ fn cells() -> Drive {
     drive.choose("kernel.choose");
     drive.until("kernels are offered", |window| window.query_by_label("Tracebook’s Python").is_some());
     press(&mut drive.window, NONE, Key::Escape);
+    drive.choose("kernel.grant");
+    drive.window.get_by_label("The network").click();
+    drive.window.get_by_label("Folders to read, a path in each line").focus();
+    drive.window.run();
+    type_text(&mut drive.window, "here");
+    drive.window.get_by_label("Grant").click();
+    drive.until("a path must be whole", |window| {
+        window.query_by_label("here: give the whole path, beginning with / or ~.").is_some()
+    });
+    drive.window.get_by_label("Folders to read, a path in each line").focus();
+    drive.window.run();
+    press(&mut drive.window, CTRL, Key::A);
+    type_text(&mut drive.window, "/usr/share/zoneinfo");
+    drive.window.get_by_label("Grant").click();
+    let granted = |window: &Driven| {
+        let session = session(window);
+        session.granted(session.notes().next().expect("a note").id).words()
+    };
+    drive.until("it is granted", |window| granted(window) == "the network; /usr/share/zoneinfo (to read)");
     drive
 }
 
@@ -287,6 +326,14 @@ fn whole_cells() -> Drive {
     assert!(!drive.has("7"), "only what is above");
     drive.choose("note.run_below");
     drive.until("the answer is shown", |window| window.query_by_label("7").is_some());
+    for shown in [false, true] {
+        drive.choose("cell.fold");
+        assert_eq!(drive.has("7"), shown);
+        assert_eq!(drive.has("1 output, folded"), !shown);
+    }
+    drive.choose("cell.save");
+    assert!(drive.has("New file"));
+    press(&mut drive.window, NONE, Key::Escape);
     drive
 }
 
@@ -453,6 +500,96 @@ fn folders() -> Drive {
     drive
 }
 
+fn syncing() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n")]);
+    drive.choose("sync.status");
+    assert!(drive.has("Nothing is shared. All notes are on this device alone."));
+    drive.choose("sync.merges");
+    assert!(drive.has("Other devices have changed nothing yet."));
+    drive.choose("sync.log");
+    assert!(drive.has("Nothing has happened yet."));
+    drive.choose("sync.devices");
+    assert!(drive.has("Devices"));
+    press(&mut drive.window, NONE, Key::Escape);
+    drive.choose("sync.share");
+    type_text(&mut drive.window, "http://x");
+    press(&mut drive.window, NONE, Key::Enter);
+    assert!(drive.window.query_by_label_contains("begins with ws://").is_some(), "it is refused in the dialog");
+    press(&mut drive.window, CTRL, Key::A);
+    type_text(&mut drive.window, "ws://127.0.0.1:1");
+    press(&mut drive.window, NONE, Key::Enter);
+    drive.until("no hub is there, and that is no error", |window| window.query_by_label("Sync: Offline").is_some());
+    drive.choose("sync.retry");
+    assert!(drive.has("Dismiss: Hubs are called."));
+    drive.choose("sync.pause");
+    drive.until("it is paused", |window| window.query_by_label("Sync: Sync paused").is_some());
+    drive.choose("sync.pause");
+    drive.until("it goes on", |window| window.query_by_label("Sync: Sync paused").is_none());
+    drive.choose("sync.join");
+    type_text(&mut drive.window, "nonsense");
+    drive.window.get_by_label("Folder for it").click();
+    drive.window.run();
+    type_text(&mut drive.window, "/tmp");
+    press(&mut drive.window, NONE, Key::Enter);
+    assert!(drive.window.query_by_label_contains("A volume's address is").is_some(), "it is refused in the dialog");
+    press(&mut drive.window, NONE, Key::Escape);
+    drive
+}
+
+fn agents() -> Drive {
+    let mut drive = Drive::on(&[("One.md", "1\n")]);
+    drive.choose("agent.open");
+    assert!(drive.has("Message to the agent"));
+    drive.choose("agent.open");
+    assert!(!drive.has("Message to the agent"));
+    drive.choose("agent.new");
+    assert!(drive.has("Message to the agent"));
+    for (id, says) in [
+        ("agent.stop", "Dismiss: The agent is not at work."),
+        ("agent.resume", "Dismiss: Nothing was asked yet."),
+        ("agent.allow", "Dismiss: Nothing waits for a word."),
+        ("agent.deny", "Dismiss: Nothing waits for a word."),
+    ] {
+        drive.choose(id);
+        assert!(drive.has(says), "{id}");
+    }
+    // What they show once something was asked is in `agent.rs`.
+    let volume = session(&drive.window).volumes().next().expect("a volume").id;
+    let (run, asked) = (store::DocId([4; 16]), store::DocId([3; 16]));
+    let said = store::Message::new(store::MessageId(1), store::Role::User, "a question", 1);
+    let messages = vec![store::Message { run: Some(run), ..said }];
+    let title = "Asked".to_owned();
+    drive.window.state_mut().wish(Command::ImportSession { session: asked, volume, title, messages });
+    let about = serde_json::json!({"session": asked, "asked": store::MessageId(1), "head": store::MessageId(1),
+        "volume": volume, "note": null, "prompt": "a question", "agent": "assistant", "startTime": 0, "ended": 1,
+        "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",
+        "spent": {"inputTokens": 1, "outputTokens": 1, "cost": null}, "budget": null});
+    let about = serde_json::from_value(about).expect("what is said of a run");
+    drive.window.state_mut().wish(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
+    drive.window.run();
+    for (id, says) in [
+        ("view.memory", "Nothing is remembered yet."),
+        ("view.traces", "File of traces"),
+        ("view.budget", "Spent by: Task"),
+        ("view.schedule", "What begins: Ask an agent"),
+    ] {
+        drive.choose(id);
+        drive.until(id, |window| window.query_all_by_label(says).next().is_some());
+    }
+    drive.choose("memory.undo");
+    assert!(drive.has("Dismiss: Nothing was forgotten."));
+    for (id, says) in [
+        ("agent.timeline", "The run has made no step yet."),
+        ("agent.changes", "This run has changed nothing."),
+        ("agent.branches", "a question"),
+        ("agent.tools", "File of tools"),
+    ] {
+        drive.choose(id);
+        assert!(drive.has(says), "{id}");
+    }
+    drive
+}
+
 fn quitting() -> Drive {
     let mut drive = Drive::on(&[("One.md", "1\n")]);
     press(&mut drive.window, CTRL_SHIFT, Key::P);
@@ -472,6 +609,7 @@ fn quitting() -> Drive {
 #[test]
 fn every_command_does_what_it_says() {
     let steps = [
+        figures,
         filing,
         overlays,
         the_view,
@@ -488,6 +626,8 @@ fn every_command_does_what_it_says() {
         pasting,
         pasts,
         folders,
+        syncing,
+        agents,
         quitting,
     ];
     let driven: BTreeSet<&str> = steps.into_iter().flat_map(|step| step().driven).collect();

@@ -32,11 +32,18 @@ impl Bench {
     }
 
     pub(super) fn window(&self) -> Driven {
+        self.window_with(|_| ())
+    }
+
+    /// The window, of a workspace that something is done with first.
+    pub(super) fn window_with(&self, prepare: impl FnOnce(&host::Driver)) -> Driven {
         let options = host::Options { program: program(), create: true };
         let driver = host::open(&self.folder.path().join("workspace"), options).expect("a workspace");
+        prepare(&driver);
         let mut harness = Harness::builder()
             .with_size(egui::vec2(1280.0, 800.0))
-            .with_max_steps(64)
+            // While others work beside it, each of them may ask for a frame: many, but not without end.
+            .with_max_steps(1_000)
             // Notes hold what they hold; a real window asks the system for what the bundled fonts lack.
             .allow_missing_glyphs()
             .build_eframe(move |creation| Window::new(&creation.egui_ctx, driver));
@@ -51,10 +58,12 @@ pub(super) fn program() -> PathBuf {
 }
 
 /// Lets frames pass until something is so.
-pub(super) fn until(harness: &mut Driven, what: &str, done: impl Fn(&mut Driven) -> bool) {
+pub(super) fn until(harness: &mut Driven, what: &str, mut done: impl FnMut(&mut Driven) -> bool) {
     let begun = Instant::now();
+    // Long, for machines with much else to do; whoever looks for a fault sets it shorter.
+    let patience = std::env::var("TRACEBOOK_PATIENCE").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(300);
     while !done(harness) {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(patience), "{what}");
         std::thread::sleep(Duration::from_millis(10));
         harness.step();
     }
@@ -130,6 +139,15 @@ pub(super) fn pictures_folder() -> Option<PathBuf> {
     let folder = std::env::var_os("TRACEBOOK_PICTURES").map(PathBuf::from)?;
     std::fs::create_dir_all(&folder).expect("a folder");
     Some(folder)
+}
+
+/// Pictures in both themes of what is shown now, where somebody wants some.
+pub(super) fn pictured(window: &mut Driven, name: &str) {
+    let Some(folder) = pictures_folder() else { return };
+    for theme in ["light", "dark"] {
+        press(window, CTRL_SHIFT, Key::L);
+        picture(window, &folder, &format!("{theme}-{name}"));
+    }
 }
 
 /// Takes a picture of the window.

@@ -54,6 +54,28 @@ fn dropped_files_lie_beside_the_note_and_are_linked_where_the_caret_is() {
 }
 
 #[test]
+fn a_dropped_notebook_becomes_a_note() {
+    let bench = Bench::new(&[("A.md", "one\n"), ("Trip.md", "there already\n")]);
+    let outside = bench.folder.path().join("outside");
+    std::fs::create_dir_all(&outside).expect("a folder");
+    let output = r#"{"output_type": "stream", "name": "stdout", "text": ["41\n"]}"#;
+    let cell = format!(
+        r##"{{"cell_type": "code", "id": "a", "metadata": {{}}, "execution_count": 7, "source": "print(41)",
+            "outputs": [{output}]}}, {{"cell_type": "markdown", "id": "b", "metadata": {{}}, "source": "# Sea"}}"##
+    );
+    let notebook = format!(r#"{{"nbformat": 4, "nbformat_minor": 5, "metadata": {{}}, "cells": [{cell}]}}"#);
+    std::fs::write(outside.join("Trip.ipynb"), notebook).expect("a file");
+    std::fs::write(outside.join("Bad.ipynb"), "{").expect("a file");
+    let mut window = bench.opened();
+    drop_on(&mut window, &[outside.join("Trip.ipynb"), outside.join("Bad.ipynb")]);
+    until(&mut window, "the note is shown", |window| path(window) == "Trip 2.md");
+    until(&mut window, "its output is shown", |window| window.query_all_by_label("41").next().is_some());
+    assert_eq!(text(&window).as_deref(), Some("```python\nprint(41)\n```\n\n# Sea\n"));
+    until(&mut window, "it is said", |window| window.query_all_by_label_contains("Bad.ipynb").count() > 0);
+    assert_eq!(bench.file("Trip.md"), "there already\n");
+}
+
+#[test]
 fn a_pasted_picture_becomes_a_file_beside_the_note() {
     let bench = Bench::new(&[("A.md", "one\n")]);
     let mut window = bench.opened();

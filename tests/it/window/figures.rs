@@ -1,8 +1,9 @@
 //! Figures in the window: drawn below their cell, named for those who do not see them, in both themes.
 
-use super::{Bench, CTRL_SHIFT, pictures_folder, press, session, until};
-use egui::Key;
-use egui_kittest::kittest::Queryable;
+use super::{Bench, CTRL_SHIFT, Driven, NONE, pictures_folder, press, session, until};
+use crate::kernel::plots::calls;
+use egui::{Key, Modifiers, Pos2, vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
 use engine::Command;
 
 const NOTE: &str = "# Plots
@@ -48,4 +49,178 @@ fn a_figure_stands_below_its_cell() {
         window.run_steps(4);
         window.render().expect("a picture").save(folder.join(format!("{theme}-figure.png"))).expect("a file");
     }
+}
+
+/// A window on a note with one cell, once its figure is shown.
+fn shown(code: &str, label: &str) -> (Bench, Driven) {
+    let text = format!("```python\nimport matplotlib.pyplot as plt\n{code}\n```\n\n{}", "Below.\n\n".repeat(60));
+    let bench = Bench::new(&[("Plot.md", &text)]);
+    let mut window = bench.opened();
+    let note = window.state().note().expect("a note is shown");
+    window.state_mut().wish(Command::RunAll { note });
+    until(&mut window, "the figure is drawn", |window| {
+        window.query_by_label(label).is_some() && window.state().figures() > 0
+    });
+    (bench, window)
+}
+
+fn wheel(window: &mut Driven, at: Pos2, by: f32, modifiers: Modifiers) {
+    window.event(egui::Event::PointerMoved(at));
+    window.step();
+    window.event(egui::Event::MouseWheel {
+        unit: egui::MouseWheelUnit::Point,
+        delta: vec2(0.0, by),
+        phase: egui::TouchPhase::Move,
+        source: egui::MouseWheelSource::Unknown,
+        modifiers,
+    });
+    window.run_steps(12);
+}
+
+fn button(window: &mut Driven, pos: Pos2, pressed: bool) {
+    window.event(egui::Event::PointerMoved(pos));
+    let button = egui::PointerButton::Primary;
+    window.event(egui::Event::PointerButton { pos, button, pressed, modifiers: NONE });
+    window.step();
+}
+
+fn click(window: &mut Driven, at: Pos2) {
+    button(window, at, true);
+    button(window, at, false);
+    window.run();
+}
+
+const RESET: &str = "Reset view of the figure of cell 1";
+
+#[test]
+fn a_figure_is_zoomed_moved_and_reset() {
+    let (_bench, mut window) =
+        shown("plt.plot([1, 3, 2], label='rain'); plt.legend(); plt.title('Rain')", "Figure: Rain");
+    let moved = |window: &Driven| window.query_by_label(RESET).is_some();
+    let rect = window.get_by_label("Figure: Rain").rect();
+    let middle = rect.center();
+    assert!(!moved(&window));
+    // The page scrolls under the pointer; with Ctrl the figure is zoomed.
+    wheel(&mut window, middle, -20.0, NONE);
+    assert!(!moved(&window) && window.get_by_label("Figure: Rain").rect().top() < rect.top());
+    wheel(&mut window, middle, 20.0, NONE);
+    wheel(&mut window, middle, 60.0, Modifiers::COMMAND | Modifiers::CTRL);
+    assert!(moved(&window), "Ctrl and the wheel");
+    window.get_by_label(RESET).click();
+    window.run();
+    assert!(!moved(&window), "the button");
+    // After a click into it the wheel is the figure's.
+    click(&mut window, middle);
+    let before = window.get_by_label("Figure: Rain").rect();
+    wheel(&mut window, middle, 60.0, NONE);
+    assert!(moved(&window) && window.get_by_label("Figure: Rain").rect() == before, "the wheel after a click");
+    press(&mut window, NONE, Key::Num0);
+    assert!(!moved(&window), "0");
+    for key in [Key::Plus, Key::Minus, Key::ArrowLeft, Key::ArrowUp] {
+        press(&mut window, NONE, key);
+        assert!(moved(&window), "{key:?}");
+        press(&mut window, NONE, Key::Num0);
+        assert!(!moved(&window), "{key:?}, 0");
+    }
+    press(&mut window, NONE, Key::Plus);
+    assert!(moved(&window), "once more");
+    // Two clicks within one frame: however slow the machine, they are one double click.
+    for pressed in [true, false, true, false] {
+        let (button, modifiers) = (egui::PointerButton::Primary, NONE);
+        window.input_mut().events.push(egui::Event::PointerButton { pos: middle, button, pressed, modifiers });
+    }
+    window.run();
+    assert!(!moved(&window), "double click");
+    button(&mut window, middle, true);
+    for step in [10.0, 20.0, 30.0] {
+        window.event(egui::Event::PointerMoved(middle + vec2(step, step)));
+        window.step();
+    }
+    button(&mut window, middle + vec2(30.0, 30.0), false);
+    window.run();
+    assert!(moved(&window), "drag");
+    window.get_by_label(RESET).click();
+    window.run();
+    assert!(!moved(&window), "button");
+}
+
+#[test]
+fn the_pointer_reads_values_and_the_legend_hides_series() {
+    let code = "plt.plot([0, 10], [5, 5], marker='o', label='rain'); plt.plot([0, 10], [1, 9], label='snow')\n\
+                plt.xlim(-5, 5); plt.ylim(0, 10); plt.legend(loc='upper left'); plt.title('Rain')";
+    let (_bench, mut window) = shown(code, "Figure: Rain");
+    let rect = window.get_by_label("Figure: Rain").rect();
+    let near = |window: &Driven| window.query_by_label_contains("rain\nx = 0\ny = 5").is_some();
+    // (0, 5) is the middle of the axes; what stands around them moves it a little.
+    window.event(egui::Event::PointerMoved(rect.center() + vec2(6.0, -4.0)));
+    window.run();
+    assert!(near(&window));
+    let entry = |window: &Driven| window.get_by_label("Show rain").accesskit_node().toggled();
+    assert_eq!(entry(&window), Some(egui::accesskit::Toggled::True));
+    window.get_by_label("Show rain").click();
+    window.run();
+    assert_eq!(entry(&window), Some(egui::accesskit::Toggled::False));
+    assert!(window.query_by_label("Show snow").is_some());
+    window.event(egui::Event::PointerMoved(rect.center() + vec2(6.0, -4.0)));
+    window.run();
+    assert!(!near(&window), "what is hidden has no values");
+    window.get_by_label(RESET).click();
+    window.run();
+    assert_eq!(entry(&window), Some(egui::accesskit::Toggled::True));
+}
+
+#[test]
+fn a_figure_with_much_data_is_a_blob_and_comes_back() {
+    let code = "import numpy as np\nplt.plot(np.sin(np.arange(200_000) / 1000)); plt.title('Much')";
+    let (bench, window) = shown(code, "Figure: Much");
+    let note = session(&window).note(window.state().note().expect("a note")).expect("it is open");
+    let run = note.cells().find_map(|cell| note.execution(cell)).expect("it ran");
+    let whole = run.outputs[0].whole.as_ref().expect("a blob");
+    assert!(whole.mime == plot::MIME && whole.size > 2_000_000, "{whole:?}");
+    let body = serde_json::to_string(&run.outputs).expect("JSON");
+    assert!(body.len() < 1_000, "{}", body.len());
+    drop(window);
+    // And for the command line, from the disk.
+    let save = bench.folder.path().join("pictures");
+    let status = std::process::Command::new(super::driven::program())
+        .args(["--workspace".as_ref(), bench.folder.path().join("workspace").as_os_str()])
+        .args(["outputs".as_ref(), bench.notes().join("Plot.md").as_os_str()])
+        .args(["--save".as_ref(), save.as_os_str()])
+        .status();
+    assert!(status.expect("it runs").success());
+    let svg = std::fs::read_to_string(save.join("cell-1-1.svg")).expect("a picture");
+    assert!(svg.contains("Much") && (20_000..1_000_000).contains(&svg.len()), "{}", svg.len());
+}
+
+/// Every call of the conformance set is drawn in the window.
+#[test]
+fn sixty_calls_are_shown() {
+    let cells = calls().into_iter().filter(|(_, why, _)| why.is_none());
+    let cells: Vec<String> = cells.map(|(_, _, code)| format!("```python\n{code}\n```\n\n")).collect();
+    let text = cells.concat();
+    let bench = Bench::new(&[("Plots.md", &text)]);
+    let mut window = bench.opened();
+    let note = window.state().note().expect("a note is shown");
+    window.state_mut().wish(Command::RunAll { note });
+    until(&mut window, "all cells have run", |window| {
+        let note = session(window).note(note).expect("the note is open");
+        note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))
+    });
+    let mut at = 0;
+    for cell in &cells {
+        window.state_mut().place_caret(at + 12);
+        window.step();
+        for _ in 0..500 {
+            if window.query_all_by_label_contains("The figure is being read").next().is_none() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            window.step();
+        }
+        window.step();
+        let wrong: Vec<_> = window.query_all_by_label_contains("cannot be shown").collect();
+        assert!(wrong.is_empty(), "{cell}");
+        at += cell.len();
+    }
+    assert!(window.state().figures() >= 60, "{}", window.state().figures());
 }

@@ -180,3 +180,20 @@ fn a_search_in_a_note_shows_what_fits_now() {
     window.get_by_label_contains("Cake: has").click();
     until(&mut window, "it is open", |window| path(window) == "Cake.md");
 }
+
+#[test]
+fn in_a_list_a_collection_is_a_card_that_opens_it() {
+    let bench = shelf("- one ![[Shelf.base#Good]]\n- two\n\n> ```base\n> views: []\n> ```\n");
+    let mut window = bench.opened();
+    let card = |window: &Driven| window.query_by_label_contains("Collection, view “Good”: Shelf").map(|row| row.rect());
+    until(&mut window, "the card is drawn", |window| card(window).is_some());
+    assert!(window.query_by_label_contains("A collection is drawn outside of lists and quotes.").is_some());
+    let row = card(&window).expect("the card");
+    // Its name stands behind the icon, above what it is.
+    let name = egui::pos2(400.0 + 24.0 + 44.0 + 8.0, row.bottom() - 8.0 - 16.0 - 10.0);
+    window.hover_at(name);
+    window.run();
+    window.drag_at(name);
+    window.drop_at(name);
+    until(&mut window, "the collection is shown", |window| path(window) == "Shelf.base");
+}

@@ -101,7 +101,7 @@ fn key(word: &str) -> egui::Event {
     egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers }
 }
 
-fn copied(window: &Driven) -> Option<String> {
+pub(super) fn copied(window: &Driven) -> Option<String> {
     window.output().platform_output.commands.iter().find_map(|command| match command {
         egui::OutputCommand::CopyText(text) => Some(text.clone()),
         _ => None,
@@ -132,8 +132,8 @@ fn play(window: &mut Driven, before: &str, keys: &str, modes: bool) -> String {
     }
     window.input_mut().events.append(&mut frame);
     window.step();
-    // What is typed into a field that a key has opened comes a frame later.
-    if modes && keys.contains([':', '/', '?']) {
+    // What is typed into a field that a key has opened comes a frame later, and so may keys that are played.
+    if modes && keys.contains([':', '/', '?', '@']) {
         window.run();
     }
     write(&text(window).expect("a note is shown"), &window.state().carets())

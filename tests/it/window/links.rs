@@ -186,7 +186,7 @@ fn link_in(window: &mut Driven, row: &str) -> egui::Pos2 {
     at.expect("the link is under the pointer somewhere")
 }
 
-fn click_link(window: &mut Driven, row: &str) {
+pub(super) fn click_link(window: &mut Driven, row: &str) {
     let at = link_in(window, row);
     window.drag_at(at);
     window.drop_at(at);
@@ -206,6 +206,27 @@ fn a_link_shows_where_it_leads_and_goes_there() {
     window.drop_at(at);
     window.run();
     until(&mut window, "its end is shown", |window| path(window) == "Places/Shore.md");
+}
+
+/// The addresses that the search gives: a block, and what a cell printed.
+#[test]
+fn a_link_to_what_was_found_leads_to_its_block() {
+    let sea = format!("# Sea\n\n{}```python\nprint(1)\n```\n", "Filler about nothing in particular.\n\n".repeat(90));
+    let blocks = store::import_blocks(engine::markdown::segment(&sea).into_iter());
+    let (block, cell) = (blocks[blocks.len() - 2].id, blocks[blocks.len() - 1].id);
+    let home = format!("[[Sea#{block}|there]]\n\n[[Sea#{cell}/output/1|printed]]\n");
+    let bench = Bench::new(&[("Home.md", &home), ("Sea.md", &sea)]);
+    let mut window = indexed(&bench);
+    let home = window.state().note().expect("a note is shown");
+    for (name, wanted) in [("there", block), ("printed", cell)] {
+        window.state_mut().show(home);
+        until(&mut window, "the links are shown", |window| window.query_by_label(name).is_some());
+        click_link(&mut window, name);
+        until(&mut window, "the caret is at its start", |window| {
+            let note = window.state().note().and_then(|note| session(window).note(note));
+            path(window) == "Sea.md" && note.is_some_and(|note| note.start(wanted) == window.state().caret())
+        });
+    }
 }
 
 #[test]

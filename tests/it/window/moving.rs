@@ -1,6 +1,7 @@
 //! Rows moved by the grip at their left, and by keys.
 
-use super::{Bench, CTRL, Driven, NONE, press, text, until};
+use super::{Bench, CTRL, Driven, NONE, path, press, text, until};
+use egui::accesskit::Role;
 use egui::{Key, Modifiers, Pos2, vec2};
 use egui_kittest::kittest::Queryable;
 
@@ -123,4 +124,64 @@ fn escape_lets_go() {
     window.drop_at(at);
     window.run();
     assert_eq!(text(&window).as_deref(), Some("one\n\ntwo\n"));
+}
+
+#[test]
+fn a_block_is_dragged_into_another_tab_and_into_a_pane_beside() {
+    let one = "one\n\nsee [it](x/Two.md)\n\nthree\n";
+    let bench = Bench::new(&[("One.md", one), ("x/Two.md", "first\n\n- item\n")]);
+    let mut window = bench.opened();
+    window.get_by_role_and_label(Role::TreeItem, "x").click();
+    window.run();
+    window.get_by_role_and_label(Role::TreeItem, "Two").click_modifiers(CTRL);
+    until(&mut window, "the other note is there", |window| text(window).as_deref() == Some("first\n\n- item\n"));
+    window.get_by_role_and_label(Role::Tab, "One").click();
+    until(&mut window, "the first note is in front", |window| text(window).as_deref() == Some(one));
+    take(&mut window, "see it");
+    let tab = window.get_by_role_and_label(Role::Tab, "Two").rect().center();
+    window.hover_at(tab);
+    until(&mut window, "the tab opens", |window| window.query_by_label("first").is_some());
+    let at = edge(&window, "first", true);
+    drop(&mut window, at);
+    let two = "first\n\nsee [it](Two.md)\n\n- item\n";
+    assert_eq!(text(&window).as_deref(), Some(two), "it is there, and its link leads where it led");
+    assert_eq!(note_text(&window, "One.md"), "one\n\nthree\n", "and gone from here");
+    press(&mut window, CTRL, Key::Z);
+    assert_eq!(text(&window).as_deref(), Some("first\n\n- item\n"), "each note takes back its own part");
+    window.get_by_role_and_label(Role::Tab, "One").click();
+    window.run();
+    press(&mut window, CTRL, Key::Z);
+    assert_eq!(text(&window).as_deref(), Some(one));
+
+    window.state_mut().place_caret(0);
+    window.run();
+    // Beside one another: what is dropped on the way stays where it is.
+    press(&mut window, CTRL, Key::Backslash);
+    window.get_by_role_and_label(Role::TreeItem, "Two").click();
+    until(&mut window, "beside it", |window| window.query_by_label("item").is_some());
+    take(&mut window, "three");
+    let tree = window.get_by_role_and_label(Role::TreeItem, "Two").rect().center();
+    let at = edge(&window, "item", false);
+    window.hover_at(tree);
+    window.run();
+    window.hover_at(at);
+    window.run();
+    press(&mut window, NONE, Key::Escape);
+    window.drop_at(at);
+    window.run();
+    assert_eq!(note_text(&window, "x/Two.md"), "first\n\n- item\n", "Escape lets go");
+    take(&mut window, "three");
+    let at = edge(&window, "item", true);
+    drop(&mut window, at);
+    assert_eq!(note_text(&window, "x/Two.md"), "first\n\n- item\n\nthree\n");
+    assert_eq!(note_text(&window, "One.md"), "one\n\nsee [it](x/Two.md)\n");
+    assert_eq!(path(&window), "x/Two.md", "the caret is where the block is");
+}
+
+/// The text of an open note by its path.
+fn note_text(window: &Driven, wanted: &str) -> String {
+    let session = window.state().session().expect("a session");
+    let files = session.volumes().flat_map(|volume| volume.files.values());
+    let id = files.filter(|row| row.path == wanted).map(|row| row.id).next().expect("the file");
+    session.note(id).expect("open").text()
 }

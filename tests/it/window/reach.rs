@@ -139,10 +139,6 @@ fn round(window: &mut Driven) -> Vec<(Role, String)> {
         window.key_press_modifiers(NONE, Key::Tab);
         window.run_steps(3);
         let Some((role, name, rect)) = focused(window) else { continue };
-        // The toolkit's handle between two panes.
-        if role == Role::Unknown && rect.width().min(rect.height()) <= 6.0 {
-            continue;
-        }
         // Two panes may show the same note.
         let place = (rect.left().round() as i32, rect.top().round() as i32);
         if places.contains(&(role, name.clone(), place)) {
@@ -189,4 +185,23 @@ fn tab_stays_in_what_floats() {
         assert!(seen.iter().all(|(role, _)| !matches!(role, Role::TreeItem | Role::Heading)), "{screen}: {seen:?}");
         press(&mut window, NONE, Key::Escape);
     }
+}
+
+#[test]
+fn the_edge_between_panes_has_a_name_and_moves_by_keys() {
+    let (_bench, mut window) = opened();
+    press(&mut window, CTRL, Key::Backslash);
+    let tabs = |window: &Driven| {
+        let mut lefts: Vec<f32> = window.query_all_by_role(Role::Tab).map(|tab| tab.rect().left()).collect();
+        lefts.sort_by(f32::total_cmp);
+        lefts
+    };
+    let before = tabs(&window);
+    window.get_by_role_and_label(Role::Splitter, "Width of panes").focus();
+    window.run();
+    press(&mut window, NONE, Key::ArrowLeft);
+    press(&mut window, NONE, Key::ArrowLeft);
+    let after = tabs(&window);
+    assert!(after[1] < before[1] - 40.0, "{before:?} {after:?}");
+    assert!(nameless(&window, "two panes").is_empty(), "{:?}", nameless(&window, "two panes"));
 }

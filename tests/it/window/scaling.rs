@@ -20,7 +20,10 @@ fn controls(window: &Driven) -> Vec<(String, egui::Rect)> {
     found
 }
 
-fn apart(window: &Driven, page: &str, scale: f32) {
+fn apart(window: &mut Driven, page: &str, scale: f32) {
+    if let Some(folder) = pictures_folder() {
+        picture(window, &folder, &format!("{} at {:.0}", page.replace('.', " "), scale * 100.0));
+    }
     let all = controls(window);
     assert!(!all.is_empty(), "{page} at {scale} has no control");
     for (place, (label, rect)) in all.iter().enumerate() {
@@ -47,7 +50,7 @@ fn nothing_lies_on_another_at_any_scale() {
             window.state_mut().perform_command(&ctx, step);
             window.run();
         }
-        apart(&window, "the note", scale);
+        apart(&mut window, "the note", scale);
         for page in ["view.right", "note.history", "note.writers", "view.agenda", "view.graph", "view.trash"] {
             window.state_mut().perform_command(&ctx, page);
             window.run_steps(8);
@@ -55,7 +58,7 @@ fn nothing_lies_on_another_at_any_scale() {
                 until(&mut window, page, |window| window.query_by_label("Who wrote this").is_some());
                 window.run_steps(8);
             }
-            apart(&window, page, scale);
+            apart(&mut window, page, scale);
         }
         press(&mut window, NONE, Key::Escape);
         window.state_mut().perform_command(&ctx, "view.right");

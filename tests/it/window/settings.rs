@@ -134,6 +134,23 @@ fn every_other_setting_is_set_and_found_by_its_words() {
     assert!(set.contrast && set.unfolded.is_empty() && set.recent.is_empty());
 }
 
+#[test]
+fn devices_have_a_page_and_a_slip_is_told() {
+    let bench = Bench::new(&[("One.md", "1\n")]);
+    let mut window = bench.opened();
+    click(&mut window, "Settings");
+    window.get_by_role_and_label(Role::Tab, "Devices").click();
+    until(&mut window, "the list was read", |window| window.query_by_label("Show a code").is_some());
+    window.get_by_label_contains("This device: ");
+    pictured(&mut window, "settings-devices");
+    // Nobody is looked for before the code can be one.
+    window.get_by_label("Join with a code").focus();
+    window.run();
+    type_text(&mut window, "12-34");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it is told", |window| window.query_by_label_contains("a code has eight digits").is_some());
+}
+
 /// Pictures of the settings, for people.
 #[test]
 fn pictures() {

@@ -1,5 +1,6 @@
 //! What running cells costs: a kernel until it is ready, the first cell, a trivial one through the whole line, a chain
-//! of a hundred, much output, interrupts, memory; ipykernel through jupyter_client beside it.
+//! of a hundred, much output, interrupts, memory, programs; ipykernel through jupyter_client, marimo and CPython beside
+//! it.
 
 use super::report::{Goal, Report, percentile};
 use super::{ms, until, volume, workspace};
@@ -9,14 +10,19 @@ use host::measure::{self, Scratch};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use store::{BlockId, DocId, Execution, Status};
+use store::{BlockId, DocId, Execution, OutputBody, Status};
 
 /// Processes that are started, one after the other.
 const STARTS: usize = 20;
 /// Cells of a chain.
 const CHAIN: usize = 100;
-/// What the peer does, in the Python that is there.
-const PEER: &str = include_str!("cells.py");
+/// What the peers do: the name of each, the variable that names a Python which has it, and what it runs.
+const PEERS: [(&str, &str, &str); 2] = [
+    ("ipykernel", "TRACEBOOK_IPYKERNEL", include_str!("cells.py")),
+    ("marimo", "TRACEBOOK_MARIMO", include_str!("marimo.py")),
+];
+/// Small programs that print how long they took, for cells and for CPython.
+const PROGRAMS: &str = include_str!("programs.py");
 
 /// All figures of cells; `count` trivial ones are run.
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
@@ -35,6 +41,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
         "print('x' * 1_000_000)",
         "while True: pass",
         "sum(range(10 ** 11))",
+        PROGRAMS,
     ];
     let notes = [
         ("cold.md", cell("1 + 1")),
@@ -75,8 +82,38 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
         let took = bench.interrupt(note, cell)?;
         report.figure(format!("interrupt of {name}"), took, "ms", Goal::Under(1_000.0));
     }
+    bench.run(note, 5)?;
+    let said = bench.printed(note, 5)?;
     driver.close()?;
-    peer(report, count)
+    super::plots::measure(report)?;
+    speed(report, &said);
+    for (name, variable, script) in PEERS {
+        peer(report, (name, variable, script), count);
+    }
+    Ok(())
+}
+
+/// How fast programs are, in a cell and in CPython.
+fn speed(report: &mut Report, said: &str) {
+    type Said = (String, Vec<(String, f64)>);
+    let Ok((_, ours)) = serde_json::from_str::<Said>(said) else {
+        report.leave_out("speed of Python", "the programs have not said how long they took");
+        return;
+    };
+    let ran = std::process::Command::new("python3").args(["-c", PROGRAMS]).stdin(Stdio::null()).output();
+    let theirs = ran.ok().and_then(|output| serde_json::from_slice::<Said>(&output.stdout).ok());
+    for (name, took) in ours {
+        report.figure(format!("program {name}"), took, "ms", Goal::None);
+        let other = theirs
+            .as_ref()
+            .and_then(|(version, all)| all.iter().find(|(known, _)| *known == name).map(|(_, took)| (version, *took)));
+        match other {
+            Some((version, took)) => {
+                report.figure(format!("CPython {version}: program {name}"), took, "ms", Goal::None)
+            }
+            None => report.leave_out(&format!("CPython: program {name}"), "python3 is not there"),
+        }
+    }
 }
 
 /// Processes of the kernel, until each says that it is ready, and the memory of the last.
@@ -161,6 +198,16 @@ impl Bench<'_> {
         }
     }
 
+    /// What a cell has printed.
+    fn printed(&self, note: DocId, index: usize) -> Result<String, String> {
+        let outputs = self.execution(note, self.cell(note, index)?).map(|run| run.outputs.as_slice());
+        let texts = outputs.unwrap_or_default().iter().filter_map(|output| match &output.body {
+            OutputBody::Stream { text, .. } => Some(text.as_str()),
+            OutputBody::ExecuteResult { .. } | OutputBody::DisplayData { .. } | OutputBody::Error { .. } => None,
+        });
+        Ok(texts.collect())
+    }
+
     fn run_all(&mut self, note: DocId) -> Result<f64, String> {
         let begun = Instant::now();
         self.driver.command(Command::RunAll { note }).map_err(|reject| reject.0)?;
@@ -190,11 +237,11 @@ impl Bench<'_> {
     }
 }
 
-/// ipykernel through jupyter_client, doing the same. `TRACEBOOK_IPYKERNEL` names the Python that has both.
-fn peer(report: &mut Report, count: usize) -> Result<(), String> {
-    let python = std::env::var_os("TRACEBOOK_IPYKERNEL").unwrap_or_else(|| "python3".into());
+/// Another program, doing the same.
+fn peer(report: &mut Report, (name, variable, script): (&str, &str, &str), count: usize) {
+    let python = std::env::var_os(variable).unwrap_or_else(|| "python3".into());
     let ran = std::process::Command::new(&python)
-        .args(["-c", PEER, &count.to_string(), &CHAIN.to_string()])
+        .args(["-c", script, &count.to_string(), &CHAIN.to_string()])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();
@@ -203,8 +250,8 @@ fn peer(report: &mut Report, count: usize) -> Result<(), String> {
         Ok(_) | Err(_) => None,
     };
     let Some(said) = said else {
-        report.leave_out("ipykernel", "jupyter_client and ipykernel are not there; TRACEBOOK_IPYKERNEL names a Python");
-        return Ok(());
+        report.leave_out(name, format!("it is not there; {variable} names a Python that has it"));
+        return;
     };
     for figure in said.as_array().into_iter().flatten() {
         match (figure[0].as_str(), figure[1].as_f64(), figure[2].as_str()) {
@@ -214,5 +261,4 @@ fn peer(report: &mut Report, count: usize) -> Result<(), String> {
             _ => {}
         }
     }
-    Ok(())
 }

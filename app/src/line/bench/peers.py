@@ -54,7 +54,7 @@ with tempfile.TemporaryDirectory() as folder:
 try:
     import numpy
 except ImportError:
-    figures.append(["numpy, cosine", None, "numpy is not installed"])
+    figures.append(["numpy, cosine", None, "numpy is not installed; TRACEBOOK_PYTHON names another Python"])
 else:
     chance = numpy.random.default_rng(1)
     vectors = chance.standard_normal((asked["count"], asked["dimensions"]), dtype=numpy.float32)

@@ -4,15 +4,16 @@
 use super::ms;
 use super::prose::{self, Chance};
 use super::report::{Goal, Report, percentile};
+use engine::agent::model::CallId;
 use engine::event::{FileStamp, NoteDocs, Started};
-use engine::{Command, Effect, Event, Input, Session, Settings, Time};
+use engine::{Command, Effect, Event, Input, Session, Settings, Setup, Time};
 use host::measure;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use store::disk::Write;
-use store::{ActorId, BlobHash, DocId, NoteDoc, Op, OutputsDoc, PlainText, WorkspaceDoc};
+use store::{ActorId, BlobHash, DocId, NoteDoc, Op, OutputsDoc, PlainText, RegistryDoc, WorkspaceDoc};
 
 const LENGTH: usize = 1_000_000;
 const EDITS: usize = 500;
@@ -23,17 +24,22 @@ const OURS: [u8; 16] = [1; 16];
 const THEIRS: [u8; 16] = [2; 16];
 
 /// A session without a host: what it asks for is answered here, at once.
-struct Bare {
-    session: Session,
+pub(super) struct Bare {
+    pub(super) session: Session,
     rng: StdRng,
     now: Time,
+    /// What agents have to work with.
+    pub(super) setup: Setup,
+    /// Calls of models that wait for an answer.
+    pub(super) calls: Vec<CallId>,
 }
 
 impl Bare {
-    fn open() -> Result<Bare, String> {
+    pub(super) fn open() -> Result<Bare, String> {
         let workspace = DocId([9; 16]);
         let doc = WorkspaceDoc::load(workspace, &[], ActorId::from(OURS)).map_err(|error| error.to_string())?.doc;
         let started = Started {
+            device: "bench".to_owned(),
             workspace,
             doc: Box::new(doc),
             mounts: BTreeMap::new(),
@@ -47,8 +53,16 @@ impl Bare {
             moving: None,
             moved: Vec::new(),
             renamed: Vec::new(),
+            sessions: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            shares: engine::Shares::default(),
+            sync_log: Vec::new(),
+            sync_kept: Default::default(),
+            rules: Vec::new(),
+            schedules: BTreeMap::new(),
         };
-        let mut bare = Bare { session: Session::new(), rng: StdRng::seed_from_u64(7), now: Time(1_000) };
+        let (session, rng) = (Session::new(), StdRng::seed_from_u64(7));
+        let mut bare = Bare { session, rng, now: Time(1_000), setup: Setup::default(), calls: Vec::new() };
         bare.answer(Input::Event(Event::Started(Box::new(started))))?;
         Ok(bare)
     }
@@ -58,7 +72,7 @@ impl Bare {
     }
 
     /// Performs an input and all that follows from it. Gives the note that was made, if one was.
-    fn answer(&mut self, input: Input) -> Result<(), String> {
+    pub(super) fn answer(&mut self, input: Input) -> Result<(), String> {
         let effects = self.apply(input)?;
         self.settle(effects)
     }
@@ -73,6 +87,22 @@ impl Bare {
                     let hash = BlobHash([3; 32]);
                     Event::FileWritten { note, stamp: FileStamp { size: text.len() as u64, mtime: 1, hash } }
                 }
+                Effect::ReadSetup => Event::AgentSetup(Box::new(self.setup.clone())),
+                Effect::LoadRegistry { registry } => Event::RegistryLoaded {
+                    registry,
+                    doc: RegistryDoc::load(registry, &[], ActorId::from(OURS))
+                        .map(|loaded| Box::new(loaded.doc))
+                        .map_err(|error| error.to_string()),
+                },
+                Effect::Gather { run, .. } => {
+                    let (memory, crew) = (Box::default(), Box::default());
+                    Event::Gathered { run, found: Vec::new(), memory, crew }
+                }
+                Effect::CallModel { call, .. } => {
+                    self.calls.push(call);
+                    continue;
+                }
+                Effect::ReadMemory { volume, .. } => Event::MemoryRead { volume, memory: Box::default() },
                 Effect::LoadVolume { .. }
                 | Effect::Scan { .. }
                 | Effect::Index { .. }
@@ -83,12 +113,21 @@ impl Bare {
                 | Effect::ReadNote { .. }
                 | Effect::ReadFile { .. }
                 | Effect::WriteMarker { .. }
+                | Effect::Sync(_)
+                | Effect::RetrySync
+                | Effect::Present { .. }
+                | Effect::RefuseReceived { .. }
                 | Effect::Eval { .. }
                 | Effect::FindKernels { .. }
                 | Effect::Answer { .. }
                 | Effect::Reserve { .. }
                 | Effect::Interrupt { .. }
                 | Effect::KillKernel { .. }
+                | Effect::LoadSession { .. }
+                | Effect::LoadRun { .. }
+                | Effect::CancelModel { .. }
+                | Effect::RunTool { .. }
+                | Effect::CancelTool { .. }
                 | Effect::Wake { .. } => continue,
             };
             waiting.extend(self.apply(Input::Event(event))?);
@@ -114,7 +153,7 @@ impl Bare {
     }
 
     /// A volume with one note of this text.
-    fn note(&mut self, text: String) -> Result<DocId, String> {
+    pub(super) fn note(&mut self, text: String) -> Result<DocId, String> {
         self.answer(Input::Command(Command::OpenFolder { folder: folder("notes"), name: None }))?;
         let volume = self.session.volumes().next().ok_or("the volume is not there")?.id;
         self.answer(Input::Command(Command::NewNote { volume, path: "long.md".to_owned(), text }))?;

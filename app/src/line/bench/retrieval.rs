@@ -1,10 +1,10 @@
-//! How well search finds: any folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` becomes notes, is indexed and
-//! asked as notes are, by words, by meaning and by both.
+//! How well search finds: any folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` becomes notes, is indexed
+//! and asked as notes are, by words, by meaning and by both.
 
 use super::{DONE, Refusal, until, volume, workspace};
 use engine::Session;
 use host::measure::{self, Scratch};
-use host::search::{Ask, Mode, Search};
+use host::search::{Ask, Mode, Search, Tuning};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +16,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(7_200);
 /// Notes asked for with each query.
 const DEEP: usize = 100;
+/// Where signs are looked at first, this part of the vectors is compared: as of very many notes.
+const SIEVE: usize = 40;
 
 #[derive(Deserialize)]
 struct Text {
@@ -83,14 +85,29 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     let asked = queries.iter().filter_map(|query| Some((query, wanted.get(&query.id)?)));
     let (mut count, mut answered) = (0, [0, 0]);
     for (query, wanted) in asked.filter(|(_, wanted)| wanted.values().any(|grade| *grade > 0.0)) {
+        let mut orders = Vec::new();
         for (name, mode) in [("bm25", Mode::Words), ("vectors", Mode::Meaning), ("fused", Mode::Both)] {
             let (found, fits) = ask(&search, &query.text, mode, &names)?;
             if mode == Mode::Both && fits {
                 answered[count % 2] += 1;
             }
             sums.entry(name).or_default()[count % 2].add(&found, wanted);
+            orders.push(found);
         }
+        sums.entry("rrf10").or_default()[count % 2].add(&ranks(&orders[..2]), wanted);
         count += 1;
+    }
+    let (mut sieved, mut nearest) = (0, 0);
+    let vectors = search.counts()?.meanings;
+    let sieve = Tuning { compared: 0, sieve: vectors / SIEVE, ..Tuning::default() };
+    for query in &queries {
+        let ten = |tuning: Tuning| {
+            let ask = Ask { text: plain(&query.text), limit: 10, mode: Mode::Meaning, tuning, ..Ask::default() };
+            search.find(ask).map(|answer| answer.hits.into_iter().map(|hit| hit.note).collect::<Vec<_>>())
+        };
+        let (all, found) = (ten(Tuning { compared: usize::MAX, ..sieve })?, ten(sieve)?);
+        nearest += all.len();
+        sieved += all.iter().filter(|note| found.contains(note)).count();
     }
     let mut others = Vec::new();
     for query in foreign.map(|foreign| lines(&foreign.join("queries.jsonl"))).transpose()?.unwrap_or_default() {
@@ -100,6 +117,7 @@ pub(super) fn measure(corpus: &Path, foreign: Option<&Path>) -> Result<Value, St
     let mut value = json!({"queries": count, "halves": [{}, {}]});
     // What is said to fit: of the collection's own queries, and of those that belong to another one.
     let share = |part: usize, all: usize| (part as f64 / all.max(1) as f64 * 1e4).round() / 1e4;
+    value["sieve"] = json!({"vectors": vectors, "compared": sieve.sieve, "recall10": share(sieved, nearest)});
     value["answered"] = share(answered[0] + answered[1], count).into();
     for (half, answered) in answered.into_iter().enumerate() {
         value["halves"][half]["answered"] = share(answered, (count + 1 - half) / 2).into();
@@ -143,6 +161,7 @@ pub(super) fn print(found: &Value, json: bool, out: &mut dyn Write) -> Result<u8
             halves[0], halves[1]
         )?;
     }
+    writeln!(out, "of the ten nearest of all vectors, found by their signs first: {}", found["sieve"])?;
     writeln!(
         out,
         "queries that something fits: {} (the second half {})",
@@ -161,11 +180,25 @@ fn ask(
     mode: Mode,
     names: &HashMap<String, String>,
 ) -> Result<(Vec<String>, bool), String> {
-    // A query of the collection is a sentence; its signs mean nothing.
-    let plain: String = text.chars().map(|c| if "\":-*".contains(c) { ' ' } else { c }).collect();
-    let plain = plain.replace(" OR ", " or ");
-    let answer = search.find(Ask { text: plain, limit: DEEP, mode, ..Ask::default() })?;
+    let answer = search.find(Ask { text: plain(text), limit: DEEP, mode, ..Ask::default() })?;
     Ok((answer.hits.iter().filter_map(|hit| names.get(&hit.path).cloned()).collect(), answer.fits()))
+}
+
+/// Reciprocal rank fusion with k = 10, beside ours.
+fn ranks(orders: &[Vec<String>]) -> Vec<String> {
+    let mut scores: BTreeMap<&String, f64> = BTreeMap::new();
+    for (id, place) in orders.iter().flat_map(|order| order.iter().zip(1_u32..)) {
+        *scores.entry(id).or_default() += 1.0 / (10.0 + f64::from(place));
+    }
+    let mut all: Vec<(&String, f64)> = scores.into_iter().collect();
+    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    all.into_iter().map(|(id, _)| id.clone()).collect()
+}
+
+/// A query of the collection is a sentence; its signs mean nothing.
+fn plain(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if "\":-*".contains(c) { ' ' } else { c }).collect();
+    plain.replace(" OR ", " or ")
 }
 
 fn lines(path: &Path) -> Result<Vec<Text>, String> {

@@ -6,7 +6,7 @@ use super::report::{Goal, Report, percentile};
 use super::{ms, until, volume, workspace};
 use engine::{Command, Session};
 use host::measure::{self, Scratch};
-use host::search::{self, Ask, Mode, Search};
+use host::search::{self, Ask, Mode, Search, Tuning};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,12 @@ const READ: usize = 10_000;
 const ASKED: usize = 200;
 /// Hits that a window shows.
 const LIMIT: usize = 20;
+/// Passages of 1,000 bytes that the embedded model reads where a stand-in makes the vectors.
+const PASSAGES: usize = 200;
+/// Questions of which the nearest passages are looked for in both ways.
+const SIEVED: usize = 100;
+/// The variable that names the Python of the peers, where it is not `python3`: one that has numpy.
+const PYTHON: &str = "TRACEBOOK_PYTHON";
 /// What the peers do, in the Python that is there.
 const PEERS: &str = include_str!("peers.py");
 
@@ -25,26 +31,14 @@ const PEERS: &str = include_str!("peers.py");
 pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     let scratch = Scratch::new("search")?;
     let words = search::vocabulary();
-    let mut notes = Vec::with_capacity(count);
-    let mut bytes = 0;
-    for number in 0..count {
-        let text = note(number, &words);
-        bytes += text.len();
-        scratch.write(&format!("N/{}", path(number)), text.as_bytes())?;
-        notes.push(text);
-    }
+    let notes = notes(&scratch, "N", count)?;
     scratch.settle();
     report.figure("notes", count as f64, "", Goal::None);
+    let bytes: usize = notes.iter().map(String::len).sum();
     report.figure("text", bytes as f64 / 1e6, "MB", Goal::None);
 
     let mut driver = workspace(&scratch)?;
-    let stands_in = count > READ;
-    if stands_in {
-        let mut settings = driver.session().settings().clone();
-        settings.embedder = measure::stand_in()?;
-        driver.command(Command::Set { settings: Box::new(settings) }).map_err(|reject| reject.0)?;
-        report.leave_out("the embedded model", format!("more than {READ} notes: a stand-in makes their vectors"));
-    }
+    let stands_in = stand_in(report, &mut driver, count)?;
     let begun = Instant::now();
     volume(&mut driver, &scratch.folder().join("N"))?;
     until(&mut driver, "all is on disk", Session::is_saved)?;
@@ -61,7 +55,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
 
     let questions = Questions::new(&notes, &words);
     let by_words = |report: &mut Report, name: &str, asked: &[String], typing: bool, goal: Goal| {
-        time(report, name, &search, asked, Mode::Words, typing, goal)
+        time(report, name, &search, asked, Mode::Words, typing, goal).map(drop)
     };
     by_words(report, "word", &questions.words, false, Goal::None)?;
     by_words(report, "three words", &questions.three, false, Goal::None)?;
@@ -86,8 +80,11 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     let begun = Instant::now();
     search.find(Ask { text: questions.three[0].clone(), limit: LIMIT, ..Ask::default() })?;
     report.figure("first question by meaning", ms(begun.elapsed()), "ms", Goal::None);
-    time(report, "hybrid", &search, &questions.three, Mode::Both, false, Goal::Under(20.0))?;
-
+    let mut hybrid = time(report, "hybrid", &search, &questions.three, Mode::Both, false, Goal::Under(20.0))?;
+    if stands_in {
+        model(report, &questions.three, &notes, &mut hybrid)?;
+    }
+    sieve(report, &search, &questions.three)?;
     edit(report, &mut driver, &search)?;
     driver.close()?;
     let begun = Instant::now();
@@ -95,7 +92,90 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     driver.search().find(Ask { text: questions.words[0].clone(), limit: LIMIT, ..Ask::default() })?;
     report.figure("restart until the first answer", ms(begun.elapsed()), "ms", Goal::None);
     driver.close()?;
-    peers(report, &scratch, count, &questions)
+    peers(report, &scratch, counts.meanings, &questions)
+}
+
+/// Writes so many notes into a folder; gives their texts.
+pub(super) fn notes(scratch: &Scratch, folder: &str, count: usize) -> Result<Vec<String>, String> {
+    let words = search::vocabulary();
+    let mut notes = Vec::with_capacity(count);
+    for number in 0..count {
+        let text = note(number, &words);
+        scratch.write(&format!("{folder}/{}", path(number)), text.as_bytes())?;
+        notes.push(text);
+    }
+    Ok(notes)
+}
+
+/// Has a stand-in make the vectors of very many notes. Whether it does.
+pub(super) fn stand_in(report: &mut Report, driver: &mut host::Driver, count: usize) -> Result<bool, String> {
+    if count <= READ {
+        return Ok(false);
+    }
+    let mut settings = driver.session().settings().clone();
+    settings.embedder = measure::stand_in()?;
+    driver.command(Command::Set { settings: Box::new(settings) }).map_err(|reject| reject.0)?;
+    report.leave_out("the embedded model", format!("more than {READ} notes: a stand-in makes their vectors"));
+    Ok(true)
+}
+
+/// What the embedded model costs, where a stand-in made the vectors: questions it reads all the same. `took`: what
+/// each of the questions took without it.
+fn model(report: &mut Report, asked: &[String], notes: &[String], took: &mut [f64]) -> Result<(), String> {
+    let before = measure::footprint(std::process::id()).map_or(0, |now| now.anonymous);
+    let begun = Instant::now();
+    let model = measure::Reading::load()?;
+    model.read(&asked[0])?;
+    report.figure("embedded model, loaded and first question read", ms(begun.elapsed()), "ms", Goal::None);
+    let mut read = Vec::with_capacity(asked.len());
+    for (text, took) in asked.iter().zip(took.iter_mut()) {
+        let begun = Instant::now();
+        model.read(text)?;
+        read.push(ms(begun.elapsed()));
+        *took += ms(begun.elapsed());
+    }
+    report.figure("embedded model, a question read, p50", percentile(&mut read, 50), "ms", Goal::None);
+    report.figure("embedded model, a question read, p95", percentile(&mut read, 95), "ms", Goal::None);
+    report.figure("hybrid, read by the embedded model, p95", percentile(took, 95), "ms", Goal::Under(20.0));
+    let cpu = measure::process_cpu();
+    for text in notes.iter().take(PASSAGES) {
+        model.read(&text[..text.floor_char_boundary(1_000)])?;
+    }
+    let cpu = measure::process_cpu().saturating_sub(cpu).as_secs_f64();
+    let rate = PASSAGES.min(notes.len()) as f64 / cpu.max(1e-9);
+    report.figure("embedded model, passages of 1,000 bytes a second of one core", rate, "", Goal::None);
+    if let Some(now) = measure::footprint(std::process::id()) {
+        let more = now.anonymous.saturating_sub(before) as f64 / 1e6;
+        report.figure("embedded model, memory, anonymous", more, "MB", Goal::None);
+    }
+    Ok(())
+}
+
+/// How much of what is nearest is found by looking at signs first, and what both ways cost.
+fn sieve(report: &mut Report, search: &Search, asked: &[String]) -> Result<(), String> {
+    let nearest = |text: &String, compared: usize, took: &mut Vec<f64>| -> Result<Vec<store::DocId>, String> {
+        let tuning = Tuning { compared, ..Tuning::default() };
+        let ask = Ask { text: text.clone(), limit: 10, mode: Mode::Meaning, tuning, ..Ask::default() };
+        let begun = Instant::now();
+        let answer = search.find(ask)?;
+        took.push(ms(begun.elapsed()));
+        Ok(answer.hits.iter().map(|hit| hit.note).collect())
+    };
+    let (mut found, mut all, mut exact_took, mut fast_took) = (0, 0, Vec::new(), Vec::new());
+    for text in asked.iter().take(SIEVED) {
+        let exact = nearest(text, usize::MAX, &mut exact_took)?;
+        let fast = nearest(text, 0, &mut fast_took)?;
+        all += exact.len();
+        found += exact.iter().filter(|note| fast.contains(note)).count();
+    }
+    report.figure("by meaning alone, all vectors compared, p95", percentile(&mut exact_took, 95), "ms", Goal::None);
+    report.figure("by meaning alone, signs first, p95", percentile(&mut fast_took, 95), "ms", Goal::None);
+    report.figure("of the ten nearest, found by their signs first", share(found, all), "%", Goal::None);
+    Ok(())
+}
+
+fn share(part: usize, all: usize) -> f64 {
+    part as f64 / all.max(1) as f64 * 100.0
 }
 
 fn memory(report: &mut Report, when: &str) {
@@ -104,7 +184,7 @@ fn memory(report: &mut Report, when: &str) {
     }
 }
 
-/// Asks one question after another; the goal is that of the 95th percentile.
+/// Asks one question after another; the goal is that of the 95th percentile. Gives what each took, milliseconds.
 fn time(
     report: &mut Report,
     name: &str,
@@ -113,7 +193,7 @@ fn time(
     mode: Mode,
     typing: bool,
     goal: Goal,
-) -> Result<(), String> {
+) -> Result<Vec<f64>, String> {
     let mut took = Vec::with_capacity(asked.len());
     let mut found = 0;
     for text in asked {
@@ -125,10 +205,11 @@ fn time(
     if found * 2 < asked.len() {
         report.wrong(format!("{name}: only {found} of {} questions found anything", asked.len()));
     }
-    report.figure(format!("{name}, p50"), percentile(&mut took, 50), "ms", Goal::None);
-    report.figure(format!("{name}, p95"), percentile(&mut took, 95), "ms", goal);
-    report.figure(format!("{name}, p99"), percentile(&mut took, 99), "ms", Goal::None);
-    Ok(())
+    let mut sorted = took.clone();
+    report.figure(format!("{name}, p50"), percentile(&mut sorted, 50), "ms", Goal::None);
+    report.figure(format!("{name}, p95"), percentile(&mut sorted, 95), "ms", goal);
+    report.figure(format!("{name}, p99"), percentile(&mut sorted, 99), "ms", Goal::None);
+    Ok(took)
 }
 
 /// How long it takes until what was typed into a note is found.
@@ -152,27 +233,30 @@ fn edit(report: &mut Report, driver: &mut host::Driver, search: &Search) -> Resu
     until(driver, "all is on disk", Session::is_saved)
 }
 
-/// SQLite FTS5 and numpy over the same notes, by the Python of this machine.
+/// SQLite FTS5 over the same notes and numpy over as many vectors, by the Python of this machine.
 fn peers(report: &mut Report, scratch: &Scratch, count: usize, questions: &Questions) -> Result<(), String> {
     let asked = json!({
         "folder": scratch.folder().join("N"), "count": count, "limit": LIMIT, "dimensions": 384,
         "word": questions.words, "three": questions.three, "phrase": questions.phrases, "typed": questions.typed,
     });
     scratch.write("peers.json", asked.to_string().as_bytes())?;
-    let ran = std::process::Command::new("python3")
+    let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
+    let ran = std::process::Command::new(&python)
         .arg("-c")
         .arg(PEERS)
         .arg(scratch.folder().join("peers.json"))
+        // Python looks for modules where it is started.
+        .current_dir(scratch.folder())
         .stderr(std::process::Stdio::inherit())
         .output();
     let output = match ran {
         Ok(output) if output.status.success() => output,
         Ok(output) => {
-            report.leave_out("SQLite FTS5, numpy", format!("python3 ended with {}", output.status));
+            report.leave_out("SQLite FTS5, numpy", format!("{} ended with {}", python.display(), output.status));
             return Ok(());
         }
         Err(error) => {
-            report.leave_out("SQLite FTS5, numpy", format!("python3 cannot be run here ({error})"));
+            report.leave_out("SQLite FTS5, numpy", format!("{} cannot be run here ({error})", python.display()));
             return Ok(());
         }
     };
@@ -238,8 +322,8 @@ fn path(number: usize) -> String {
     format!("Topic {:03}/Note {number:06}.md", number % 100)
 }
 
-/// A note of one to three hundred words. The sentence model's vocabulary lists whole words by how often they are used,
-/// and a word's frequency is that of its rank (Zipf): the same few hundred words make half of a text.
+/// A note of one to three hundred words. The sentence model's vocabulary lists whole words by how often they are
+/// used, and a word's frequency is that of its rank (Zipf): the same few hundred words make half of a text.
 fn note(number: usize, words: &[&str]) -> String {
     let mut chance = Chance::new(number as u64 + 1);
     let mut word = || {

@@ -30,6 +30,15 @@ pub(super) const STAGED: &[(&str, &str)] = &[
          crop = input(\"Which crop? \")\nprint(f\"{crop} go into the south bed.\")\n```\n\n\
          What a name is stands under the pointer:\n\n```python\nimport statistics\nstatistics.median\n```\n",
     ),
+    (
+        "Python/Waves.py",
+        "import math\nimport matplotlib.pyplot as plt\n\ndays = range(365)\n\n\ndef light(day, latitude=52):\n    \
+         tilt = 23.44 * math.sin(2 * math.pi * (day - 80) / 365)\n    angle = -math.tan(math.radians(latitude)) * \
+         math.tan(math.radians(tilt))\n    return 24 / math.pi * math.acos(max(-1, min(1, angle)))\n\n\n\
+         for latitude in (0, 30, 52):\n    plt.plot(days, [light(day, latitude) for day in days], \
+         label=f\"{latitude} degrees\")\nplt.title(\"Hours of light\")\nplt.xlabel(\"Day of the year\")\n\
+         plt.legend()\nplt.show()\nprint(\"Most:\", round(max(map(light, days)), 1), \"hours\")\n",
+    ),
     ("Garden/Compost.md", "# Compost\n\nFeeds the [[Beds]]; turned each week, as the [[Plan]] says.\n"),
     ("Garden/Old list.md", "# Old list\n\nNobody needs it.\n"),
     ("Garden/Seeds 2024.md", "# Seeds of 2024\n"),

@@ -3,6 +3,7 @@
 
 use super::super::controls::named;
 use super::super::editor::World;
+use super::super::generated::Generated;
 use super::super::page::Action;
 use super::super::queries::Hits;
 use super::super::{Window, follow};
@@ -17,8 +18,9 @@ use host::search::Search;
 use std::collections::{BTreeSet, HashMap};
 use store::{BlockId, DocId};
 
-/// No collection in a note is higher than this; what is longer scrolls.
+/// No collection in a note is higher than this, and no generated view; what is longer scrolls.
 const HIGHEST: f32 = 444.0;
+const VIEW: f32 = 720.0;
 /// Until it is known how high it is.
 const UNKNOWN: f32 = 176.0;
 /// The room above and below it.
@@ -34,6 +36,8 @@ struct Inset {
     collection: Collection,
     /// The hits, where it is a search.
     hits: Option<Hits>,
+    /// The view, where it is a generated one.
+    view: Option<Box<Generated>>,
     /// What the link says.
     asked: Option<(String, Option<String>)>,
     /// The file that holds the collection, where that is one of its own.
@@ -74,12 +78,17 @@ impl Insets {
     /// The one that a command means: with the keyboard, at the caret, or the first in sight.
     pub(in crate::window) fn meant(&mut self) -> Option<&mut Collection> {
         let frame = self.frame;
-        let seen = self.kept.values_mut().filter(|inset| inset.seen == frame);
+        let seen = self.kept.values_mut().filter(|inset| inset.seen == frame && inset.view.is_none());
         let first = seen.min_by(|one, other| {
             let rank = |inset: &Inset| (!inset.collection.focused, !inset.edited);
             rank(one).cmp(&rank(other)).then(one.top.total_cmp(&other.top))
         });
         first.map(|inset| &mut inset.collection)
+    }
+
+    /// The generated views.
+    pub(in crate::window) fn views(&mut self) -> impl Iterator<Item = &mut Generated> {
+        self.kept.values_mut().filter_map(|inset| inset.view.as_deref_mut())
     }
 
     fn files(&self) -> impl Iterator<Item = DocId> {
@@ -88,11 +97,12 @@ impl Insets {
 
     /// How high the one of a row is, with the room around it.
     pub(in crate::window) fn height(&self, key: Key) -> f32 {
-        let high = self
-            .kept
-            .get(&key)
-            .map_or(0.0, |inset| inset.hits.as_ref().map_or(inset.collection.high, |hits| hits.high));
-        2.0 * ROOM + if high > 0.0 { high.min(HIGHEST) } else { UNKNOWN }
+        let (high, most) = self.kept.get(&key).map_or((0.0, HIGHEST), |inset| match (&inset.view, &inset.hits) {
+            (Some(view), _) => (view.high, VIEW),
+            (None, Some(hits)) => (hits.high, HIGHEST),
+            (None, None) => (inset.collection.high, HIGHEST),
+        });
+        2.0 * ROOM + if high > 0.0 { high.min(most) } else { UNKNOWN }
     }
 
     /// Draws the one of a row. `text`: the row's source, which begins at the byte `start` of the note; `widest`: how
@@ -110,12 +120,17 @@ impl Insets {
         world: &World<'_>,
         actions: &mut Vec<Action>,
     ) {
-        let Some(embed) = embed(text) else { return };
+        let generated = engine::view::block(text);
+        let embed = embed(text);
+        if generated.is_none() && embed.is_none() {
+            return;
+        }
         let before = self.height(key);
         let (session, note) = (world.session, world.note);
         let inset = self.kept.entry(key).or_default();
         (inset.seen, inset.top, inset.edited) = (self.frame, origin.y, edited);
-        let searches = matches!(embed, Embed::Search { .. });
+        let searches = matches!(embed, Some(Embed::Search { .. }));
+        inset.view = generated.map(|_| inset.view.take().unwrap_or_default());
         inset.hits = if searches { Some(inset.hits.take().unwrap_or_default()) } else { None };
         let width = inset.collection.wide.clamp(world.width, widest.max(world.width));
         let rect = Rect::from_min_size(origin + vec2(0.0, ROOM), vec2(width, before - 2.0 * ROOM));
@@ -126,14 +141,28 @@ impl Insets {
         let mut inner = ui.new_child(builder);
         inner.set_clip_rect(rect.intersect(ui.clip_rect()));
         inner.spacing_mut().item_spacing.y = 0.0;
-        if let (Embed::Search { text }, Some(hits), Some(search)) = (embed, &mut inset.hits, &self.search) {
-            hits.show(&mut inner, search, text, note.id, actions);
-        } else {
-            inset.draw(&mut inner, world, embed, start, actions);
+        match (generated, embed) {
+            (Some(source), _) => {
+                if let Some(view) = &mut inset.view {
+                    let area = egui::ScrollArea::vertical().id_salt("view").auto_shrink([false, true]);
+                    area.show(&mut inner, |ui| view.show(ui, world, source, actions));
+                }
+            }
+            (None, Some(Embed::Search { text })) => {
+                if let (Some(hits), Some(search)) = (&mut inset.hits, &self.search) {
+                    hits.show(&mut inner, search, text, note.id, actions);
+                }
+            }
+            (None, Some(embed)) => inset.draw(&mut inner, world, embed, start, actions),
+            (None, None) => {}
         }
         let stroke = if marked { Stroke::new(2.0, colours.accent) } else { Stroke::new(1.0, colours.line) };
         ui.painter().rect_stroke(rect, CARD, stroke, StrokeKind::Inside);
-        let what = if searches { "Search" } else { "Collection" };
+        let what = match (generated, searches) {
+            (Some(_), _) => "View",
+            (None, true) => "Search",
+            (None, false) => "Collection",
+        };
         let name = format!("{what} in {}", session.place(note.id).map_or("", |(_, path)| path));
         let whole = ui.interact(rect, ui.scope_id().with(("around", key)), egui::Sense::empty());
         named(&whole, Role::Group, &name);

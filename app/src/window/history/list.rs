@@ -60,7 +60,7 @@ pub(in super::super) fn when(seconds: i64) -> String {
 }
 
 /// The same in few letters: the time of today, the day of another.
-pub(super) fn short(seconds: i64) -> String {
+pub(in super::super) fn short(seconds: i64) -> String {
     zoned(seconds).map_or_else(String::new, |time| {
         let (date, today) = (time.date(), Zoned::now().date());
         if date == today { time.strftime("%H:%M").to_string() } else { date.strftime("%-d %b %Y").to_string() }

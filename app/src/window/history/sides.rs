@@ -46,7 +46,7 @@ enum Item {
 
 /// What is compared, as rows.
 #[derive(Default)]
-pub(super) struct Sides {
+pub(in super::super) struct Sides {
     compared: Option<Arc<Compared>>,
     items: Vec<Item>,
     /// How high each row is, as far as that is known for this width.
@@ -66,7 +66,7 @@ pub(super) struct Sides {
 
 impl Sides {
     /// Takes over what was compared.
-    pub(super) fn take(&mut self, compared: Arc<Compared>) {
+    pub(in super::super) fn take(&mut self, compared: Arc<Compared>) {
         self.code = [fences(&compared.old), fences(&compared.new)];
         self.unfolded.clear();
         self.compared = Some(compared);
@@ -74,17 +74,17 @@ impl Sides {
         self.aim = Some(0);
     }
 
-    pub(super) fn compared(&self) -> Option<Arc<Compared>> {
+    pub(in super::super) fn compared(&self) -> Option<Arc<Compared>> {
         self.compared.clone()
     }
 
     /// How many changes there are.
-    pub(super) fn changes(&self) -> usize {
+    pub(in super::super) fn changes(&self) -> usize {
         self.compared.as_ref().map_or(0, |compared| compared.comparison.changes())
     }
 
     /// Goes to the next change, or to the one before.
-    pub(super) fn go(&mut self, back: bool) {
+    pub(in super::super) fn go(&mut self, back: bool) {
         let Some(compared) = &self.compared else { return };
         let parts = compared.comparison.parts.iter().enumerate();
         let changes: Vec<usize> =
@@ -144,7 +144,7 @@ impl Sides {
     }
 
     /// Draws it; gives the part that shall be brought back.
-    pub(super) fn show(&mut self, ui: &mut Ui, can: bool) -> Option<usize> {
+    pub(in super::super) fn show(&mut self, ui: &mut Ui, can: bool) -> Option<usize> {
         let compared = self.compared.clone()?;
         if self.changes() == 0 {
             states::sentence(ui, "Nothing differs: the note is as it was then.", None, "Choose an older version.");

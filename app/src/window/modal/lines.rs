@@ -3,10 +3,11 @@
 use super::super::editor::Edit;
 use super::super::palette::Palette;
 use super::super::vim::Ground;
-use super::super::vim::ex::{self, Ex, Place, Substitute};
+use super::super::vim::ex::{self, Ex, Global, Place, Substitute};
+use super::super::vim::extent;
 use super::super::{Overlay, Window, commands, motion};
 use eframe::egui;
-use engine::splice::Splice;
+use engine::splice::{Splice, perform};
 use std::ops::Range;
 
 /// Words are put in place of others at most so often at once.
@@ -17,6 +18,13 @@ struct Found {
     edits: Vec<Splice>,
     /// The last line that changes.
     last: usize,
+}
+
+/// What becomes of a line.
+enum Line {
+    Stays,
+    Goes,
+    Becomes(String),
 }
 
 impl Window {
@@ -58,6 +66,90 @@ impl Window {
             }
             Ok(Ex::Unmark) => self.unmark_found(),
             Ok(Ex::Substitute(wish)) => self.substitute(ctx, wish),
+            Ok(Ex::Delete(lines)) => self.in_lines(ctx, lines, |_, _| Line::Goes),
+            Ok(Ex::Global(wish)) => self.global(ctx, wish),
+        }
+    }
+
+    /// Does what is said in the lines that hold something.
+    fn global(&mut self, ctx: &egui::Context, mut wish: Global) {
+        wish.pattern = wish.pattern.or_else(|| self.sought_pattern());
+        let Some(pattern) = wish.pattern.clone() else {
+            self.toasts.say("Nothing was looked for yet.");
+            return;
+        };
+        let regex = match ex::regex(&pattern, true) {
+            Ok(regex) => regex,
+            Err(why) => return self.toasts.say(why),
+        };
+        let with = |then: &Substitute, ground: &Ground<'_>, line: &Range<usize>| {
+            let pattern = then.pattern.as_ref().unwrap_or(&pattern);
+            let found = all(then, pattern, ground, line.clone()).ok().filter(|found| !found.edits.is_empty())?;
+            let edits = found.edits.into_iter().map(|edit| Splice { at: edit.at - line.start, ..edit });
+            Some(perform(&ground.text[line.clone()], &edits.collect::<Vec<Splice>>()))
+        };
+        let meant = |ground: &Ground<'_>, line: &Range<usize>| regex.is_match(&ground.text[line.clone()]) != wish.not;
+        self.in_lines(ctx, wish.lines, |ground, line| match &wish.then {
+            _ if !meant(ground, line) => Line::Stays,
+            None => Line::Goes,
+            Some(then) => with(then, ground, line).map_or(Line::Stays, Line::Becomes),
+        });
+        self.remember_sought(pattern, true);
+    }
+
+    /// Writes lines anew, or takes them away. The caret goes to the last one.
+    fn in_lines(
+        &mut self,
+        ctx: &egui::Context,
+        (from, to): (Place, Place),
+        what: impl Fn(&Ground<'_>, &Range<usize>) -> Line,
+    ) {
+        let mut edits: Option<Vec<Splice>> = None;
+        self.vim_asked(ctx, |vim, ground, caret| {
+            let line = |place: Place| line_of(place, ground, caret.at, &|mark| vim.places.get(mark));
+            let Some((from, to)) = line(from).zip(line(to)) else { return Vec::new() };
+            let (mut found, mut at): (Vec<Splice>, _) = (Vec::new(), Some(from.min(to)));
+            // Neighbours go together.
+            let mut going: Option<Range<usize>> = None;
+            let goes = |going: Option<Range<usize>>, found: &mut Vec<Splice>| {
+                let gone = going.map(|lines| extent(&lines, ground).0);
+                found.extend(gone.map(|gone| Splice { at: gone.start, delete: gone.len(), insert: String::new() }));
+            };
+            while let Some(start) = at.filter(|start| *start <= from.max(to) && found.len() < MOST) {
+                let line = ground.line(start);
+                match what(ground, &line) {
+                    Line::Goes => going = Some(going.map_or(line.start, |lines| lines.start)..line.end),
+                    other => {
+                        goes(going.take(), &mut found);
+                        if let Line::Becomes(insert) = other {
+                            found.push(Splice { at: line.start, delete: line.len(), insert });
+                        }
+                    }
+                }
+                at = ground.step(start, true).filter(|next| *next > start);
+            }
+            goes(going, &mut found);
+            edits = Some(found);
+            Vec::new()
+        });
+        let Some(edits) = edits else { return self.toasts.say("There is no such line.") };
+        let Some(last) = edits.last() else { return self.toasts.say("No line is meant.") };
+        let before = edits[..edits.len() - 1].iter();
+        let (come, gone) =
+            before.fold((0, 0), |(come, gone), splice| (come + splice.insert.len(), gone + splice.delete));
+        let (at, count) = (last.at + come - gone, edits.len());
+        let edit = |Splice { at, delete, insert }| Edit { at, delete, insert, caret: at, anchor: at };
+        let edits = self.with_line_ends(ctx, edits.into_iter().map(edit).collect());
+        self.edit(edits);
+        self.here.editor.more.clear();
+        self.here.editor.place(at);
+        let deeds = self.vim_asked(ctx, |vim, ground, caret| {
+            let at = caret.at.min(ground.text.len());
+            vim.led(ground, ground.indent(ground.line(at).start))
+        });
+        self.vim_deeds(ctx, deeds);
+        if count > 1 {
+            self.toasts.say(format!("{count} places have changed."));
         }
     }
 

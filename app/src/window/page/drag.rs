@@ -1,5 +1,6 @@
 //! Rows moved by the pointer: a grip at the left of the row under it, a line where they would go, one edit when they
-//! are dropped. An item takes the items inside it along; a folded heading what is below it.
+//! are dropped. An item takes the items inside it along; a folded heading what is below it. Over a tab or another pane
+//! they go into the note there.
 
 use super::super::controls::named;
 use super::super::editor::{Caret, Edit, Editor, World};
@@ -8,13 +9,14 @@ use super::super::marks::{branch, bytes, is_item, neighbours, renumber};
 use super::super::render::INDENT;
 use super::super::rows::{Kind, Row};
 use super::super::sheet::Spot;
-use super::{Action, Page};
+use super::{Action, Page, TOP};
 use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::splice::{Splice, perform};
 use std::ops::Range;
+use store::DocId;
 
 /// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
 const NEAR: f32 = 36.0;
@@ -24,11 +26,26 @@ const EDGE: f32 = space::XXL;
 
 /// Rows that the pointer holds.
 #[derive(Clone, Debug)]
-pub(super) struct Hold {
-    /// Their bytes.
+pub(in super::super) struct Hold {
+    /// Their note, and their bytes.
+    pub(in super::super) note: DocId,
     rows: Range<usize>,
     /// The revision of the note for which that is so.
-    revision: u64,
+    pub(in super::super) revision: u64,
+    /// What is written elsewhere, and what goes here then.
+    load: Load,
+    pub(in super::super) gone: Splice,
+}
+
+/// Rows as they are written elsewhere.
+#[derive(Clone, Debug)]
+struct Load {
+    text: String,
+    /// How far in its first line stands.
+    indent: String,
+    /// Whether all of it is items; whether the first and the last row are.
+    list: bool,
+    items: (bool, bool),
 }
 
 /// A place between two rows.
@@ -82,6 +99,16 @@ impl Page {
         self.held.take().is_some()
     }
 
+    /// What the pointer holds.
+    pub(in super::super) fn held(&self) -> Option<&Hold> {
+        self.held.as_ref()
+    }
+
+    /// Says what the pointer brings from other pages, and whether it is over one of these.
+    pub(in super::super) fn expect(&mut self, guest: Option<Hold>, away: bool) {
+        (self.guest, self.away) = (guest, away);
+    }
+
     /// Whether a press at the grip is under way, which leaves the caret where it is.
     pub(super) fn grips(&self, ui: &Ui) -> bool {
         let point = ui.input(|input| input.pointer.latest_pos());
@@ -92,25 +119,31 @@ impl Page {
     pub(super) fn hold(&mut self, ui: &Ui, world: &mut World<'_>, editor: &mut Editor, actions: &mut Vec<Action>) {
         if let Some(spot) = self.grip.as_ref().filter(|grip| grip.pressed).map(|grip| grip.spot) {
             let rows = bytes(taken(spot, editor, world), world);
-            self.held = Some(Hold { rows, revision: world.note.revision() });
+            let whole = Splice { at: rows.start, delete: rows.len(), insert: String::new() };
+            let (load, gone) = (Load::of(&rows, world), leave(&rows, world).unwrap_or(whole));
+            self.held = Some(Hold { note: world.note.id, rows, revision: world.note.revision(), load, gone });
             // Whoever writes goes on writing.
             editor.focus = editor.caret.is_some();
         }
-        let Some(held) = self.held.clone() else { return };
+        let Some(held) = self.held.clone().or(self.guest.take()) else { return };
+        let own = held.note == world.note.id;
         let (down, point) = ui.input(|input| (input.pointer.primary_down(), input.pointer.latest_pos()));
-        let Some(point) = point.filter(|_| held.revision == world.note.revision()) else {
+        let Some(point) = point.filter(|_| !own || held.revision == world.note.revision()) else {
             self.held = None; // somebody else has changed the note
             return;
         };
-        let gap = self.gap(point, &held, world);
+        let gap = if self.away { None } else { self.gap(point, &held, world) };
         if !down {
-            self.held = None;
-            let moved = gap.and_then(|gap| carried(&held.rows, gap.below, world));
-            if let Some((edits, start)) = moved {
+            // Who holds them lets go of them once all pages were asked.
+            let released = ui.input(|input| input.pointer.primary_released());
+            let below = gap.filter(|_| released).map(|gap| gap.below);
+            if own && let Some((edits, start)) = below.and_then(|below| moved(&held.rows, below, world)) {
                 let inside = |at: usize| held.rows.start <= at && at <= held.rows.end;
                 let caret = editor.caret.filter(|caret| inside(caret.at));
                 let caret = caret.map(|caret| start + (caret.at - held.rows.start).min(held.rows.len()));
                 actions.push(Action::Move { edits, caret });
+            } else if !own && let Some((edit, caret)) = below.and_then(|below| arrival(&held, below, world)) {
+                actions.push(Action::Carry { from: Box::new(held), to: world.note.id, edit, caret });
             }
             ui.ctx().request_repaint();
             return;
@@ -119,7 +152,7 @@ impl Page {
         let colours = Colours::of(ui);
         let start =
             |spot: Spot| world.sheet.start(spot.block) + world.sheet.row(spot).map_or(0, |row| row.content.start);
-        let taken = self.seen.iter().filter(|seen| held.rows.contains(&start(seen.spot)));
+        let taken = self.seen.iter().filter(|seen| own && held.rows.contains(&start(seen.spot)));
         let rects = taken.map(|seen| {
             let (left, right) = (seen.origin.x - space::S, seen.origin.x + world.width + space::S);
             Rect::from_min_max(pos2(left, seen.origin.y - 2.0), pos2(right, seen.area.bottom() + 2.0))
@@ -132,6 +165,9 @@ impl Page {
             let left = gap.at.x + self.depth(gap, world);
             ui.painter().hline(left..=right, gap.at.y, Stroke::new(2.0, colours.accent));
             ui.painter().circle_filled(pos2(left, gap.at.y), 4.0, colours.accent);
+        }
+        if self.away {
+            return;
         }
         let view = ui.clip_rect();
         let beyond = (point.y - view.bottom() + EDGE).max(0.0) - (view.top() + EDGE - point.y).max(0.0);
@@ -163,7 +199,15 @@ impl Page {
         {
             take(last.area.bottom() + space::XS, last.origin.x, None, usize::MAX);
         }
+        if world.texts.is_empty() {
+            let area = self.area?;
+            let at = pos2(area.left() + world.margin, area.top() + TOP);
+            return Some(Gap { below: None, at });
+        }
         let (_, gap, at) = nearest?;
+        if held.note != world.note.id {
+            return Some(gap);
+        }
         // Where they are already: before themselves, among themselves, right behind themselves.
         let behind = world.find(held.rows.end).and_then(|last| world.sheet.row_after(last, world.note, world.texts));
         let behind = behind.map_or(usize::MAX, |spot| bytes((spot, spot), world).start);
@@ -226,7 +270,7 @@ pub(in super::super) fn past_cell(caret: Caret, down: bool, world: &mut World<'_
     (has_cell(own, world) || has_cell(other, world)).then_some(())?;
     let below = if down { world.sheet.row_after(other.1, world.note, world.texts) } else { Some(other.0) };
     let rows = bytes(own, world);
-    let (edits, start) = carried(&rows, below, world)?;
+    let (edits, start) = moved(&rows, below, world)?;
     Some((edits, start + caret.at.saturating_sub(rows.start).min(rows.len())))
 }
 
@@ -241,83 +285,12 @@ fn has_cell((first, last): (Spot, Spot), world: &mut World<'_>) -> bool {
     false
 }
 
-/// The same as [`moved`]. A cell that is written anew loses what it has printed: where there is none among the rows in
-/// between, these go the other way instead.
-fn carried(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
-    let (first, last) = (world.find(rows.start)?, world.find(rows.end)?);
-    if !has_cell((first, last), world) {
-        return moved(rows, below, world);
-    }
-    let down = below.is_none_or(|below| below > last);
-    let (between, place) = match down {
-        true => ((world.sheet.row_after(last, world.note, world.texts)?, above(below, world)?), Some(first)),
-        false => {
-            let behind = world.sheet.row_after(last, world.note, world.texts);
-            ((below?, world.sheet.row_before(first, world.note, world.texts)?), behind)
-        }
-    };
-    if has_cell(between, world) {
-        return moved(rows, below, world);
-    }
-    let between = bytes(between, world);
-    let (edits, _) = moved(&between, place, world)?;
-    let before = edits.iter().filter(|edit| edit.at + edit.delete <= rows.start);
-    let (come, gone) = before.fold((0, 0), |(come, gone), edit| (come + edit.insert.len(), gone + edit.delete));
-    Some((edits, rows.start + come - gone))
-}
-
 /// The edits that move rows above another one, or behind the last, and where they begin then.
 fn moved(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
-    let slice = |range: Range<usize>, world: &World<'_>| world.note.slice(range.start, range.len()).unwrap_or_default();
-    let newline = if world.crlf() { "\r\n" } else { "\n" };
-    let (first, last) = (world.find(rows.start)?, world.find(rows.end)?);
-    let (before, behind) =
-        (world.sheet.row_before(first, world.note, world.texts), world.sheet.row_after(last, world.note, world.texts));
-    let above = above(below, world);
-    let item = |spot: Option<Spot>, world: &mut World<'_>| spot.is_some_and(|spot| is_item(spot, world));
-    let (own, own_last) = (item(Some(first), world), item(Some(last), world));
-    let indent = |spot: Spot, world: &mut World<'_>| {
-        let line = bytes((spot, spot), world);
-        let text = slice(line, world);
-        text[..text.len() - text.trim_start_matches([' ', '\t']).len()].to_owned()
-    };
-    let mut text = slice(rows.clone(), world);
-    if is_list(rows, world) {
-        let beside = if item(below, world) { below } else { above.filter(|spot| is_item(*spot, world)) };
-        let wanted = beside.map_or_else(String::new, |spot| indent(spot, world));
-        text = indented(&text, &indent(first, world), &wanted);
-    }
-    let lines = |text: &str| text.matches('\n').count();
-    // What leaves: what stood apart around it stands apart.
-    let end = |spot: Option<Spot>, world: &mut World<'_>| spot.map(|spot| bytes((spot, spot), world).end);
-    let start = |spot: Option<Spot>, world: &mut World<'_>| spot.map(|spot| bytes((spot, spot), world).start);
-    let gone = match (end(before, world), start(behind, world)) {
-        (None, None) => return None,
-        (None, Some(behind)) => Splice { at: rows.start, delete: behind - rows.start, insert: String::new() },
-        (Some(before), None) => Splice { at: before, delete: rows.end - before, insert: String::new() },
-        (Some(from), Some(to)) => {
-            let (one, other) = (slice(from..rows.start, world), slice(rows.end..to, world));
-            let wider = if lines(&one) >= lines(&other) { one } else { other };
-            Splice { at: from, delete: to - from, insert: wider }
-        }
-    };
-    // What comes: an item beside items on the next line, all else apart.
-    let there = match (end(above, world), start(below, world)) {
-        (Some(above), Some(below)) => slice(above..below, world),
-        _ => String::new(),
-    };
-    let gap = |beside: Option<Spot>, own: bool, world: &mut World<'_>| match (beside, own && item(beside, world)) {
-        (None, _) => String::new(),
-        (Some(_), true) if lines(&there) == 0 => newline.to_owned(),
-        (Some(_), true) if item(above, world) && item(below, world) => there.clone(),
-        (Some(_), true) => newline.to_owned(),
-        (Some(_), false) => newline.repeat(2),
-    };
-    let (lead, tail) = (gap(above, own, world), gap(below, own_last, world));
-    let at = end(above, world).or(start(below, world))?;
-    let come = Splice { at, delete: there.len(), insert: format!("{lead}{text}{tail}") };
+    let (gone, load) = (leave(rows, world)?, Load::of(rows, world));
+    let (come, lead) = load.arrive(below, world)?;
     let later = come.at > gone.at;
-    let start = come.at + lead.len() + if later { gone.insert.len() } else { 0 } - if later { gone.delete } else { 0 };
+    let start = come.at + lead + if later { gone.insert.len() } else { 0 } - if later { gone.delete } else { 0 };
     let whole = gone.at.min(come.at)..(gone.at + gone.delete).max(come.at + come.delete);
     let mut edits = vec![gone, come];
     edits.sort_by_key(|edit| edit.at);
@@ -329,8 +302,108 @@ fn moved(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Opt
     let insert = perform(&slice(whole.clone(), world), &edits);
     let edit = Edit { at: whole.start, delete: whole.len(), insert, caret: start, anchor: start };
     // In a list the numbers go on from one another.
-    let edit = if own { renumber(edit, false, world) } else { edit };
+    let edit = if load.items.0 { renumber(edit, false, world) } else { edit };
     Some((vec![Splice { at: edit.at, delete: edit.delete, insert: edit.insert }], edit.caret))
+}
+
+/// The edit that writes rows of another note above a row, or behind the last, and where they begin then.
+fn arrival(held: &Hold, below: Option<Spot>, world: &mut World<'_>) -> Option<(Splice, usize)> {
+    let text = match world.session.place(held.note).zip(world.session.place(world.note.id)) {
+        // What its links led to, they lead to from there.
+        Some(((from, _), (to, _))) if from == to => {
+            let links = world.session.volume(to).map(|volume| &volume.links);
+            links.map(|links| links.carried(held.note, world.note.id, &held.load.text))
+        }
+        _ => None,
+    };
+    let text = text.unwrap_or_else(|| held.load.text.clone()).replace("\r\n", "\n");
+    let text = if world.crlf() { text.replace('\n', "\r\n") } else { text };
+    let load = Load { text, ..held.load.clone() };
+    if world.texts.is_empty() {
+        return Some((Splice { at: 0, delete: 0, insert: load.text }, 0));
+    }
+    let (come, lead) = load.arrive(below, world)?;
+    let start = come.at + lead;
+    let edit = Edit { at: come.at, delete: come.delete, insert: come.insert, caret: start, anchor: start };
+    let edit = if load.items.0 { renumber(edit, false, world) } else { edit };
+    Some((Splice { at: edit.at, delete: edit.delete, insert: edit.insert }, edit.caret))
+}
+
+fn slice(range: Range<usize>, world: &World<'_>) -> String {
+    world.note.slice(range.start, range.len()).unwrap_or_default()
+}
+
+fn lines(text: &str) -> usize {
+    text.matches('\n').count()
+}
+
+fn end(spot: Option<Spot>, world: &mut World<'_>) -> Option<usize> {
+    spot.map(|spot| bytes((spot, spot), world).end)
+}
+
+fn start(spot: Option<Spot>, world: &mut World<'_>) -> Option<usize> {
+    spot.map(|spot| bytes((spot, spot), world).start)
+}
+
+/// What takes rows away: what stood apart around them stands apart. `None`: there is nothing else.
+fn leave(rows: &Range<usize>, world: &mut World<'_>) -> Option<Splice> {
+    let (first, last) = (world.find(rows.start)?, world.find(rows.end)?);
+    let (before, behind) =
+        (world.sheet.row_before(first, world.note, world.texts), world.sheet.row_after(last, world.note, world.texts));
+    Some(match (end(before, world), start(behind, world)) {
+        (None, None) => return None,
+        (None, Some(behind)) => Splice { at: rows.start, delete: behind - rows.start, insert: String::new() },
+        (Some(before), None) => Splice { at: before, delete: rows.end - before, insert: String::new() },
+        (Some(from), Some(to)) => {
+            let (one, other) = (slice(from..rows.start, world), slice(rows.end..to, world));
+            let wider = if lines(&one) >= lines(&other) { one } else { other };
+            Splice { at: from, delete: to - from, insert: wider }
+        }
+    })
+}
+
+impl Load {
+    fn of(rows: &Range<usize>, world: &mut World<'_>) -> Load {
+        let (first, last) = (world.find(rows.start), world.find(rows.end));
+        let item = |spot: Option<Spot>, world: &mut World<'_>| spot.is_some_and(|spot| is_item(spot, world));
+        let items = (item(first, world), item(last, world));
+        let indent = first.map(|first| indent(first, world)).unwrap_or_default();
+        Load { text: slice(rows.clone(), world), indent, list: is_list(rows, world), items }
+    }
+
+    /// The edit that writes it above a row, or behind the last, and how far behind its beginning the text begins: an
+    /// item beside items on the next line, all else apart.
+    fn arrive(&self, below: Option<Spot>, world: &mut World<'_>) -> Option<(Splice, usize)> {
+        let newline = if world.crlf() { "\r\n" } else { "\n" };
+        let above = above(below, world);
+        let item = |spot: Option<Spot>, world: &mut World<'_>| spot.is_some_and(|spot| is_item(spot, world));
+        let mut text = self.text.clone();
+        if self.list {
+            let beside = if item(below, world) { below } else { above.filter(|spot| is_item(*spot, world)) };
+            let wanted = beside.map_or_else(String::new, |spot| indent(spot, world));
+            text = indented(&text, &self.indent, &wanted);
+        }
+        let there = match (end(above, world), start(below, world)) {
+            (Some(above), Some(below)) => slice(above..below, world),
+            _ => String::new(),
+        };
+        let gap = |beside: Option<Spot>, own: bool, world: &mut World<'_>| match (beside, own && item(beside, world)) {
+            (None, _) => String::new(),
+            (Some(_), true) if lines(&there) == 0 => newline.to_owned(),
+            (Some(_), true) if item(above, world) && item(below, world) => there.clone(),
+            (Some(_), true) => newline.to_owned(),
+            (Some(_), false) => newline.repeat(2),
+        };
+        let (lead, tail) = (gap(above, self.items.0, world), gap(below, self.items.1, world));
+        let at = end(above, world).or(start(below, world))?;
+        Some((Splice { at, delete: there.len(), insert: format!("{lead}{text}{tail}") }, lead.len()))
+    }
+}
+
+fn indent(spot: Spot, world: &mut World<'_>) -> String {
+    let line = bytes((spot, spot), world);
+    let text = slice(line, world);
+    text[..text.len() - text.trim_start_matches([' ', '\t']).len()].to_owned()
 }
 
 /// Whether all rows of a range are items.

@@ -7,7 +7,7 @@ use super::super::drawn::{Drawn, Map, Part, Run};
 use super::super::editor::{self, Edit, Editor, Target, World};
 use super::super::rows::{Kind, Row};
 use super::super::sheet::Spot;
-use super::super::{field, fold, motion, render, sights, source, spelling};
+use super::super::{field, fold, motion, presence, render, sights, source, spelling};
 use super::drag;
 use super::pointer::pressed;
 use super::{Action, Kept, Page, Seen, TOP, go_behind, inset_of, pads, source_height};
@@ -254,14 +254,18 @@ impl Page {
             Kind::Cell => {
                 let number = self.numbers.get(&id).copied().unwrap_or(0);
                 let (first, focused) = (first.as_deref(), editing.is_some());
-                self.cells.frame(ui, world.note, Shown { cell: id, number, area: frame, first, focused }, actions);
+                let elsewhere = world.session.sync().runs_elsewhere(world.note.id, id);
+                let shown = Shown { cell: id, number, area: frame, first, focused, elsewhere };
+                self.cells.frame(ui, world.note, shown, actions);
                 let at = origin + vec2(0.0, code_height);
                 let wide = self.output_width(world);
                 let own =
                     world.sheet.start(spot.block) + row.content.start..world.sheet.start(spot.block) + row.content.end;
                 let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
-                self.cells.output(ui, id, number, at, wide, whole);
-                self.cells.question(ui, world.note, (id, number), at, world.width, actions);
+                if !self.apart {
+                    self.cells.output(ui, id, number, at, wide, whole, actions, world.pen);
+                    self.cells.question(ui, world.note, (id, number), at, world.width, actions);
+                }
             }
             Kind::Fence { .. } | Kind::Code { first: true, .. } if !bare => {
                 self.language(ui, spot, &row, frame, first.as_deref(), world, editor);
@@ -296,7 +300,9 @@ impl Page {
         });
         let source = text.get(row.content.clone()).unwrap_or("");
         let own = start + row.content.start..start + row.content.end;
-        let mut grounds = self.grounds(ui, editor, &own);
+        let people = presence::people(world.session, world.note);
+        let mut grounds = presence::grounds(&people, &own, Colours::of(ui));
+        grounds.extend(self.grounds(ui, editor, &own));
         for (range, colour) in &mut grounds {
             if range.end > own.end && range.start <= own.end {
                 // The line end is part of it.
@@ -313,6 +319,9 @@ impl Page {
             let line = Rect::from_min_max(place.min, pos2(place.min.x + 2.0, place.max.y.max(place.min.y + 20.0)));
             egui::text_selection::visuals::paint_text_cursor(ui, ui.painter(), line, since);
         }
+        presence::carets(ui, &people, &own, |at| {
+            Some(drawn.place(source, at - own.start)?.translate(origin.to_vec2()))
+        });
         if !row.kind.is_fenced() && !matches!(row.kind, Kind::Indented | Kind::Html | Kind::Meta) {
             self.misspelt(ui.painter(), origin, row.look());
         }
@@ -450,7 +459,8 @@ fn unseen(source: &str, pen: render::Pen<'_>) -> Drawn {
     let galley = pen.text("", &tokens::body(), pen.colours.ink, f32::INFINITY);
     let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: false }] };
     let parts = vec![Part::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
-    Drawn { height: 0.0, parts, bare: true, text: format!("Collection: {source}") }
+    let what = if engine::view::block(source).is_some() { "View" } else { "Collection" };
+    Drawn { height: 0.0, parts, bare: true, text: format!("{what}: {source}") }
 }
 
 /// Code between fences, or a part of it, laid out.
@@ -464,7 +474,8 @@ fn code_row(text: &str, row: &Row, code: &Range<usize>, width: f32, pen: render:
         }
         None => {
             let content = text.get(row.content.clone()).unwrap_or("");
-            let language = if row.kind == Kind::Cell { "python" } else { source::language(content) };
+            let bare = row.kind == Kind::Cell && code.start == row.content.start;
+            let language = if bare { "python" } else { source::language(content) };
             source::code(shown_code.trim_end_matches('\n'), language, false, pen)
         }
     };

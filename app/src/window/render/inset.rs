@@ -8,6 +8,7 @@ use super::{Dedented, Draw, Image, Inline, Inset, Pen, Quote, Title, What, forma
 use crate::tokens::{self, Cut, space};
 use eframe::egui;
 use egui::{CornerRadius, Rect, Vec2, pos2, vec2};
+use engine::base::is_collection;
 use engine::markdown::dialect::{self, Callout, CalloutKind};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -24,6 +25,8 @@ const DIAGRAM: f32 = 1_000.0;
 const LETTERS: f32 = 1.18;
 /// A formula in a table is made smaller than this.
 const WIDEST_IN_TABLE: f32 = 360.0;
+/// The card of a collection is no wider.
+const CARD_WIDTH: f32 = 360.0;
 /// The bar at the left of quotes and callouts.
 const BAR: f32 = 3.0;
 
@@ -216,6 +219,9 @@ impl Draw<'_> {
     pub(super) fn end_image(&mut self) {
         let Some(image) = self.image.take() else { return };
         let remote = image.target.contains("://");
+        if image.wiki && self.table.is_none() && is_collection(dialect::wiki_target(&image.target).0) {
+            return self.collection(&image);
+        }
         let sight = match (remote || self.table.is_some(), self.embedded < DEEPEST) {
             (false, true) => sights::sight(self.pen.ctx, self.pen.note, &image.target),
             _ => Sight::None,
@@ -225,6 +231,42 @@ impl Draw<'_> {
             Sight::Text(text) if image.wiki => self.embed(&image, &text),
             Sight::Waiting | Sight::Text(_) | Sight::None => self.named(image),
         }
+    }
+
+    /// A collection in a list, a quote or another note: there is no room for its table, and it is a card that leads to
+    /// it.
+    fn collection(&mut self, image: &Image) {
+        self.flush();
+        self.space();
+        let (target, view) = dialect::wiki_target(&image.target);
+        let name = target.rsplit('/').next().unwrap_or(target);
+        let name = name.strip_suffix(".base").unwrap_or(name);
+        let what = match view.filter(|view| !view.is_empty()) {
+            Some(view) => format!("Collection, view “{view}”"),
+            None => "Collection".to_owned(),
+        };
+        let (colours, left, top) = (self.pen.colours, self.x, self.y);
+        let width = (self.width - left).clamp(96.0, CARD_WIDTH);
+        let inset = space::M + 20.0 + space::M;
+        let room = width - inset - space::M;
+        let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 14.0), line: 20.0 };
+        let icon = tokens::Type { font: tokens::icon(20.0), line: 24.0 };
+        let icon = self.pen.text(icons::TABLE, &icon, colours.muted, f32::INFINITY);
+        let title = self.pen.text(name, &style, colours.accent, room);
+        let caption = self.pen.text(&what, &tokens::caption(), colours.muted, room);
+        let high = title.size().y + caption.size().y;
+        let rect = Rect::from_min_size(pos2(left, top), vec2(width, high + 2.0 * space::S));
+        let links = vec![(0..name.chars().count() + 1, image.target.clone())];
+        let (map, y) = (self.mark(&image.range), top + space::S);
+        let at = vec2(left + space::M, rect.center().y - icon.size().y / 2.0);
+        let below = vec2(left + inset, y + title.size().y);
+        self.parts.push(Part::Fill { rect, colour: colours.sunken, corner: tokens::CARD });
+        self.parts.push(Part::Text { at, galley: icon, map: Map::default(), links: Vec::new() });
+        self.parts.push(Part::Text { at: vec2(left + inset, y), galley: title, map, links });
+        self.parts.push(Part::Text { at: below, galley: caption, map: Map::default(), links: Vec::new() });
+        self.text.push_str(&format!("{what}: {name}\n"));
+        self.y = rect.bottom();
+        self.gap = space::S;
     }
 
     /// What is not shown is named, and the name leads there.

@@ -1,4 +1,4 @@
-//! Lines behind Vim's colon: `:w`, `:12`, `:%s/old/new/g`. Reads them; `vim_lines.rs` does what they say.
+//! Lines behind Vim's colon: `:w`, `:12`, `:%s/old/new/g`, `:g/old/d`. Reads them; `modal/lines.rs` does what they say.
 
 use regex_lite::{Captures, Regex, RegexBuilder};
 
@@ -13,6 +13,9 @@ pub(in super::super) enum Ex {
     /// The caret goes to a line.
     Line(Place),
     Substitute(Substitute),
+    /// Lines go.
+    Delete((Place, Place)),
+    Global(Global),
     /// What was found is no longer marked.
     Unmark,
 }
@@ -27,6 +30,19 @@ pub(in super::super) enum Place {
     /// The last one, or so many lines before.
     Last(isize),
     Mark(char),
+}
+
+/// Something is done in the lines that hold something, or in those that do not.
+#[derive(Debug)]
+pub(in super::super) struct Global {
+    /// The first and the last line that are looked at; the whole note, where none are named.
+    pub(in super::super) lines: (Place, Place),
+    /// What is looked for; `None`: what was looked for last.
+    pub(in super::super) pattern: Option<String>,
+    /// Whether lines without it are meant.
+    pub(in super::super) not: bool,
+    /// What comes in place of what in them; `None`: they go.
+    pub(in super::super) then: Option<Substitute>,
 }
 
 /// Words that come in place of others.
@@ -85,9 +101,55 @@ pub(in super::super) fn read(line: &str) -> Option<Result<Ex, String>> {
         let (_, last) = lines?;
         return Some(Ok(Ex::Line(last)));
     }
+    let here = (Place::Here(0), Place::Here(0));
+    if matches!(rest, "d" | "delete") {
+        return Some(Ok(Ex::Delete(lines.unwrap_or(here))));
+    }
+    if let Some(global) = global(rest, lines.unwrap_or((Place::Number(1), Place::Last(0)))) {
+        return Some(global.map(Ex::Global));
+    }
     let rest = rest.strip_prefix("substitute").or_else(|| rest.strip_prefix('s'))?;
-    let mark = rest.chars().next().filter(|mark| mark.is_ascii_punctuation() && !matches!(mark, '\\' | '"' | '|'))?;
-    Some(substitute(&rest[1..], mark, lines.unwrap_or((Place::Here(0), Place::Here(0)))).map(Ex::Substitute))
+    let mark = mark_of(rest)?;
+    Some(substitute(&rest[mark.len_utf8()..], mark, lines.unwrap_or(here)).map(Ex::Substitute))
+}
+
+/// The sign that parts what is looked for from what follows.
+fn mark_of(rest: &str) -> Option<char> {
+    rest.chars().next().filter(|mark| mark.is_ascii_punctuation() && !matches!(mark, '\\' | '"' | '|' | '!'))
+}
+
+/// `g/pattern/d`, `v/pattern/s/old/new/`.
+fn global(rest: &str, lines: (Place, Place)) -> Option<Result<Global, String>> {
+    let word = rest.find(|letter: char| !letter.is_ascii_alphabetic())?;
+    let (mut not, mut body) = match &rest[..word] {
+        "g" | "gl" | "global" => (false, &rest[word..]),
+        "v" | "vglobal" => (true, &rest[word..]),
+        _ => return None,
+    };
+    if let Some(other) = body.strip_prefix('!').filter(|_| !not) {
+        (not, body) = (true, other);
+    }
+    let mark = mark_of(body)?;
+    let (old, then) = until(&body[1..], mark);
+    let pattern = (!old.is_empty()).then(|| pattern(&old));
+    let then = match then.trim() {
+        "d" | "delete" => None,
+        then => {
+            let body = then.strip_prefix("substitute").or_else(|| then.strip_prefix('s'));
+            let Some((body, mark)) = body.and_then(|body| Some((body, mark_of(body)?))) else {
+                return Some(Err("In the lines that are found, only d and s/old/new/ can be done.".to_owned()));
+            };
+            // What is looked for need not be said twice.
+            match substitute(&body[1..], mark, lines) {
+                Ok(wish) => Some(Substitute { pattern: wish.pattern.or_else(|| pattern.clone()), ..wish }),
+                Err(why) => return Some(Err(why)),
+            }
+        }
+    };
+    if let Some(Err(why)) = pattern.as_deref().map(|pattern| regex(pattern, true)) {
+        return Some(Err(why));
+    }
+    Some(Ok(Global { lines, pattern, not, then }))
 }
 
 /// What a line would do, in words.
@@ -101,6 +163,13 @@ pub(in super::super) fn says(line: &str) -> Option<String> {
         Ok(Ex::Line(Place::Number(number))) => format!("Go to line {number}"),
         Ok(Ex::Line(Place::Last(0))) => "Go to the last line".to_owned(),
         Ok(Ex::Line(_)) => "Go to that line".to_owned(),
+        Ok(Ex::Delete((from, to))) if from == to => "Delete a line".to_owned(),
+        Ok(Ex::Delete(_)) => "Delete these lines".to_owned(),
+        Ok(Ex::Global(wish)) => {
+            let what = wish.pattern.map_or("what was found last".to_owned(), |pattern| format!("“{pattern}”"));
+            let does = if wish.then.is_some() { "Replace in" } else { "Delete" };
+            format!("{does} the lines {} {what}", if wish.not { "without" } else { "with" })
+        }
         Ok(Ex::Unmark) => "Unmark what was found".to_owned(),
         Ok(Ex::Substitute(wish)) => {
             let what = wish.pattern.map_or("what was found last".to_owned(), |pattern| format!("“{pattern}”"));
@@ -287,14 +356,22 @@ fn replacement(vim: &str) -> Vec<Part> {
     parts
 }
 
+/// A pattern, ready to look with.
+///
+/// # Errors
+/// Says that it is none.
+pub(in super::super) fn regex(pattern: &str, case: bool) -> Result<Regex, String> {
+    let made = RegexBuilder::new(pattern).case_insensitive(!case).multi_line(true).crlf(true).build();
+    made.map_err(|error| format!("This is no pattern: {}", error.to_string().lines().last().unwrap_or("")))
+}
+
 impl Substitute {
     /// The pattern, ready to look with.
     ///
     /// # Errors
     /// Says that it is none.
     pub(in super::super) fn regex(&self, pattern: &str) -> Result<Regex, String> {
-        let made = RegexBuilder::new(pattern).case_insensitive(!self.case).multi_line(true).crlf(true).build();
-        made.map_err(|error| format!("This is no pattern: {}", error.to_string().lines().last().unwrap_or("")))
+        regex(pattern, self.case)
     }
 
     /// What comes in place of a match.
@@ -336,6 +413,18 @@ mod tests {
         assert_eq!(lines("2,$s/a/b"), (Place::Number(2), Place::Last(0)));
         assert_eq!(lines("'<,'>s#a#b#"), (Place::Mark('<'), Place::Mark('>')));
         assert_eq!(lines(".,+3s/a/b"), (Place::Here(0), Place::Here(3)));
+        let global = |line: &str| match read(line) {
+            Some(Ok(Ex::Global(wish))) => (wish.pattern, wish.not, wish.then.and_then(|then| then.pattern)),
+            other => panic!("{other:?}"),
+        };
+        let some = |word: &str| Some(word.to_owned());
+        assert_eq!(global("g/a b/d"), (some("a b"), false, None));
+        assert_eq!(global("%v#x#delete"), (some("x"), true, None));
+        assert_eq!(global("g!/x/s/a/b/g"), (some("x"), true, some("a")));
+        assert_eq!(global("2,3g/x/s//y/"), (some("x"), false, some("x")));
+        assert!(matches!(read("2,3d"), Some(Ok(Ex::Delete((Place::Number(2), Place::Number(3)))))));
+        assert!(matches!(read("g/a/p"), Some(Err(_))) && matches!(read("g/\\(/d"), Some(Err(_))));
+        assert!(read("graph view").is_none() && read("view.graph").is_none() && read("g").is_none());
     }
 
     #[test]

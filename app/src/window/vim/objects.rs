@@ -29,6 +29,7 @@ impl Ground<'_> {
             '"' | '\'' | '`' | '*' | '_' => self.quoted(name, around, at).map(|range| (range, false)),
             's' => Some((self.whole_sentence(around, count, at), false)),
             'p' => Some((self.whole_paragraph(around, count, at), true)),
+            't' => self.tagged(around, count, at).map(|range| (range, false)),
             _ => None,
         }
     }
@@ -56,6 +57,40 @@ impl Ground<'_> {
         let before = &self.text[line.start..pair[0]];
         let before = before.len() - before.trim_end_matches([' ', '\t']).len();
         Some(if behind > 0 { pair[0]..pair[1] + 1 + behind } else { pair[0] - before..pair[1] + 1 })
+    }
+
+    /// What stands between a tag of HTML and the one that closes it.
+    fn tagged(&self, around: bool, count: usize, at: usize) -> Option<Range<usize>> {
+        let mut open: Vec<(&str, Range<usize>)> = Vec::new();
+        // The pairs around the caret: the innermost is closed first.
+        let mut left = count;
+        let mut from = 0;
+        while let Some(start) = self.text[from..].find('<').map(|found| from + found) {
+            let Some(end) = self.text[start..].find('>').map(|found| start + found + 1) else { break };
+            let inside = &self.text[start + 1..end - 1];
+            from = start + 1;
+            let (closes, body) = inside.strip_prefix('/').map_or((false, inside), |body| (true, body));
+            let name =
+                &body[..body.find(|letter: char| !letter.is_alphanumeric() && letter != '-').unwrap_or(body.len())];
+            if !name.starts_with(|letter: char| letter.is_ascii_alphabetic()) || inside.ends_with('/') {
+                continue;
+            }
+            from = end;
+            if !closes {
+                open.push((name, start..end));
+                continue;
+            }
+            let Some(place) = open.iter().rposition(|(known, _)| known.eq_ignore_ascii_case(name)) else { continue };
+            let (_, first) = open.swap_remove(place);
+            open.truncate(place);
+            if first.start <= at && at < end {
+                left -= 1;
+                if left == 0 {
+                    return Some(if around { first.start..end } else { first.end..start });
+                }
+            }
+        }
+        None
     }
 
     fn words(&self, big: bool, around: bool, count: usize, at: usize) -> Range<usize> {

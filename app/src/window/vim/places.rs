@@ -13,8 +13,8 @@ const KEPT: usize = 100;
 pub(in super::super) struct Places {
     /// Up to which revision of the note they have gone along.
     pub(in super::super) revision: u64,
-    /// `a` to `z`; `'`: where the last jump began; `[`, `]`: around what was changed or copied; `<`, `>`: around the
-    /// selection; `^`: where inserting ended; `.`: the last change.
+    /// `a` to `z`, and of `A` to `Z` those that are in this note; `'`: where the last jump began; `[`, `]`: around what
+    /// was changed or copied; `<`, `>`: around the selection; `^`: where inserting ended; `.`: the last change.
     marks: BTreeMap<char, usize>,
     /// What was selected last: how, and from where to where.
     selection: Option<(Mode, usize, usize)>,
@@ -62,11 +62,16 @@ impl Places {
     /// Sets a mark; whether there is one of that name.
     pub(super) fn set(&mut self, name: char, at: usize) -> bool {
         let name = if name == '`' { '\'' } else { name };
-        let known = name.is_ascii_lowercase() || matches!(name, '\'' | '^' | '<' | '>' | '[' | ']');
+        let known = name.is_ascii_alphabetic() || matches!(name, '\'' | '^' | '<' | '>' | '[' | ']');
         if known {
             self.marks.insert(name, at);
         }
         known
+    }
+
+    /// Takes a mark away.
+    pub(in super::super) fn unset(&mut self, name: char) {
+        self.marks.remove(&name);
     }
 
     /// Where a mark is.

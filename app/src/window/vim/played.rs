@@ -134,7 +134,7 @@ impl Bed {
             Deed::Open { .. } | Deed::Shift { .. } | Deed::Indent(_) | Deed::Undo(_) | Deed::Redo(_) => {}
             Deed::Find { .. } | Deed::Match { .. } | Deed::Star { .. } | Deed::Rows { .. } | Deed::Page { .. } => {}
             Deed::Seat { .. } | Deed::Scroll { .. } | Deed::Screen { .. } | Deed::Copy(_) | Deed::Fetch { .. } => {}
-            Deed::Ex { .. } | Deed::ExAgain | Deed::Run(_) => {}
+            Deed::Ex { .. } | Deed::ExAgain | Deed::Run(_) | Deed::Marked(_) | Deed::Far { .. } => {}
         }
     }
 }

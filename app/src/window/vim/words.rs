@@ -88,6 +88,12 @@ pub(in super::super) enum Deed {
         edits: Vec<(Range<usize>, String)>,
         at: usize,
     },
+    /// A mark was set that is one in all notes; the caret goes to such a mark in another note, or to its line.
+    Marked(char),
+    Far {
+        mark: char,
+        line: bool,
+    },
     /// What is typed comes at each of these places; the first leads.
     Carets(Vec<usize>),
     /// Each is selected, as a place and the other end; the first leads.

@@ -180,9 +180,10 @@ fn places(manifest: &Manifest, dir: &Path, part: &Path) -> Result<BTreeMap<DocId
     Ok(mounts.into_iter().map(|mount| (mount.id, mount.path)).collect())
 }
 
-/// Where a file of the backup goes, if it is a blob's, a volume's, or lay in the trash.
+/// Where a file of the backup goes, if it is a blob's, a volume's, the configuration, or lay in the trash.
 fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>) -> Option<PathBuf> {
-    if path.starts_with(BLOBS) || path.starts_with(TRASH_FOLDER) {
+    let own = path == Path::new(crate::configuration::FILE);
+    if own || path.starts_with(BLOBS) || path.starts_with(TRASH_FOLDER) {
         return Some(dir.join(path));
     }
     let inside = path.strip_prefix(VOLUMES).ok()?;

@@ -5,14 +5,17 @@ use super::{Check, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 use store::disk::{DiskError, FileRow, Inspected, Mount, Reader, Salvaged, SqliteReader, Write};
 use store::{
-    ActorId, BlobHash, Block, BlockId, DocId, FileEntry, Loaded, NoteDoc, OutputsDoc, Record, StoreError, VolumeDoc,
-    WorkspaceDoc, apply_op, sort_blocks,
+    ActorId, BlobHash, Block, BlockId, ChangeKind, DocId, FileEntry, Loaded, NoteDoc, OutputsDoc, Record, RegistryDoc,
+    RunDoc, SessionDoc, StepKind, StoreError, VolumeDoc, WorkspaceDoc, apply_op, sort_blocks,
 };
 
 /// A document of the kind that it says it is.
 enum Document {
     Note(NoteDoc),
     Outputs(OutputsDoc),
+    Session(SessionDoc),
+    Run(RunDoc),
+    Registry,
     Volume,
     Workspace,
 }
@@ -47,6 +50,11 @@ fn read(reader: &dyn Reader, id: DocId, actor: &ActorId) -> Result<Read, DiskErr
                 "outputs" => {
                     OutputsDoc::load(id, &bytes, actor).map(|Loaded { doc, bad }| (Document::Outputs(doc), bad))
                 }
+                "session" => {
+                    SessionDoc::load(id, &bytes, actor).map(|Loaded { doc, bad }| (Document::Session(doc), bad))
+                }
+                "run" => RunDoc::load(id, &bytes, actor).map(|Loaded { doc, bad }| (Document::Run(doc), bad)),
+                "registry" => RegistryDoc::load(id, &bytes, actor).map(|loaded| (Document::Registry, loaded.bad)),
                 "volume" => VolumeDoc::load(id, &bytes, actor).map(|loaded| (Document::Volume, loaded.bad)),
                 "workspace" => WorkspaceDoc::load(id, &bytes, actor).map(|loaded| (Document::Workspace, loaded.bad)),
                 _ => Err(StoreError::Kind { found, wanted, doc }),
@@ -180,6 +188,7 @@ impl Check<'_> {
             let how = match document {
                 Document::Note(_) => "set aside; the text is taken from the blocks",
                 Document::Outputs(_) => "set aside; what is missing comes back when the cell runs again",
+                Document::Session(_) | Document::Run(_) | Document::Registry => "set aside; the rest is kept",
                 Document::Volume | Document::Workspace => "set aside; what is missing is looked up in the rest",
             };
             let what = format!("{} of {} stored changes cannot be read", read.bad.len(), read.all.len());
@@ -197,7 +206,23 @@ impl Check<'_> {
                 let outputs = outputs.latest().into_iter().flat_map(|execution| execution.outputs);
                 self.named.extend(outputs.filter_map(|output| Some((output.whole?.blob, id))));
             }
-            Document::Volume | Document::Workspace => {}
+            Document::Session(session) => {
+                let messages = session.messages().into_iter();
+                self.named.extend(messages.filter_map(|message| Some((message.whole?.blob, id))));
+            }
+            Document::Run(run) => {
+                for step in run.steps() {
+                    if let StepKind::ToolResult { whole: Some(whole), .. } = step.kind {
+                        self.named.insert(whole.blob, id);
+                    }
+                }
+                for change in run.changes() {
+                    if let ChangeKind::Bytes { before, after } = change.what {
+                        self.named.extend(before.into_iter().chain(after).map(|blob| (blob, id)));
+                    }
+                }
+            }
+            Document::Registry | Document::Volume | Document::Workspace => {}
         }
         self.commit(&writes)?;
         Ok(Some(blocks))

@@ -1,6 +1,7 @@
 //! Where questions are answered, beside the thread that writes the index, so that none waits for it.
 
 use super::{Common, Question, Task, closing, guarded};
+use crate::driver;
 use index::{Answer, Ask, Index, Mode, Query};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -57,6 +58,10 @@ fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
         })
     };
     let mut ask = question.ask.clone();
+    ask.starred = common.starred();
+    if ask.now == 0 {
+        ask.now = driver::now().0;
+    }
     let sentence = Query::parse(&ask.text).sentence();
     let by_meaning = question.related.is_none()
         && ask.mode != Mode::Words

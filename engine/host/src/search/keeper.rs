@@ -1,7 +1,7 @@
 //! The thread that owns the writing side of the index: what changed is read from the disk and put in, and in the pauses
 //! texts are embedded.
 
-use super::{Common, FOLDER, Mounted, Task, Wanted, Written, guarded};
+use super::{Common, FOLDER, Further, Mounted, Task, Wanted, Written, guarded};
 use crate::files::{self, Found};
 use crate::{load, passages, worker};
 use engine::event::FileText;
@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// An index that is damaged again and again is given up.
 const REBUILDS: usize = 3;
 /// Another form of what is put in makes every key another one.
-const FORM: &[u8] = b"tracebook 2026 passages 1";
+const FORM: &[u8] = b"tracebook 2026 passages 4";
 /// A model that failed is asked again after this long.
 const THINK_AGAIN: Duration = Duration::from_secs(60);
 /// While a model is being loaded, this often is looked whether it is there.
@@ -51,6 +51,7 @@ pub(super) struct Keeper {
     /// Documents of outputs that are on disk, and whose they are.
     outputs: HashMap<DocId, DocId>,
     docs: HashSet<DocId>,
+    further: Vec<Box<dyn Further>>,
     known: HashMap<DocId, u64>,
     dirty: BTreeSet<DocId>,
     since: Option<Instant>,
@@ -62,6 +63,8 @@ pub(super) struct Keeper {
     missing: Option<Missing>,
     all_meanings: usize,
     fresh: Vec<(u64, Vec<f32>)>,
+    /// Whether vectors were kept since it was told that all are there.
+    kept: bool,
     settlers: Vec<Sender<Result<(), String>>>,
     thinkers: Vec<Sender<Result<(), String>>>,
     retry: Option<Instant>,
@@ -89,6 +92,7 @@ impl Keeper {
             by_path: HashMap::new(),
             outputs: HashMap::new(),
             docs: HashSet::new(),
+            further: Vec::new(),
             known: HashMap::new(),
             dirty: BTreeSet::new(),
             since: None,
@@ -98,6 +102,7 @@ impl Keeper {
             missing: None,
             all_meanings: 0,
             fresh: Vec::new(),
+            kept: false,
             settlers: Vec::new(),
             thinkers: Vec::new(),
             retry: None,
@@ -153,7 +158,7 @@ impl Keeper {
                 self.think_at = None;
             }
             if !self.has_meanings_to_find() && self.loading.is_none() && self.common.models.rest() {
-                super::give_back();
+                crate::memory::give_back();
             }
             let done = self.step();
             if let Err(error) = done {
@@ -234,6 +239,11 @@ impl Keeper {
                     }
                 }
             }
+            Task::Further(further) => {
+                self.further.push(further);
+                self.listed = false;
+                self.touch();
+            }
             Task::Close(answer) => _ = answer.send(()),
         }
     }
@@ -245,7 +255,7 @@ impl Keeper {
     fn written(&mut self, written: Written) {
         match written {
             Written::File(row) => {
-                if row.kind == FileKind::Note && !self.common.models.wanted().is_unsearched(&row.path) {
+                if is_searched(row.kind) && !self.common.models.wanted().is_unsearched(&row.path) {
                     self.place(row.clone());
                     self.dirty.insert(row.id);
                 } else if self.rows.contains_key(&row.id) {
@@ -261,10 +271,13 @@ impl Keeper {
             Written::Note(note) => _ = self.dirty.insert(note),
             Written::Doc(doc) => {
                 self.docs.insert(doc);
-                match self.outputs.get(&doc) {
-                    Some(note) => _ = self.dirty.insert(*note),
-                    None => return,
-                }
+                let is_note = self.rows.contains_key(&doc);
+                let mut further = self.further.iter_mut().filter(|_| !is_note);
+                let of = self.outputs.get(&doc).copied();
+                let Some(found) = of.or_else(|| further.find_map(|further| further.key(doc)).map(|_| doc)) else {
+                    return;
+                };
+                self.dirty.insert(found);
             }
         }
         self.touch();
@@ -365,7 +378,7 @@ impl Keeper {
         for volume in volumes {
             let rows = self.reader.files(volume).map_err(say)?;
             let unsearched = |row: &FileRow| wanted.is_unsearched(&row.path);
-            for row in rows.into_iter().filter(|row| row.kind == FileKind::Note && !unsearched(row)) {
+            for row in rows.into_iter().filter(|row| is_searched(row.kind) && !unsearched(row)) {
                 self.place(row);
             }
         }
@@ -376,7 +389,14 @@ impl Keeper {
             .map(|row| row.id)
             .collect();
         self.dirty.extend(stale);
-        let gone: Vec<DocId> = self.known.keys().filter(|note| !self.rows.contains_key(note)).copied().collect();
+        let mut others: HashMap<DocId, u64> = HashMap::new();
+        for further in &mut self.further {
+            let all = further.all().map_err(|why| IndexError { what: "cannot be made", why, disk: true })?;
+            others.extend(all.into_iter().filter_map(|doc| Some((doc, further.key(doc)?))));
+        }
+        self.dirty.extend(others.iter().filter(|(doc, key)| self.known.get(doc) != Some(key)).map(|(doc, _)| *doc));
+        let there = |doc: &DocId| self.rows.contains_key(doc) || others.contains_key(doc);
+        let gone: Vec<DocId> = self.known.keys().filter(|doc| !there(doc)).copied().collect();
         self.dirty.extend(gone);
         // Keystrokes that have not reached the file: the row does not tell of them.
         self.dirty.extend(self.reader.unfinished().map_err(say)?);
@@ -404,7 +424,12 @@ impl Keeper {
 
     fn put(&mut self, index: &Arc<Index>, note: DocId) -> Result<(), IndexError> {
         let Some(row) = self.rows.get(&note).cloned() else {
-            if self.known.remove(&note).is_some() {
+            if let Some(text) = self.further.iter_mut().find_map(|further| further.read(note)) {
+                guarded(|| index.put(&text))?;
+                self.known.insert(note, text.key);
+                self.uncommitted += 1;
+                self.pending.push(note);
+            } else if self.known.remove(&note).is_some() {
                 index.remove(note);
                 self.uncommitted += 1;
                 self.pending.push(note);
@@ -481,10 +506,15 @@ impl Keeper {
             let fresh = std::mem::take(&mut self.fresh);
             if !fresh.is_empty() {
                 index.keep_vectors(&fresh)?;
+                self.kept = true;
             }
             if left == 0 {
                 index.take_over();
                 guarded(|| index.compact())?;
+                if std::mem::take(&mut self.kept) {
+                    // More is found by its meaning: whoever asked before asks again.
+                    self.common.freshness(|fresh| fresh.revision += 1);
+                }
                 self.tell();
                 self.thinkers.drain(..).for_each(|answer| _ = answer.send(Ok(())));
             }
@@ -607,5 +637,13 @@ impl Keeper {
             index.close();
         }
         *self.common.index.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Whether what stands in files of this kind is found.
+fn is_searched(kind: FileKind) -> bool {
+    match kind {
+        FileKind::Note | FileKind::Script => true,
+        FileKind::Collection | FileKind::Attachment => false,
     }
 }

@@ -1,0 +1,169 @@
+//! What a hub costs: a key typed on one device until another has it, with two clients and with very many; npm's
+//! `automerge-repo-sync-server` doing the same beside it.
+
+use super::report::{Goal, Report, percentile};
+use host::hub::measure::{Load, free_port, listens, load};
+use host::measure::{self, Scratch};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Keys that one client types for another.
+const KEYS: usize = 500;
+/// Keys that each of very many types.
+const KEYS_OF_MANY: usize = 10;
+/// A hub that was started answers within this time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// npm's server listens on all addresses, and cannot be told otherwise but by this file.
+const ONLY_HERE: (&str, &str) = (
+    "here.mjs",
+    "import net from 'net'
+const listen = net.Server.prototype.listen
+net.Server.prototype.listen = function (port, ...rest) {
+  if (typeof port !== 'number') return listen.call(this, port, ...rest)
+  return listen.call(this, port, '127.0.0.1', ...rest.filter(one => typeof one === 'function'))
+}
+",
+);
+
+/// A server that runs, and where.
+pub(super) struct Server {
+    child: Child,
+    at: String,
+}
+
+impl Server {
+    /// Where it listens.
+    pub(super) fn at(&self) -> &str {
+        &self.at
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All figures of the hub, with so many clients at once.
+pub(super) fn measure(report: &mut Report, clients: usize) -> Result<(), String> {
+    host::limits::many_files();
+    let scratch = Scratch::new("hub")?;
+    scratch.write("N/nothing", b"")?;
+    let own = || ours(&scratch.folder().join("hub"));
+    one(report, "our hub", own, clients)?;
+    match modules() {
+        None => report.leave_out(
+            "npm's automerge-repo-sync-server",
+            "TRACEBOOK_INTEROP names no folder with it (`.ci/interop` brings it)",
+        ),
+        Some(modules) => {
+            let folder = scratch.folder().join("npm");
+            scratch.write(&format!("npm/{}", ONLY_HERE.0), ONLY_HERE.1.as_bytes())?;
+            one(report, "npm's sync server", || npm(&modules, &folder), clients)?;
+        }
+    }
+    Ok(())
+}
+
+fn one(
+    report: &mut Report,
+    name: &str,
+    start: impl Fn() -> Result<Server, String>,
+    clients: usize,
+) -> Result<(), String> {
+    {
+        let server = start()?;
+        let alone = Load { pairs: 1, keys: KEYS, every: Duration::from_millis(25) };
+        let mut seen = load(&server.at, "/", alone, || ())?;
+        let goal = if name == "our hub" { Goal::Under(20.0) } else { Goal::None };
+        report.spread(&format!("{name}: a key seen on the other device"), &mut seen.milliseconds, "ms", goal);
+        if seen.lost > 0 {
+            report.wrong(format!("{name}: {} keys never arrived", seen.lost));
+        }
+    }
+    let server = start()?;
+    let before = measure::footprint(server.child.id()).unwrap_or_default();
+    let many = Load { pairs: clients / 2, keys: KEYS_OF_MANY, every: Duration::from_secs(2) };
+    let mut idle = measure::Footprint::default();
+    let mut seen = match load(&server.at, "/", many, || {
+        idle = measure::footprint(server.child.id()).unwrap_or_default();
+    }) {
+        Ok(seen) => seen,
+        Err(why) => {
+            report.leave_out(&format!("{name}, {clients} clients"), why);
+            return Ok(());
+        }
+    };
+    let after = measure::footprint(server.child.id()).unwrap_or_default();
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    let seconds = seen.took.as_secs_f64();
+    let keys = seen.milliseconds.len() as f64;
+    report.figure(format!("{name}, {clients} clients: keys a second"), keys / seconds, "", Goal::None);
+    report.figure(
+        format!("{name}, {clients} clients: a key seen p50"),
+        percentile(&mut seen.milliseconds, 50),
+        "ms",
+        Goal::None,
+    );
+    report.figure(
+        format!("{name}, {clients} clients: a key seen p99"),
+        percentile(&mut seen.milliseconds, 99),
+        "ms",
+        Goal::None,
+    );
+    report.figure(format!("{name}: memory without clients"), megabytes(before.resident), "MB", Goal::None);
+    report.figure(format!("{name}, {clients} clients: memory"), megabytes(after.resident), "MB", Goal::None);
+    let cpu = after.ticks.saturating_sub(idle.ticks) as f64 / 100.0;
+    report.figure(format!("{name}, {clients} clients: processor"), cpu / seconds * 100.0, "%", Goal::None);
+    report.figure(format!("{name}, {clients} clients: keys that never arrived"), seen.lost as f64, "", Goal::Zero);
+    Ok(())
+}
+
+/// Our hub, as its user starts it.
+pub(super) fn ours(folder: &Path) -> Result<Server, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(["--json", "hub", "--listen", "127.0.0.1:0", "--open", "local", "--folder"]).arg(folder);
+    command.env("TRACEBOOK_KEYRING", "off").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let out = child.stdout.take().ok_or("nothing to read from")?;
+    let mut server = Server { child, at: String::new() };
+    let mut line = String::new();
+    let mut out = BufReader::new(out);
+    out.read_line(&mut line).map_err(|error| error.to_string())?;
+    let told: serde_json::Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
+    server.at = told["listening"].as_str().ok_or("the hub does not say where it listens")?.to_owned();
+    // What else it says is read, so that it never waits for us.
+    std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(drop));
+    Ok(server)
+}
+
+/// The folder in which npm's server was installed.
+fn modules() -> Option<PathBuf> {
+    let folder = std::env::var_os("TRACEBOOK_INTEROP").map(PathBuf::from)?;
+    folder.join("node_modules/@automerge/automerge-repo-sync-server").is_dir().then_some(folder)
+}
+
+/// npm's, on this machine alone.
+fn npm(modules: &Path, folder: &Path) -> Result<Server, String> {
+    let program = modules.join("node_modules/@automerge/automerge-repo-sync-server");
+    let port = free_port()?;
+    let mut command = Command::new("node");
+    command.arg("--import").arg(folder.join(ONLY_HERE.0)).arg(program.join("src/index.js"));
+    command.env("PORT", port.to_string()).env("DATA_DIR", folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().map_err(|error| format!("node: {error}"))?;
+    let server = Server { child, at: format!("ws://127.0.0.1:{port}") };
+    let until = Instant::now() + PATIENCE;
+    while !listens(port) {
+        if Instant::now() > until {
+            return Err("npm's server does not listen".to_owned());
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    Ok(server)
+}

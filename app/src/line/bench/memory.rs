@@ -1,0 +1,282 @@
+//! How good memory is, on the conversations of BFCL v4 (PyPI `bfcl-eval`): what its gate keeps of a log of 500 entries
+//! with repeats and noise, and how well what was once said is found again for a question.
+
+use super::replay::paraphrased;
+use super::report::{Goal as Aim, Report, percentile};
+use super::{PATIENCE, until, volume, workspace};
+use engine::memory::Memory;
+use engine::memory::experience::{self, Experience, HEAD, LOG, Outcome};
+use engine::{Session, memory};
+use host::experience::{folders, nearest, read};
+use host::measure::{self, Scratch};
+use host::search::Mode;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Instant;
+
+/// So many entries come to the gate.
+const ENTRIES: usize = 500;
+/// Of those that it keeps so many percent may be repeats or without source.
+const REPEATS: f64 = 5.0;
+/// Where the wheel has its data.
+const DATA: &str = "bfcl_eval/data";
+
+/// What people say to an agent that is no work.
+const NOISE: [&str; 8] = ["ok", "thanks!", "yes", "hm, no", "go on", "?", "do it", "and now"];
+
+pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> {
+    gate(report, &corpus.join(DATA))?;
+    recall(report, &corpus.join(DATA))
+}
+
+fn lines(path: &Path) -> Result<Vec<Value>, String> {
+    let text = String::from_utf8(measure::read(path)?).map_err(|_| format!("not UTF-8 text: {}", path.display()))?;
+    let one = |line: &str| {
+        serde_json::from_str(line).map_err(|error| format!("a line is no JSON ({error}): {}", path.display()))
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(one).collect()
+}
+
+/// What the user says in a conversation, in order.
+fn said(conversation: &Value) -> Vec<String> {
+    let turns = conversation["question"].as_array().into_iter().flatten();
+    let messages = turns.flat_map(|turn| turn.as_array().into_iter().flatten());
+    messages.filter(|one| one["role"] == "user").filter_map(|one| Some(one["content"].as_str()?.to_owned())).collect()
+}
+
+/// An order that is the same each time and follows nothing.
+fn scattered(at: usize) -> u64 {
+    let mut state = (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x5851_F42D_4C95_7F2D);
+    state ^= state >> 31;
+    state.wrapping_mul(0xBF58_476D_1CE4_E5B9)
+}
+
+/// An entry as it comes to the gate, and which work it is of. `None`: it is noise.
+struct Fed {
+    work: Option<usize>,
+    experience: Experience,
+}
+
+/// The log: work of its own kinds, done once or again, said in the same words or in others, well or not; chatter;
+/// entries that do not say where they come from.
+fn log(works: &[String]) -> Vec<Fed> {
+    let mut fed: Vec<(u64, Fed)> = Vec::new();
+    for number in 0..ENTRIES {
+        let entry = |goal: String, source: &str| Experience {
+            experience_id: format!("exp_{number:04}"),
+            project_name: "bench".to_owned(),
+            primary_goal: goal,
+            learnings_or_issues: format!("read_file, write_file did it, in {} model calls.", 1 + number % 7),
+            source: source.to_owned(),
+            author: "assistant".to_owned(),
+            final_outcome: if number % 11 == 5 { Outcome::Failure } else { Outcome::Success },
+            ..Experience::default()
+        };
+        let run = format!("run {number:032x}");
+        let chosen = scattered(number) as usize % works.len().max(1);
+        let goal = works.get(chosen).cloned().unwrap_or_default();
+        let one = match number % 25 {
+            // One in 25 is chatter, one has no source.
+            0 => Fed { work: None, experience: entry(NOISE[number / 25 % NOISE.len()].to_owned(), &run) },
+            1 => Fed { work: Some(chosen), experience: entry(goal, "") },
+            // Nine of 25 say it in other words.
+            kind @ 2..=10 => {
+                let forms = paraphrased(&goal);
+                let form = forms.get(kind % forms.len().max(1)).cloned().unwrap_or(goal);
+                Fed { work: Some(chosen), experience: entry(form, &run) }
+            }
+            _ => Fed { work: Some(chosen), experience: entry(goal, &run) },
+        };
+        fed.push((scattered(number + ENTRIES), one));
+    }
+    fed.sort_by_key(|(order, _)| *order);
+    fed.into_iter().map(|(_, one)| one).collect()
+}
+
+/// What the gate keeps of such a log.
+fn gate(report: &mut Report, data: &Path) -> Result<(), String> {
+    let tasks = lines(&data.join("BFCL_v4_multi_turn_base.json"))?;
+    let works: Vec<String> = tasks.iter().filter_map(|task| said(task).into_iter().next()).collect();
+    let fed = log(&works);
+    let of: BTreeMap<String, Option<usize>> =
+        fed.iter().map(|one| (one.experience.experience_id.clone(), one.work)).collect();
+    let goals: BTreeSet<usize> =
+        fed.iter().filter(|one| !one.experience.source.is_empty()).filter_map(|one| one.work).collect();
+    let (mut text, mut refused, mut took) = (String::new(), 0_u32, Vec::new());
+    let count = fed.len();
+    for Fed { experience, .. } in fed {
+        let begun = Instant::now();
+        match experience::admitted(&text, experience.bounded(0)) {
+            Some(new) => text = new,
+            None => refused += 1,
+        }
+        took.push(super::ms(begun.elapsed()));
+    }
+    let kept = experience::entries(LOG, &text, &mut Vec::new());
+    let mut seen: BTreeSet<usize> = BTreeSet::new();
+    let (mut repeats, mut noise, mut bare, mut superseded) = (0_u32, 0_u32, 0_u32, 0_u32);
+    for entry in &kept {
+        let one = &entry.experience;
+        bare += u32::from(one.source.trim().is_empty());
+        if !one.superseded_by.is_empty() {
+            // It is kept on purpose, with a link to what says otherwise.
+            superseded += 1;
+            continue;
+        }
+        match of.get(&one.experience_id).copied().flatten() {
+            Some(work) => repeats += u32::from(!seen.insert(work)),
+            None => noise += 1,
+        }
+    }
+    let share = |part: u32| f64::from(part) / (kept.len().max(1) as f64) * 100.0;
+    report.figure("entries at the gate", count as f64, "", Aim::None);
+    report.figure("works among them", goals.len() as f64, "", Aim::None);
+    report.figure("refused", f64::from(refused), "", Aim::None);
+    report.figure("kept", kept.len() as f64, "", Aim::None);
+    report.figure("kept and superseded, with a link", f64::from(superseded), "", Aim::None);
+    report.figure("of what is kept, repeats or without source", share(repeats + bare), "%", Aim::Under(REPEATS));
+    report.figure("of what is kept, without source", share(bare), "%", Aim::Zero);
+    report.figure("of what is kept, noise", share(noise), "%", Aim::None);
+    report.figure("works that were taken for others", (goals.len() - seen.len()) as f64, "", Aim::None);
+    report.figure("an entry through the gate p99", percentile(&mut took, 99), "ms", Aim::None);
+    Ok(())
+}
+
+/// Words in small letters, without signs.
+fn plain(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+/// Which of the turns a question's source quotes: those that have one of its pieces; else the one with most of its
+/// words.
+fn evidence(source: &str, turns: &[(usize, Vec<String>)]) -> BTreeSet<usize> {
+    let pieces = source.replace(['…', '\n'], "...");
+    let pieces: Vec<Vec<String>> = pieces.split("...").map(plain).filter(|piece| piece.len() >= 3).collect();
+    let has = |turn: &[String], piece: &Vec<String>| turn.windows(piece.len()).any(|words| words == piece.as_slice());
+    let found: BTreeSet<usize> = turns
+        .iter()
+        .filter(|(_, turn)| pieces.iter().any(|piece| has(turn, piece)))
+        .map(|(number, _)| *number)
+        .collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let words: BTreeSet<String> = plain(source).into_iter().collect();
+    let shared = |turn: &[String]| words.iter().filter(|word| turn.contains(word)).count();
+    let best = turns.iter().max_by_key(|(_, turn)| shared(turn));
+    let whole = |(_, turn): &&(usize, Vec<String>)| shared(turn) * 20 >= words.len() * 19;
+    best.filter(whole).map(|(number, _)| *number).into_iter().collect()
+}
+
+/// How much of the evidence is among the ten experiences that are found for a question: by words, by meaning, by both,
+/// as a run is told of it.
+fn recall(report: &mut Report, data: &Path) -> Result<(), String> {
+    let scratch = Scratch::new("memory")?;
+    let mut turns: BTreeMap<String, Vec<(usize, Vec<String>)>> = BTreeMap::new();
+    let mut number = 0;
+    for name in ["customer", "finance", "healthcare", "notetaker", "student"] {
+        let mut entries = Vec::new();
+        for conversation in lines(&data.join(format!("memory_prereq_conversation/memory_{name}.json")))? {
+            for turn in said(&conversation) {
+                turns.entry(name.to_owned()).or_default().push((number, plain(&turn)));
+                let one = Experience {
+                    experience_id: format!("exp_{number}"),
+                    project_name: name.to_owned(),
+                    primary_goal: turn,
+                    source: format!("session {}", conversation["id"].as_str().unwrap_or_default()),
+                    author: "user".to_owned(),
+                    ..Experience::default()
+                };
+                entries.push(one.written());
+                number += 1;
+            }
+        }
+        let text = format!("{HEAD}{}", entries.join("\n"));
+        let path = format!("N/{}/{name}/{}/{LOG}", memory::PROJECTS, memory::FOLDER);
+        scratch.write(&path, text.as_bytes())?;
+    }
+    let questions = lines(&data.join("BFCL_v4_memory.json"))?;
+    let answers = lines(&data.join("possible_answer/BFCL_v4_memory.json"))?;
+    let root = scratch.folder().join("N");
+    let mut driver = workspace(&scratch)?;
+    volume(&mut driver, &root)?;
+    until(&mut driver, "all is on disk", Session::is_saved)?;
+    let search = driver.search().clone();
+    search.settle(PATIENCE)?;
+    search.meanings(PATIENCE)?;
+    // All five conversations at once: what another person said is in the way.
+    let known: Memory = read(&root, &folders(&root));
+    let (mut asked, mut took) = (0_u32, Vec::new());
+    let mut sums: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+    for question in &questions {
+        let (id, scenario) = (&question["id"], question["scenario"].as_str().unwrap_or_default());
+        let Some(answer) = answers.iter().find(|answer| answer["id"] == *id) else { continue };
+        let source = match &answer["source"] {
+            Value::Array(pieces) => pieces.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("..."),
+            other => other.as_str().unwrap_or_default().to_owned(),
+        };
+        let wanted = evidence(&source, turns.get(scenario).map(Vec::as_slice).unwrap_or_default());
+        let Some(text) = said(question).into_iter().next().filter(|_| !wanted.is_empty()) else { continue };
+        asked += 1;
+        let modes = [("words", Mode::Words), ("meaning", Mode::Meaning), ("both", Mode::Both)];
+        for (name, mode) in modes {
+            let begun = Instant::now();
+            let found = nearest(&search, &known, &text, mode);
+            if mode == Mode::Both {
+                took.push(super::ms(begun.elapsed()));
+            }
+            let among = |count: usize| {
+                let first: BTreeSet<&str> = found.iter().take(count).map(|near| near.id.as_str()).collect();
+                let hits = wanted.iter().filter(|number| first.contains(format!("exp_{number}").as_str())).count();
+                hits as f64 / wanted.len() as f64
+            };
+            let sum = sums.entry(name).or_default();
+            sum[0] += among(5);
+            sum[1] += among(10);
+        }
+    }
+    driver.close()?;
+    report.figure("turns of conversations, an experience each", number as f64, "", Aim::None);
+    report.figure("questions with evidence", f64::from(asked), "", Aim::None);
+    for (name, [five, ten]) in sums {
+        report.figure(format!("evidence recall@5 by {name}"), five / f64::from(asked.max(1)), "", Aim::None);
+        report.figure(format!("evidence recall@10 by {name}"), ten / f64::from(asked.max(1)), "", Aim::None);
+    }
+    report.spread("what bears on a question, found", &mut took, "ms", Aim::None);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_found_by_its_quote() {
+        let turn = |number, text: &str| (number, plain(text));
+        let turns = [turn(1, "My name is Michael, and I am new."), turn(2, "I'm 35 years old, live in Seattle.")];
+        assert_eq!(evidence("...35 years old, live in Seattle...", &turns), BTreeSet::from([2]));
+        assert_eq!(evidence("new, my name: Michael", &turns), BTreeSet::from([1]), "all its words, in another order");
+        assert!(evidence("nobody said this at all", &turns).is_empty());
+    }
+
+    #[test]
+    fn a_log_with_repeats_and_noise_passes_the_gate() {
+        let words = ["report", "garden", "signal", "letter", "budget", "ticket", "tyre", "archive", "stock", "order"];
+        let works: Vec<String> = (0..60)
+            .map(|number| {
+                let (one, other) = (words[number % 10], words[(number / 10 + 3) % 10]);
+                format!(
+                    "Create the {one} for the {other} of house {number}, then delete the draft in directory {one}s."
+                )
+            })
+            .collect();
+        let fed = log(&works);
+        assert_eq!(fed.len(), ENTRIES);
+        assert!(fed.iter().filter(|one| one.work.is_none()).count() >= 20);
+        assert!(fed.iter().filter(|one| one.experience.source.is_empty()).count() >= 20);
+        let again: Vec<String> = log(&works).into_iter().map(|one| one.experience.experience_id).collect();
+        let ids: Vec<String> = fed.into_iter().map(|one| one.experience.experience_id).collect();
+        assert_eq!(ids, again, "the same each time");
+    }
+}

@@ -1,0 +1,446 @@
+//! How safe replays are: traces of the multi-turn tasks of BFCL v4 (PyPI `bfcl-eval`), learned from its ground truth
+//! and asked for again as they were, in other words, with other values, in environments that have changed, with tools
+//! that have changed, and by goals that only look alike. Every trace counts as sure here, so that only the match and
+//! the conditions stand between a goal and a wrong deed; no model is there to be called. The environments are BFCL's
+//! own, in a Python process.
+
+use super::report::{Goal as Aim, Report, percentile};
+use engine::memory::goal::Goal;
+use engine::memory::learn::{Lived, ToolFacts, learn};
+use engine::memory::template;
+use engine::memory::trace::{Trace, wilson};
+use engine::memory::{Filed, Memory, Mode, Recall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+use store::{AgentState, DocId, Ending, ExecutionStep, MessageId, RunAbout, Spent, StepId, StepKind};
+
+const DRIVER: &str = include_str!("replay.py");
+
+#[derive(Clone, Debug, Deserialize)]
+struct Call {
+    name: String,
+    args: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Task {
+    goal: String,
+    config: Value,
+    classes: Vec<String>,
+    calls: Vec<Call>,
+}
+
+/// What a call said, whether it went well, and whether it changed the environment.
+#[derive(Clone, Debug, Deserialize)]
+struct Said {
+    text: String,
+    ok: bool,
+    changed: bool,
+}
+
+/// BFCL's environments.
+struct World {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl World {
+    fn start(corpus: &Path) -> Result<World, String> {
+        let mut command = Command::new("python3");
+        command.arg("-c").arg(DRIVER).arg(corpus).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("python3 cannot be started ({error})"))?;
+        let (to, from) = (child.stdin.take(), child.stdout.take());
+        let (to, from) = to.zip(from).ok_or("python3 has no pipes")?;
+        Ok(World { child, to, from: BufReader::new(from) })
+    }
+
+    fn ask(&mut self, what: &Value) -> Result<Value, String> {
+        let broken =
+            |error: std::io::Error| format!("the environments ended ({error}); is --corpus the unpacked wheel?");
+        writeln!(self.to, "{what}").and_then(|()| self.to.flush()).map_err(broken)?;
+        let mut line = String::new();
+        self.from.read_line(&mut line).map_err(broken)?;
+        serde_json::from_str(&line).map_err(|error| format!("the environments said no JSON ({error})"))
+    }
+
+    /// A fresh environment; `None`: the configuration cannot be used.
+    fn fresh(&mut self, config: &Value, classes: &[String]) -> Result<Option<u64>, String> {
+        let said = self.ask(&json!({"op": "start", "config": config, "classes": classes}))?;
+        Ok(said["env"].as_u64())
+    }
+
+    fn call(&mut self, env: u64, name: &str, args: &Map<String, Value>) -> Result<Said, String> {
+        let said = self.ask(&json!({"op": "call", "env": env, "name": name, "args": args}))?;
+        serde_json::from_value(said).map_err(|error| error.to_string())
+    }
+
+    fn close(&mut self, env: u64) -> Result<String, String> {
+        Ok(self.ask(&json!({"op": "close", "env": env}))?["state"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Makes calls in a fresh environment: what they said, and the state after. `None`: it cannot be made.
+    fn played(&mut self, task: &Task, config: &Value, calls: &[Call]) -> Result<Option<(Vec<Said>, String)>, String> {
+        let Some(env) = self.fresh(config, &task.classes)? else { return Ok(None) };
+        let mut said = Vec::new();
+        for call in calls {
+            said.push(self.call(env, &call.name, &call.args)?);
+        }
+        Ok(Some((said, self.close(env)?)))
+    }
+}
+
+/// How an ask ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// No trace fits: a model is asked.
+    Missed,
+    /// A condition stopped it before its end: a model goes on.
+    Stopped,
+    /// All steps were done.
+    Done,
+}
+
+/// What was counted of one kind of asks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    asked: u64,
+    hits: u64,
+    right: u64,
+    stopped: u64,
+    wrong: u64,
+}
+
+struct Bench {
+    world: World,
+    memory: Memory,
+    facts: BTreeMap<String, ToolFacts>,
+    counts: BTreeMap<&'static str, Count>,
+    matching: Vec<f64>,
+}
+
+pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> {
+    let mut world = World::start(corpus)?;
+    let tasks: Vec<Task> = serde_json::from_value(world.ask(&json!({"op": "tasks"}))?["tasks"].take())
+        .map_err(|error| error.to_string())?;
+    // What the ground truth does, and which tools only look.
+    let mut truths = Vec::new();
+    let mut changes: BTreeSet<String> = BTreeSet::new();
+    for task in &tasks {
+        let (said, state) = world.played(task, &task.config, &task.calls)?.ok_or("a task has no environment")?;
+        changes
+            .extend(task.calls.iter().zip(&said).filter(|(_, said)| said.changed).map(|(call, _)| call.name.clone()));
+        truths.push((said, state));
+    }
+    let names: BTreeSet<&String> = tasks.iter().flat_map(|task| task.calls.iter().map(|call| &call.name)).collect();
+    let fact = |name: &&String| {
+        ((*name).clone(), ToolFacts { schema: format!("{name} 1"), idempotent: !changes.contains(*name) })
+    };
+    let facts: BTreeMap<String, ToolFacts> = names.iter().map(fact).collect();
+    let mut memory = Memory::default();
+    let mut owner: Vec<usize> = Vec::new();
+    let mut refused = 0.0;
+    for (at, task) in tasks.iter().enumerate() {
+        match learned(task, &truths[at].0, &facts) {
+            Ok(trace) => {
+                memory.traces.push(Filed { path: format!("memory/traces/{at}.md"), text: String::new(), trace });
+                owner.push(at);
+            }
+            Err(_) => refused += 1.0,
+        }
+    }
+    report.figure("goals", tasks.len() as f64, "", Aim::None);
+    report.figure("learned as traces", owner.len() as f64, "", Aim::None);
+    report.figure("not learned, with a reason", refused, "", Aim::None);
+    let mut bench = Bench { world, memory, facts, counts: BTreeMap::new(), matching: Vec::new() };
+    for (at, task) in tasks.iter().enumerate() {
+        bench.task(at, task, &truths[at].0)?;
+    }
+    bench.tell(report);
+    Ok(())
+}
+
+/// The trace of a task, as a run that did what the ground truth says would have left it.
+fn learned(task: &Task, said: &[Said], facts: &BTreeMap<String, ToolFacts>) -> Result<Trace, String> {
+    let mut steps: Vec<ExecutionStep> = Vec::new();
+    let mut add = |kind| {
+        let id = StepId(steps.len() as u64);
+        steps.push(ExecutionStep { id, timestamp: 0, duration: None, parents: vec![], kind, spent: None, route: None });
+    };
+    for (at, (call, said)) in task.calls.iter().zip(said).enumerate() {
+        let (id, tool_name) = (format!("c{at}"), call.name.clone());
+        add(StepKind::ToolCall { tool_call_id: id.clone(), tool_name, params: call.args.clone() });
+        let (result, error) = (Some(Value::String(said.text.clone())), None);
+        add(StepKind::ToolResult { tool_call_id: id, success: said.ok, result, error, whole: None });
+    }
+    add(StepKind::FinalAnswer { content: "Done.".to_owned() });
+    let about = RunAbout {
+        session: DocId([1; 16]),
+        asked: MessageId(1),
+        head: MessageId(1),
+        volume: DocId([2; 16]),
+        note: None,
+        prompt: task.goal.clone(),
+        agent: "assistant".to_owned(),
+        start_time: 0,
+        ended: Some(0),
+        ending: Some(Ending::Done),
+        iteration: 1,
+        limit: 20,
+        agent_state: AgentState::Idle,
+        spent: Spent::default(),
+        budget: None,
+        origin: store::Origin::User,
+        phase: 0,
+    };
+    let there = BTreeSet::new();
+    learn(&Lived {
+        about: &about,
+        steps: &steps,
+        approvals: &[],
+        changes: &[],
+        tools: facts,
+        note: None,
+        there: &there,
+        run: "bench",
+    })
+}
+
+/// All texts of a value with one word in place of another.
+fn renamed(value: &Value, old: &str, new: &str) -> Value {
+    match value {
+        Value::String(text) => Value::String(text.replace(old, new)),
+        Value::Array(items) => items.iter().map(|item| renamed(item, old, new)).collect(),
+        Value::Object(map) => {
+            map.iter().map(|(key, item)| (key.replace(old, new), renamed(item, old, new))).collect::<Map<_, _>>().into()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// All numbers of a value, moved by a little.
+fn moved(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => json!(number.as_f64().unwrap_or_default() + 1.5),
+        Value::Number(number) => number.as_i64().map_or(value.clone(), |number| json!(number + 1)),
+        Value::Array(items) => items.iter().map(moved).collect(),
+        Value::Object(map) => map.iter().map(|(key, item)| (key.clone(), moved(item))).collect::<Map<_, _>>().into(),
+        Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// The goal in other words: what people say around a goal, and words for the same.
+pub(super) fn paraphrased(goal: &str) -> Vec<String> {
+    let mut bare = goal.trim().to_owned();
+    if let Some(first) = bare.get(..1).map(str::to_lowercase) {
+        bare.replace_range(..1, &first);
+    }
+    let swapped = goal.replace("director", "folder_").replace("folder_ies", "folders").replace("folder_y", "folder");
+    let swapped = swapped.replace("create", "make").replace("Create", "Make").replace("delete", "remove");
+    vec![format!("Please {bare}"), format!("Could you {bare} Thanks"), swapped, format!("I need you to {bare}")]
+}
+
+/// Goals that look alike and are others: another deed, or its opposite.
+fn misleading(goal: &str) -> Vec<String> {
+    let swaps = [
+        ("move", "copy"),
+        ("copy", "move"),
+        ("create", "delete"),
+        ("delete", "create"),
+        ("lock", "unlock"),
+        ("add", "remove"),
+        ("buy", "sell"),
+        ("book", "cancel"),
+        ("send", "draft"),
+        ("start", "stop"),
+        ("display", "hide"),
+        ("find", "rename"),
+    ];
+    let mut found =
+        vec![format!("Do not {goal}"), format!("{goal} But leave the last step out."), format!("Undo this: {goal}")];
+    let lower = goal.to_lowercase();
+    found.extend(swaps.iter().filter(|(one, _)| lower.contains(one)).map(|(one, other)| lower.replacen(one, other, 1)));
+    found
+}
+
+impl Bench {
+    /// Replays what fits a goal, under the conditions of the trace. Gives the state after.
+    fn ask(
+        &mut self,
+        goal: &str,
+        task: &Task,
+        config: &Value,
+        schemas: &BTreeMap<String, String>,
+    ) -> Result<(End, String), String> {
+        let begun = Instant::now();
+        let recall = Recall { mode: Mode::Follower, without: Vec::new() };
+        let chosen = self.memory.chosen(goal, None, "assistant", schemas, &recall);
+        self.matching.push(super::ms(begun.elapsed()));
+        let Some(fitting) = chosen else { return Ok((End::Missed, String::new())) };
+        let Some(trace) = self.memory.traces.get(fitting.at).map(|filed| filed.trace.clone()) else {
+            return Ok((End::Missed, String::new()));
+        };
+        let Some(env) = self.world.fresh(config, &task.classes)? else { return Ok((End::Missed, String::new())) };
+        let mut results: Vec<String> = Vec::new();
+        for step in &trace.steps {
+            let Ok(args) = template::arguments(&step.input, &fitting.values, &results) else {
+                return Ok((End::Stopped, self.world.close(env)?));
+            };
+            let said = self.world.call(env, &step.tool, &args)?;
+            if !said.ok || step.expect.check(&said.text).is_err() {
+                return Ok((End::Stopped, self.world.close(env)?));
+            }
+            results.push(said.text);
+        }
+        Ok((End::Done, self.world.close(env)?))
+    }
+
+    fn count(&mut self, kind: &'static str, end: End, right: bool) {
+        let count = self.counts.entry(kind).or_default();
+        count.asked += 1;
+        match end {
+            End::Missed => {}
+            End::Stopped => count.stopped += 1,
+            End::Done => {
+                count.hits += 1;
+                if right {
+                    count.right += 1;
+                } else {
+                    count.wrong += 1;
+                }
+            }
+        }
+    }
+
+    fn task(&mut self, at: usize, task: &Task, said: &[Said]) -> Result<(), String> {
+        let schemas: BTreeMap<String, String> =
+            self.facts.iter().map(|(name, facts)| (name.clone(), facts.schema.clone())).collect();
+        let Some((_, state)) = self.world.played(task, &task.config, &task.calls)? else { return Ok(()) };
+        let (end, after) = self.ask(&task.goal, task, &task.config, &schemas)?;
+        self.count("the same goal", end, after == state);
+        for goal in paraphrased(&task.goal) {
+            let (end, after) = self.ask(&goal, task, &task.config, &schemas)?;
+            self.count("other words", end, after == state);
+        }
+        // Another value, in the goal, the environment and what is right alike.
+        let values: Vec<String> = Goal::read(&task.goal).values().map(|(_, text)| text.to_owned()).collect();
+        for (number, value) in values.iter().enumerate().filter(|(_, value)| value.len() >= 3) {
+            let new = match value.rsplit_once('.') {
+                Some((stem, ending)) if !value.starts_with(|c: char| c.is_ascii_digit()) => {
+                    format!("{stem}_{number}x.{ending}")
+                }
+                _ if value.parse::<f64>().is_ok() => continue,
+                _ => format!("{value}{number}x"),
+            };
+            let goal = task.goal.replace(value.as_str(), &new);
+            let config = renamed(&task.config, value, &new);
+            let other = |call: &Call| Call {
+                name: call.name.clone(),
+                args: renamed(&Value::Object(call.args.clone()), value, &new).as_object().cloned().unwrap_or_default(),
+            };
+            let calls: Vec<Call> = task.calls.iter().map(other).collect();
+            let Some((truth, state)) = self.world.played(task, &config, &calls)? else { continue };
+            if goal == task.goal || truth.iter().zip(said).any(|(now, before)| now.ok != before.ok) {
+                continue;
+            }
+            let (end, after) = self.ask(&goal, task, &config, &schemas)?;
+            self.count("other values", end, after == state);
+        }
+        // What the ground truth names is called otherwise in the environment: the old steps cannot be right.
+        let texts: BTreeSet<&str> = task
+            .calls
+            .iter()
+            .flat_map(|call| call.args.values().filter_map(Value::as_str))
+            .filter(|text| text.len() > 3)
+            .collect();
+        for text in texts {
+            let config = renamed(&task.config, text, &format!("{text}_gone"));
+            let Some((truth, state)) = self.world.played(task, &config, &task.calls)? else { continue };
+            if config == task.config {
+                continue;
+            }
+            let (end, after) = self.ask(&task.goal, task, &config, &schemas)?;
+            self.count("a changed environment", end, truth.iter().all(|said| said.ok) && after == state);
+        }
+        // Other numbers in it: right is only what used none of the old ones.
+        let config = moved(&task.config);
+        if let Some((now, state)) = self.world.played(task, &config, &task.calls)? {
+            let old: String = said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join(" ");
+            let new: String = now.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join(" ");
+            let used = |call: &Call| {
+                call.args.values().filter(|value| value.is_number()).any(|value| {
+                    let text = value.to_string();
+                    old.contains(&text) && !new.contains(&text) && !task.goal.contains(&text)
+                })
+            };
+            let stale = task.calls.iter().skip(1).any(used);
+            let (end, after) = self.ask(&task.goal, task, &config, &schemas)?;
+            self.count(
+                "other numbers in the environment",
+                end,
+                !stale && now.iter().all(|said| said.ok) && after == state,
+            );
+        }
+        // One of its tools has changed.
+        if let Some(call) = task.calls.get(at % task.calls.len().max(1)) {
+            let mut schemas = schemas.clone();
+            schemas.insert(call.name.clone(), format!("{} 2", call.name));
+            let (end, _) = self.ask(&task.goal, task, &task.config, &schemas)?;
+            self.count("a changed tool", end, false);
+        }
+        // What looks alike. Right is nothing: a trace that fits does the other thing.
+        for goal in misleading(&task.goal) {
+            let (end, _) = self.ask(&goal, task, &task.config, &schemas)?;
+            self.count("goals that look alike", end, false);
+        }
+        // And the goal where its own trace is not there: what fits is another task's.
+        let own = self.memory.traces.iter().position(|filed| filed.path == format!("memory/traces/{at}.md"));
+        let gone = own.map(|own| self.memory.traces.remove(own));
+        let (end, after) = self.ask(&task.goal, task, &task.config, &schemas)?;
+        self.count("another task's traces", end, after == state);
+        if let (Some(own), Some(gone)) = (own, gone) {
+            self.memory.traces.insert(own, gone);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, report: &mut Report) {
+        let mut whole = Count::default();
+        for (kind, count) in &self.counts {
+            let of = |name: &str| format!("{kind}: {name}");
+            report.figure(of("asked"), count.asked as f64, "", Aim::None);
+            report.figure(of("replayed to the end"), count.hits as f64, "", Aim::None);
+            report.figure(of("with the right state"), count.right as f64, "", Aim::None);
+            report.figure(of("stopped by a condition"), count.stopped as f64, "", Aim::None);
+            report.figure(of("silently wrong"), count.wrong as f64, "", Aim::None);
+            whole.asked += count.asked;
+            whole.hits += count.hits;
+            whole.right += count.right;
+            whole.stopped += count.stopped;
+            whole.wrong += count.wrong;
+        }
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 * 100.0 };
+        report.figure("all: asked", whole.asked as f64, "", Aim::None);
+        report.figure("all: hits", share(whole.hits, whole.asked), "%", Aim::None);
+        report.figure("all: hits with the right state", share(whole.right, whole.hits), "%", Aim::None);
+        let fallen = whole.asked - whole.hits;
+        report.figure("all: fallen back to a model", share(fallen, whole.asked), "%", Aim::None);
+        report.figure("unsafe replays", share(whole.wrong, whole.asked), "%", Aim::None);
+        // The upper end of the interval is one less the lower end of what was safe.
+        let upper = (1.0 - wilson(whole.asked - whole.wrong, whole.asked)) * 100.0;
+        report.figure("unsafe replays, upper end at 95 %", upper, "%", Aim::Under(1.0));
+        report.figure("a goal matched against all traces, p50", percentile(&mut self.matching, 50), "ms", Aim::None);
+    }
+}

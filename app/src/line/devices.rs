@@ -1,0 +1,207 @@
+//! `devices`: which devices were paired, and which are revoked. `pair`: one more becomes acquainted, by a code. Neither
+//! needs an open workspace: the key and the list are the machine's.
+
+use super::{DONE, FAILED, Refusal};
+use clap::ArgMatches;
+use host::devices::{called, key, list, name};
+use host::peers::devices::{Access, Device, Devices};
+use host::peers::lan::Reach;
+use host::peers::meeting::{self, Whom};
+use host::peers::pairing::Invitation;
+use host::peers::{DeviceId, qr};
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+
+fn failed(why: String) -> Refusal {
+    Refusal { code: FAILED, why }
+}
+
+/// The list that is meant: this machine's, or that of a hub's folder.
+fn meant(args: &ArgMatches) -> Result<(Devices, bool), Refusal> {
+    match args.get_one::<String>("hub") {
+        Some(hub) if Path::new(hub).is_dir() => Ok((Devices::new(Path::new(hub)).map_err(failed)?, true)),
+        Some(hub) => Err(Refusal::usage(format!("there is no hub's folder “{hub}”"))),
+        None => Ok((list().map_err(failed)?, false)),
+    }
+}
+
+pub(super) fn devices(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let (devices, of_hub) = meant(args)?;
+    let word = || {
+        let word = args.get_one::<String>("DEVICE").map(String::as_str);
+        word.ok_or_else(|| Refusal::usage("which device? Give its name, or the beginning of its key"))
+    };
+    match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
+        "list" => show(&devices, of_hub, json, out),
+        "revoke" => revoke(&devices, of_hub, word()?, json, out),
+        "name" => {
+            let (word, new) = (word()?, args.get_one::<String>("NAME"));
+            let new = new.ok_or_else(|| Refusal::usage("which name? `tracebook devices name DEVICE NAME`"))?;
+            if word == "this" && !of_hub {
+                let own = key().map_err(failed)?.0.id();
+                if devices.amend(own, |device| device.name.clone_from(new)).is_err() {
+                    devices.pair(own, entry(new)).map_err(failed)?;
+                }
+            } else {
+                let (id, _) = devices.find(word).map_err(Refusal::usage)?;
+                devices.amend(id, |device| device.name.clone_from(new)).map_err(failed)?;
+            }
+            Ok(DONE)
+        }
+        "access" => {
+            let (word, new) = (word()?, args.get_one::<String>("NAME").map_or("", String::as_str));
+            let access = access(new)?;
+            let (id, _) = devices.find(word).map_err(Refusal::usage)?;
+            devices.amend(id, |device| device.access = access).map_err(failed)?;
+            Ok(DONE)
+        }
+        other => Err(Refusal::usage(format!("`devices {other}` is not known: list, revoke, name, access"))),
+    }
+}
+
+/// `none`, `read` or `write`.
+pub(super) fn access(word: &str) -> Result<Access, Refusal> {
+    match word {
+        "none" => Ok(Access::None),
+        "read" => Ok(Access::Read),
+        "write" => Ok(Access::Write),
+        other => Err(Refusal::usage(format!("“{other}” is no right: none, read or write"))),
+    }
+}
+
+fn entry(name: &str) -> Device {
+    Device {
+        name: name.to_owned(),
+        added: 0,
+        revoked: None,
+        access: Access::Write,
+        admin: true,
+        address: None,
+        certificate: None,
+    }
+}
+
+/// What a device is, in words.
+fn state(device: &Device, own: bool) -> String {
+    let rights = match device.access {
+        Access::None => "sees nothing",
+        Access::Read => "reads",
+        Access::Write => "reads and writes",
+    };
+    match (&device.address, own) {
+        _ if !device.is_welcome() => "revoked".to_owned(),
+        (_, true) => "this device".to_owned(),
+        (Some(address), _) => format!("hub at {address}"),
+        (None, _) => rights.to_owned(),
+    }
+}
+
+fn show(devices: &Devices, of_hub: bool, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let all = devices.list().map_err(failed)?;
+    let own = if of_hub { None } else { Some(key().map_err(failed)?.0.id()) };
+    if json {
+        let one = |(id, device): (&DeviceId, &Device)| {
+            json!({"key": id, "name": device.name, "added": device.added, "revoked": device.revoked,
+                "access": device.access, "admin": device.admin, "address": device.address, "this": Some(*id) == own})
+        };
+        writeln!(out, "{}", json!({"this": own, "devices": all.iter().map(one).collect::<Vec<_>>()}))?;
+        return Ok(DONE);
+    }
+    if let Some(own) = own.filter(|own| !all.contains_key(own)) {
+        writeln!(out, "{}  {}  this device", own.short(), name())?;
+    }
+    let wide = all.values().map(|device| device.name.chars().count()).max().unwrap_or(0);
+    for (id, device) in &all {
+        writeln!(out, "{}  {:wide$}  {}", id.short(), device.name, state(device, Some(*id) == own))?;
+    }
+    if !of_hub && all.len() < 2 {
+        writeln!(out, "No other device is paired; `tracebook pair` shows a code for one.")?;
+    }
+    Ok(DONE)
+}
+
+fn revoke(devices: &Devices, of_hub: bool, word: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let (id, device) = devices.find(word).map_err(Refusal::usage)?;
+    let told = match of_hub {
+        true => devices.revoke(id).map(|()| Vec::new()).map_err(failed)?,
+        false => host::devices::revoke(id).map_err(Refusal::usage)?,
+    };
+    if json {
+        let hubs: Vec<_> = told.iter().map(|(name, why)| json!({"hub": name, "why": why})).collect();
+        writeln!(out, "{}", json!({"revoked": id, "hubs": hubs}))?;
+        return Ok(DONE);
+    }
+    writeln!(out, "{} is revoked: it is cut off within a second, and cannot connect again.", device.name)?;
+    writeln!(out, "What it has received already stays on it; nobody can take that back.")?;
+    for (hub, why) in told {
+        match why {
+            None => writeln!(out, "{hub} was told; it takes this from devices that may change its list.")?,
+            Some(why) => writeln!(out, "{hub} was not told: {why}. Revoke it there, too.")?,
+        }
+    }
+    Ok(DONE)
+}
+
+pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let devices = list().map_err(failed)?;
+    let own = key().map_err(failed)?.0;
+    let called = match args.get_one::<String>("name") {
+        Some(name) => name.clone(),
+        None => called().map_err(failed)?,
+    };
+    let code = args.get_one::<String>("code");
+    let whom = args.get_one::<String>("WHERE");
+    let met = match (whom, code) {
+        (None, None) => {
+            let reach = if args.get_flag("local") { Reach::Loopback } else { Reach::Local };
+            let show = |invitation: &Invitation, _: &host::peers::pairing::Offer| {
+                // Shown at once: the other device waits for it.
+                let _ = invite(invitation, json, out);
+            };
+            let log = |line: &str| eprintln!("{line}");
+            meeting::offer(&own, &called, &devices, reach, show, || false, log).map_err(failed)?
+        }
+        (Some(text), code) => {
+            let invited: Option<Invitation> = text.parse().ok();
+            let (at, code, expected) = match (&invited, code) {
+                (Some(invited), _) => (invited.at.clone(), invited.code.clone(), Some(invited.key)),
+                (None, Some(code)) => (text.clone(), code.clone(), None),
+                (None, None) => {
+                    return Err(Refusal::usage("give the code that is shown there: --code 1234-5678"));
+                }
+            };
+            let whom: Whom = at.parse().map_err(Refusal::usage)?;
+            meeting::join(&whom, expected, &code, &own, &called, &devices).map_err(failed)?
+        }
+        (None, Some(code)) => {
+            meeting::join(&Whom::Lan(Vec::new()), None, code, &own, &called, &devices).map_err(failed)?
+        }
+    };
+    match json {
+        true => writeln!(out, "{}", json!({"paired": met.device, "name": met.name, "address": met.address}))?,
+        false => writeln!(out, "Paired with {} ({}).", met.name, met.device.short())?,
+    }
+    Ok(DONE)
+}
+
+/// Shows an invitation: as words, and as a QR code.
+pub(super) fn invite(invitation: &Invitation, json: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    if json {
+        let text = invitation.to_string();
+        writeln!(out, "{}", json!({"code": invitation.code, "at": invitation.at, "invitation": text}))?;
+        return out.flush();
+    }
+    if let Ok(square) = qr::Square::new(&invitation.to_string()) {
+        for line in square.lines() {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    writeln!(out, "The code is {}. It can be used once, within ten minutes.", invitation.code)?;
+    match invitation.at.starts_with("lan") {
+        true => writeln!(out, "On the other device: tracebook pair --code {}", invitation.code)?,
+        false => writeln!(out, "On the device: tracebook pair {} --code {}", invitation.at, invitation.code)?,
+    }
+    writeln!(out, "Or: tracebook pair '{invitation}'")?;
+    out.flush()
+}

@@ -1,0 +1,172 @@
+//! `hub`: a peer that always listens and keeps what it hears, for the devices of a user or a team.
+
+use super::devices::{access, invite};
+use super::{DONE, FAILED, Refusal, parse};
+use clap::ArgMatches;
+use host::hub::{Hub, Invited, Open, Policy, Settings, Tls};
+use host::peers::devices::{Access, Devices, now};
+use host::peers::pairing::Offer;
+use serde_json::json;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A hub that runs takes up an invitation within this time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn failed(why: String) -> Refusal {
+    Refusal { code: FAILED, why }
+}
+
+pub(super) fn hub(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let folder = args.get_one::<String>("folder").map(PathBuf::from).unwrap_or_else(|| workspace.join("hub"));
+    match args.get_one::<String>("WHAT").map_or("run", String::as_str) {
+        "run" => run(settings(folder, args)?, args, json, out),
+        "invite" => ask_for_code(&folder, args, json, out),
+        "share" => share(&folder, args, json, out),
+        other => Err(Refusal::usage(format!("`hub {other}` is not known: run, invite, share"))),
+    }
+}
+
+fn settings(folder: PathBuf, args: &ArgMatches) -> Result<Settings, Refusal> {
+    let mut settings = Settings::new(folder);
+    let text = |name: &str| args.get_one::<String>(name).cloned();
+    if let Some(listen) = text("listen") {
+        settings.listen =
+            listen.parse().map_err(|_| Refusal::usage(format!("--listen wants ADDRESS:PORT, not “{listen}”")))?;
+    }
+    settings.tls = match (text("certificate"), text("key")) {
+        (Some(certificate), Some(key)) => Tls::Files { certificate: certificate.into(), key: key.into() },
+        (None, None) if settings.listen.ip().is_loopback() && !args.get_flag("tls") => Tls::Plain,
+        (None, None) => Tls::Own,
+        _ => return Err(Refusal::usage("--certificate and --key come together")),
+    };
+    settings.open = match text("open").as_deref() {
+        None => Open::Closed,
+        Some("local") => Open::Loopback,
+        Some("token") => {
+            let token = std::env::var("TRACEBOOK_HUB_TOKEN").ok().filter(|token| token.len() >= 16);
+            Open::Token(token.ok_or_else(|| {
+                Refusal::usage("--open token takes the token from TRACEBOOK_HUB_TOKEN, 16 letters or more")
+            })?)
+        }
+        Some(other) => return Err(Refusal::usage(format!("--open wants local or token, not “{other}”"))),
+    };
+    settings.name = text("name").unwrap_or_else(|| format!("hub on {}", host::devices::name()));
+    settings.address = text("address");
+    settings.nats = text("store").filter(|store| store != "sqlite");
+    if let Some(store) = settings.nats.as_ref().filter(|store| !store.starts_with("nats://")) {
+        return Err(Refusal::usage(format!("--store wants sqlite or nats://HOST:PORT, not “{store}”")));
+    }
+    let number = |name| parse::number(args, name);
+    let most = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    settings.quota = number("quota")?.map_or(settings.quota, |megabytes| megabytes.saturating_mul(1_000_000));
+    settings.rate = number("rate")?.map_or(settings.rate, |rate| u32::try_from(rate).unwrap_or(u32::MAX));
+    settings.largest_message =
+        number("largest")?.map_or(settings.largest_message, |m| most(m).saturating_mul(1_000_000));
+    settings.connections = number("connections")?.map_or(settings.connections, most);
+    Ok(settings)
+}
+
+/// A line of the log, without the time: whoever keeps the log puts it there.
+fn log(line: &str) {
+    eprintln!("{line}");
+}
+
+fn run(settings: Settings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    host::limits::many_files();
+    let folder = settings.folder.clone();
+    let key = host::devices::hub_key(&folder).map_err(failed)?;
+    let (id, name, open) = (key.id(), settings.name.clone(), settings.open.clone());
+    let hub = Hub::start(settings, key, Arc::new(log)).map_err(failed)?;
+    let at = hub.at().to_owned();
+    match json {
+        true => writeln!(out, "{}", json!({"listening": at, "key": id, "name": name}))?,
+        false => {
+            writeln!(out, "{name} listens at {at} ({}). Ctrl+C ends it.", id.short())?;
+            if open != Open::Closed {
+                writeln!(out, "Other programs with automerge-repo are let in, too: {at}/")?;
+            }
+        }
+    }
+    out.flush()?;
+    let none = Devices::new(&folder).map_err(failed)?.list().map_err(failed)?.is_empty();
+    // The first device that is paired may change the list of devices, from wherever it is.
+    if args.get_flag("pair") || none {
+        let invited = Invited { offer: Offer::new(now()).map_err(failed)?, access: Access::Write, admin: none };
+        invite(&hub.invite(invited), json, out)?;
+    }
+    hub.wait();
+    hub.stop();
+    log("the hub has ended; all that it acknowledged is on disk");
+    Ok(DONE)
+}
+
+/// Asks the hub that runs over this folder for a code.
+fn ask_for_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let none = || Refusal::usage(format!("no hub runs over this folder: {}", folder.display()));
+    let mut invitation = host::hub::reached(folder).ok_or_else(none)?;
+    let right = args.get_one::<String>("access").map_or(Ok(Access::Write), |word| access(word))?;
+    let offer = Offer::new(now()).map_err(failed)?;
+    invitation.code = offer.code();
+    Invited { offer, access: right, admin: args.get_flag("admin") }.leave(folder).map_err(failed)?;
+    let until = std::time::Instant::now() + PATIENCE;
+    while !Invited::is_taken(folder) {
+        if std::time::Instant::now() > until {
+            Invited::withdraw(folder);
+            return Err(none());
+        }
+        super::pause(Duration::from_millis(50));
+    }
+    invite(&invitation, json, out)?;
+    Ok(DONE)
+}
+
+/// Says what a hub shares of a volume, with everybody or with one device.
+fn share(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let mut policy = Policy::load(folder).map_err(failed)?;
+    let Some(volume) = args.get_one::<String>("VOLUME") else {
+        if json {
+            let value = serde_json::to_value(&policy).map_err(|error| failed(error.to_string()))?;
+            writeln!(out, "{value}")?;
+            return Ok(DONE);
+        }
+        let word = |access: Access| format!("{access:?}").to_lowercase();
+        writeln!(out, "all volumes  {}", word(policy.default))?;
+        for (id, volume) in &policy.volumes {
+            writeln!(out, "{id}  {}", word(volume.default))?;
+            for (device, right) in &volume.devices {
+                writeln!(out, "{id}  {}  {}", word(*right), device.short())?;
+            }
+        }
+        return Ok(DONE);
+    };
+    let right = access(args.get_one::<String>("ACCESS").map_or("", String::as_str))?;
+    let device = match args.get_one::<String>("device") {
+        None => None,
+        Some(word) => Some(Devices::new(folder).map_err(failed)?.find(word).map_err(Refusal::usage)?.0),
+    };
+    match (volume.as_str(), device) {
+        ("all", None) => policy.default = right,
+        ("all", Some(_)) => {
+            return Err(Refusal::usage(
+                "what one device may do at most: `tracebook devices access DEVICE RIGHT --hub DIR`",
+            ));
+        }
+        (volume, device) => {
+            let id = volume.parse().map_err(|_| {
+                Refusal::usage(format!("“{volume}” is no volume's id, as `tracebook ls --json` shows it; or `all`"))
+            })?;
+            let default = policy.default;
+            let entry =
+                policy.volumes.entry(id).or_insert_with(|| host::hub::VolumePolicy { default, ..Default::default() });
+            match device {
+                None => entry.default = right,
+                Some(device) => drop(entry.devices.insert(device, right)),
+            }
+        }
+    }
+    policy.save(folder).map_err(failed)?;
+    Ok(DONE)
+}

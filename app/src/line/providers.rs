@@ -1,0 +1,196 @@
+//! `providers`: the language models of the configuration, and whether they answer. `secrets`: their keys. Neither
+//! needs an open workspace.
+
+use super::parse::needed;
+use super::{DONE, FAILED, Refusal};
+use clap::ArgMatches;
+use engine::agent::config::Config;
+use engine::agent::model::{Endpoint, Failure};
+use host::configuration;
+use host::llm::{self, Limits, Providers, Tested};
+use host::secrets::{LONGEST, Secret, SecretError, Secrets};
+use serde_json::json;
+use std::io::{BufRead, Read, Write};
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// A test has its own end before that.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl From<SecretError> for Refusal {
+    fn from(error: SecretError) -> Self {
+        Refusal::usage(error.0)
+    }
+}
+
+fn secrets_of_user() -> Result<Secrets, Refusal> {
+    let folder = configuration::user_folder();
+    folder
+        .map(|folder| Secrets::new(&folder))
+        .ok_or_else(|| Refusal::usage("there is no home folder to keep secrets in; set XDG_CONFIG_HOME"))
+}
+
+pub(super) fn providers(workspace: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let config = configuration::load(workspace).map_err(|error| Refusal::usage(error.to_string()))?;
+    let secrets = secrets_of_user()?;
+    let name = args.get_one::<String>("NAME").map_or(config.llm.default_provider.as_str(), String::as_str);
+    match args.get_one::<String>("WHAT").map_or("list", String::as_str) {
+        "list" => list(&config, &secrets, json, out),
+        "test" => test(&config, &secrets, name, json, out),
+        "models" => models(&config, &secrets, name, json, out),
+        other => Err(Refusal::usage(format!("`providers {other}` is not known: list, test, models"))),
+    }
+}
+
+fn list(config: &Config, secrets: &Secrets, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let mut rows = Vec::new();
+    let mut listed = Vec::new();
+    for (name, provider) in &config.llm.providers {
+        let Some(endpoint) = config.endpoint(name) else { continue };
+        let key = llm::key(&endpoint, secrets);
+        let price = provider.price.or_else(|| llm::price(&endpoint));
+        let is_default = *name == config.llm.default_provider;
+        let dollars = |price: engine::agent::config::Price| format!("${} in, ${} out", price.input, price.output);
+        let state = match (&key, price) {
+            _ if !provider.enabled() => "switched off".to_owned(),
+            (Err(why), _) => why.clone(),
+            (Ok(_), _) if endpoint.local => "on this machine, free".to_owned(),
+            (Ok(_), Some(price)) => format!("{}, for a million tokens", dollars(price)),
+            (Ok(_), None) => "price not known".to_owned(),
+        };
+        let mark = if is_default { "*" } else { " " };
+        rows.push([format!("{mark} {name}"), llm::word(endpoint.wire).to_owned(), endpoint.model.clone(), state]);
+        listed.push(json!({
+            "name": name,
+            "enabled": provider.enabled(),
+            "wire": llm::word(endpoint.wire),
+            "model": endpoint.model,
+            "base_url": endpoint.base_url,
+            "local": endpoint.local,
+            "key": endpoint.key,
+            "ready": provider.enabled() && key.is_ok(),
+            "price": price.map(|price| json!({"input": price.input, "output": price.output})),
+            "context": llm::window(config, &endpoint),
+        }));
+    }
+    if json {
+        let value =
+            json!({"default": config.llm.default_provider, "fallback": config.llm.fallback, "providers": listed});
+        writeln!(out, "{value}")?;
+        return Ok(DONE);
+    }
+    let wide = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let (names, wires, models) = (wide(0), wide(1), wide(2));
+    for [name, wire, model, state] in &rows {
+        writeln!(out, "{name:names$}  {wire:wires$}  {model:models$}  {state}")?;
+    }
+    Ok(DONE)
+}
+
+/// Asks a provider, and waits for what it says.
+fn ask(config: &Config, secrets: &Secrets, name: &str) -> Result<(Endpoint, Result<Tested, Failure>), Refusal> {
+    let endpoint = config.endpoint(name).ok_or_else(|| {
+        let names = config.llm.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        Refusal::usage(format!("there is no provider “{name}” in the configuration; there are {names}"))
+    })?;
+    let key = llm::key(&endpoint, secrets).map_err(|why| Refusal { code: FAILED, why: format!("{name}: {why}") })?;
+    let (tell, told) = channel();
+    let providers = Providers::new(Limits::default());
+    providers.test(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
+        let _ = tell.send(found);
+    });
+    let found =
+        told.recv_timeout(PATIENCE).map_err(|_| Refusal { code: FAILED, why: format!("{name} does not answer") })?;
+    Ok((endpoint, found))
+}
+
+fn test(config: &Config, secrets: &Secrets, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let (endpoint, found) = ask(config, secrets, name)?;
+    let good = matches!(&found, Ok(tested) if tested.listed != Some(false));
+    if json {
+        let value = match &found {
+            Ok(tested) => json!({"provider": name, "host": tested.host, "milliseconds": tested.milliseconds,
+                "models": tested.models.as_ref().map(Vec::len), "model": endpoint.model, "listed": tested.listed,
+                "context": tested.context}),
+            Err(why) => json!({"provider": name, "failure": why.kind, "why": why.why}),
+        };
+        writeln!(out, "{value}")?;
+        return Ok(if good { DONE } else { FAILED });
+    }
+    let tested = found.map_err(|why| Refusal { code: FAILED, why: why.why })?;
+    let models = tested.models.as_ref().map_or(0, Vec::len);
+    let said = match tested.listed {
+        None => "It has no list of models to look at.".to_owned(),
+        Some(true) => format!("“{}” is one of its models ({models}).", endpoint.model),
+        Some(false) => {
+            let why = format!(
+                "{name} at {} has no model “{}”; `tracebook providers models {name}` lists the {models} that it has",
+                tested.host, endpoint.model
+            );
+            return Err(Refusal { code: FAILED, why });
+        }
+    };
+    writeln!(out, "{name} at {} answers after {} ms. {said}", tested.host, tested.milliseconds)?;
+    Ok(DONE)
+}
+
+fn models(config: &Config, secrets: &Secrets, name: &str, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let (_, found) = ask(config, secrets, name)?;
+    let tested = found.map_err(|why| Refusal { code: FAILED, why: why.why })?;
+    let none = || Refusal { code: FAILED, why: format!("{name} at {} has no list of models", tested.host) };
+    let models = tested.models.as_ref().ok_or_else(none)?;
+    if json {
+        writeln!(out, "{}", json!({"provider": name, "models": models}))?;
+        return Ok(DONE);
+    }
+    for model in models {
+        writeln!(out, "{model}")?;
+    }
+    Ok(DONE)
+}
+
+pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let secrets = secrets_of_user()?;
+    match needed(args, "WHAT")? {
+        "list" => {
+            let kept = secrets.list()?;
+            if json {
+                let one = |(name, place): &(String, host::secrets::Place)| json!({"name": name, "place": place});
+                writeln!(out, "{}", json!({"secrets": kept.iter().map(one).collect::<Vec<_>>()}))?;
+                return Ok(DONE);
+            }
+            for (name, place) in kept {
+                writeln!(out, "{name}  {}", place.words())?;
+            }
+            Ok(DONE)
+        }
+        "set" => {
+            let name = needed(args, "NAME")?;
+            if host::terminal::is_one() {
+                eprint!("Value of {name}, which is not shown: ");
+            }
+            // The first line, and no more than a secret may have.
+            let read = host::terminal::unseen(|| {
+                let mut line = String::new();
+                let limit = LONGEST as u64 + 2;
+                std::io::stdin().lock().take(limit).read_line(&mut line).map(|_| line)
+            });
+            let value = Secret::new(read?)?;
+            let place = secrets.set(name, &value)?;
+            match json {
+                true => writeln!(out, "{}", json!({"name": name, "place": place}))?,
+                false => writeln!(out, "{name} is kept by {}", place.words())?,
+            }
+            Ok(DONE)
+        }
+        "rm" => {
+            let name = needed(args, "NAME")?;
+            match secrets.remove(name)? {
+                true => Ok(DONE),
+                false => Err(Refusal::usage(format!("nothing is kept under {name}; see `tracebook secrets list`"))),
+            }
+        }
+        other => Err(Refusal::usage(format!("`secrets {other}` is not known: list, set, rm"))),
+    }
+}

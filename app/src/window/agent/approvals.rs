@@ -1,0 +1,279 @@
+//! What waits for the user's word, pinned above the field: what, why, with what, and the buttons that decide.
+
+use super::super::controls::{clipped, named, text_button};
+use super::super::icons;
+use super::super::page::Action;
+use super::{key, prose, words};
+use crate::tokens::{self, CARD, Colours, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
+use engine::{Command, Run};
+use serde_json::{Map, Value};
+use store::{Approval, Decision, DocId, Scope};
+
+/// No more of what is asked for stands there without scrolling.
+const HIGHEST: f32 = 160.0;
+/// Arguments that are edited as what they are, and not as JSON.
+const PLAIN: [&str; 3] = ["command", "code", "content"];
+
+/// What was begun with a card.
+#[derive(Default)]
+pub(super) struct Cards {
+    /// The approval that is being changed before it is allowed: its text, and why that cannot be read.
+    edit: Option<(String, String, Option<String>)>,
+    /// What is answered to a question.
+    answers: std::collections::BTreeMap<String, String>,
+}
+
+/// A decision of the user.
+fn decided(run: DocId, approval: &Approval, allowed: bool, scope: Scope, comment: Option<String>) -> Decided {
+    let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
+    Decided { run, approval: approval.id.clone(), decision }
+}
+
+struct Decided {
+    run: DocId,
+    approval: String,
+    decision: Decision,
+}
+
+impl Decided {
+    fn command(self) -> Action {
+        Action::Do(Command::Decide { run: self.run, approval: self.approval, decision: self.decision })
+    }
+}
+
+/// The first of what waits is allowed once, or denied; a question cannot be answered so.
+pub(super) fn decide_first<'a>(runs: impl Iterator<Item = &'a Run>, allowed: bool) -> Option<Action> {
+    let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
+    let (run, approval) = waiting.find(|(_, approval)| !allowed || approval.tool != "ask_user")?;
+    Some(decided(run, approval, allowed, Scope::Once, None).command())
+}
+
+impl Cards {
+    /// Draws the card of the first that waits. `free`: the keys that decide are not needed by what is being written.
+    pub(super) fn show(&mut self, ui: &mut Ui, runs: &[&Run], free: bool, actions: &mut Vec<Action>) {
+        let waiting: Vec<(&Run, &Approval)> =
+            runs.iter().flat_map(|run| run.pending().map(move |approval| (*run, approval))).collect();
+        let Some((run, approval)) = waiting.first().copied() else {
+            self.edit = None;
+            self.answers.clear();
+            return;
+        };
+        let (colours, dark) = (Colours::of(ui), ui.visuals().dark_mode);
+        let frame = egui::Frame::NONE
+            .fill(colours.raised)
+            .stroke(Stroke::new(1.0, colours.warn))
+            .corner_radius(CARD)
+            .shadow(tokens::shadow(dark))
+            .inner_margin(egui::Margin::same(12));
+        let shown = frame.show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
+            let count = waiting.len();
+            let more = if count > 1 { format!("1 of {count}") } else { String::new() };
+            title(ui, &approval.what, &more);
+            let why = format!("{} Counts as denied at {}.", sentence(&approval.reason), words::clock(approval.expires));
+            line(ui, &why, &tokens::caption(), colours.muted);
+            if approval.tool == "ask_user" {
+                self.question(ui, run.id, approval, actions);
+            } else {
+                self.body(ui, approval);
+                self.buttons(ui, run.id, approval, actions);
+            }
+        });
+        let label = format!("The agent waits: {}", approval.what);
+        named(&shown.response, Role::Group, &label);
+        if free && approval.tool != "ask_user" && self.edit.is_none() {
+            if key(ui, Key::Enter, Modifiers::COMMAND) {
+                actions.push(decided(run.id, approval, true, Scope::Once, None).command());
+            } else if key(ui, Key::Backspace, Modifiers::COMMAND) {
+                actions.push(decided(run.id, approval, false, Scope::Once, None).command());
+            }
+        }
+        ui.add_space(space::S);
+    }
+
+    fn question(&mut self, ui: &mut Ui, run: DocId, approval: &Approval, actions: &mut Vec<Action>) {
+        let text = self.answers.entry(approval.id.clone()).or_default();
+        let field = egui::TextEdit::multiline(text)
+            .font(tokens::small().font)
+            .margin(egui::Margin::symmetric(8, 6))
+            .desired_rows(2)
+            .desired_width(f32::INFINITY);
+        let response = ui.add(field).accessible_name("Answer to the agent");
+        let enters = response.has_focus() && key(ui, Key::Enter, Modifiers::COMMAND);
+        ui.horizontal_wrapped(|ui| {
+            if (text_button(ui, "Answer", true).clicked() || enters) && !text.trim().is_empty() {
+                actions.push(decided(run, approval, true, Scope::Once, Some(text.trim().to_owned())).command());
+            }
+            if text_button(ui, "Do not answer", false).clicked() {
+                actions.push(decided(run, approval, false, Scope::Once, None).command());
+            }
+        });
+    }
+
+    /// What is asked for, to be read or to be changed.
+    fn body(&mut self, ui: &mut Ui, approval: &Approval) {
+        let colours = Colours::of(ui);
+        if let Some((_, text, trouble)) = self.edit.as_mut().filter(|(id, ..)| *id == approval.id) {
+            egui::ScrollArea::vertical().id_salt("changed arguments").max_height(HIGHEST).show(ui, |ui| {
+                let field = egui::TextEdit::multiline(text)
+                    .font(egui::FontId::new(12.0, tokens::code().font.family))
+                    .margin(egui::Margin::symmetric(8, 6))
+                    .desired_width(f32::INFINITY);
+                ui.add(field).accessible_name("What is allowed instead");
+            });
+            if let Some(trouble) = trouble {
+                line(ui, trouble, &tokens::caption(), colours.bad);
+            }
+            return;
+        }
+        let text = words::parameters(&approval.arguments);
+        if text.is_empty() {
+            return;
+        }
+        ui.add_space(space::XS);
+        let width = ui.available_width();
+        let height = prose::height(ui, width, &text) + 2.0 * space::XS;
+        let area = ui.available_rect_before_wrap();
+        let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(HIGHEST)));
+        ui.painter().rect_filled(ground, tokens::CORNER, colours.sunken);
+        egui::ScrollArea::vertical().id_salt("arguments").max_height(HIGHEST).show(ui, |ui| {
+            let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
+            prose::mono(ui, rect.min + vec2(0.0, space::XS), width, &text);
+            named(&response, Role::Label, &text);
+        });
+        ui.add_space(space::XS);
+    }
+
+    fn buttons(&mut self, ui: &mut Ui, run: DocId, approval: &Approval, actions: &mut Vec<Action>) {
+        let changing = self.edit.as_ref().is_some_and(|(id, ..)| *id == approval.id);
+        let mut chosen = None;
+        ui.horizontal_wrapped(|ui| {
+            let lead = if changing { "Allow this instead" } else { "Allow once" };
+            if text_button(ui, lead, true).on_hover_text("Ctrl+Enter").clicked() {
+                chosen = Some((true, Scope::Once));
+            }
+            if !changing {
+                for (scope, words) in
+                    [(Scope::Run, "This run"), (Scope::Project, "This project"), (Scope::Always, "Always")]
+                {
+                    if text_button(ui, words, false).clicked() {
+                        chosen = Some((true, scope));
+                    }
+                }
+            }
+            if text_button(ui, "Deny", false).on_hover_text("Ctrl+Backspace").clicked() {
+                chosen = Some((false, Scope::Once));
+            }
+            let words = if changing { "As it was" } else { "Edit" };
+            if text_button(ui, words, false).clicked() {
+                self.edit = (!changing).then(|| (approval.id.clone(), editable(&approval.arguments), None));
+            }
+        });
+        let Some((allowed, scope)) = chosen else { return };
+        let mut decided = decided(run, approval, allowed, scope, None);
+        if let Some((_, text, trouble)) = self.edit.as_mut().filter(|_| changing && allowed) {
+            match changed(&approval.arguments, text) {
+                Ok(arguments) => decided.decision.arguments = Some(arguments),
+                Err(why) => {
+                    *trouble = Some(why);
+                    return;
+                }
+            }
+        }
+        self.edit = None;
+        actions.push(decided.command());
+    }
+}
+
+/// The argument that is edited as it is: a command, code, or what is written.
+fn plain(arguments: &Map<String, Value>) -> Option<(&'static str, &str)> {
+    PLAIN.iter().find_map(|key| Some((*key, arguments.get(*key)?.as_str()?)))
+}
+
+fn editable(arguments: &Map<String, Value>) -> String {
+    match plain(arguments) {
+        Some((_, text)) => text.to_owned(),
+        None => serde_json::to_string_pretty(arguments).unwrap_or_default(),
+    }
+}
+
+/// The arguments with what was changed.
+fn changed(arguments: &Map<String, Value>, text: &str) -> Result<Map<String, Value>, String> {
+    let mut changed = arguments.clone();
+    if let Some((key, _)) = plain(arguments) {
+        changed.insert(key.to_owned(), Value::String(text.to_owned()));
+        return Ok(changed);
+    }
+    serde_json::from_str(text).map_err(|error| format!("This is no JSON object: {error}"))
+}
+
+/// The first letter large, a full stop behind it.
+fn sentence(text: &str) -> String {
+    let mut letters = text.trim().chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let rest = letters.as_str();
+    let stop = if rest.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{rest}{stop}")
+}
+
+fn title(ui: &mut Ui, text: &str, more: &str) {
+    let colours = Colours::of(ui);
+    ui.horizontal_top(|ui| {
+        let (rect, _) = ui.allocate_exact_size(vec2(20.0, 20.0), Sense::hover());
+        ui.painter().text(
+            rect.center(),
+            egui::Align2::CENTER_CENTER,
+            icons::QUESTION,
+            tokens::icon(16.0),
+            colours.warn,
+        );
+        let room = ui.available_width() - if more.is_empty() { 0.0 } else { 56.0 };
+        let mut job = egui::text::LayoutJob::default();
+        job.wrap.max_width = room;
+        job.wrap.max_rows = 4;
+        let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
+        job.append(text, 0.0, super::super::render::format(font, 20.0, colours.ink));
+        let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+        let (rect, response) = ui.allocate_exact_size(vec2(room, galley.size().y), Sense::hover());
+        ui.painter().galley(rect.min, galley, colours.ink);
+        named(&response, Role::Heading, text);
+        if !more.is_empty() {
+            let (rect, response) = ui.allocate_exact_size(vec2(48.0, 20.0), Sense::hover());
+            clipped(ui, rect.left_top() + vec2(0.0, 2.0), 48.0, more, &tokens::caption(), colours.warn);
+            named(&response, Role::Label, more);
+        }
+    });
+}
+
+/// A text in its lines.
+fn line(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32) {
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = ui.available_width();
+    job.append(text, 0.0, super::super::render::format(style.font.clone(), style.line, colour));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
+    ui.painter().galley(rect.min, galley, colour);
+    named(&response, Role::Label, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn arguments_are_changed_as_what_they_are() {
+        let object = |value: Value| value.as_object().cloned().unwrap_or_default();
+        let shell = object(json!({"command": "ls", "seconds": 3}));
+        assert_eq!(editable(&shell), "ls");
+        assert_eq!(changed(&shell, "ls -l"), Ok(object(json!({"command": "ls -l", "seconds": 3}))));
+        let other = object(json!({"path": "a.md"}));
+        assert_eq!(changed(&other, "{\"path\": \"b.md\"}"), Ok(object(json!({"path": "b.md"}))));
+        assert!(changed(&other, "b.md").is_err());
+        assert_eq!(sentence("the rule says so"), "The rule says so.");
+    }
+}

@@ -1,0 +1,109 @@
+//! Two branches of a session side by side, from where they part; and what can be done with the other one.
+
+use super::super::controls::{named, text_button};
+use super::super::page::Action;
+use crate::tokens::{self, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role as Part;
+use egui::{Sense, Ui, vec2};
+use engine::{Command, Conversation};
+use store::{Message, MessageId, Role};
+
+/// So much of each branch is shown: messages, and letters of each.
+const MESSAGES: usize = 100;
+const LETTERS: usize = 2_000;
+
+/// Two branches.
+pub(super) struct Comparison {
+    other: MessageId,
+    made: Option<(u64, Option<MessageId>)>,
+    /// Of each side: who says what.
+    sides: [Vec<(&'static str, String)>; 2],
+}
+
+/// What a branch says behind a message.
+fn said(session: &Conversation, end: MessageId, fork: Option<MessageId>) -> Vec<(&'static str, String)> {
+    let branch = session.tree().branch(end);
+    let from = branch.iter().position(|message| Some(message.id) == fork).map_or(0, |at| at + 1);
+    let words = |message: &&Message| {
+        let who = match message.role {
+            Role::User => "You",
+            Role::Assistant => "Agent",
+            Role::Tool => "Tool",
+            Role::System => "System",
+        };
+        let mut text: String = message.content.trim().chars().take(LETTERS).collect();
+        for call in &message.tool_calls {
+            text.push_str(&format!("\n› {} {}", call.name, super::words::subject(&call.arguments)));
+        }
+        (who, text.trim().to_owned())
+    };
+    let all = branch[from..].iter().map(words).filter(|(_, text)| !text.is_empty());
+    all.take(MESSAGES).collect()
+}
+
+impl Comparison {
+    pub(super) fn new(other: MessageId) -> Comparison {
+        Comparison { other, made: None, sides: Default::default() }
+    }
+
+    fn make(&mut self, session: &Conversation) {
+        let key = (session.revision, session.head());
+        if self.made == Some(key) {
+            return;
+        }
+        self.made = Some(key);
+        let Some(head) = session.head() else { return };
+        let fork = session.tree().fork(head, self.other);
+        self.sides = [said(session, head, fork), said(session, self.other, fork)];
+    }
+
+    /// Draws it; whether it shall be closed.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Conversation, actions: &mut Vec<Action>) -> bool {
+        self.make(session);
+        let mut closed = false;
+        egui::Frame::NONE.inner_margin(egui::Margin::same(16)).show(ui, |ui| {
+            ui.horizontal_wrapped(|ui| {
+                ui.spacing_mut().item_spacing.x = space::S;
+                closed |= text_button(ui, "Back to the branches", false).clicked();
+                if text_button(ui, "Go to the other branch", false).clicked() {
+                    actions.push(Action::Do(Command::GoTo { session: session.id, message: self.other }));
+                    closed = true;
+                }
+                if text_button(ui, "Bring over what it came to", true).clicked()
+                    && let Some(into) = session.head()
+                {
+                    actions.push(Action::Do(Command::MergeBranch { session: session.id, from: self.other, into }));
+                    closed = true;
+                }
+            });
+            ui.add_space(space::S);
+            egui::ScrollArea::vertical().id_salt("comparison").auto_shrink(false).show(ui, |ui| {
+                ui.columns(2, |columns| {
+                    let names = ["The branch that you look at", "The other branch"];
+                    for ((ui, side), name) in columns.iter_mut().zip(&self.sides).zip(names) {
+                        ui.set_max_width(size::COLUMN);
+                        let strong = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+                        line(ui, name, &strong, Colours::of(ui).ink, Part::Heading);
+                        for (who, text) in side {
+                            ui.add_space(space::S);
+                            line(ui, who, &tokens::caption(), Colours::of(ui).muted, Part::Label);
+                            line(ui, text, &tokens::small(), Colours::of(ui).ink, Part::Label);
+                        }
+                    }
+                });
+            });
+        });
+        closed
+    }
+}
+
+fn line(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, role: Part) {
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = ui.available_width();
+    job.append(text, 0.0, super::super::render::format(style.font.clone(), style.line, colour));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
+    ui.painter().galley(rect.min, galley, colour);
+    named(&response, role, text);
+}

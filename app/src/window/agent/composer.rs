@@ -1,0 +1,289 @@
+//! Where a message to the agent is written: several lines, `@` completes notes and agents, an arrow brings back what
+//! was asked before.
+
+use super::super::controls::{clipped, icon_button, named, ring};
+use super::super::fuzzy::Hay;
+use super::super::icons;
+use super::{key, lately};
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Id, Key, Modifiers, Sense, Ui, vec2};
+use engine::Session;
+use store::{DocId, FileKind, MessageId};
+
+/// So many names are offered.
+const OFFERED: usize = 6;
+/// So many notes are looked at while a name is typed.
+const LOOKED_AT: usize = 20_000;
+
+/// A message that is sent again in other words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Again {
+    /// The message that the new one follows; `None`: it begins a session.
+    pub(super) parent: Option<MessageId>,
+}
+
+/// The field and what is around it.
+#[derive(Default)]
+pub(super) struct Composer {
+    pub(super) text: String,
+    pub(super) again: Option<Again>,
+    /// It shall have the keyboard.
+    pub(super) focus: bool,
+    /// Where among what was asked before the arrows have come, and what had been written.
+    back: Option<(usize, String)>,
+    /// Names behind the `@`, for which text and caret they were found, and which is chosen.
+    offers: Vec<String>,
+    offered_for: Option<(String, usize)>,
+    chosen: usize,
+    /// The caret, as a character of the text.
+    caret: usize,
+}
+
+/// Tells what was asked before, oldest first.
+pub(super) type Before<'a> = &'a dyn Fn() -> Vec<String>;
+
+/// What the composer asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Send,
+    Stop,
+}
+
+/// The field's name for the keyboard.
+pub(super) fn field() -> Id {
+    Id::unique("message to the agent")
+}
+
+impl Composer {
+    /// Draws it.
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        session: &Session,
+        volume: Option<DocId>,
+        before: Before<'_>,
+        busy: bool,
+    ) -> Option<Wish> {
+        let mut wish = None;
+        if ui.memory(|memory| memory.has_focus(field())) {
+            wish = self.keys(ui, before);
+        }
+        if ui.memory(|memory| memory.has_focus(field())) || self.focus {
+            self.offer(session, volume);
+        }
+        self.offers(ui);
+        if self.again.is_some() {
+            ui.horizontal(|ui| {
+                let (rect, response) = ui
+                    .allocate_exact_size(vec2(ui.available_width() - size::HIT - space::S, size::HIT), Sense::hover());
+                let words = "In other words: this becomes another branch";
+                named(&response, Role::Label, words);
+                clipped(
+                    ui,
+                    rect.left_center() - vec2(0.0, 8.0),
+                    rect.width(),
+                    words,
+                    &tokens::caption(),
+                    Colours::of(ui).accent,
+                );
+                if icon_button(ui, icons::X, "Do not send it again", None).clicked() {
+                    self.again = None;
+                    self.text.clear();
+                }
+            });
+        }
+        let colours = Colours::of(ui);
+        let style = tokens::small();
+        let hint = egui::RichText::new("Ask the agent. @ names notes and agents.")
+            .font(style.font.clone())
+            .color(colours.muted);
+        let (rows, offering) = (self.text.lines().count().clamp(2, 8), !self.offers.is_empty());
+        egui::ScrollArea::vertical().id_salt("message").max_height(180.0).show(ui, |ui| {
+            let field = egui::TextEdit::multiline(&mut self.text)
+                .id(field())
+                .font(style.font)
+                .hint_text(hint)
+                .margin(egui::Margin::symmetric(8, 6))
+                .desired_rows(rows)
+                .desired_width(f32::INFINITY)
+                .event_filter(egui::EventFilter {
+                    horizontal_arrows: true,
+                    vertical_arrows: true,
+                    // They choose, or put away, what is offered.
+                    tab: offering,
+                    escape: offering,
+                });
+            let shown = field.show(ui);
+            if let Some(range) = shown.cursor_range {
+                self.caret = range.primary.index.0;
+            }
+            let response = shown.response.response.accessible_name("Message to the agent");
+            if std::mem::take(&mut self.focus) {
+                response.request_focus();
+            }
+        });
+        ui.horizontal(|ui| {
+            let room = ui.available_width() - 72.0;
+            let (rect, _) = ui.allocate_exact_size(vec2(room.max(0.0), size::HIT), Sense::hover());
+            let keys = "Enter sends, Shift+Enter begins a line";
+            clipped(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), keys, &tokens::caption(), colours.muted);
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                ui.spacing_mut().item_spacing.x = space::XS;
+                if busy && icon_button(ui, icons::STOP, "Stop the agent", None).clicked() {
+                    wish = Some(Wish::Stop);
+                }
+                if send(ui, !self.text.trim().is_empty()) {
+                    wish = Some(Wish::Send);
+                }
+            });
+        });
+        wish.filter(|wish| *wish == Wish::Stop || !self.text.trim().is_empty())
+    }
+
+    fn keys(&mut self, ui: &Ui, before: Before<'_>) -> Option<Wish> {
+        let open = !self.offers.is_empty();
+        if open {
+            let count = self.offers.len();
+            if key(ui, Key::ArrowDown, Modifiers::NONE) {
+                self.chosen = (self.chosen + 1) % count;
+            } else if key(ui, Key::ArrowUp, Modifiers::NONE) {
+                self.chosen = (self.chosen + count - 1) % count;
+            } else if key(ui, Key::Enter, Modifiers::NONE) || key(ui, Key::Tab, Modifiers::NONE) {
+                self.take(ui, self.chosen);
+            } else if key(ui, Key::Escape, Modifiers::NONE) {
+                self.offers.clear();
+            }
+            return None;
+        }
+        if key(ui, Key::Enter, Modifiers::NONE) {
+            return Some(Wish::Send);
+        }
+        let steps = match &self.back {
+            Some(_) => true,
+            None => self.text.is_empty(),
+        };
+        if steps && key(ui, Key::ArrowUp, Modifiers::NONE) {
+            self.step(&before(), true);
+        } else if self.back.is_some() && key(ui, Key::ArrowDown, Modifiers::NONE) {
+            self.step(&before(), false);
+        }
+        None
+    }
+
+    /// Goes to what was asked before, or back towards what had been written.
+    fn step(&mut self, before: &[String], back: bool) {
+        let (at, own) = self.back.take().unwrap_or((before.len(), self.text.clone()));
+        let next = if back { at.saturating_sub(1) } else { at + 1 };
+        match before.get(next) {
+            Some(text) => {
+                text.clone_into(&mut self.text);
+                self.back = Some((next, own));
+            }
+            None => self.text = own,
+        }
+    }
+
+    /// Where the name under the caret begins, in bytes, and what is typed of it.
+    fn name(&self) -> Option<(usize, &str)> {
+        let end = self.text.char_indices().nth(self.caret).map_or(self.text.len(), |(at, _)| at);
+        let before = self.text.get(..end)?;
+        let at = before.rfind('@')?;
+        let typed = &before[at + 1..];
+        let begins = before[..at].chars().next_back().is_none_or(|letter| letter.is_whitespace() || letter == '(');
+        (begins && !typed.contains('\n') && typed.chars().count() < 60 && !typed.contains(' ')).then_some((at, typed))
+    }
+
+    /// Finds the names that fit what is typed.
+    fn offer(&mut self, session: &Session, volume: Option<DocId>) {
+        let Some((at, typed)) = self.name() else {
+            self.offers.clear();
+            self.offered_for = None;
+            return;
+        };
+        let asked = (typed.to_owned(), at);
+        if self.offered_for.as_ref() == Some(&asked) {
+            return;
+        }
+        let query: Vec<char> = typed.chars().flat_map(char::to_lowercase).collect();
+        let mut found: Vec<(i32, String)> = Vec::new();
+        let mut look = |name: &str, more: i32| {
+            if let Some(hit) = Hay::new(name).find(&query) {
+                found.push((hit.score + more, name.to_owned()));
+            }
+        };
+        engine::agent::definition::built_in().iter().for_each(|agent| look(&agent.name, 2));
+        let files = volume.and_then(|volume| session.volume(volume)).into_iter().flat_map(|volume| volume.files.iter());
+        files.filter(|(_, row)| row.kind == FileKind::Note).take(LOOKED_AT).for_each(|(path, _)| look(path, 0));
+        found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+        // What is already written whole needs no offer.
+        let whole = found.first().is_some_and(|(_, name)| *name == typed);
+        self.offers = if whole { Vec::new() } else { found.into_iter().take(OFFERED).map(|(_, name)| name).collect() };
+        (self.offered_for, self.chosen) = (Some(asked), 0);
+    }
+
+    /// The names, above the field.
+    fn offers(&mut self, ui: &mut Ui) {
+        let mut clicked = None;
+        for (at, name) in self.offers.iter().enumerate() {
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
+            let colours = Colours::of(ui);
+            if at == self.chosen {
+                ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+            } else if response.hovered() {
+                ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+            }
+            clipped(
+                ui,
+                rect.left_center() + vec2(space::S, -10.0),
+                rect.width() - space::L,
+                name,
+                &tokens::small(),
+                colours.ink,
+            );
+            ring(ui, &response, CORNER);
+            response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, at == self.chosen, name));
+            if response.clicked() {
+                clicked = Some(at);
+            }
+        }
+        if let Some(at) = clicked {
+            self.take(ui, at);
+            self.focus = true;
+        }
+    }
+
+    /// Writes a name that was chosen.
+    fn take(&mut self, ui: &Ui, chosen: usize) {
+        let Some((at, length)) = self.name().map(|(at, typed)| (at, typed.len())) else { return };
+        let Some(name) = self.offers.get(chosen) else { return };
+        let name = if name.contains(char::is_whitespace) { format!("@\"{name}\" ") } else { format!("@{name} ") };
+        self.text.replace_range(at..at + 1 + length, &name);
+        self.caret = self.text[..at].chars().count() + name.chars().count();
+        lately(ui, field(), self.caret);
+        self.offers.clear();
+    }
+
+    /// What was written, which is taken out.
+    pub(super) fn sent(&mut self) -> (String, Option<Again>) {
+        self.back = None;
+        self.caret = 0;
+        (std::mem::take(&mut self.text), self.again.take())
+    }
+}
+
+/// The button that sends; whether it was clicked.
+fn send(ui: &mut Ui, can: bool) -> bool {
+    let (rect, response) = ui.allocate_exact_size(vec2(32.0, size::HIT), Sense::click());
+    let colours = Colours::of(ui);
+    let (ground, ink) = if can { (colours.accent, colours.paper) } else { (colours.sunken, colours.muted) };
+    ui.painter().rect_filled(rect, CORNER, ground);
+    ui.painter().text(rect.center(), egui::Align2::CENTER_CENTER, icons::CARET_UP, tokens::icon(size::ICON), ink);
+    if response.has_focus() {
+        let stroke = egui::Stroke::new(size::RING, colours.accent);
+        ui.painter().rect_stroke(rect.expand(2.0), CORNER, stroke, egui::StrokeKind::Inside);
+    }
+    named(&response, Role::Button, "Send");
+    response.on_hover_text("Send   Enter").clicked() && can
+}

@@ -1,0 +1,634 @@
+//! The branch of a session that is looked at: messages as Markdown, tool calls as quiet lines that unfold. Only what is
+//! in sight is drawn; how high the rest is was measured before, or is guessed.
+
+use super::super::controls::{clipped, named, ring};
+use super::super::icons;
+use super::super::page::Action;
+use super::prose::{self, Prose, Setting};
+use super::{composer, words};
+use crate::tokens::{self, CARD, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role as Part;
+use egui::{Align2, Id, Pos2, Rect, Sense, Ui, pos2, vec2};
+use engine::{Agents, CallPhase, Command, Conversation, Run};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use store::{DocId, Message, MessageId, Role, StepKind, ToolCall};
+
+/// A frame may spend this much on measuring what nobody looked at yet.
+const BUDGET: Duration = Duration::from_millis(4);
+/// What surrounds a message on its card.
+const PAD: f32 = space::M;
+
+/// What is seen of a message.
+enum What {
+    User {
+        text: Prose,
+        siblings: Vec<MessageId>,
+        parent: Option<MessageId>,
+    },
+    Words {
+        text: Prose,
+    },
+    Call {
+        call: ToolCall,
+        result: Option<MessageId>,
+        run: Option<DocId>,
+    },
+    /// What the program said to the model: folded, since it is long.
+    Aside {
+        title: String,
+    },
+}
+
+struct Item {
+    id: MessageId,
+    what: What,
+    height: Option<f32>,
+}
+
+/// What a click on a message asks for.
+pub(super) enum Wish {
+    Again { text: String, parent: Option<MessageId> },
+    Fork(MessageId),
+}
+
+/// The branch as it was cut into items last.
+#[derive(Default)]
+pub(super) struct Messages {
+    made: Option<(DocId, u64, Option<MessageId>)>,
+    items: Vec<Item>,
+    setting: Setting,
+    /// For which width and which setting the heights hold.
+    measured: (f32, u64),
+    /// Calls and asides that are unfolded.
+    open: BTreeSet<(MessageId, String)>,
+    /// The answer on its way, and its text as it was cut last.
+    live: Option<(u64, usize, Prose)>,
+    offset: f32,
+    at_end: bool,
+}
+
+impl Messages {
+    fn sync(&mut self, session: &Conversation) {
+        let key = (session.id, session.revision, session.head());
+        if self.made == Some(key) {
+            return;
+        }
+        let same = self.made.is_some_and(|(id, ..)| id == session.id);
+        let old = std::mem::take(&mut self.items);
+        let branch = session.branch();
+        // Messages never change: what was cut and measured is taken over where the branches agree.
+        let mut kept = old.into_iter().peekable();
+        self.items = items(session, &branch);
+        for item in &mut self.items {
+            let Some(before) = kept.next_if(|before| before.id == item.id).filter(|_| same) else { break };
+            let answered = matches!(&item.what, What::Call { result, .. } if result.is_some());
+            item.height = before.height.filter(|_| !answered);
+        }
+        if !same {
+            self.at_end = true;
+        }
+        self.made = Some(key);
+    }
+
+    /// Draws the branch, and what is on its way at its end.
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        agents: &Agents,
+        session: &Conversation,
+        run: Option<&Run>,
+        actions: &mut Vec<Action>,
+    ) -> Option<Wish> {
+        self.sync(session);
+        let width = (ui.available_width() - 2.0 * space::L).max(120.0);
+        self.setting.begin(ui, width);
+        if self.measured != (width, self.setting.anew) {
+            self.measured = (width, self.setting.anew);
+            self.items.iter_mut().for_each(|item| item.height = None);
+        }
+        let grown = self.measure(ui, agents, session, width);
+        let growing = run.filter(|run| super::works(run) && Some(run.about.head) == session.head());
+        let live = self.live(ui, growing, width);
+        let total: f32 = self.items.iter().map(|item| item.height.unwrap_or_else(|| guess(item, width))).sum();
+        let total = total + live + space::L;
+        let mut area =
+            egui::ScrollArea::vertical().id_salt(("messages", session.id)).auto_shrink(false).stick_to_bottom(true);
+        if grown != 0.0 && !self.at_end {
+            // What is looked at stays where it is while what is above it becomes higher.
+            area = area.vertical_scroll_offset((self.offset + grown).max(0.0));
+        }
+        let mut wish = None;
+        let shown = area.show_viewport(ui, |ui, viewport| {
+            ui.set_height(total);
+            let page = ui.max_rect();
+            let left = page.left() + space::L;
+            let mut top = page.top() + space::S;
+            for at in 0..self.items.len() {
+                let height = self.items[at].height.unwrap_or_else(|| guess(&self.items[at], width));
+                let rect = Rect::from_min_size(pos2(left, top), vec2(width, height));
+                top += height;
+                let near = rect.bottom() - page.top() >= viewport.top() && rect.top() - page.top() <= viewport.bottom();
+                if near {
+                    let asked = self.item(ui, at, rect, agents, session, actions);
+                    wish = asked.or(wish.take());
+                }
+            }
+            self.paint_live(ui, growing, pos2(left, top), width, actions);
+        });
+        self.offset = shown.state.clamped_offset().y;
+        self.at_end = self.offset + shown.inner_rect.height() >= total - 2.0;
+        wish
+    }
+
+    /// Finds out how high items are, from the end, for as long as a frame may take. Gives by how much what is above the
+    /// view has grown.
+    fn measure(&mut self, ui: &Ui, agents: &Agents, session: &Conversation, width: f32) -> f32 {
+        if self.items.iter().all(|item| item.height.is_some()) {
+            return 0.0;
+        }
+        let begun = Instant::now();
+        let mut tops = Vec::with_capacity(self.items.len());
+        let mut top = space::S;
+        for item in &self.items {
+            tops.push(top);
+            top += item.height.unwrap_or_else(|| guess(item, width));
+        }
+        let mut grown = 0.0;
+        for at in (0..self.items.len()).rev() {
+            if self.items[at].height.is_some() {
+                continue;
+            }
+            if begun.elapsed() > BUDGET {
+                ui.ctx().request_repaint();
+                break;
+            }
+            let guessed = guess(&self.items[at], width);
+            let height = self.height(ui, at, agents, session, width);
+            self.items[at].height = Some(height);
+            if tops.get(at).is_some_and(|top| *top < self.offset) {
+                grown += height - guessed;
+            }
+        }
+        grown
+    }
+
+    fn height(&mut self, ui: &Ui, at: usize, agents: &Agents, session: &Conversation, width: f32) -> f32 {
+        let Messages { items, setting, open, .. } = self;
+        let item = &items[at];
+        match &item.what {
+            What::User { text, .. } => setting.height(ui, text, width - 2.0 * PAD) + 2.0 * PAD + size::HIT + space::S,
+            What::Words { text } => setting.height(ui, text, width) + size::HIT,
+            What::Call { call, result, run } => {
+                let open = open.contains(&(item.id, call.id.clone()));
+                size::HIT
+                    + if open { details(ui, agents, session, call, *result, *run, width).1 + space::S } else { 0.0 }
+            }
+            What::Aside { .. } => {
+                let open = open.contains(&(item.id, String::new()));
+                let text = session.tree().get(item.id).map_or("", |message| message.content.as_str());
+                size::HIT + if open { height_of(ui, text, width) + space::S } else { 0.0 }
+            }
+        }
+    }
+
+    fn item(
+        &mut self,
+        ui: &mut Ui,
+        at: usize,
+        rect: Rect,
+        agents: &Agents,
+        session: &Conversation,
+        actions: &mut Vec<Action>,
+    ) -> Option<Wish> {
+        let Messages { items, setting, open, .. } = self;
+        let item = items.get_mut(at)?;
+        let message = session.tree().get(item.id)?;
+        let colours = Colours::of(ui);
+        let id = Id::unique(("message", item.id.0, at));
+        let mut toggled = None;
+        let mut wish = None;
+        match &item.what {
+            What::User { text, siblings, parent } => {
+                let card = rect.with_max_y(rect.bottom() - size::HIT - space::S);
+                ui.painter().rect_filled(card, CARD, colours.accent_ground);
+                let origin = card.min + vec2(PAD, PAD);
+                // A guess may be lower than the text is.
+                let link = setting.paint(ui, text, origin, rect.width() - 2.0 * PAD, id);
+                actions.extend(link.map(Action::Follow));
+                let foot =
+                    Rect::from_min_max(pos2(rect.left(), card.bottom()), pos2(rect.right(), card.bottom() + size::HIT));
+                wish = user_foot(ui, foot, message, siblings, *parent, session, id, actions);
+            }
+            What::Words { text } => {
+                let link = setting.paint(ui, text, rect.min, rect.width(), id);
+                actions.extend(link.map(Action::Follow));
+                let foot = rect.with_min_y(rect.bottom() - size::HIT);
+                wish = answer_foot(ui, foot, message, session, id, actions);
+            }
+            What::Call { call, result, run } => {
+                let key = (item.id, call.id.clone());
+                let is_open = open.contains(&key);
+                let line = rect.with_max_y(rect.top() + size::HIT);
+                if call_line(ui, line, agents, session, call, *result, *run, is_open, id.with(&call.id)) {
+                    toggled = Some(key);
+                }
+                if is_open {
+                    let (text, _) = details(ui, agents, session, call, *result, *run, rect.width());
+                    unfolded(ui, pos2(rect.left(), line.bottom()), rect.width(), &text, id.with((&call.id, "text")));
+                }
+            }
+            What::Aside { title } => {
+                let key = (item.id, String::new());
+                let is_open = open.contains(&key);
+                let line = rect.with_max_y(rect.top() + size::HIT);
+                if quiet_line(ui, line, icons::INFO, colours.muted, title, "", is_open, id) {
+                    toggled = Some(key);
+                }
+                if is_open {
+                    unfolded(ui, pos2(rect.left(), line.bottom()), rect.width(), &message.content, id.with("text"));
+                }
+            }
+        }
+        if let Some(key) = toggled {
+            if !open.remove(&key) {
+                open.insert(key);
+            }
+            item.height = None;
+            ui.ctx().request_repaint();
+        }
+        wish
+    }
+
+    /// How high what is on its way is.
+    fn live(&mut self, ui: &Ui, run: Option<&Run>, width: f32) -> f32 {
+        let Some(live) = run.and_then(|run| run.live.as_ref()) else {
+            self.live = None;
+            return if run.is_some() { size::HIT } else { 0.0 };
+        };
+        let known =
+            self.live.as_ref().is_some_and(|(call, length, _)| (*call, *length) == (live.call.number, live.text.len()));
+        if !known {
+            self.live = Some((live.call.number, live.text.len(), Prose::new(&live.text)));
+        }
+        let Some((_, _, prose)) = &self.live else { return size::HIT };
+        let text = if prose.is_empty() { 0.0 } else { self.setting.height(ui, prose, width) + space::S };
+        size::HIT + text
+    }
+
+    fn paint_live(&mut self, ui: &mut Ui, run: Option<&Run>, at: Pos2, width: f32, actions: &mut Vec<Action>) {
+        let Some(run) = run else { return };
+        let colours = Colours::of(ui);
+        let mut y = at.y;
+        if let Some((_, _, prose)) = self.live.as_ref().filter(|(_, _, prose)| !prose.is_empty()) {
+            let link = self.setting.paint(ui, prose, at, width, Id::unique("answer on its way"));
+            actions.extend(link.map(Action::Follow));
+            y += self.setting.height(ui, prose, width) + space::S;
+        }
+        let says = match &run.live {
+            Some(live) if !live.summary_of.is_empty() => "Summarising what was said before…".to_owned(),
+            Some(live) => match (&live.again, live.text.is_empty(), live.thinking.trim()) {
+                (Some(again), _, _) => again.clone(),
+                (None, true, "") => {
+                    format!("Waiting for {}…", live.route.split(':').next().unwrap_or("the model").trim())
+                }
+                (None, true, thinking) => {
+                    let tail: Vec<char> = thinking.chars().rev().take(90).collect();
+                    let tail: String =
+                        tail.into_iter().rev().map(|letter| if letter == '\n' { ' ' } else { letter }).collect();
+                    format!("Thinking: …{tail}")
+                }
+                (None, false, _) => "Writing…".to_owned(),
+            },
+            None if run.pending().next().is_some() => "Waiting for your word, below".to_owned(),
+            None => "Working…".to_owned(),
+        };
+        let line = Rect::from_min_size(pos2(at.x, y), vec2(width, size::HIT));
+        let response = ui.interact(line, Id::unique("agent at work"), Sense::hover());
+        let (icon, colour) =
+            if says.starts_with("Thinking") { (icons::BRAIN, colours.thought) } else { (icons::ROBOT, colours.accent) };
+        ui.painter().text(
+            line.left_center() + vec2(8.0, 0.0),
+            Align2::CENTER_CENTER,
+            icon,
+            tokens::icon(size::ICON),
+            colour,
+        );
+        clipped(ui, line.left_center() + vec2(24.0, -8.0), width - 24.0, &says, &tokens::caption(), colours.muted);
+        named(&response, Part::Status, &says);
+    }
+}
+
+/// Cuts a branch into what is seen of it.
+fn items(session: &Conversation, branch: &[&Message]) -> Vec<Item> {
+    let tree = session.tree();
+    // A result stands below its call, wherever its message is.
+    let results: std::collections::BTreeMap<(Option<DocId>, &str), MessageId> = branch
+        .iter()
+        .filter_map(|message| Some(((message.run, message.tool_call_id.as_deref()?), message.id)))
+        .collect();
+    let mut items = Vec::new();
+    for message in branch {
+        let mut push = |what| items.push(Item { id: message.id, what, height: None });
+        match message.role {
+            Role::User => {
+                let parent = message.parents.first().copied().filter(|parent| tree.get(*parent).is_some());
+                let own = |id: &&MessageId| tree.get(**id).is_some_and(|other| other.role == Role::User);
+                let siblings = tree.children(parent).iter().filter(own).copied().collect();
+                push(What::User { text: Prose::new(&message.content), siblings, parent });
+            }
+            Role::Assistant => {
+                if !message.content.trim().is_empty() || message.tool_calls.is_empty() {
+                    push(What::Words { text: Prose::new(&message.content) });
+                }
+                for call in &message.tool_calls {
+                    let result = results.get(&(message.run, call.id.as_str())).copied();
+                    push(What::Call { call: call.clone(), result, run: message.run });
+                }
+            }
+            Role::System => {
+                let title = match message.summary_of.len() {
+                    0 => "Told the model".to_owned(),
+                    count => format!("Summary of {count} messages"),
+                };
+                push(What::Aside { title });
+            }
+            Role::Tool => {}
+        }
+    }
+    items
+}
+
+/// About how high an item is.
+fn guess(item: &Item, width: f32) -> f32 {
+    match &item.what {
+        What::User { .. } => 24.0 + 2.0 * PAD + size::HIT + space::S,
+        What::Words { text } => (text.length() as f32 * 7.5 / width).ceil().max(1.0) * 24.0 + size::HIT,
+        What::Call { .. } | What::Aside { .. } => size::HIT,
+    }
+}
+
+fn height_of(ui: &Ui, text: &str, width: f32) -> f32 {
+    prose::height(ui, width, text) + 2.0 * space::XS
+}
+
+/// A text in the code font below its line.
+fn unfolded(ui: &mut Ui, at: Pos2, width: f32, text: &str, id: Id) {
+    let height = height_of(ui, text, width);
+    let rect = Rect::from_min_size(at, vec2(width, height));
+    ui.painter().rect_filled(rect, CORNER, Colours::of(ui).sunken);
+    prose::mono(ui, at + vec2(0.0, space::XS), width, text);
+    let response = ui.interact(rect, id, Sense::hover());
+    named(&response, Part::Label, text);
+}
+
+/// What a call was given and what came of it, and how high that is.
+fn details(
+    ui: &Ui,
+    agents: &Agents,
+    session: &Conversation,
+    call: &ToolCall,
+    result: Option<MessageId>,
+    run: Option<DocId>,
+    width: f32,
+) -> (String, f32) {
+    let arguments = approved(agents, call, run).unwrap_or(&call.arguments);
+    let given = words::parameters(arguments);
+    let said = result.and_then(|id| session.tree().get(id)).map_or("", |message| message.content.as_str());
+    // What changes a file answers with the change.
+    let mut text =
+        if prose::is_diff(said) { said.to_owned() } else { [given.as_str(), said].join("\n\n").trim().to_owned() };
+    if let Some(whole) = result.and_then(|id| session.tree().get(id)).and_then(|message| message.whole.as_ref()) {
+        text.push_str(&format!("\n\nThe whole result has {} bytes.", whole.size));
+    }
+    let height = height_of(ui, &text, width);
+    (text, height)
+}
+
+/// The arguments that the user has allowed instead.
+fn approved<'a>(
+    agents: &'a Agents,
+    call: &ToolCall,
+    run: Option<DocId>,
+) -> Option<&'a serde_json::Map<String, serde_json::Value>> {
+    let run = agents.run(run?)?;
+    run.approvals.iter().find(|approval| approval.id == call.id)?.decision.as_ref()?.arguments.as_ref()
+}
+
+/// How far a call is, in a word, with a sign, and how long it took.
+fn standing(
+    agents: &Agents,
+    session: &Conversation,
+    call: &ToolCall,
+    result: Option<MessageId>,
+    run: Option<DocId>,
+) -> (Stands, String) {
+    let run = run.and_then(|run| agents.run(run));
+    if let Some(message) = result.and_then(|id| session.tree().get(id)) {
+        let of_call =
+            |kind: &StepKind| matches!(kind, StepKind::ToolResult { tool_call_id, .. } if *tool_call_id == call.id);
+        let step = run.and_then(|run| run.steps.iter().rev().find(|step| of_call(&step.kind)));
+        let took = step.and_then(|step| step.duration).map(words::took).unwrap_or_default();
+        return (if message.error.is_some() { Stands::Failed } else { Stands::Done }, took);
+    }
+    let phase =
+        run.and_then(|run| run.calls.iter().find(|pending| pending.call.id == call.id)).map(|pending| &pending.phase);
+    match phase {
+        Some(CallPhase::Asked) => (Stands::Asks, String::new()),
+        Some(CallPhase::Ready) => (Stands::Waits, String::new()),
+        Some(CallPhase::Running { .. }) => (Stands::Runs, String::new()),
+        Some(CallPhase::Done) | None => (Stands::Waits, String::new()),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Stands {
+    Asks,
+    Waits,
+    Runs,
+    Done,
+    Failed,
+}
+
+#[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+fn call_line(
+    ui: &mut Ui,
+    rect: Rect,
+    agents: &Agents,
+    session: &Conversation,
+    call: &ToolCall,
+    result: Option<MessageId>,
+    run: Option<DocId>,
+    open: bool,
+    id: Id,
+) -> bool {
+    let colours = Colours::of(ui);
+    let (stands, took) = standing(agents, session, call, result, run);
+    let (icon, colour, word) = match stands {
+        Stands::Asks => (icons::QUESTION, colours.warn, "asks"),
+        Stands::Waits => (icons::HOURGLASS, colours.muted, "waits"),
+        Stands::Runs => (icons::SPINNER, colours.tool, "runs"),
+        Stands::Done => (icons::WRENCH, colours.tool, "done"),
+        Stands::Failed => (icons::X_CIRCLE, colours.bad, "failed"),
+    };
+    let about = words::subject(approved(agents, call, run).unwrap_or(&call.arguments));
+    let title = if about.is_empty() { call.name.clone() } else { format!("{}  {about}", call.name) };
+    let end = if took.is_empty() && !matches!(stands, Stands::Done) { word.to_owned() } else { took };
+    let pressed = quiet_line(ui, rect, icon, colour, &title, &end, open, id);
+    if matches!(stands, Stands::Failed) && !open {
+        let why = result.and_then(|id| session.tree().get(id)).map_or("", |message| message.content.as_str());
+        let response = ui.interact(rect, id.with("why"), Sense::hover());
+        response.on_hover_text(why.chars().take(300).collect::<String>());
+    }
+    pressed
+}
+
+/// A line that unfolds; whether it was clicked.
+#[allow(clippy::too_many_arguments, reason = "what stands on the line")]
+fn quiet_line(
+    ui: &mut Ui,
+    rect: Rect,
+    icon: &str,
+    colour: egui::Color32,
+    title: &str,
+    end: &str,
+    open: bool,
+    id: Id,
+) -> bool {
+    let colours = Colours::of(ui);
+    let response = ui.interact(rect, id.with("line"), Sense::click());
+    super::super::controls::ground(ui, &response);
+    ui.painter().text(rect.left_center() + vec2(10.0, 0.0), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+    let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
+    ui.painter().text(
+        rect.right_center() - vec2(8.0, 0.0),
+        Align2::CENTER_CENTER,
+        caret,
+        tokens::icon(11.0),
+        colours.muted,
+    );
+    let font = tokens::tabular(12.0);
+    let right =
+        ui.painter().text(rect.right_center() - vec2(20.0, 0.0), Align2::RIGHT_CENTER, end, font, colours.muted).left();
+    let room = right - rect.left() - 24.0 - space::S;
+    clipped(ui, rect.left_center() + vec2(24.0, -10.0), room, title, &tokens::small(), colours.muted);
+    ring(ui, &response, CORNER);
+    let name = if end.is_empty() { title.to_owned() } else { format!("{title}, {end}") };
+    named(&response, Part::Button, &name);
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
+    response.clicked()
+}
+
+/// A button that is seen only by who is near, and found by everybody.
+fn faint(ui: &mut Ui, right: &mut f32, foot: Rect, icon: &str, name: &str, seen: bool, id: Id) -> bool {
+    let rect = Rect::from_min_size(pos2(*right - size::HIT, foot.top()), egui::Vec2::splat(size::HIT));
+    *right = rect.left();
+    let response = ui.interact(rect, id.with(name), Sense::click());
+    let colours = Colours::of(ui);
+    if seen || response.has_focus() {
+        super::super::controls::ground(ui, &response);
+        let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
+        ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+    }
+    ring(ui, &response, CORNER);
+    named(&response, Part::Button, name);
+    response.on_hover_text(name).clicked()
+}
+
+/// What can be done with what was asked.
+#[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+fn user_foot(
+    ui: &mut Ui,
+    foot: Rect,
+    message: &Message,
+    siblings: &[MessageId],
+    parent: Option<MessageId>,
+    session: &Conversation,
+    id: Id,
+    actions: &mut Vec<Action>,
+) -> Option<Wish> {
+    let seen = ui.rect_contains_pointer(foot.with_min_y(foot.top() - 60.0));
+    let mut right = foot.right();
+    let mut wish = None;
+    if faint(ui, &mut right, foot, icons::PENCIL, "Ask in other words", seen, id) {
+        wish = Some(Wish::Again { text: message.content.clone(), parent });
+    }
+    if faint(ui, &mut right, foot, icons::COPY, "Copy the message", seen, id) {
+        ui.ctx().copy_text(message.content.clone());
+    }
+    if faint(ui, &mut right, foot, icons::BRANCH, "Fork into a new session", seen, id) {
+        wish = Some(Wish::Fork(message.id));
+    }
+    // Who goes to a branch goes to its end.
+    let go =
+        |to: MessageId| Action::Do(Command::GoTo { session: session.id, message: session.tree().newest_below(to) });
+    let at = siblings.iter().position(|sibling| *sibling == message.id);
+    if let Some(at) = at.filter(|_| siblings.len() > 1) {
+        let colours = Colours::of(ui);
+        let mut x = foot.left() + size::HIT;
+        if faint(ui, &mut x, foot, icons::CARET_LEFT, "Earlier branch", true, id)
+            && let Some(to) = at.checked_sub(1).and_then(|at| siblings.get(at))
+        {
+            actions.push(go(*to));
+        }
+        let words = format!("{} of {}", at + 1, siblings.len());
+        let middle = pos2(foot.left() + size::HIT + 24.0, foot.center().y);
+        ui.painter().text(middle, Align2::CENTER_CENTER, &words, tokens::tabular(12.0), colours.muted);
+        let rect = Rect::from_center_size(middle, vec2(48.0, size::HIT));
+        let response = ui.interact(rect, id.with("branches"), Sense::hover());
+        named(&response, Part::Label, &format!("Branch {words}"));
+        let mut x = foot.left() + 2.0 * size::HIT + 48.0;
+        if faint(ui, &mut x, foot, icons::CARET_RIGHT, "Later branch", true, id)
+            && let Some(to) = siblings.get(at + 1)
+        {
+            actions.push(go(*to));
+        }
+    }
+    wish
+}
+
+/// What can be done with an answer.
+fn answer_foot(
+    ui: &mut Ui,
+    foot: Rect,
+    message: &Message,
+    session: &Conversation,
+    id: Id,
+    actions: &mut Vec<Action>,
+) -> Option<Wish> {
+    let colours = Colours::of(ui);
+    let mut says = message.duration.map(words::took).unwrap_or_default();
+    let mut colour = colours.muted;
+    if let Some(why) = &message.partial {
+        says = format!("Not whole: {why}");
+        colour = colours.warn;
+    }
+    let used = clipped(
+        ui,
+        foot.left_center() - vec2(0.0, 8.0),
+        foot.width() - 3.0 * size::HIT,
+        &says,
+        &tokens::caption(),
+        colour,
+    );
+    if !says.is_empty() {
+        let response = ui.interact(foot.with_max_x(foot.left() + used), id.with("took"), Sense::hover());
+        named(&response, Part::Label, &says);
+    }
+    let seen = ui.rect_contains_pointer(foot.with_min_y(foot.top() - 60.0));
+    let mut right = foot.right();
+    let mut wish = None;
+    if faint(ui, &mut right, foot, icons::COPY, "Copy the answer", seen, id) {
+        ui.ctx().copy_text(message.content.clone());
+    }
+    if faint(ui, &mut right, foot, icons::BRANCH, "Fork into a new session here", seen, id) {
+        wish = Some(Wish::Fork(message.id));
+    }
+    let last = session.head() == Some(message.id);
+    if !last && faint(ui, &mut right, foot, icons::ARROW_LEFT, "Branch from here", seen, id) {
+        actions.push(Action::Do(Command::GoTo { session: session.id, message: message.id }));
+        ui.memory_mut(|memory| memory.request_focus(composer::field()));
+    }
+    wish
+}

@@ -1,0 +1,90 @@
+//! The sessions that there are, to choose from: the newest first, found by their titles.
+
+use super::super::controls::{clipped, ring};
+use crate::tokens::{self, CORNER, Colours, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Sense, Ui, vec2};
+use engine::Agents;
+use store::DocId;
+
+const LINE: f32 = 48.0;
+
+/// The list as it was made last.
+#[derive(Default)]
+pub(super) struct Sessions {
+    pub(super) open: bool,
+    query: String,
+    made: Option<(u64, String)>,
+    lines: Vec<(DocId, String, String)>,
+}
+
+impl Sessions {
+    fn refresh(&mut self, agents: &Agents) {
+        let key = (agents.revision(), self.query.trim().to_lowercase());
+        if self.made.as_ref() == Some(&key) {
+            return;
+        }
+        let fits = |title: &str| title.to_lowercase().contains(&key.1);
+        let mut all: Vec<_> = agents.sessions().filter(|(_, line)| !line.closed && fits(&line.title)).collect();
+        all.sort_by_key(|(_, line)| std::cmp::Reverse(line.updated));
+        let about = |line: &engine::SessionLine| {
+            let branches = if line.branches > 1 { format!("  ·  {} branches", line.branches) } else { String::new() };
+            let when = super::super::history::when(line.updated / 1_000);
+            format!("{when}  ·  {} messages{branches}", line.messages)
+        };
+        self.lines = all.into_iter().map(|(id, line)| (id, line.title.clone(), about(line))).collect();
+        self.made = Some(key);
+    }
+
+    /// Draws them; gives the one that was chosen.
+    pub(super) fn show(&mut self, ui: &mut Ui, agents: &Agents, current: Option<DocId>) -> Option<DocId> {
+        let colours = Colours::of(ui);
+        let mut chosen = None;
+        ui.add_space(space::XS);
+        ui.horizontal(|ui| {
+            ui.add_space(space::M);
+            let hint = egui::RichText::new("Find a session").font(tokens::small().font).color(colours.muted);
+            let field = egui::TextEdit::singleline(&mut self.query)
+                .font(tokens::small().font)
+                .hint_text(hint)
+                .margin(egui::Margin::symmetric(8, 6))
+                .desired_width((ui.available_width() - space::XL).max(80.0));
+            ui.add(field).accessible_name("Find a session");
+        });
+        self.refresh(agents);
+        if self.lines.is_empty() {
+            super::super::states::sentence(ui, "There is no such session.", None, "");
+            return None;
+        }
+        ui.spacing_mut().item_spacing.y = 0.0;
+        egui::ScrollArea::vertical().id_salt("sessions").auto_shrink(false).show_rows(
+            ui,
+            LINE,
+            self.lines.len(),
+            |ui, rows| {
+                for (id, title, about) in self.lines.get(rows).unwrap_or_default() {
+                    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::click());
+                    let rect = rect.shrink2(vec2(space::S, 1.0));
+                    let is = current == Some(*id);
+                    if is {
+                        ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
+                    } else if response.hovered() {
+                        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+                    }
+                    ring(ui, &response, CORNER);
+                    let room = rect.width() - space::L;
+                    clipped(ui, rect.left_top() + vec2(space::S, 4.0), room, title, &tokens::small(), colours.ink);
+                    clipped(ui, rect.left_top() + vec2(space::S, 25.0), room, about, &tokens::caption(), colours.muted);
+                    response.widget_info(|| {
+                        egui::WidgetInfo::selected(Role::ListBoxOption, true, is, format!("Session: {title}"))
+                    });
+                    if response.clicked() {
+                        chosen = Some(*id);
+                    }
+                }
+            },
+        );
+        chosen
+    }
+}

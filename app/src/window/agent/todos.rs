@@ -1,0 +1,259 @@
+//! What a run is to do, seen and changed while it works; and what it has used of its iterations, tokens and money.
+
+use super::super::controls::{clipped, icon_button, named, ring, text_button};
+use super::super::icons;
+use super::super::page::Action;
+use super::{key, words};
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::{Role, Toggled};
+use egui::{Align2, Key, Modifiers, Sense, Ui, vec2};
+use engine::{Command, Run};
+use store::{DocId, Ending, TodoItem, TodoStatus};
+
+/// More todos than these are scrolled.
+const HIGHEST: f32 = 168.0;
+/// So many iterations more are given at a click.
+const MORE: u64 = 20;
+
+/// What is seen and written of them.
+#[derive(Default)]
+pub(super) struct Todos {
+    /// Whether the user has folded or unfolded them, and for which run.
+    open: Option<(DocId, bool)>,
+    /// The one whose words are changed.
+    edit: Option<(String, String)>,
+    new: String,
+    focus: Option<String>,
+}
+
+impl Todos {
+    /// Draws the list. While the run works it is open, unless it waits for a word, which needs the room.
+    pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
+        if run.todos.is_empty() {
+            return;
+        }
+        let open = self
+            .open
+            .filter(|(of, _)| *of == run.id)
+            .map_or(super::works(run) && run.pending().next().is_none(), |(_, open)| open);
+        let done = run.todos.iter().filter(|todo| words::is_over(todo)).count();
+        let title = format!("Todos: {done} of {}", run.todos.len());
+        if head(ui, &title, open) {
+            self.open = Some((run.id, !open));
+        }
+        if !open {
+            return;
+        }
+        let mut changed: Option<Vec<TodoItem>> = None;
+        ui.spacing_mut().item_spacing.y = 0.0;
+        egui::ScrollArea::vertical().id_salt("todos").max_height(HIGHEST).show(ui, |ui| {
+            for at in 0..run.todos.len() {
+                if let Some(todos) = self.todo(ui, &run.todos, at) {
+                    changed = Some(todos);
+                }
+            }
+        });
+        let hint = egui::RichText::new("Add a todo").font(tokens::small().font).color(Colours::of(ui).muted);
+        let field = egui::TextEdit::singleline(&mut self.new)
+            .font(tokens::small().font)
+            .hint_text(hint)
+            .margin(egui::Margin::symmetric(8, 4))
+            .desired_width(f32::INFINITY);
+        let response = ui.add(field).accessible_name("Add a todo");
+        if response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter)) && !self.new.trim().is_empty() {
+            let mut todos = run.todos.clone();
+            let id = format!("u{:08x}", rand::random::<u32>());
+            let content = std::mem::take(&mut self.new).trim().to_owned();
+            let status = TodoStatus::Pending;
+            todos.push(TodoItem { id, content, status, priority: 2, due: None, repeat: None });
+            changed = Some(todos);
+            response.request_focus();
+        }
+        ui.add_space(space::XS);
+        if let Some(todos) = changed {
+            actions.push(Action::Do(Command::SetTodos { run: run.id, todos }));
+        }
+    }
+
+    /// A line of the list; gives the list as it shall be.
+    fn todo(&mut self, ui: &mut Ui, all: &[TodoItem], at: usize) -> Option<Vec<TodoItem>> {
+        let todo = all.get(at)?;
+        let colours = Colours::of(ui);
+        let with = |change: &dyn Fn(&mut TodoItem)| {
+            let mut todos = all.to_vec();
+            if let Some(todo) = todos.get_mut(at) {
+                change(todo);
+            }
+            Some(todos)
+        };
+        if let Some((_, text)) = self.edit.as_mut().filter(|(id, _)| *id == todo.id) {
+            let field = egui::TextEdit::singleline(text)
+                .font(tokens::small().font)
+                .margin(egui::Margin::symmetric(8, 4))
+                .desired_width(f32::INFINITY);
+            let response = ui.add(field).accessible_name("Words of the todo");
+            if std::mem::take(&mut self.focus).is_some() {
+                response.request_focus();
+            }
+            if !response.lost_focus() {
+                return None;
+            }
+            let (_, text) = self.edit.take()?;
+            let keeps = !ui.input(|input| input.key_pressed(Key::Escape)) && !text.trim().is_empty();
+            return if keeps { with(&|todo| text.trim().clone_into(&mut todo.content)) } else { None };
+        }
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+        // Named for itself, so that the keyboard goes with it where it is moved.
+        let response = ui.interact(rect, egui::Id::unique(("todo", &todo.id)), Sense::click());
+        let over = words::is_over(todo);
+        if response.hovered() {
+            ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+        }
+        ring(ui, &response, CORNER);
+        let (icon, colour) = match todo.status {
+            TodoStatus::Pending => (icons::CIRCLE, colours.muted),
+            TodoStatus::InProgress => (icons::HOURGLASS, colours.accent),
+            TodoStatus::Completed => (icons::CHECK_CIRCLE, colours.ok),
+            TodoStatus::Cancelled => (icons::X_CIRCLE, colours.muted),
+        };
+        let middle = rect.left_center() + vec2(14.0, 0.0);
+        ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+        let room = rect.width() - 30.0 - 2.0 * size::HIT;
+        let ink = if over { colours.muted } else { colours.ink };
+        clipped(ui, rect.left_center() + vec2(30.0, -10.0), room, &todo.content, &tokens::small(), ink);
+        response.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, over, &todo.content));
+        let toggled = if over { Toggled::True } else { Toggled::False };
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_toggled(toggled));
+        let mut child = ui.new_child(
+            egui::UiBuilder::new()
+                .max_rect(rect)
+                .id_salt(("todo", &todo.id))
+                .layout(egui::Layout::right_to_left(egui::Align::Center)),
+        );
+        child.spacing_mut().item_spacing.x = 0.0;
+        let gone = icon_button(&mut child, icons::X, &format!("Delete the todo: {}", todo.content), None).clicked();
+        let edits =
+            icon_button(&mut child, icons::PENCIL, &format!("Change the todo: {}", todo.content), None).clicked();
+        let focused = response.has_focus();
+        if focused && ui.input(|input| input.modifiers.alt) {
+            let filter = egui::EventFilter { vertical_arrows: true, ..egui::EventFilter::default() };
+            ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+        }
+        if edits || (focused && key(ui, Key::F2, Modifiers::NONE)) {
+            self.edit = Some((todo.id.clone(), todo.content.clone()));
+            self.focus = Some(todo.id.clone());
+            return None;
+        }
+        if gone || (focused && key(ui, Key::Delete, Modifiers::NONE)) {
+            let mut todos = all.to_vec();
+            todos.remove(at);
+            return Some(todos);
+        }
+        let up = focused && at > 0 && key(ui, Key::ArrowUp, Modifiers::ALT);
+        let down = focused && at + 1 < all.len() && key(ui, Key::ArrowDown, Modifiers::ALT);
+        if up || down {
+            let mut todos = all.to_vec();
+            todos.swap(at, if up { at - 1 } else { at + 1 });
+            return Some(todos);
+        }
+        if response.clicked() {
+            let to = if over { TodoStatus::Pending } else { TodoStatus::Completed };
+            return with(&|todo| todo.status = to);
+        }
+        response.on_hover_text("Click ticks. Alt with an arrow moves, F2 changes, Delete deletes.");
+        None
+    }
+}
+
+/// The line that folds and unfolds them; whether it was clicked.
+pub(super) fn head(ui: &mut Ui, title: &str, open: bool) -> bool {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
+    let colours = Colours::of(ui);
+    super::super::controls::ground(ui, &response);
+    let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
+    let at = rect.left_center() + vec2(14.0, 0.0);
+    ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
+    let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    clipped(ui, rect.left_center() + vec2(30.0, -10.0), rect.width() - 30.0, title, &bold, colours.ink);
+    ring(ui, &response, CORNER);
+    named(&response, Role::Button, title);
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
+    response.clicked()
+}
+
+/// What a run has used, and what may be done with it where it stands.
+pub(super) fn meter(ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
+    let about = &run.about;
+    let budget = about.budget.map(|budget| format!(" of {}", words::dollars(budget))).unwrap_or_default();
+    let said = format!(
+        "Iteration {} of {}  ·  {}  ·  {}{budget}",
+        about.iteration,
+        about.limit,
+        words::tokens(&about.spent),
+        words::cost(&about.spent)
+    );
+    let colours = Colours::of(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 20.0), Sense::hover());
+    let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
+    clipped(ui, rect.left_center() - vec2(0.0, 8.0), rect.width(), &said, &style, colours.muted);
+    named(&response, Role::Label, &said);
+    // How much of what it may have is used: of its money where there is a limit, else of its iterations.
+    let part = match (about.budget, about.spent.cost) {
+        (Some(budget), Some(cost)) if budget > 0.0 => cost / budget,
+        _ => about.iteration as f64 / about.limit.max(1) as f64,
+    };
+    let part = part.clamp(0.0, 1.0) as f32;
+    let (bar, _) = ui.allocate_exact_size(vec2(ui.available_width(), 3.0), Sense::hover());
+    ui.painter().rect_filled(bar, 1.5, colours.sunken);
+    let colour = if part >= 1.0 { colours.warn } else { colours.accent };
+    ui.painter().rect_filled(bar.with_max_x(bar.left() + bar.width() * part), 1.5, colour);
+    ui.add_space(space::XS);
+    if super::works(run) {
+        return;
+    }
+    let Some(ending) = about.ending.filter(|ending| *ending != Ending::Done) else {
+        if about.ending.is_none() {
+            stopped(ui, run.id, "It was interrupted.", &[("Resume the run", None, about.budget)], actions);
+        }
+        return;
+    };
+    let why = super::last_error(run).unwrap_or_else(|| words::ended(ending).to_owned());
+    let needs = about.iteration >= about.limit;
+    let more = ("Give it 20 iterations more", Some(MORE), about.budget);
+    let offers = match ending {
+        Ending::Budget => {
+            let double = about.budget.map(|budget| (budget * 2.0).max(0.01));
+            vec![("Double its budget", needs.then_some(MORE), double)]
+        }
+        _ if needs => vec![more],
+        Ending::Limit => vec![more],
+        Ending::Done | Ending::Cancelled | Ending::Failed => vec![("Resume the run", None, about.budget)],
+    };
+    stopped(ui, run.id, &why, &offers, actions);
+}
+
+/// Why a run does not go on, and what lets it.
+fn stopped(ui: &mut Ui, run: DocId, why: &str, offers: &[(&str, Option<u64>, Option<f64>)], actions: &mut Vec<Action>) {
+    let colours = Colours::of(ui);
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = ui.available_width() - space::XL;
+    job.wrap.max_rows = 6;
+    let small = tokens::small();
+    job.append(why, 0.0, super::super::render::format(small.font, small.line, colours.ink));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
+    let at = rect.left_top() + vec2(8.0, 10.0);
+    ui.painter().text(at, Align2::CENTER_CENTER, icons::WARNING, tokens::icon(size::ICON), colours.warn);
+    ui.painter().galley(rect.min + vec2(space::XL, 0.0), galley, colours.ink);
+    named(&response, Role::Label, why);
+    ui.add_space(space::XS);
+    ui.horizontal_wrapped(|ui| {
+        for (words, more, budget) in offers {
+            if text_button(ui, words, false).clicked() {
+                actions.push(Action::Do(Command::ResumeRun { run, more: *more, budget: *budget }));
+            }
+        }
+    });
+    ui.add_space(space::XS);
+}

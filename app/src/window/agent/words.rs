@@ -1,0 +1,158 @@
+//! How runs are said in words: times, money, what a call is about, the text of a diff.
+
+use engine::agent::policy;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+use store::{Ending, ExecutionStep, Spent, StepKind};
+
+/// How long something took.
+pub(super) fn took(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
+        _ => format!("{} min {} s", milliseconds / 60_000, milliseconds % 60_000 / 1_000),
+    }
+}
+
+/// A time of day.
+pub(super) fn clock(milliseconds: i64) -> String {
+    let time = Timestamp::from_millisecond(milliseconds).map(|time| time.to_zoned(TimeZone::system()));
+    time.map(|time| time.strftime("%H:%M").to_string()).unwrap_or_default()
+}
+
+/// An amount of money.
+pub(super) fn dollars(cost: f64) -> String {
+    if cost == 0.0 || cost >= 0.995 { format!("${cost:.2}") } else { format!("${cost:.4}") }
+}
+
+/// What something cost; what is not known is not guessed.
+pub(super) fn cost(spent: &Spent) -> String {
+    spent.cost.map_or_else(|| "cost unknown".to_owned(), dollars)
+}
+
+/// How many tokens were used.
+pub(super) fn tokens(spent: &Spent) -> String {
+    let all = spent.input_tokens.saturating_add(spent.output_tokens);
+    format!("{} tokens", super::super::status::thousands(usize::try_from(all).unwrap_or(usize::MAX)))
+}
+
+/// What a call is about, on one line.
+pub(super) fn subject(arguments: &Map<String, Value>) -> String {
+    let subject = policy::subject(arguments);
+    let subject =
+        if subject.is_empty() { arguments.get("question").and_then(Value::as_str).unwrap_or("") } else { subject };
+    let line = subject.lines().next().unwrap_or("");
+    line.chars().take(200).collect()
+}
+
+/// How a run ended, as a sentence.
+pub(super) fn ended(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Done => "Done.",
+        Ending::Cancelled => "You stopped it. What came by then is kept.",
+        Ending::Failed => "It failed.",
+        Ending::Limit => "It came to its limit of iterations.",
+        Ending::Budget => "Its budget is spent.",
+    }
+}
+
+/// A step in a few words: what kind it is, and what it says.
+pub(super) fn step(step: &ExecutionStep) -> (&'static str, String) {
+    let first = |text: &str| -> String {
+        text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(160).collect()
+    };
+    match &step.kind {
+        StepKind::Thinking { content, .. } => ("Model call", first(content)),
+        StepKind::ToolCall { tool_name, params, .. } => ("Tool call", format!("{tool_name} {}", subject(params))),
+        StepKind::ToolResult { success, result, error, .. } => {
+            let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or("");
+            (if *success { "Result" } else { "Failed result" }, first(text))
+        }
+        StepKind::Todo { todos } => ("Todos", format!("{} todos", todos.len())),
+        StepKind::FinalAnswer { content } => ("Answer", first(content)),
+        StepKind::Error { message, .. } => ("Error", first(message)),
+    }
+}
+
+/// All that a step says: its text, or what a tool was given.
+pub(super) fn whole(step: &ExecutionStep) -> String {
+    match &step.kind {
+        StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => content.clone(),
+        StepKind::ToolCall { params, .. } => parameters(params),
+        StepKind::ToolResult { result, error, .. } => match result {
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => format!("{value:#}"),
+            None => error.clone().unwrap_or_default(),
+        },
+        StepKind::Todo { todos } => {
+            let line =
+                |todo: &store::TodoItem| format!("{} {}\n", if is_over(todo) { "[x]" } else { "[ ]" }, todo.content);
+            todos.iter().map(line).collect()
+        }
+        StepKind::Error { message, .. } => message.clone(),
+    }
+}
+
+/// Whether nothing is left to be done of a todo.
+pub(super) fn is_over(todo: &store::TodoItem) -> bool {
+    matches!(todo.status, store::TodoStatus::Completed | store::TodoStatus::Cancelled)
+}
+
+/// What a tool is given: each name with its value; an edit as a diff.
+pub(super) fn parameters(arguments: &Map<String, Value>) -> String {
+    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+    if let (Some(old), Some(new)) = (text("old_content"), text("new_content")) {
+        return diff(text("path").unwrap_or(""), old, new);
+    }
+    if let (Some(path), Some(content)) = (text("path"), text("content")) {
+        return diff(path, "", content);
+    }
+    if arguments.len() == 1
+        && let Some(only) = text("command").or(text("code")).or(text("question"))
+    {
+        return only.to_owned();
+    }
+    let line = |(key, value): (&String, &Value)| match value {
+        Value::String(text) if text.contains('\n') => format!("{key}:\n{text}\n"),
+        Value::String(text) => format!("{key}: {text}\n"),
+        value => format!("{key}: {value:#}\n"),
+    };
+    arguments.iter().map(line).collect::<String>().trim_end().to_owned()
+}
+
+/// Two texts as a diff that is read as one.
+pub(super) fn diff(path: &str, old: &str, new: &str) -> String {
+    let mut text = format!("@@ {path} @@");
+    for (sign, side) in [('-', old), ('+', new)] {
+        side.lines().for_each(|line| {
+            text.push('\n');
+            text.push(sign);
+            text.push_str(line);
+        });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn times_and_money() {
+        assert_eq!([took(40), took(4_260), took(61_000)], ["40 ms", "4.2 s", "1 min 1 s"]);
+        assert_eq!([dollars(0.0), dollars(0.0123), dollars(2.5)], ["$0.00", "$0.0123", "$2.50"]);
+        assert_eq!(cost(&Spent::default()), "cost unknown");
+    }
+
+    #[test]
+    fn parameters_are_read_as_what_they_do() {
+        let object = |value: Value| value.as_object().cloned().unwrap_or_default();
+        assert_eq!(parameters(&object(json!({"command": "ls -l"}))), "ls -l");
+        let edit = json!({"path": "a.md", "old_content": "one\ntwo", "new_content": "2"});
+        assert_eq!(parameters(&object(edit)), "@@ a.md @@\n-one\n-two\n+2");
+        assert_eq!(parameters(&object(json!({"limit": 3, "query": "rain"}))), "limit: 3\nquery: rain");
+        assert_eq!(subject(&object(json!({"command": "ls\nrm"}))), "ls");
+    }
+}

@@ -1,0 +1,247 @@
+//! What projects remember, as the window shows it: experiences and traces, read elsewhere when files have changed; and
+//! what is wished of them.
+
+mod budget;
+mod experiences;
+mod parts;
+mod schedule;
+mod traces;
+
+pub(super) use budget::{Budget, Low};
+pub(super) use experiences::Experiences;
+pub(super) use schedule::Schedules;
+pub(super) use traces::Traces;
+
+use super::Window;
+use super::views::View;
+use eframe::egui;
+use engine::memory::trace::{TRACES, Trace};
+use engine::memory::{FOLDER, Memory, is_memory};
+use engine::schedule::Schedule;
+use engine::{Command, Session};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use store::{BlobHash, DocId};
+
+/// So many forgotten experiences can be brought back.
+const KEPT: usize = 50;
+
+/// A command of the table that concerns memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remembering {
+    Experiences,
+    Traces,
+    Budget,
+    Schedule,
+    /// Brings back what was forgotten last.
+    Undo,
+}
+
+/// What a command of the table is here.
+pub(super) fn remembering(id: &str) -> Option<Remembering> {
+    match id {
+        "view.memory" => Some(Remembering::Experiences),
+        "view.traces" => Some(Remembering::Traces),
+        "view.budget" => Some(Remembering::Budget),
+        "view.schedule" => Some(Remembering::Schedule),
+        "memory.undo" => Some(Remembering::Undo),
+        _ => None,
+    }
+}
+
+/// What pages of memory ask for.
+#[derive(Debug)]
+pub(super) enum Wish {
+    /// An entry goes out of its note, a schedule out of the list.
+    Forget(Forgotten),
+    /// The run from which an experience comes.
+    ShowRun(DocId),
+    /// The experience of this id.
+    Show(String),
+    /// Traces come into a volume.
+    Import { volume: DocId, traces: Vec<Trace> },
+}
+
+/// What was forgotten, and can be brought back.
+#[derive(Clone, Debug)]
+pub(super) enum Forgotten {
+    /// An entry that was taken out of its note, and where it stood.
+    Entry { note: DocId, at: usize, text: String },
+    /// A schedule that was removed.
+    Schedule { id: DocId, what: Box<Schedule> },
+}
+
+impl Forgotten {
+    /// What forgets it, what is said then, and what brings it back.
+    fn commands(&self) -> (Command, &'static str, Command) {
+        match self.clone() {
+            Forgotten::Entry { note, at, text } => {
+                let (old, new) = (text.clone(), String::new());
+                let back = Command::Amend { note, at, old: String::new(), new: text };
+                (Command::Amend { note, at, old, new }, "Forgotten.", back)
+            }
+            Forgotten::Schedule { id: schedule, what } => (
+                Command::RemoveSchedule { schedule },
+                "The schedule is removed.",
+                Command::AddSchedule { schedule, what },
+            ),
+        }
+    }
+}
+
+/// What a volume remembers.
+struct Kept {
+    volume: DocId,
+    name: String,
+    memory: Memory,
+}
+
+/// What all volumes remember, as it was read last.
+#[derive(Default)]
+struct Shelf {
+    /// The state of the volumes of which it was read: which files there are.
+    key: Option<Vec<(DocId, u64)>>,
+    /// Those of them that are memory, and what was in each.
+    watched: Vec<(DocId, String, Option<BlobHash>)>,
+    waits: Option<Receiver<Vec<Kept>>>,
+    kept: Vec<Kept>,
+    /// Counts what came; 0: nothing was read yet.
+    revision: u64,
+}
+
+impl Shelf {
+    /// Takes in what was read, and has it read again where files have changed.
+    fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
+        if let Some(waits) = &self.waits {
+            match waits.try_recv() {
+                Ok(kept) => {
+                    self.kept = kept;
+                    self.revision += 1;
+                }
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {}
+            }
+            self.waits = None;
+        }
+        let key: Vec<(DocId, u64)> = session.volumes().map(|volume| (volume.id, volume.revision)).collect();
+        let hash = |volume: DocId, path: &str| Some(session.volume(volume)?.files.get(path)?.hash);
+        let same = self.watched.iter().all(|(volume, path, known)| hash(*volume, path) == *known);
+        if same && self.key.as_ref() == Some(&key) {
+            return;
+        }
+        self.watched = if self.key.as_ref() == Some(&key) {
+            let again = |(volume, path, _): (DocId, String, _)| {
+                let now = hash(volume, &path);
+                (volume, path, now)
+            };
+            std::mem::take(&mut self.watched).into_iter().map(again).collect()
+        } else {
+            let of = |volume: &engine::Volume| {
+                let id = volume.id;
+                let memory = volume.files.iter().filter(|(path, _)| is_memory(path));
+                memory.map(move |(path, row)| (id, path.clone(), Some(row.hash))).collect::<Vec<_>>()
+            };
+            session.volumes().flat_map(of).collect()
+        };
+        self.key = Some(key);
+        let roots: Vec<(DocId, String, PathBuf)> = session
+            .volumes()
+            .filter_map(|volume| Some((volume.id, volume.name.clone(), volume.root.clone()?)))
+            .collect();
+        let (tell, told) = channel();
+        let wake = ctx.clone();
+        std::thread::spawn(move || {
+            let one = |(volume, name, root): (DocId, String, PathBuf)| {
+                let memory = host::experience::read(&root, &host::experience::folders(&root));
+                Kept { volume, name, memory }
+            };
+            let _ = tell.send(roots.into_iter().map(one).collect()); // the page may be closed
+            wake.request_repaint();
+        });
+        self.waits = Some(told);
+    }
+
+    /// What could not be read, each with the reason.
+    fn problems(&self) -> impl Iterator<Item = &str> {
+        self.kept.iter().flat_map(|kept| kept.memory.problems.iter().map(String::as_str))
+    }
+}
+
+/// The file of this path in a volume.
+fn file(session: &Session, volume: DocId, path: &str) -> Option<DocId> {
+    session.volume(volume)?.files.get(path).map(|row| row.id)
+}
+
+impl Window {
+    /// Performs a command that concerns memory.
+    pub(super) fn run_remembering(&mut self, what: Remembering) {
+        match what {
+            Remembering::Experiences => self.view = Some(View::Memory(Box::default())),
+            Remembering::Traces => self.view = Some(View::Traces(Box::default())),
+            Remembering::Schedule => self.view = Some(View::Schedule(Box::default())),
+            Remembering::Budget => {
+                self.send(Command::ReadSetup);
+                self.view = Some(View::Budget(Box::default()));
+            }
+            Remembering::Undo => match self.forgotten.pop() {
+                Some(gone) => {
+                    let (_, _, back) = gone.commands();
+                    if self.send(back) {
+                        if let Some(View::Memory(page)) = &mut self.view {
+                            page.undone();
+                        }
+                        self.toasts.say("It is there again.");
+                    }
+                }
+                None => self.toasts.say("Nothing was forgotten."),
+            },
+        }
+    }
+
+    /// Does what a page of memory asks for.
+    pub(super) fn remember(&mut self, wish: Wish) {
+        match wish {
+            Wish::Forget(one) => {
+                let (forget, says, _) = one.commands();
+                if self.send(forget) {
+                    self.forgotten.push(one);
+                    let old = self.forgotten.len().saturating_sub(KEPT);
+                    self.forgotten.drain(..old);
+                    self.toasts.offer(says, "Undo", "memory.undo");
+                }
+            }
+            Wish::ShowRun(run) => {
+                if !self.show_found(run, "") {
+                    self.toasts.say("The run is not on this device.");
+                }
+            }
+            Wish::Show(id) => self.view = Some(View::Memory(Box::new(Experiences::at(id)))),
+            Wish::Import { volume, traces } => self.import_traces(volume, traces),
+        }
+    }
+
+    /// Makes notes of traces of another workspace; those of goals that are known here are left out.
+    fn import_traces(&mut self, volume: DocId, traces: Vec<Trace>) {
+        let (mut made, mut known) = (0_usize, 0_usize);
+        for trace in traces {
+            let trace = trace.imported();
+            let path = format!("{FOLDER}/{TRACES}/{}", trace.file_name());
+            if self.session().and_then(|session| file(session, volume, &path)).is_some() {
+                known += 1;
+                continue;
+            }
+            if !self.send(Command::NewNote { volume, path: path.clone(), text: trace.note() }) {
+                return;
+            }
+            made += 1;
+            if let Some(note) = self.session().and_then(|session| file(session, volume, &path)) {
+                self.send(Command::CloseNote { note });
+            }
+        }
+        let traces = |count: usize| if count == 1 { "1 trace".to_owned() } else { format!("{count} traces") };
+        let left =
+            if known == 0 { String::new() } else { format!("; {} for goals that are known here", traces(known)) };
+        let left = if known == 0 { left } else { format!("{left} left out") };
+        self.toasts.say(format!("{} taken over{left}.", traces(made)));
+    }
+}

@@ -1,0 +1,475 @@
+//! Tables in outputs: a million rows of which those in sight are drawn, ordered by a column, narrowed by words, copied.
+//! Reading, ordering and narrowing happen on a thread of their own.
+
+use super::super::controls::{clipped, named, ring, word_button};
+use super::super::icons;
+use super::super::render::format;
+use super::super::sights::{self, Bytes};
+use super::super::status::thousands;
+use super::data::{self, Data, Sort};
+use crate::tokens::{self, CORNER, Colours, Cut, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::text::LayoutJob;
+use egui::{Align2, Context, CursorIcon, EventFilter, Id, Key, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+/// The height of a row.
+const ROW: f32 = 24.0;
+/// Rows in sight at most.
+const SEEN: usize = 14;
+/// A table with no more rows has no field to narrow it.
+const FEW: usize = 8;
+/// The bars at the edges.
+const BAR: f32 = 10.0;
+/// Widths of columns.
+const NARROWEST: f32 = 56.0;
+const WIDEST: f32 = 360.0;
+
+/// In which form a table came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    Csv,
+    Resource,
+    /// A text, line by line.
+    Lines,
+}
+
+enum State {
+    Reading(Receiver<Result<Data, String>>),
+    Ready(Arc<Data>),
+    Failed(String),
+}
+
+/// A table, and how it is looked at.
+pub(super) struct Table {
+    pub(super) source: u64,
+    form: Form,
+    state: State,
+    /// The rows that are shown, in their order; `None`: all as they came.
+    rows: Option<Arc<[u32]>>,
+    sort: Sort,
+    filter: String,
+    /// The view that is being worked out.
+    coming: Option<Receiver<Arc<[u32]>>>,
+    copy: Option<Receiver<String>>,
+    /// The first row in sight, and how far the columns are moved.
+    top: f64,
+    left: f32,
+    /// The chosen row, as it is shown, and column.
+    chosen: Option<(usize, usize)>,
+    /// How often it became another height.
+    pub(super) version: u64,
+}
+
+impl Table {
+    /// Begins to read it.
+    pub(super) fn new(source: u64, form: Form, bytes: Bytes, ctx: &Context) -> Table {
+        let (send, receive) = channel();
+        let (handle, wake) = (sights::handle(ctx), ctx.clone());
+        std::thread::spawn(move || {
+            let read = || -> Result<Data, String> {
+                let bytes = bytes.read(handle.as_ref())?;
+                if bytes.len() > data::LONGEST {
+                    return Err("the table is too large to be shown".to_owned());
+                }
+                let text = String::from_utf8_lossy(&bytes);
+                match form {
+                    Form::Csv => Data::csv(&text),
+                    Form::Resource => Data::resource(&serde_json::from_str(&text).map_err(|error| error.to_string())?),
+                    Form::Lines => Data::lines(&typeset::printed::plain(&text)),
+                }
+            };
+            let _ = send.send(read()); // the note may be gone
+            wake.request_repaint();
+        });
+        Table {
+            source,
+            form,
+            state: State::Reading(receive),
+            rows: None,
+            sort: None,
+            filter: String::new(),
+            coming: None,
+            copy: None,
+            top: 0.0,
+            left: 0.0,
+            chosen: None,
+            version: 0,
+        }
+    }
+
+    /// Takes in what is there by now.
+    pub(super) fn take(&mut self, ctx: &Context) {
+        if let State::Reading(read) = &self.state {
+            match read.try_recv() {
+                Ok(Ok(data)) => (self.state, self.version) = (State::Ready(Arc::new(data)), self.version + 1),
+                Ok(Err(why)) => (self.state, self.version) = (State::Failed(why), self.version + 1),
+                Err(TryRecvError::Disconnected) => self.state = State::Failed("it could not be read".to_owned()),
+                Err(TryRecvError::Empty) => {}
+            }
+        }
+        if let Some(rows) = self.coming.as_ref().and_then(|coming| coming.try_recv().ok()) {
+            (self.rows, self.coming, self.top) = (Some(rows), None, 0.0);
+            self.chosen = self.chosen.map(|(_, column)| (0, column));
+        }
+        if let Some(text) = self.copy.as_ref().and_then(|copy| copy.try_recv().ok()) {
+            self.copy = None;
+            ctx.copy_text(text);
+        }
+    }
+
+    fn data(&self) -> Option<&Arc<Data>> {
+        match &self.state {
+            State::Ready(data) => Some(data),
+            State::Reading(_) | State::Failed(_) => None,
+        }
+    }
+
+    fn has_head(&self) -> bool {
+        self.form != Form::Lines
+    }
+
+    /// How high it is; this does not change while it is narrowed.
+    #[allow(clippy::cast_precision_loss, reason = "some rows")]
+    pub(super) fn height(&self) -> f32 {
+        let Some(data) = self.data() else { return ROW };
+        let field = if data.rows > FEW { size::HIT + space::S } else { 0.0 };
+        let head = if self.has_head() { ROW } else { 0.0 };
+        field + head + data.rows.min(SEEN) as f32 * ROW + BAR + ROW
+    }
+
+    fn shown(&self, data: &Data) -> usize {
+        self.rows.as_ref().map_or(data.rows, |rows| rows.len())
+    }
+
+    fn row(&self, at: usize) -> usize {
+        self.rows.as_ref().map_or(at, |rows| rows.get(at).map_or(usize::MAX, |row| *row as usize))
+    }
+
+    /// Has another view worked out.
+    fn look(&mut self, ctx: &Context) {
+        let Some(data) = self.data().cloned() else { return };
+        let (send, receive) = channel();
+        let (sort, filter, wake) = (self.sort, self.filter.clone(), ctx.clone());
+        std::thread::spawn(move || {
+            let _ = send.send(Arc::from(data.view(sort, &filter))); // a newer view may be wanted by now
+            wake.request_repaint();
+        });
+        self.coming = Some(receive);
+    }
+
+    /// Has the rows that are shown put on the clipboard.
+    fn copy_rows(&mut self, ctx: &Context) {
+        let Some(data) = self.data().cloned() else { return };
+        let rows = self.rows.clone();
+        let (send, receive) = channel();
+        let wake = ctx.clone();
+        std::thread::spawn(move || {
+            let rows = rows.unwrap_or_else(|| data.view(None, "").into());
+            let _ = send.send(data.copied(&rows)); // the note may be gone
+            wake.request_repaint();
+        });
+        self.copy = Some(receive);
+    }
+
+    /// Draws it. `name` is what it is called among the outputs.
+    pub(super) fn show(&mut self, ui: &mut Ui, id: Id, name: &str, origin: Pos2, width: f32) {
+        let colours = Colours::of(ui);
+        let data = match &self.state {
+            State::Ready(data) => data.clone(),
+            State::Reading(_) => {
+                clipped(ui, origin, width, "Reading the table …", &tokens::caption(), colours.muted);
+                return;
+            }
+            State::Failed(why) => {
+                clipped(ui, origin, width, &super::super::act::sentence(why), &tokens::caption(), colours.bad);
+                return;
+            }
+        };
+        let spans = spans(&data);
+        let wide = spans.last().map_or(0.0, |(x, wide)| x + wide);
+        let width = width.min(wide + BAR + 2.0).max(360.0_f32.min(width));
+        let mut top = origin.y;
+        if data.rows > FEW {
+            self.field(ui, id, name, Rect::from_min_size(origin, vec2(width.min(size::DIALOG), size::HIT)));
+            top += size::HIT + space::S;
+        }
+        let head = if self.has_head() { ROW } else { 0.0 };
+        #[allow(clippy::cast_precision_loss, reason = "some rows")]
+        let high = data.rows.min(SEEN) as f32 * ROW;
+        let body = Rect::from_min_size(pos2(origin.x, top + head), vec2(width - BAR, high));
+        self.left = self.left.clamp(0.0, (wide - body.width()).max(0.0));
+        self.body(ui, id, name, &data, body, &spans);
+        if head > 0.0 {
+            self.head(ui, id, &data, body.with_min_y(top).with_max_y(body.top()), &spans);
+        }
+        self.bars(ui, id, &data, body, wide);
+        let foot = pos2(origin.x, body.bottom() + BAR);
+        let (all, shown) = (thousands(data.rows), thousands(self.shown(&data)));
+        let kind = if self.has_head() { "rows" } else { "lines" };
+        let words = match (&self.coming, self.rows.is_some() && shown != all) {
+            (Some(_), _) => "Looking …".to_owned(),
+            (None, true) => format!("{shown} of {all} {kind}"),
+            (None, false) => format!("{all} {kind}"),
+        };
+        let used = clipped(ui, foot + vec2(0.0, 2.0), width, &words, &tokens::caption(), colours.muted);
+        let count = ui.interact(Rect::from_min_size(foot, vec2(used, ROW)), id.with("count"), Sense::hover());
+        named(&count, Role::Label, &words);
+        let text = if self.copy.is_some() { "Copying …" } else { "Copy" };
+        let button = Rect::from_min_size(foot + vec2(used + space::L, -2.0), vec2(64.0, ROW));
+        if word_button(ui, button, id.with("copy"), text, &format!("Copy rows of {name}")).clicked() {
+            self.copy_rows(ui.ctx());
+        }
+    }
+
+    fn field(&mut self, ui: &mut Ui, id: Id, name: &str, rect: Rect) {
+        let colours = Colours::of(ui);
+        let style = tokens::small();
+        let hint = if self.has_head() { "Filter: words, column=word, column>5" } else { "Filter" };
+        let edit = egui::TextEdit::singleline(&mut self.filter)
+            .id(id.with("filter"))
+            .hint_text(egui::RichText::new(hint).font(style.font.clone()).color(colours.muted))
+            .font(style.font)
+            .margin(egui::Margin::symmetric(8, 5))
+            .desired_width(rect.width());
+        let stroke = std::mem::replace(&mut ui.visuals_mut().selection.stroke.color, colours.accent);
+        let response = ui.put(rect, edit).accessible_name(format!("Filter {name}"));
+        ui.visuals_mut().selection.stroke.color = stroke;
+        if response.changed() {
+            self.look(ui.ctx());
+        }
+    }
+
+    /// The rows in sight.
+    fn body(&mut self, ui: &mut Ui, id: Id, name: &str, data: &Data, body: Rect, spans: &[(f32, f32)]) {
+        let colours = Colours::of(ui);
+        let shown = self.shown(data);
+        let grid = id.with("grid");
+        let response = ui.interact(body, grid, Sense::click());
+        if response.clicked() {
+            response.request_focus();
+            let point = response.interact_pointer_pos().unwrap_or(body.min);
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row in sight")]
+            let row = (self.top + f64::from((point.y - body.top()) / ROW)).max(0.0) as usize;
+            let x = point.x - body.left() + self.left;
+            let column = spans.iter().position(|(left, wide)| x < left + wide).unwrap_or(spans.len().saturating_sub(1));
+            self.chosen = (row < shown).then_some((row, column));
+        }
+        self.keys(ui, &response, data, shown, body);
+        let most = most(shown, body);
+        if response.has_focus() && ui.rect_contains_pointer(body) {
+            // Who has clicked into the table scrolls it; else the wheel is the page's.
+            let wheel = ui.input_mut(|input| std::mem::take(&mut input.smooth_scroll_delta));
+            self.top -= f64::from(wheel.y / ROW);
+            self.left -= wheel.x;
+        }
+        self.top = self.top.clamp(0.0, most);
+        named(&response, Role::Grid, &format!("{name}, {} rows", data.rows));
+        let painter = ui.painter().with_clip_rect(body.intersect(ui.clip_rect()));
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a row")]
+        let first = self.top.floor() as usize;
+        let style = tokens::tabular(13.0);
+        for at in first..shown.min(first + SEEN + 2) {
+            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a row in sight")]
+            let y = body.top() + (at as f64 - self.top) as f32 * ROW;
+            let row = self.row(at);
+            let line = Rect::from_min_size(pos2(body.left(), y), vec2(body.width(), ROW));
+            if ui.rect_contains_pointer(line.intersect(body)) {
+                painter.rect_filled(line, 0.0, colours.hover(colours.paper).gamma_multiply(0.6));
+            }
+            for (place, (x, wide)) in spans.iter().enumerate() {
+                let cell = Rect::from_min_size(pos2(body.left() + x - self.left, y), vec2(*wide, ROW));
+                if cell.right() < body.left() || cell.left() > body.right() {
+                    continue;
+                }
+                if self.chosen == Some((at, place)) {
+                    painter.rect_filled(cell, 0.0, colours.accent_ground);
+                }
+                let text = data.cell(row, place);
+                if text.is_empty() {
+                    continue;
+                }
+                let cut = &text[..text.floor_char_boundary(400)];
+                let mut job = LayoutJob::default();
+                job.append(&cut.replace(['\n', '\r'], " "), 0.0, format(style.clone(), ROW, colours.ink));
+                job.wrap = egui::text::TextWrapping::truncate_at_width((wide - 2.0 * space::S).max(1.0));
+                let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+                let numeric = data.columns.get(place).is_some_and(|column| column.numeric);
+                let x = if numeric { cell.right() - space::S - galley.size().x } else { cell.left() + space::S };
+                painter.galley(pos2(x, cell.top()), galley, colours.ink);
+            }
+            painter.hline(body.x_range(), y + ROW - 0.5, Stroke::new(1.0, colours.line.gamma_multiply(0.6)));
+        }
+        if let Some((row, column)) = self.chosen.filter(|_| response.has_focus()) {
+            // Who does not see it hears the chosen cell.
+            let title = data.columns.get(column).map_or("", |column| column.name.as_str());
+            let said = format!("{title}: {}", data.cell(self.row(row), column));
+            ui.ctx().accesskit_node_builder(grid, |node| node.set_description(said));
+        }
+        ring(ui, &response, CORNER);
+    }
+
+    /// Arrows, pages and ends move the chosen cell; Ctrl+C copies it.
+    fn keys(&mut self, ui: &Ui, response: &egui::Response, data: &Data, shown: usize, body: Rect) {
+        if !response.has_focus() || shown == 0 {
+            return;
+        }
+        let filter = EventFilter { tab: false, horizontal_arrows: true, vertical_arrows: true, escape: true };
+        ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rows in sight")]
+        let page = ((body.height() / ROW) as usize).saturating_sub(1).max(1);
+        let last = data.columns.len().saturating_sub(1);
+        for event in ui.input(|input| input.events.clone()) {
+            let (row, column) = self.chosen.unwrap_or_default();
+            match event {
+                egui::Event::Copy => ui.ctx().copy_text(data.cell(self.row(row), column).to_owned()),
+                egui::Event::Key { key, pressed: true, modifiers, .. } => {
+                    let to = match key {
+                        Key::ArrowUp => (row.saturating_sub(1), column),
+                        Key::ArrowDown => (row + 1, column),
+                        Key::ArrowLeft => (row, column.saturating_sub(1)),
+                        Key::ArrowRight => (row, column + 1),
+                        Key::PageUp => (row.saturating_sub(page), column),
+                        Key::PageDown => (row + page, column),
+                        Key::Home if modifiers.command_only() => (0, column),
+                        Key::End if modifiers.command_only() => (shown, column),
+                        Key::Home => (row, 0),
+                        Key::End => (row, last),
+                        Key::Escape => {
+                            response.surrender_focus();
+                            self.chosen = None;
+                            continue;
+                        }
+                        _ => continue,
+                    };
+                    let to = (to.0.min(shown - 1), to.1.min(last));
+                    self.chosen = Some(to);
+                    self.reveal(to, data, body);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn reveal(&mut self, (row, column): (usize, usize), data: &Data, body: Rect) {
+        #[allow(clippy::cast_precision_loss, reason = "a row")]
+        let row = row as f64;
+        let high = f64::from(body.height() / ROW);
+        self.top = self.top.clamp((row + 1.0 - high).max(0.0).min(row), row);
+        if let Some((x, wide)) = spans(data).get(column) {
+            self.left = self.left.clamp((x + wide - body.width()).min(*x), *x);
+        }
+    }
+
+    /// The names of the columns; a click orders by one, the next turns that round, the third takes it back.
+    fn head(&mut self, ui: &Ui, id: Id, data: &Data, head: Rect, spans: &[(f32, f32)]) {
+        let colours = Colours::of(ui);
+        let clip = head.intersect(ui.clip_rect());
+        let style = tokens::inter(Cut::SemiBold, 13.0);
+        let mut wish = None;
+        for (place, ((x, wide), column)) in spans.iter().zip(&data.columns).enumerate() {
+            let cell = Rect::from_min_size(pos2(head.left() + x - self.left, head.top()), vec2(*wide, ROW));
+            if cell.right() < head.left() || cell.left() > head.right() {
+                continue;
+            }
+            let response = ui.interact(cell.intersect(head), id.with(("column", place)), Sense::click());
+            let sorted = self.sort.filter(|(by, _)| *by == place).map(|(_, down)| down);
+            let how = match sorted {
+                None => "Sort by",
+                Some(false) => "Sort downwards by",
+                Some(true) => "Do not sort by",
+            };
+            named(&response, Role::Button, &format!("{how} {}", column.name));
+            let painter = ui.painter().with_clip_rect(clip);
+            if response.hovered() {
+                painter.rect_filled(cell, CORNER, colours.hover(colours.paper));
+            }
+            let mark = if sorted.is_some() { 16.0 } else { 0.0 };
+            let mut job = LayoutJob::default();
+            job.append(&column.name, 0.0, format(style.clone(), ROW, colours.ink));
+            job.wrap = egui::text::TextWrapping::truncate_at_width((wide - 2.0 * space::S - mark).max(1.0));
+            let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+            let text = if column.numeric { cell.right() - space::S - galley.size().x } else { cell.left() + space::S };
+            if let Some(down) = sorted {
+                let icon = if down { icons::CARET_DOWN } else { icons::CARET_UP };
+                let x = if column.numeric { text - space::S } else { text + galley.size().x + space::S };
+                let at = pos2(x, cell.center().y);
+                painter.text(at, Align2::CENTER_CENTER, icon, tokens::icon(12.0), colours.accent);
+            }
+            painter.galley(pos2(text, cell.top()), galley, colours.ink);
+            ring(ui, &response, CORNER);
+            if response.on_hover_cursor(CursorIcon::PointingHand).clicked() {
+                wish = Some(match sorted {
+                    None => Some((place, false)),
+                    Some(false) => Some((place, true)),
+                    Some(true) => None,
+                });
+            }
+        }
+        ui.painter().hline(head.x_range(), head.bottom() - 0.5, Stroke::new(1.0, colours.line));
+        if let Some(sort) = wish {
+            self.sort = sort;
+            self.look(ui.ctx());
+        }
+    }
+
+    /// The bars at the right and below: grabbed, they move the rows and the columns.
+    fn bars(&mut self, ui: &Ui, id: Id, data: &Data, body: Rect, wide: f32) {
+        let colours = Colours::of(ui);
+        let shown = self.shown(data);
+        let most = most(shown, body);
+        if most > 0.0 {
+            let rail = Rect::from_min_size(body.right_top(), vec2(BAR, body.height()));
+            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a share")]
+            let (part, at) = ((f64::from(body.height() / ROW) / shown as f64) as f32, (self.top / most) as f32);
+            let thumb = (rail.height() * part).max(space::XL).min(rail.height());
+            let y = rail.top() + (rail.height() - thumb) * at;
+            let response = ui.interact(rail, id.with("rows"), Sense::click_and_drag() - Sense::FOCUSABLE);
+            if let Some(point) = response.interact_pointer_pos() {
+                let share = (point.y - rail.top() - thumb / 2.0) / (rail.height() - thumb).max(1.0);
+                self.top = f64::from(share.clamp(0.0, 1.0)) * most;
+                ui.ctx().request_repaint();
+            }
+            let rect = Rect::from_min_size(pos2(rail.left() + 3.0, y), vec2(BAR - 4.0, thumb));
+            let strong = response.hovered() || response.dragged();
+            ui.painter().rect_filled(rect, 3.0, if strong { colours.muted } else { colours.line });
+        }
+        if wide > body.width() + 0.5 {
+            let rail = Rect::from_min_size(body.left_bottom(), vec2(body.width(), BAR));
+            let thumb = (rail.width() * body.width() / wide).max(space::XL);
+            let room = (wide - body.width()).max(1.0);
+            let x = rail.left() + (rail.width() - thumb) * (self.left / room);
+            let response = ui.interact(rail, id.with("columns"), Sense::click_and_drag() - Sense::FOCUSABLE);
+            if let Some(point) = response.interact_pointer_pos() {
+                let share = (point.x - rail.left() - thumb / 2.0) / (rail.width() - thumb).max(1.0);
+                self.left = share.clamp(0.0, 1.0) * room;
+                ui.ctx().request_repaint();
+            }
+            let rect = Rect::from_min_size(pos2(x, rail.top() + 3.0), vec2(thumb, BAR - 4.0));
+            let strong = response.hovered() || response.dragged();
+            ui.painter().rect_filled(rect, 3.0, if strong { colours.muted } else { colours.line });
+        }
+    }
+}
+
+/// The last row that can be the first in sight.
+#[allow(clippy::cast_precision_loss, reason = "a count of rows")]
+fn most(shown: usize, body: Rect) -> f64 {
+    (shown as f64 - f64::from(body.height() / ROW)).max(0.0)
+}
+
+/// Where each column begins and how wide it is.
+fn spans(data: &Data) -> Vec<(f32, f32)> {
+    let mut x = 0.0;
+    let spans = data.columns.iter().map(|column| {
+        #[allow(clippy::cast_precision_loss, reason = "some letters")]
+        let wide = (column.letters as f32 * 7.6 + 2.0 * space::S + space::M).clamp(NARROWEST, WIDEST);
+        let wide = if data.columns.len() == 1 { wide.max(size::COLUMN) } else { wide };
+        let span = (x, wide);
+        x += wide;
+        span
+    });
+    spans.collect()
+}

@@ -1,0 +1,90 @@
+//! Blocks inside a row that are more than their words: items and their boxes, code.
+
+use super::super::drawn::{Map, Part, Run};
+use super::super::source;
+use super::{Draw, INDENT};
+use crate::tokens::{self, space};
+use eframe::egui;
+use egui::{Rect, pos2, vec2};
+use std::ops::Range;
+
+impl Draw<'_> {
+    /// The mark of an item: a dot, or its number right-aligned in front of the text.
+    pub(super) fn item(&mut self, range: &Range<usize>) {
+        self.flush();
+        self.space();
+        let number = self.lists.last_mut().and_then(Option::as_mut).map(|next| {
+            let number = *next;
+            *next += 1;
+            number
+        });
+        let own = std::mem::take(&mut self.own);
+        let number = if own { self.number.map(u64::from) } else { number };
+        let kind = tokens::body();
+        let (mark, kind) = match number {
+            Some(number) => {
+                let font = tokens::tabular(kind.font.size);
+                (format!("{number}."), tokens::Type { font, ..kind })
+            }
+            None => (if self.lists.len() % 2 == 1 { "•" } else { "–" }.to_owned(), kind),
+        };
+        let galley = self.pen.text(&mark, &kind, self.pen.colours.muted, f32::INFINITY);
+        let x = if number.is_some() {
+            (self.x + INDENT - space::S - galley.size().x).max(self.x - INDENT)
+        } else {
+            self.x + 6.0
+        };
+        let at = self.source.source(range.start);
+        let map = Map { runs: vec![Run { chars: 0, source: at..at, exact: false }] };
+        self.mark = Some(self.parts.len());
+        self.parts.push(Part::Text { at: vec2(x, self.y), galley, map, links: Vec::new() });
+        self.x += INDENT;
+    }
+
+    pub(super) fn task(&mut self, done: bool, state: Option<char>, range: &Range<usize>) {
+        let rect = Rect::from_min_size(pos2(self.x - INDENT - 2.0, self.y), vec2(INDENT, 24.0));
+        let mark = self.source.source(range.start + 1);
+        let mark = mark..mark + 1;
+        let part = Part::Task { rect, mark, done, state, label: String::new() };
+        if state == Some('-') {
+            self.look.strike += 1;
+        }
+        match self.mark.take() {
+            Some(index) if index < self.parts.len() => self.parts[index] = part,
+            _ => self.parts.push(part),
+        }
+    }
+
+    pub(super) fn code_block(&mut self) {
+        let Some((code, language, range)) = self.code.take() else { return };
+        if language == "mermaid" && self.diagram(&code, &range) {
+            return;
+        }
+        self.space();
+        let width = (self.width - self.x).max(48.0);
+        let line = tokens::code().line;
+        let mut job = source::code(code.trim_end_matches('\n'), &language, false, self.pen);
+        job.wrap.max_width = width - 2.0 * space::M;
+        let galley = self.pen.galley(job);
+        let height = galley.size().y.max(line) + 2.0 * space::S;
+        let rect = Rect::from_min_size(pos2(self.x, self.y), vec2(width, height));
+        self.parts.push(Part::Fill { rect, colour: self.pen.colours.sunken, corner: tokens::CORNER });
+        let at = vec2(self.x + space::M, self.y + space::S);
+        self.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+        self.text.push_str(&code);
+        self.y += height;
+        self.gap = space::S;
+        let what = match language.to_lowercase().as_str() {
+            "base" => "A collection",
+            "query" => "A search",
+            _ => return,
+        };
+        let why = if self.is_embedded() { "in its own note" } else { "outside of lists and quotes" };
+        let says = format!("{what} is drawn {why}.");
+        let galley = self.pen.text(&says, &tokens::caption(), self.pen.colours.muted, width);
+        let at = vec2(self.x, self.y + space::XS);
+        self.y += galley.size().y + space::XS;
+        self.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+        self.text.push_str(&says);
+    }
+}

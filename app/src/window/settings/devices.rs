@@ -1,0 +1,302 @@
+//! The page on devices: which were paired, one more by a code or a QR code, one less. All that waits (disk, keyring,
+//! network) is done by threads; the page shows what they say.
+
+use super::super::controls::{named, text_button};
+use super::lines::{Lines, text};
+use crate::tokens::{self, Colours, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Sense, Ui, vec2};
+use host::devices::{called, key, known_key, list, revoke};
+use host::peers::devices::{Access, Device, now};
+use host::peers::lan::Reach;
+use host::peers::meeting::{self, Whom, entry};
+use host::peers::pairing::Invitation;
+use host::peers::{DeviceId, qr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
+
+/// A field of the QR code, in points.
+const FIELD: f32 = 4.0;
+
+/// What is known.
+#[derive(Clone, Default)]
+struct Known {
+    /// This device, once it has a key: who it is, and who keeps the key.
+    own: Option<(DeviceId, &'static str)>,
+    name: String,
+    others: Vec<(DeviceId, Device)>,
+}
+
+/// A code that is shown.
+struct Shown {
+    code: String,
+    until: i64,
+    square: Option<qr::Square>,
+}
+
+/// A code is offered.
+struct Offered {
+    shown: Receiver<Shown>,
+    now: Option<Shown>,
+    done: Receiver<Result<String, String>>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Drop for Offered {
+    /// Nobody sees the code any more: it is worth nothing.
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the page knows beyond the session.
+#[derive(Default)]
+pub(super) struct Devices {
+    known: Option<Result<Known, String>>,
+    reading: Option<Receiver<Result<Known, String>>>,
+    offered: Option<Offered>,
+    /// Something is under way: what it says at its end.
+    busy: Option<Receiver<Result<String, String>>>,
+    /// What the last one said.
+    said: Option<Result<String, String>>,
+    /// What was written to join.
+    at: String,
+    /// The device that is about to be revoked.
+    doomed: Option<DeviceId>,
+}
+
+/// Does it on a thread of its own, and wakes the window.
+fn work<T: Send + 'static>(ctx: &egui::Context, work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
+    let (tell, told) = channel();
+    let wake = ctx.clone();
+    std::thread::spawn(move || {
+        let _ = tell.send(work()); // nobody waits where the settings were closed
+        wake.request_repaint();
+    });
+    told
+}
+
+fn read() -> Result<Known, String> {
+    let own = known_key()?.map(|(key, place)| (key.id(), place.words()));
+    let all = list()?.list()?;
+    let others = all.into_iter().filter(|(id, _)| own.is_none_or(|(own, _)| own != *id)).collect();
+    Ok(Known { own, name: called()?, others })
+}
+
+impl Devices {
+    pub(super) fn show(&mut self, lines: &mut Lines<'_>) {
+        let ctx = lines.ui.ctx().clone();
+        self.hear(&ctx);
+        let known = match &self.known {
+            None => return lines.line("Devices", "The list is being read.", |_| ()),
+            Some(Err(why)) => return lines.line("The list of devices cannot be used", why, |_| ()),
+            Some(Ok(known)) => known.clone(),
+        };
+        let about = match known.own {
+            Some((id, place)) => format!("Key {}, kept by {place}.", id.short()),
+            None => "It gets a key of its own when it is first paired.".to_owned(),
+        };
+        lines.line("This device", &about, |ui| {
+            if let Some(name) = text(ui, "Name of this device", &known.name, "a name") {
+                self.busy = Some(work(ui.ctx(), move || rename(&name)));
+            }
+        });
+        self.offer(lines);
+        self.join(lines);
+        if let Some(said) = &self.said {
+            let (title, words) = match said {
+                Ok(words) => ("Done", words),
+                Err(why) => ("That did not work", why),
+            };
+            lines.line(title, words, |_| ());
+        } else if self.busy.is_some() {
+            lines.line("Under way", "This takes a moment.", |_| ());
+        }
+        for (id, device) in &known.others {
+            self.other(lines, *id, device);
+        }
+        if known.others.is_empty() {
+            lines.line("Other devices", "None is paired yet.", |_| ());
+        }
+    }
+
+    /// Takes in what threads have to say.
+    fn hear(&mut self, ctx: &egui::Context) {
+        if self.known.is_none() && self.reading.is_none() {
+            self.reading = Some(work(ctx, read));
+        }
+        if let Some(known) = self.reading.as_ref().and_then(|reading| reading.try_recv().ok()) {
+            (self.known, self.reading) = (Some(known), None);
+        }
+        let ended = |told: &Receiver<Result<String, String>>| match told.try_recv() {
+            Ok(said) => Some(said),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err("It ended without a word.".to_owned())),
+        };
+        let busy = self.busy.as_ref().and_then(ended);
+        let offered = self.offered.as_ref().and_then(|offered| ended(&offered.done));
+        if busy.is_some() {
+            self.busy = None;
+        }
+        if offered.is_some() {
+            self.offered = None;
+        }
+        if let Some(said) = busy.or(offered) {
+            self.said = Some(said);
+            self.reading = Some(work(ctx, read));
+        }
+    }
+
+    /// A code for another device on this network.
+    fn offer(&mut self, lines: &mut Lines<'_>) {
+        let Some(offered) = &mut self.offered else {
+            let about = "Shows a code for another device on this network; no server is needed.";
+            lines.line("Pair a device", about, |ui| {
+                if text_button(ui, "Show a code", false).clicked() {
+                    (self.said, self.offered) = (None, Some(start_offer(ui.ctx())));
+                }
+            });
+            return;
+        };
+        if let Ok(shown) = offered.shown.try_recv() {
+            offered.now = Some(shown);
+        }
+        let about = match &offered.now {
+            None => "The code is being made.".to_owned(),
+            Some(shown) => {
+                let minutes = (shown.until - now()).max(0) / 60_000 + 1;
+                format!("On the other device: tracebook pair --code {}. For {minutes} more minutes, once.", shown.code)
+            }
+        };
+        let title = offered.now.as_ref().map_or_else(|| "Code".to_owned(), |shown| format!("Code {}", shown.code));
+        let mut cancel = false;
+        lines.line(&title, &about, |ui| cancel = text_button(ui, "Cancel", false).clicked());
+        if let Some(square) = offered.now.as_ref().and_then(|shown| shown.square.as_ref()) {
+            draw(lines.ui, square);
+        }
+        if cancel {
+            self.offered = None;
+        } else {
+            // The minutes that are left.
+            lines.ui.ctx().request_repaint_after(Duration::from_secs(15));
+        }
+    }
+
+    /// A hub, or a device that shows a code.
+    fn join(&mut self, lines: &mut Lines<'_>) {
+        let about = "A code alone, or with the hub's address before it.";
+        lines.line("Join with a code", about, |ui| {
+            let style = tokens::small();
+            let ready = self.busy.is_none() && !self.at.trim().is_empty();
+            let clicked = text_button(ui, "Join", false).clicked();
+            let hint = egui::RichText::new("wss://… 1234-5678").font(style.font.clone()).color(Colours::of(ui).muted);
+            let field = egui::TextEdit::singleline(&mut self.at).font(style.font).hint_text(hint).desired_width(200.0);
+            let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Join with a code");
+            let entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+            if ready && (clicked || entered) {
+                let at = std::mem::take(&mut self.at);
+                (self.said, self.busy) = (None, Some(work(ui.ctx(), move || join(&at))));
+            }
+        });
+    }
+
+    fn other(&mut self, lines: &mut Lines<'_>, id: DeviceId, device: &Device) {
+        let rights = match device.access {
+            Access::None => "It sees nothing.",
+            Access::Read => "It reads.",
+            Access::Write => "It reads and writes.",
+        };
+        let doomed = self.doomed == Some(id);
+        let about = match (&device.address, device.is_welcome()) {
+            (_, false) => "Revoked. What it had received stays on it; nobody can take that back.".to_owned(),
+            (_, true) if doomed => "It is cut off within a second. What it has received stays on it.".to_owned(),
+            (Some(address), true) => format!("A hub at {address}. {}", id.short()),
+            (None, true) => format!("{rights} {}", id.short()),
+        };
+        lines.line(&device.name, &about, |ui| {
+            if !device.is_welcome() || self.busy.is_some() {
+                return;
+            }
+            if !doomed {
+                if text_button(ui, &format!("Revoke {}", device.name), false).clicked() {
+                    self.doomed = Some(id);
+                }
+                return;
+            }
+            if text_button(ui, "Keep it", false).clicked() {
+                self.doomed = None;
+            }
+            if text_button(ui, &format!("Revoke {} now", device.name), false).clicked() {
+                let name = device.name.clone();
+                (self.said, self.doomed) = (None, None);
+                self.busy = Some(work(ui.ctx(), move || revoked(id, &name)));
+            }
+        });
+    }
+}
+
+fn rename(name: &str) -> Result<String, String> {
+    let (own, devices) = (key()?.0, list()?);
+    if devices.amend(own.id(), |device| name.clone_into(&mut device.name)).is_err() {
+        devices.pair(own.id(), entry(&meeting::card(&own, name), Access::Write, true))?;
+    }
+    Ok(format!("This device is called “{}” when it is paired next.", name.trim()))
+}
+
+fn revoked(id: DeviceId, name: &str) -> Result<String, String> {
+    let deaf: Vec<String> = revoke(id)?.into_iter().filter(|(_, why)| why.is_some()).map(|(hub, _)| hub).collect();
+    Ok(match deaf.is_empty() {
+        true => format!("{name} is revoked. What it has received stays on it."),
+        false => format!("{name} is revoked here. Not told: {}; revoke it there, too.", deaf.join(", ")),
+    })
+}
+
+fn start_offer(ctx: &egui::Context) -> Offered {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let (tell, shown) = channel();
+    let (wake, stop) = (ctx.clone(), Arc::clone(&cancelled));
+    let done = work(ctx, move || {
+        let (own, devices) = (key()?.0, list()?);
+        let show = |invitation: &Invitation, offer: &host::peers::pairing::Offer| {
+            let square = qr::Square::new(&invitation.to_string()).ok();
+            let _ = tell.send(Shown { code: offer.code(), until: offer.until(), square });
+            wake.request_repaint();
+        };
+        let cancelled = || stop.load(Ordering::Relaxed);
+        let met = meeting::offer(&own, &called()?, &devices, Reach::Local, show, cancelled, |_| ())?;
+        Ok(format!("Paired with {} ({}).", met.name, met.device.short()))
+    });
+    Offered { shown, now: None, done, cancelled }
+}
+
+fn join(at: &str) -> Result<String, String> {
+    let (own, devices) = (key()?.0, list()?);
+    let (whom, code, expected) = match at.parse::<Invitation>() {
+        Ok(invited) => (invited.at.parse()?, invited.code, Some(invited.key)),
+        Err(_) => match at.trim().split_once(char::is_whitespace) {
+            Some((address, code)) if address.contains(':') => (address.parse()?, code.to_owned(), None),
+            Some(_) | None => (Whom::Lan(Vec::new()), at.to_owned(), None),
+        },
+    };
+    let met = meeting::join(&whom, expected, &code, &own, &called()?, &devices)?;
+    Ok(format!("Paired with {} ({}).", met.name, met.device.short()))
+}
+
+/// The QR code, dark on light whatever the theme: cameras want it so.
+fn draw(ui: &mut Ui, square: &qr::Square) {
+    let side = square.side as f32 * FIELD + 4.0 * FIELD * 2.0;
+    ui.add_space(space::M);
+    let (rect, response) = ui.allocate_exact_size(vec2(side, side), Sense::hover());
+    named(&response, Role::Image, "QR code with the code and this device's key");
+    let colours = Colours::dark(false);
+    ui.painter().rect_filled(rect, tokens::CORNER, colours.raised);
+    let first = rect.min + vec2(4.0 * FIELD, 4.0 * FIELD);
+    for (at, _) in square.dark.iter().enumerate().filter(|(_, dark)| **dark) {
+        let place = first + vec2((at % square.side) as f32 * FIELD, (at / square.side) as f32 * FIELD);
+        ui.painter().rect_filled(egui::Rect::from_min_size(place, vec2(FIELD, FIELD)), 0.0, colours.ink);
+    }
+    ui.add_space(space::M);
+}

@@ -1,0 +1,180 @@
+//! The page on agents: which language models there are, whether they answer, where their configuration lies, and what
+//! the user has allowed for good. Keys are never shown.
+
+use super::super::controls::{clipped, icon_button, text_button};
+use super::super::icons;
+use super::lines::Lines;
+use crate::tokens::{self, Colours, size};
+use eframe::egui;
+use egui::{Sense, pos2, vec2};
+use engine::agent::config::Config;
+use engine::agent::model::Endpoint;
+use engine::agent::policy::Word;
+use engine::{Agents, Command};
+use host::configuration;
+use host::llm::{self, Limits, Providers};
+use host::secrets::Secrets;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+/// The file in the workspace's folder.
+const FILE: &str = "config.yaml";
+
+/// A test that is under way, or what it said.
+enum Test {
+    Waits(Receiver<Result<String, String>>),
+    Said(Result<String, String>),
+}
+
+/// What the page knows beyond the session.
+pub(super) struct Models {
+    folder: PathBuf,
+    tests: BTreeMap<String, Test>,
+    /// Whether the configuration was asked for since the page is open.
+    asked: bool,
+}
+
+impl Models {
+    pub(super) fn new(folder: PathBuf) -> Models {
+        Models { folder, tests: BTreeMap::new(), asked: false }
+    }
+
+    pub(super) fn show(&mut self, lines: &mut Lines<'_>, agents: &Agents, wishes: &mut Vec<Command>) {
+        if !std::mem::replace(&mut self.asked, true) {
+            wishes.push(Command::ReadSetup);
+        }
+        let path = self.folder.join(FILE);
+        lines.line("Configuration", &path.display().to_string(), |ui| {
+            if text_button(ui, "Read it again", false).clicked() {
+                wishes.push(Command::ReadSetup);
+                self.tests.clear();
+            }
+            if text_button(ui, "Open", false).clicked() {
+                ui.ctx().open_url(egui::OpenUrl::new_tab(format!("file://{}", path.display())));
+            }
+        });
+        let Some(setup) = agents.setup() else {
+            lines.line("Language models", "The configuration is being read.", |_| ());
+            return;
+        };
+        if let Some(trouble) = &setup.trouble {
+            lines.line("The configuration cannot be used", trouble, |_| ());
+        }
+        let config = &setup.config;
+        for (name, provider) in &config.llm.providers {
+            let Some(endpoint) = config.endpoint(name) else { continue };
+            let barred = setup.known.get(name).and_then(|known| known.barred.as_deref());
+            let lead = if *name == config.llm.default_provider { "The default. " } else { "" };
+            let about = match self.said(name) {
+                Some(said) => said,
+                None if !provider.enabled() => "Switched off.".to_owned(),
+                None => format!("{lead}{} {}", at(&endpoint), keyed(&endpoint, barred)),
+            };
+            let title = format!("{name}: {}", endpoint.model);
+            lines.line(&title, &about, |ui| {
+                if provider.enabled() && text_button(ui, &format!("Test {name}"), false).clicked() {
+                    self.tests.insert(name.clone(), Test::Waits(test(ui.ctx(), config, endpoint.clone())));
+                }
+            });
+        }
+        let confined = match &setup.unconfined {
+            Some(why) => format!("No: {why}. Each call that runs programs asks."),
+            None => "Yes: programs that tools run see the project and no network.".to_owned(),
+        };
+        lines.line("Tools run in a sandbox", &confined, |_| ());
+        rules(lines, agents, wishes);
+    }
+
+    /// What a test said of a provider, or that it is under way.
+    fn said(&mut self, name: &str) -> Option<String> {
+        let test = self.tests.get_mut(name)?;
+        if let Test::Waits(answer) = test {
+            let said = match answer.try_recv() {
+                Ok(said) => said,
+                Err(TryRecvError::Empty) => return Some("Asking it…".to_owned()),
+                Err(TryRecvError::Disconnected) => Err("It does not answer.".to_owned()),
+            };
+            *test = Test::Said(said);
+        }
+        match test {
+            Test::Said(Ok(words)) => Some(format!("It works: {words}")),
+            Test::Said(Err(why)) => Some(format!("It does not work: {why}")),
+            Test::Waits(_) => None,
+        }
+    }
+}
+
+fn at(endpoint: &Endpoint) -> String {
+    let place = endpoint.base_url.as_deref().unwrap_or("at its own address");
+    if endpoint.local { format!("On this machine, {place}.") } else { format!("{place}.") }
+}
+
+fn keyed(endpoint: &Endpoint, barred: Option<&str>) -> String {
+    match (&endpoint.key, barred) {
+        (_, Some(why)) => format!("Not ready: {why}."),
+        (None, None) => "It needs no key.".to_owned(),
+        (Some(_), None) => "Its key is there.".to_owned(),
+    }
+}
+
+/// Asks a provider whether it is there; reading its key may take a while, so a thread does.
+fn test(ctx: &egui::Context, config: &Config, endpoint: Endpoint) -> Receiver<Result<String, String>> {
+    let (tell, answer) = channel();
+    let (wake, default) = (ctx.clone(), config.llm.default_provider.clone());
+    std::thread::spawn(move || {
+        let said = ask(&endpoint, &default);
+        let _ = tell.send(said); // nobody waits where the settings were closed
+        wake.request_repaint();
+    });
+    answer
+}
+
+fn ask(endpoint: &Endpoint, default: &str) -> Result<String, String> {
+    let folder = configuration::user_folder().ok_or("there is no home folder to keep secrets in")?;
+    let key = llm::key(endpoint, &Secrets::new(&folder))?;
+    let (tell, told) = channel();
+    let providers = Providers::new(Limits::default());
+    providers.test(endpoint.clone(), key.map(|key| key.expose().to_owned()), move |found| {
+        let _ = tell.send(found); // it has its own end
+    });
+    let tested = told.recv().map_err(|_| "it does not answer".to_owned())?.map_err(|failure| failure.why)?;
+    let model = match tested.listed {
+        Some(false) => return Err(format!("{} has no model “{}”.", tested.host, endpoint.model)),
+        Some(true) => format!("and has “{}”.", endpoint.model),
+        None => "and lists no models.".to_owned(),
+    };
+    let lead = if endpoint.provider == default { "The default, " } else { "" };
+    Ok(format!("{lead}{} answers after {} ms {model}", tested.host, tested.milliseconds))
+}
+
+/// What the user has allowed or denied for good, each with what takes it back.
+fn rules(lines: &mut Lines<'_>, agents: &Agents, wishes: &mut Vec<Command>) {
+    let lasting: Vec<_> = agents.rules().iter().enumerate().collect();
+    let about = match lasting.len() {
+        0 => "Nothing yet: “Always” and “This project” beside a question add to it.".to_owned(),
+        count => format!("{count}, made by your answers."),
+    };
+    lines.line("What you have allowed", &about, |_| ());
+    if !lines.wanted.is_empty() {
+        return;
+    }
+    let ui = &mut *lines.ui;
+    for (number, rule) in lasting {
+        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
+        let word = match rule.word {
+            Word::Allow => "Allowed",
+            Word::Ask => "Asked",
+            Word::Deny => "Denied",
+        };
+        let within = if rule.within.is_some() { ", here only" } else { "" };
+        let said = format!("{word}{within}: {}", rule.pattern);
+        let at = pos2(rect.left(), rect.center().y - 10.0);
+        clipped(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
+        let corner = egui::Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);
+        let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("rule", number)));
+        if icon_button(&mut child, icons::X, &format!("Take back: {}", rule.pattern), None).clicked() {
+            wishes.push(Command::ForgetRule { number });
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! The page on sync: what is shared over which hubs and how far it has got, what other devices changed, the log. And
+//! the commands of the table that concern sync.
+
+mod merges;
+
+use super::controls::{clipped, icon_button, named, ring, text_button};
+use super::dialogs::Dialog;
+use super::history::when;
+use super::page::Action;
+use super::settings::Section;
+use super::views::View;
+use super::{Overlay, Window, icons, states};
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::{Command, Reach, Session, Standing, Time};
+use merges::Merges;
+use std::path::PathBuf;
+use std::time::Duration;
+use store::DocId;
+
+const LINE: f32 = 52.0;
+/// The log shows a line in this height.
+const SAID: f32 = 28.0;
+
+/// A part of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tab {
+    State,
+    Merges,
+    Log,
+}
+
+/// A command of the table that concerns sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Show(Tab),
+    Pause,
+    Retry,
+    Share,
+    Join,
+    Devices,
+}
+
+/// What a command of the table is here.
+pub(super) fn wish(id: &str) -> Option<Wish> {
+    Some(match id {
+        "sync.status" => Wish::Show(Tab::State),
+        "sync.merges" => Wish::Show(Tab::Merges),
+        "sync.log" => Wish::Show(Tab::Log),
+        "sync.pause" => Wish::Pause,
+        "sync.retry" => Wish::Retry,
+        "sync.share" => Wish::Share,
+        "sync.join" => Wish::Join,
+        "sync.devices" => Wish::Devices,
+        _ => return None,
+    })
+}
+
+/// A volume as it is listed.
+struct VolumeRow {
+    id: DocId,
+    name: String,
+    state: String,
+    icon: &'static str,
+    /// The addresses under which others get it.
+    addresses: Vec<String>,
+}
+
+/// A hub as it is listed.
+struct HubRow {
+    url: String,
+    state: String,
+    icon: &'static str,
+    online: bool,
+}
+
+/// A device as it is listed.
+struct DeviceRow {
+    name: String,
+    here: bool,
+    state: String,
+}
+
+/// The page.
+pub(super) struct Page {
+    pub(super) tab: Tab,
+    /// Of which state of sync the rows were made, and of how many volumes.
+    made: Option<(u64, usize)>,
+    standing: Standing,
+    volumes: Vec<VolumeRow>,
+    hubs: Vec<HubRow>,
+    devices: Vec<DeviceRow>,
+    log: Vec<(String, String)>,
+    merges: Merges,
+}
+
+impl Page {
+    pub(super) fn new(tab: Tab) -> Page {
+        Page {
+            tab,
+            made: None,
+            standing: Standing::Alone,
+            volumes: Vec::new(),
+            hubs: Vec::new(),
+            devices: Vec::new(),
+            log: Vec::new(),
+            merges: Merges::default(),
+        }
+    }
+
+    fn refresh(&mut self, session: &Session) {
+        let sync = session.sync();
+        let now = (sync.revision, session.volumes().count());
+        if self.made == Some(now) {
+            return;
+        }
+        self.made = Some(now);
+        self.standing = session.standing();
+        self.volumes = session.volumes().map(|volume| volume_row(session, volume)).collect();
+        self.hubs = sync.shares.hubs.iter().map(|hub| hub_row(session, hub)).collect();
+        self.devices = sync.devices().into_iter().map(|(seen, here)| device_row(seen, here)).collect();
+        self.log = sync.log.iter().rev().map(|(at, line)| (when(at.seconds()), line.clone())).collect();
+        self.merges.refresh(sync.merges.iter().rev());
+    }
+
+    /// Draws it.
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        self.refresh(session);
+        self.head(ui, actions);
+        match self.tab {
+            Tab::State => self.state(ui, actions),
+            Tab::Merges => self.merges.show(ui, session, actions),
+            Tab::Log => self.log(ui),
+        }
+    }
+
+    /// How it stands in words, what can be done about it, and the parts of the page.
+    fn head(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
+        let colours = Colours::of(ui);
+        let (left, width) = column(ui);
+        ui.add_space(space::XL);
+        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+        let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, LINE));
+        let (icon, colour) = look(&self.standing, colours);
+        let (words, meaning) = (self.standing.words(), self.standing.meaning());
+        named(&response, Role::Status, &format!("{words}. {meaning}"));
+        let mut tools =
+            ui.new_child(UiBuilder::new().max_rect(rect).id_salt("tools").layout(Layout::right_to_left(Align::Center)));
+        tools.spacing_mut().item_spacing.x = space::S;
+        let shared = self.standing != Standing::Alone;
+        let paused = self.standing == Standing::Paused;
+        if shared && text_button(&mut tools, if paused { "Go on" } else { "Pause" }, paused).clicked() {
+            actions.push(Action::Run("sync.pause"));
+        }
+        let away = self.hubs.iter().any(|hub| !hub.online);
+        if shared && !paused && away && text_button(&mut tools, "Try now", false).clicked() {
+            actions.push(Action::Run("sync.retry"));
+        }
+        let room = tools.min_rect().left() - rect.left() - 36.0 - space::L;
+        let middle = pos2(rect.left() + 12.0, rect.center().y);
+        ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(22.0), colour);
+        let title = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 18.0), line: 26.0 };
+        let at = rect.left_top() + vec2(36.0, 3.0);
+        clipped(ui, at, room, &words, &title, colours.ink);
+        clipped(ui, at + vec2(0.0, 27.0), room, meaning, &tokens::caption(), colours.muted);
+        ui.add_space(space::M);
+        let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+        let line = Rect::from_min_size(pos2(left - space::S, line.top()), vec2(width + space::S, size::HIT));
+        let mut parts =
+            ui.new_child(UiBuilder::new().max_rect(line).id_salt("parts").layout(Layout::left_to_right(Align::Center)));
+        parts.spacing_mut().item_spacing.x = space::XS;
+        for (tab, name) in [(Tab::State, "State"), (Tab::Merges, "Changes of others"), (Tab::Log, "Log")] {
+            if part(&mut parts, name, self.tab == tab) {
+                self.tab = tab;
+            }
+        }
+        ui.add_space(space::S);
+    }
+
+    fn state(&self, ui: &mut Ui, actions: &mut Vec<Action>) {
+        egui::ScrollArea::vertical().id_salt("sync").auto_shrink(false).show(ui, |ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            title(ui, "Volumes");
+            for row in &self.volumes {
+                volume(ui, row, actions);
+            }
+            if !self.hubs.is_empty() {
+                title(ui, "Hubs");
+                for row in &self.hubs {
+                    let colours = Colours::of(ui);
+                    let colour = if row.online { colours.ok } else { colours.muted };
+                    line(ui, &row.url, (row.icon, colour), &row.url, &row.state, |_| ());
+                }
+            }
+            if !self.devices.is_empty() {
+                title(ui, "Other devices");
+                for (number, row) in self.devices.iter().enumerate() {
+                    let colours = Colours::of(ui);
+                    let colour = if row.here { colours.ok } else { colours.muted };
+                    line(ui, &format!("device {number}"), (icons::HARD_DRIVES, colour), &row.name, &row.state, |_| ());
+                }
+            }
+            ui.add_space(space::L);
+            let (left, width) = column(ui);
+            let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::hover());
+            let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, size::HIT));
+            let layout = Layout::left_to_right(Align::Center);
+            let mut more = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("more").layout(layout));
+            more.spacing_mut().item_spacing.x = space::S;
+            if text_button(&mut more, "Get a shared volume…", false).clicked() {
+                actions.push(Action::Run("sync.join"));
+            }
+            if text_button(&mut more, "Devices and pairing", false).clicked() {
+                actions.push(Action::Run("sync.devices"));
+            }
+            ui.add_space(space::XXL);
+        });
+    }
+
+    fn log(&self, ui: &mut Ui) {
+        if self.log.is_empty() {
+            states::sentence(ui, "Nothing has happened yet.", None, "What sync does is told here, newest first.");
+            return;
+        }
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let rows = self.log.len();
+        egui::ScrollArea::vertical().id_salt("log").auto_shrink(false).show_rows(ui, SAID, rows, |ui, range| {
+            for (at, said) in self.log.iter().skip(range.start).take(range.len()) {
+                let colours = Colours::of(ui);
+                let (left, width) = column(ui);
+                let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), SAID), Sense::hover());
+                named(&response, Role::ListItem, &format!("{at}: {said}"));
+                let top = rect.top() + 4.0;
+                let small = tokens::small();
+                clipped(ui, pos2(left, top), 132.0, at, &tokens::caption(), colours.muted);
+                let used = clipped(ui, pos2(left + 140.0, top - 2.0), width - 140.0, said, &small, colours.ink);
+                if used >= width - 142.0 {
+                    response.on_hover_text(said); // it may be cut short
+                }
+            }
+        });
+    }
+}
+
+fn volume_row(session: &Session, volume: &engine::Volume) -> VolumeRow {
+    let spread = session.spread(volume.id);
+    let shares = &session.sync().shares;
+    let hubs: Vec<&str> =
+        shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume.id)).map(|hub| hub.url.as_str()).collect();
+    let icon = match spread.sent {
+        engine::Sent::Local => icons::FLOPPY,
+        engine::Sent::Saved => icons::HOURGLASS,
+        engine::Sent::Everywhere => icons::CHECK,
+    };
+    let mut state = spread.words();
+    if let Some(at) = spread.received {
+        state += &format!(" · received {}", clock(at));
+    }
+    if !hubs.is_empty() {
+        state += &format!(" · over {}", hubs.join(", "));
+    }
+    let addresses = hubs.iter().map(|hub| engine::volume_address(hub, volume.id)).collect();
+    VolumeRow { id: volume.id, name: volume.name.clone(), state, icon, addresses }
+}
+
+fn hub_row(session: &Session, hub: &engine::Hub) -> HubRow {
+    let state = session.sync().states.get(&hub.url);
+    let seen = state.and_then(|state| state.seen).map(|at| format!(", last heard {}", clock(at))).unwrap_or_default();
+    let reach = state.map(|state| &state.reach);
+    let (icon, words, online) = match reach {
+        Some(Reach::Online) => {
+            let behind = state.map_or(0, |state| state.behind.len());
+            let documents = state.map_or(0, |state| state.documents);
+            let far = match behind {
+                0 => format!("{documents} documents, all the same"),
+                some => format!("{documents} documents, {some} on their way"),
+            };
+            (icons::PLUGS_CONNECTED, format!("Connected · {far}{seen}"), true)
+        }
+        Some(Reach::Offline { why }) => {
+            (icons::OFFLINE, format!("Not there{seen}: {why}. It is tried again by itself."), false)
+        }
+        Some(Reach::Off) => (icons::PLUG, "Not called: sync is paused".to_owned(), false),
+        Some(Reach::Trying) | None => (icons::HOURGLASS, "Being called…".to_owned(), false),
+    };
+    HubRow { url: hub.url.clone(), state: words, icon, online }
+}
+
+fn device_row(seen: &engine::Seen, here: bool) -> DeviceRow {
+    let state = if here { "Connected now".to_owned() } else { format!("Last seen {}", when(seen.at.seconds())) };
+    DeviceRow { name: seen.name.clone(), here, state }
+}
+
+/// How far a note has got, in words.
+pub(super) fn of_note(session: &Session, note: DocId) -> String {
+    let spread = session.spread(note);
+    let mut words = spread.words();
+    if let Some(at) = spread.same.filter(|_| spread.sent == engine::Sent::Everywhere) {
+        words += &format!(" {}", clock(at));
+    }
+    if let Some(at) = spread.received {
+        words += &format!(" · received {}", clock(at));
+    }
+    words
+}
+
+/// The time of day.
+pub(super) fn clock(at: Time) -> String {
+    super::history::short(at.seconds())
+}
+
+/// The glyph of how sync stands, and its colour; the words beside it say the same.
+pub(super) fn look(standing: &Standing, colours: &Colours) -> (&'static str, Color32) {
+    match standing {
+        Standing::Alone => (icons::FLOPPY, colours.muted),
+        Standing::Paused => (icons::CLOCK, colours.muted),
+        Standing::Offline => (icons::OFFLINE, colours.muted),
+        Standing::Calling | Standing::Busy(_) => (icons::HOURGLASS, colours.muted),
+        Standing::Same { .. } => (icons::CHECK_CIRCLE, colours.ok),
+    }
+}
+
+/// Where the page's column begins, and how wide it is.
+fn column(ui: &Ui) -> (f32, f32) {
+    let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+    (ui.max_rect().left() + ((ui.available_width() - width) / 2.0).max(0.0), width)
+}
+
+fn title(ui: &mut Ui, text: &str) {
+    ui.add_space(space::L);
+    let (left, width) = column(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+    named(&response, Role::Heading, text);
+    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
+    clipped(ui, pos2(left, rect.top() + 2.0), width, text, &style, Colours::of(ui).muted);
+}
+
+/// A line of a list: a glyph, a name and what is to be said of it, buttons at the right.
+fn line(
+    ui: &mut Ui,
+    salt: &str,
+    (icon, colour): (&str, Color32),
+    name: &str,
+    state: &str,
+    tools: impl FnOnce(&mut Ui),
+) {
+    let colours = Colours::of(ui);
+    let (left, width) = column(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+    let rect = Rect::from_min_size(pos2(left, rect.top()), vec2(width, LINE));
+    named(&response, Role::ListItem, &format!("{name}: {state}"));
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    let layout = Layout::right_to_left(Align::Center);
+    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(("line", salt)).layout(layout));
+    child.spacing_mut().item_spacing.x = space::S;
+    tools(&mut child);
+    let right = child.min_rect().left() - space::L;
+    let middle = pos2(rect.left() + 8.0, rect.center().y);
+    ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    let at = rect.left_top() + vec2(28.0, 7.0);
+    let room = right - at.x;
+    clipped(ui, at, room, name, &tokens::small(), colours.ink);
+    let used = clipped(ui, at + vec2(0.0, 20.0), room, state, &tokens::caption(), colours.muted);
+    if used >= room - 1.0 {
+        response.on_hover_text(state);
+    }
+}
+
+fn volume(ui: &mut Ui, row: &VolumeRow, actions: &mut Vec<Action>) {
+    let colours = Colours::of(ui);
+    let colour = if row.icon == icons::CHECK { colours.ok } else { colours.muted };
+    line(ui, &row.name, (row.icon, colour), &row.name, &row.state, |ui| {
+        if row.addresses.is_empty() {
+            let share = text_button(ui, "Share…", false);
+            named(&share, Role::Button, &format!("Share {}", row.name));
+            if share.clicked() {
+                actions.push(Action::Share(row.id));
+            }
+            return;
+        }
+        if icon_button(ui, icons::X_CIRCLE, &format!("Stop sharing {}", row.name), None).clicked() {
+            actions.push(Action::Do(Command::UnshareVolume { volume: row.id, hub: String::new() }));
+        }
+        if icon_button(ui, icons::COPY, &format!("Copy the address of {}", row.name), None).clicked() {
+            ui.ctx().copy_text(row.addresses.join("\n"));
+            actions.push(Action::Say("The address is copied. Another device gets the volume by it.".to_owned()));
+        }
+    });
+}
+
+/// A part of the page that can be chosen; whether it was clicked.
+fn part(ui: &mut Ui, text: &str, on: bool) -> bool {
+    let colours = Colours::of(ui);
+    let font = tokens::inter(if on { tokens::Cut::SemiBold } else { tokens::Cut::Regular }, 13.0);
+    let colour = if on { colours.ink } else { colours.muted };
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), font, colour);
+    let (rect, response) = ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::S, size::HIT), Sense::click());
+    if on {
+        ui.painter().rect_filled(rect, CORNER, colours.sunken);
+    } else {
+        super::controls::ground(ui, &response);
+    }
+    ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
+    ring(ui, &response, CORNER);
+    response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, on, text));
+    response.clicked()
+}
+
+impl Window {
+    /// Performs a command that concerns sync.
+    pub(super) fn run_sync(&mut self, wish: Wish) {
+        match wish {
+            Wish::Show(tab) => match &mut self.view {
+                Some(View::Sync(page)) => page.tab = tab,
+                _ => self.view = Some(View::Sync(Box::new(Page::new(tab)))),
+            },
+            Wish::Pause => {
+                let paused = self.session().is_some_and(|session| session.sync().shares.paused);
+                if self.send(Command::PauseSync { paused: !paused }) {
+                    self.toasts.say(if paused { "Sync goes on." } else { "Sync is paused. Nothing is lost." });
+                }
+            }
+            Wish::Retry => {
+                if self.send(Command::RetrySync) {
+                    self.toasts.say("Hubs are called.");
+                }
+            }
+            Wish::Share => {
+                let here = self.here.note.and_then(|note| self.session()?.place(note)).map(|(volume, _)| volume);
+                match here.or_else(|| self.session()?.volumes().next().map(|volume| volume.id)) {
+                    Some(volume) => self.ask_share(volume),
+                    None => self.toasts.say("Open a folder first: what is shared is a volume."),
+                }
+            }
+            Wish::Join => {
+                let (address, folder) = (String::new(), String::new());
+                self.overlay = Overlay::Dialog(Dialog::Join { address, folder, trouble: None });
+            }
+            Wish::Devices => self.open_settings(Section::Devices),
+        }
+    }
+
+    /// Asks over which hub a volume shall be shared.
+    pub(super) fn ask_share(&mut self, volume: DocId) {
+        let Some(session) = self.session() else { return };
+        let Some(known) = session.volume(volume) else { return };
+        let hub = session.sync().shares.hubs.first().map_or_else(String::new, |hub| hub.url.clone());
+        let name = known.name.clone();
+        self.overlay = Overlay::Dialog(Dialog::Share { volume, name, hub, trouble: None });
+    }
+
+    /// Shares a volume. Gives why not.
+    pub(super) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
+        let Some(driver) = &mut self.driver else { return Ok(()) };
+        driver.command(Command::ShareVolume { volume, hub }).map_err(|reject| super::act::sentence(&reject.0))?;
+        self.run_sync(Wish::Show(Tab::State));
+        Ok(())
+    }
+
+    /// Gets a shared volume into a folder. What the disk says is told when it has said it.
+    pub(super) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
+        let Some(driver) = &self.driver else { return Ok(()) };
+        engine::read_volume_address(&address).map_err(|reject| super::act::sentence(&reject.0))?;
+        let (handle, tell, wake) = (driver.handle(), self.saved.0.clone(), ctx.clone());
+        std::thread::spawn(move || {
+            let made = match host::copy::is_empty(&folder) {
+                false => Err(format!("the folder is not empty: {}", folder.display())),
+                true => host::copy::make_folder(&folder).map_err(|error| error.to_string()),
+            };
+            let asked = made.and_then(|()| {
+                handle.command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)
+            });
+            let _ = tell.send(match asked {
+                Ok(()) => "The volume is asked for; its notes appear as they come.".to_owned(),
+                Err(why) => format!("{}.", super::act::sentence(&why)),
+            });
+            wake.request_repaint_after(Duration::from_millis(1));
+        });
+        self.run_sync(Wish::Show(Tab::State));
+        Ok(())
+    }
+
+    /// Has the page on sync take in the texts that it asked for.
+    pub(super) fn sync_step(&mut self) {
+        if let (Some(View::Sync(page)), Some(driver)) = (&mut self.view, &self.driver) {
+            page.merges.step(driver);
+        }
+    }
+}

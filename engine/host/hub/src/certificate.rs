@@ -1,0 +1,69 @@
+//! The hub's certificate: made once and kept, or read from files.
+
+use crate::settings::{Settings, Tls};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A certificate and what a server does with it.
+pub(crate) struct Certificate {
+    pub(crate) config: Arc<ServerConfig>,
+    /// What it is, as bytes (DER).
+    pub(crate) der: Vec<u8>,
+}
+
+/// The certificate that the settings ask for; `None`: plain.
+pub(crate) fn certificate(settings: &Settings) -> Result<Option<Certificate>, String> {
+    let (certificate, key) = match &settings.tls {
+        Tls::Plain => return Ok(None),
+        Tls::Files { certificate, key } => (certificate.clone(), key.clone()),
+        Tls::Own => own(settings)?,
+    };
+    let fail = |path: &Path, error: &dyn std::fmt::Display| format!("{error}: {}", path.display());
+    let chain: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(&certificate).map_err(|error| fail(&certificate, &error))?.collect();
+    let chain: Vec<CertificateDer<'static>> = chain.map_err(|error| fail(&certificate, &error))?;
+    let der = chain.first().ok_or_else(|| fail(&certificate, &"there is no certificate in it"))?.to_vec();
+    let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| fail(&key, &error))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .map_err(|error| fail(&certificate, &error))?;
+    // WebSockets begin as HTTP 1.1.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Some(Certificate { config: Arc::new(config), der }))
+}
+
+/// The one that the hub signs itself, made at its first start.
+fn own(settings: &Settings) -> Result<(PathBuf, PathBuf), String> {
+    let (certificate, key) = (settings.folder.join("certificate.pem"), settings.folder.join("certificate.key"));
+    if !certificate.exists() || !key.exists() {
+        let ip = settings.listen.ip();
+        let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        if !ip.is_unspecified() && !ip.is_loopback() {
+            names.push(ip.to_string());
+        }
+        let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
+        private(&key, made.signing_key.serialize_pem().as_bytes())?;
+        private(&certificate, made.cert.pem().as_bytes())?;
+    }
+    Ok((certificate, key))
+}
+
+/// Writes a file for the user's eyes only.
+pub(crate) fn private(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    let written = options.open(path).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+    written.map_err(|error| format!("{error}: {}", path.display()))
+}

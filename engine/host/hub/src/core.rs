@@ -1,0 +1,500 @@
+//! The one thread that owns the protocol. Everything comes to it by one channel: frames, what the store answers, what
+//! other replicas tell, the lists when they change. It never waits for anything else.
+
+use crate::metrics::Metrics;
+use crate::policy::{Policy, Shares};
+use crate::storage::{Bytes, Failed, HubBus, HubStore, News};
+use crate::{Log, Settings};
+use peers::DeviceId;
+use peers::devices::Device;
+use peers::link::{Control, Frame};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+use store::sync::{self, Docs, Link, Metadata, Output, PeerId, Peers, Ticket, wire};
+use store::{Access, ActorId, DocId, VolumeDoc};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// More bytes do not wait for one connection: it does not take what it is sent.
+const MOST_WAITING: usize = 128 << 20;
+/// How often the account of who stored how much is kept.
+const ACCOUNT: Duration = Duration::from_secs(10);
+/// The file of that account, in the hub's folder.
+const USAGE: &str = "usage.json";
+/// The link by which other replicas' ephemeral messages come in.
+const BUS: Link = 0;
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
+    /// Its key, proved; `None`: it was let in without.
+    pub(crate) device: Option<DeviceId>,
+    /// How the log calls it.
+    pub(crate) name: String,
+    /// The most that it may do.
+    pub(crate) most: Access,
+}
+
+/// What goes to a connection's task.
+#[derive(Debug)]
+pub(crate) enum Out {
+    Frame(Frame),
+    Close(String),
+}
+
+/// The way to a connection's task.
+#[derive(Clone, Debug)]
+pub(crate) struct Outbox {
+    pub(crate) sender: UnboundedSender<Out>,
+    /// Bytes that wait in it.
+    pub(crate) waiting: Arc<AtomicUsize>,
+}
+
+/// All that comes to the thread.
+pub(crate) enum Input {
+    /// Somebody has greeted by this name; the greeting itself follows as a frame.
+    Connect {
+        link: Link,
+        who: Who,
+        peer: PeerId,
+        outbox: Outbox,
+    },
+    Frame {
+        link: Link,
+        bytes: Vec<u8>,
+    },
+    Gone {
+        link: Link,
+    },
+    Loaded {
+        doc: DocId,
+        chunks: Result<Vec<Vec<u8>>, String>,
+    },
+    Volume {
+        doc: DocId,
+        chunks: Result<Vec<Vec<u8>>, String>,
+    },
+    Scope {
+        link: Link,
+        scope: DocId,
+        docs: Docs,
+    },
+    Stored {
+        ticket: Ticket,
+        doc: DocId,
+        size: u64,
+        by: Option<DeviceId>,
+        since: Instant,
+        done: Result<(), Failed>,
+    },
+    News(News),
+    Policy(Policy),
+    Devices(BTreeMap<DeviceId, Device>),
+    Stop,
+}
+
+struct Client {
+    who: Who,
+    /// How it calls itself.
+    peer: PeerId,
+    outbox: Outbox,
+    /// It has used up its quota.
+    full: bool,
+}
+
+pub(crate) struct Core {
+    peers: Peers,
+    clients: HashMap<Link, Client>,
+    shares: Arc<Shares>,
+    store: Arc<dyn HubStore>,
+    bus: Arc<dyn HubBus>,
+    inputs: Sender<Input>,
+    metrics: Metrics,
+    log: Log,
+    settings: Settings,
+    /// Bytes that each device has stored; under the empty name all that have no key.
+    usage: BTreeMap<String, u64>,
+    usage_kept: (Instant, u64),
+    /// The documents of volumes that somebody compares.
+    scopes: HashMap<DocId, Docs>,
+    bus_name: String,
+}
+
+/// The store's word for a right in the protocol's.
+fn right(access: Access) -> sync::Access {
+    match access {
+        Access::None => sync::Access::None,
+        Access::Read => sync::Access::Read,
+        Access::Write => sync::Access::Write,
+    }
+}
+
+/// Whose account it is.
+fn account(device: Option<DeviceId>) -> String {
+    device.map(|device| device.to_string()).unwrap_or_default()
+}
+
+impl Core {
+    pub(crate) fn new(
+        me: String,
+        parts: (Arc<dyn HubStore>, Arc<dyn HubBus>, Metrics),
+        settings: Settings,
+        inputs: Sender<Input>,
+        log: Log,
+    ) -> Result<Core, String> {
+        let (store, bus, metrics) = parts;
+        // Volumes are compared where all that is stored is known here.
+        let all = store.all();
+        let tracebook = all.is_some().then_some(wire::EXTENSIONS);
+        let metadata = Metadata { storage: Some(me.clone()), ephemeral: false, tracebook };
+        let chance: [u8; 16] = peers::key::random()?;
+        let usage = std::fs::read_to_string(settings.folder.join(USAGE)).ok();
+        let mut core = Core {
+            peers: Peers::new(PeerId(me), metadata, sync::peers::Limits::default()),
+            clients: HashMap::new(),
+            shares: Arc::default(),
+            store,
+            bus,
+            inputs,
+            metrics,
+            log,
+            settings,
+            usage: usage.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+            usage_kept: (Instant::now(), 0),
+            // Nobody can call itself so.
+            scopes: HashMap::new(),
+            bus_name: format!("replicas {}", chance.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        };
+        for doc in all.into_iter().flatten() {
+            core.peers.recall(doc, None);
+        }
+        core.join_bus();
+        Ok(core)
+    }
+
+    /// Other replicas' ephemeral messages come in as those of a peer that follows nothing.
+    fn join_bus(&mut self) {
+        let name = PeerId(self.bus_name.clone());
+        self.peers.connect(BUS, false, Some(name.clone()), Box::new(|_| sync::Access::Read));
+        let versions = vec![wire::VERSION.to_owned()];
+        let metadata = Metadata { ephemeral: true, ..Metadata::default() };
+        self.peers.receive(BUS, &wire::encode(&wire::Message::Join { sender: name, versions, metadata }));
+        self.perform(None);
+    }
+
+    pub(crate) fn run(mut self, told: &Receiver<Input>) {
+        while let Ok(input) = told.recv() {
+            if matches!(input, Input::Stop) {
+                break;
+            }
+            self.input(input);
+        }
+        let names: Vec<Link> = self.clients.keys().copied().collect();
+        for link in names {
+            self.end(link, "the hub is ending; it will be back");
+        }
+        self.keep_usage();
+    }
+
+    fn input(&mut self, input: Input) {
+        match input {
+            Input::Connect { link, who, peer, outbox } => {
+                // A name belongs to whoever is here under it. The same device may come back before we know it went.
+                let other = |client: &Client| client.peer == peer && client.who.device != who.device;
+                if self.clients.values().any(other) {
+                    self.metrics.refused.inc();
+                    (self.log)(&format!("{} was refused: it claims to be another that is here", who.name));
+                    let why = "somebody else is here under that name".to_owned();
+                    let _ = outbox.sender.send(Out::Frame(Control::Refused(why.clone()).frame()));
+                    let _ = outbox.sender.send(Out::Close(why));
+                    return;
+                }
+                let expected = Some(peer.clone());
+                let full = self.is_full(who.device);
+                let share = self.share(&who, full);
+                self.metrics.connections.inc();
+                self.metrics.connected.inc();
+                self.clients.insert(link, Client { who, peer, outbox, full });
+                self.peers.connect(link, false, expected, share);
+                self.perform(None);
+            }
+            Input::Frame { link, bytes } => {
+                self.metrics.received.inc();
+                self.metrics.received_bytes.inc_by(bytes.len() as u64);
+                self.peers.receive(link, &bytes);
+                self.perform(Some(bytes));
+            }
+            Input::Gone { link } => {
+                self.peers.disconnect(link);
+                self.perform(None);
+                self.forget(link);
+            }
+            Input::Loaded { doc, chunks } => {
+                self.peers.loaded(doc, chunks);
+                self.perform(None);
+            }
+            Input::Volume { doc, chunks } => {
+                if chunks.is_ok_and(|chunks| self.shares.volume(doc, &chunks)) {
+                    self.share_anew(|_| true);
+                }
+            }
+            Input::Scope { link, scope, docs } => {
+                if !docs.is_empty() {
+                    self.scopes.insert(scope, docs.clone());
+                }
+                self.peers.scoped(link, scope, docs);
+                self.perform(None);
+            }
+            Input::Stored { ticket, doc, size, by, since, done } => self.stored(ticket, doc, size, by, since, done),
+            Input::News(news) => self.news(news),
+            Input::Policy(policy) => {
+                for volume in self.shares.set(policy) {
+                    self.read_volume(volume);
+                }
+                self.share_anew(|_| true);
+            }
+            Input::Devices(list) => self.devices(&list),
+            Input::Stop => {}
+        }
+    }
+
+    /// Does what the protocol wants. `frame`: what came in and led to it.
+    fn perform(&mut self, frame: Option<Vec<u8>>) {
+        let mut frame = frame;
+        for output in self.peers.take() {
+            match output {
+                Output::Send { link, bytes } => self.send(link, bytes),
+                Output::Close { link: BUS, .. } => self.join_bus(),
+                Output::Close { link, why } => {
+                    self.metrics.ended.inc();
+                    self.end(link, &why);
+                }
+                Output::Welcome { link, .. } => {
+                    if let Some(client) = self.clients.get(&link) {
+                        (self.log)(&format!("{} is here", client.who.name));
+                    }
+                }
+                Output::Load { doc } => {
+                    let inputs = self.inputs.clone();
+                    let loaded = Box::new(move |chunks| {
+                        let _ = inputs.send(Input::Loaded { doc, chunks });
+                    });
+                    self.store.load(doc, loaded);
+                }
+                Output::Store { doc, ticket, link, bytes } => {
+                    let (inputs, since, size) = (self.inputs.clone(), Instant::now(), bytes.len() as u64);
+                    let by = self.clients.get(&link).and_then(|client| client.who.device);
+                    let done = Box::new(move |done| {
+                        let _ = inputs.send(Input::Stored { ticket, doc, size, by, since, done });
+                    });
+                    self.store.append(doc, Arc::new(bytes), done);
+                }
+                Output::Heard { link, .. } => {
+                    // What came from another replica does not go back to it.
+                    if let Some(frame) = frame.take().filter(|_| link != BUS) {
+                        self.bus.tell(News::Said(Arc::new(frame)));
+                    }
+                }
+                Output::Refused { link, doc, why } => {
+                    self.metrics.refused.inc();
+                    if let Some(client) = self.clients.get(&link) {
+                        (self.log)(&format!("{}: {why}: {doc}", client.who.name));
+                        // Its user may not know; other programs than ours know no such word.
+                        if client.who.device.is_some() {
+                            let words = match self.peers.may(link, doc) {
+                                sync::Access::Read if client.full => {
+                                    "what was written here is not taken: no room is left"
+                                }
+                                sync::Access::Read => "what was written here is not taken: it may only be read",
+                                sync::Access::None | sync::Access::Write => "not all of it is shared with this device",
+                            };
+                            let _ = client.outbox.sender.send(Out::Frame(Control::Told(words.to_owned()).frame()));
+                        }
+                    }
+                }
+                Output::Scope { link, scope } => self.scope(link, scope),
+                Output::Absent { .. } | Output::Step { .. } | Output::Agreed { .. } | Output::Extension { .. } => {}
+            }
+        }
+    }
+
+    fn send(&mut self, link: Link, bytes: Vec<u8>) {
+        let Some(client) = self.clients.get(&link) else { return };
+        let size = bytes.len();
+        self.metrics.sent.inc();
+        self.metrics.sent_bytes.inc_by(size as u64);
+        let waiting = client.outbox.waiting.fetch_add(size, Ordering::Relaxed) + size;
+        let _ = client.outbox.sender.send(Out::Frame(Frame::Binary(bytes)));
+        if waiting > MOST_WAITING {
+            self.peers.disconnect(link);
+            self.end(link, "it does not take what it is sent");
+        }
+    }
+
+    /// Ends a connection, and says why to both sides.
+    fn end(&mut self, link: Link, why: &str) {
+        let Some(client) = self.clients.get(&link) else { return };
+        (self.log)(&format!("{} goes: {why}", client.who.name));
+        let _ = client.outbox.sender.send(Out::Frame(Control::Refused(why.to_owned()).frame()));
+        let _ = client.outbox.sender.send(Out::Close(why.to_owned()));
+        self.forget(link);
+    }
+
+    fn forget(&mut self, link: Link) {
+        if self.clients.remove(&link).is_some() {
+            self.metrics.connections.dec();
+        }
+    }
+
+    fn share(&self, who: &Who, full: bool) -> store::sync::Share {
+        let shares = Arc::clone(&self.shares);
+        let most = if full { who.most.min(Access::Read) } else { who.most };
+        let device = who.device;
+        Box::new(move |doc| right(shares.access(device, most, doc)))
+    }
+
+    /// Rights may have become others.
+    fn share_anew(&mut self, of: impl Fn(&Client) -> bool) {
+        let links: Vec<Link> = self.clients.iter().filter(|(_, client)| of(client)).map(|(link, _)| *link).collect();
+        for link in links {
+            let Some(client) = self.clients.get(&link) else { continue };
+            let share = self.share(&client.who, client.full);
+            self.peers.share(link, share);
+            self.perform(None);
+        }
+    }
+
+    /// Finds out which documents a volume has. They are read on the store's thread.
+    fn scope(&self, link: Link, scope: DocId) {
+        let inputs = self.inputs.clone();
+        if let Some(docs) = self.scopes.get(&scope) {
+            let _ = inputs.send(Input::Scope { link, scope, docs: docs.clone() });
+            return;
+        }
+        let loaded = Box::new(move |chunks: Result<Vec<Vec<u8>>, String>| {
+            let volume = chunks.ok().filter(|chunks| !chunks.is_empty()).and_then(|chunks| {
+                VolumeDoc::load(scope, &chunks, ActorId::from([0; 16])).ok().map(|loaded| loaded.doc)
+            });
+            let docs = volume.map_or_else(BTreeSet::new, |volume| volume.documents(scope));
+            let _ = inputs.send(Input::Scope { link, scope, docs: Arc::new(docs) });
+        });
+        self.store.load(scope, loaded);
+    }
+
+    fn read_volume(&self, doc: DocId) {
+        let inputs = self.inputs.clone();
+        let loaded = Box::new(move |chunks| {
+            let _ = inputs.send(Input::Volume { doc, chunks });
+        });
+        self.store.load(doc, loaded);
+    }
+
+    fn stored(
+        &mut self,
+        ticket: Ticket,
+        doc: DocId,
+        size: u64,
+        by: Option<DeviceId>,
+        since: Instant,
+        done: Result<(), Failed>,
+    ) {
+        match done {
+            Ok(()) => {
+                self.metrics.stored.inc();
+                self.metrics.stored_bytes.inc_by(size);
+                self.metrics.store_seconds.observe(since.elapsed().as_secs_f64());
+                if let Some(count) = self.store.documents() {
+                    self.metrics.documents.set(i64::try_from(count).unwrap_or(i64::MAX));
+                }
+                self.scopes.remove(&doc);
+                self.peers.stored(ticket);
+                self.perform(None);
+                if self.shares.names(doc) {
+                    self.read_volume(doc);
+                }
+                self.charge(by, size);
+            }
+            Err(Failed(why)) => {
+                self.peers.refused(ticket, &why);
+                self.perform(None);
+            }
+        }
+    }
+
+    fn is_full(&self, device: Option<DeviceId>) -> bool {
+        let used = self.usage.get(&account(device)).copied().unwrap_or_default();
+        self.settings.quota > 0 && used >= self.settings.quota
+    }
+
+    /// Puts what was stored on somebody's account. Who has used up the quota goes on reading.
+    fn charge(&mut self, by: Option<DeviceId>, size: u64) {
+        *self.usage.entry(account(by)).or_default() += size;
+        self.usage_kept.1 += size;
+        if self.is_full(by) {
+            let mut names = Vec::new();
+            for client in self.clients.values_mut().filter(|client| client.who.device == by && !client.full) {
+                client.full = true;
+                names.push(client.who.name.clone());
+            }
+            for name in names {
+                self.metrics.refused.inc();
+                let quota = self.settings.quota;
+                (self.log)(&format!("{name} has used up its {quota} bytes: it reads, and what it writes is not taken"));
+            }
+            self.share_anew(|client| client.who.device == by);
+        }
+        if self.usage_kept.0.elapsed() > ACCOUNT {
+            self.keep_usage();
+        }
+    }
+
+    fn keep_usage(&mut self) {
+        if std::mem::take(&mut self.usage_kept.1) > 0 {
+            let text = serde_json::to_vec(&self.usage).unwrap_or_default();
+            if let Err(why) = crate::certificate::private(&self.settings.folder.join(USAGE), &text) {
+                (self.log)(&format!("the account of who stored how much cannot be kept: {why}"));
+            }
+        }
+        self.usage_kept.0 = Instant::now();
+    }
+
+    fn news(&mut self, news: News) {
+        match news {
+            News::Changed { doc, bytes } => {
+                self.scopes.remove(&doc);
+                self.peers.changed(doc, &bytes);
+                self.perform(None);
+                if self.shares.names(doc) {
+                    self.read_volume(doc);
+                }
+            }
+            News::Said(frame) => {
+                self.peers.receive(BUS, &Bytes::unwrap_or_clone(frame));
+                self.perform(None);
+            }
+            // The server takes them in.
+            News::Devices(_) => {}
+        }
+    }
+
+    /// The list of devices has changed: who is not welcome any more goes, others may have other rights.
+    fn devices(&mut self, list: &BTreeMap<DeviceId, Device>) {
+        let mut gone = Vec::new();
+        for (link, client) in &mut self.clients {
+            let Some(id) = client.who.device else { continue };
+            match list.get(&id) {
+                Some(device) if device.is_welcome() => client.who.most = device.access,
+                Some(_) | None => gone.push(*link),
+            }
+        }
+        for link in gone {
+            self.metrics.refused.inc();
+            self.peers.disconnect(link);
+            self.perform(None);
+            self.end(link, "this device was revoked");
+        }
+        self.share_anew(|client| client.who.device.is_some());
+    }
+}

@@ -1,0 +1,204 @@
+//! The store by default: the same SQLite as the app's, in a folder of the hub's own. One thread writes; what came
+//! meanwhile goes to the disk as one commit. In pauses long rows of chunks become one snapshot.
+
+use crate::Log;
+use crate::storage::{Bytes, Done, Failed, HubStore, Loaded};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use store::DocId;
+use store::disk::{Disk, DiskError, Reader, SqliteDisk, Write};
+
+/// At most so many appends become one commit.
+const MOST: usize = 1_024;
+/// A pause: then the disk does what would disturb.
+const PAUSE: Duration = Duration::from_millis(500);
+/// A document of more chunks than this is folded into one.
+const MANY: u32 = 256;
+/// A commit that the disk refuses for now is tried again so often, and so long after.
+const TRIES: u32 = 20;
+const AGAIN: Duration = Duration::from_millis(250);
+
+enum Work {
+    Load(DocId, Loaded),
+    Append(DocId, Bytes, Done),
+    Close,
+}
+
+/// SQLite in a folder.
+pub(crate) struct Embedded {
+    work: Mutex<Sender<Work>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    documents: Arc<AtomicU64>,
+    /// Those that were there when it was opened, until somebody asks.
+    all: Mutex<Vec<DocId>>,
+}
+
+impl Embedded {
+    /// Opens the database in this folder, or makes it.
+    pub(crate) fn open(folder: &Path, log: Log) -> Result<Embedded, String> {
+        store::disk::create_folder(folder).map_err(|error| format!("{error}: {}", folder.display()))?;
+        let create = !folder.join(store::disk::DATABASE).exists();
+        let disk = SqliteDisk::open(folder, create).map_err(|error| error.to_string())?;
+        let reader = disk.reader().map_err(|error| error.to_string())?;
+        let all = reader.docs().map_err(|error| error.to_string())?;
+        let documents = Arc::new(AtomicU64::new(all.len() as u64));
+        let (tell, told) = channel();
+        let mut keeper = Keeper { disk, reader, chunks: HashMap::new(), log, documents: Arc::clone(&documents) };
+        let thread = std::thread::Builder::new().name("hub-store".to_owned());
+        let thread = thread.spawn(move || keeper.run(&told)).map_err(|error| error.to_string())?;
+        Ok(Embedded { work: Mutex::new(tell), thread: Mutex::new(Some(thread)), documents, all: Mutex::new(all) })
+    }
+
+    fn ask(&self, work: Work) {
+        // The thread ends only after `close`; whoever is asked then gets no answer, as the hub is ending.
+        let _ = self.work.lock().unwrap_or_else(PoisonError::into_inner).send(work);
+    }
+}
+
+impl HubStore for Embedded {
+    fn load(&self, doc: DocId, loaded: Loaded) {
+        self.ask(Work::Load(doc, loaded));
+    }
+
+    fn append(&self, doc: DocId, bytes: Bytes, done: Done) {
+        self.ask(Work::Append(doc, bytes, done));
+    }
+
+    fn all(&self) -> Option<Vec<DocId>> {
+        Some(std::mem::take(&mut *self.all.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn documents(&self) -> Option<u64> {
+        Some(self.documents.load(Ordering::Relaxed))
+    }
+
+    fn close(&self) {
+        self.ask(Work::Close);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Keeper {
+    disk: SqliteDisk,
+    reader: Box<dyn Reader>,
+    /// Chunks of each document that was touched.
+    chunks: HashMap<DocId, u32>,
+    log: Log,
+    documents: Arc<AtomicU64>,
+}
+
+impl Keeper {
+    fn run(&mut self, told: &Receiver<Work>) {
+        loop {
+            let first = match told.recv_timeout(PAUSE) {
+                Ok(work) => work,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.fold();
+                    self.disk.idle();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let mut appends = Vec::new();
+            let mut next = Some(first);
+            while let Some(work) = next {
+                match work {
+                    Work::Append(doc, bytes, done) => appends.push((doc, bytes, done)),
+                    Work::Load(doc, loaded) => {
+                        // Reads what was appended before it.
+                        self.commit(&mut appends);
+                        self.load(doc, loaded);
+                    }
+                    Work::Close => {
+                        self.commit(&mut appends);
+                        self.disk.idle();
+                        return;
+                    }
+                }
+                next = if appends.len() < MOST { told.try_recv().ok() } else { None };
+            }
+            self.commit(&mut appends);
+        }
+    }
+
+    fn load(&mut self, doc: DocId, loaded: Loaded) {
+        let read = self.reader.chunks(doc).map_err(|error| error.to_string());
+        let read = read.and_then(|chunks| match chunks.iter().find(|chunk| !chunk.intact) {
+            Some(_) => Err(format!("a stored part is damaged; run `tracebook fsck` on the hub's folder: {doc}")),
+            None => Ok(chunks),
+        });
+        if let Ok(chunks) = &read
+            && !chunks.is_empty()
+        {
+            self.chunks.insert(doc, chunks.len() as u32);
+        }
+        loaded(read.map(|chunks| chunks.into_iter().map(|chunk| chunk.bytes).collect()));
+    }
+
+    fn commit(&mut self, appends: &mut Vec<(DocId, Bytes, Done)>) {
+        if appends.is_empty() {
+            return;
+        }
+        let writes: Vec<Write> =
+            appends.iter().map(|(doc, bytes, _)| Write::Chunk { doc: *doc, bytes: bytes.to_vec() }).collect();
+        let mut tries = 0;
+        let done = loop {
+            match self.disk.commit(&writes) {
+                Ok(_) => break Ok(()),
+                // A refusal and damage stay what they are.
+                Err(error @ (DiskError::Refused { .. } | DiskError::Damaged { .. })) => break Err(error),
+                Err(error) if tries >= TRIES => break Err(error),
+                Err(error) => {
+                    if tries == 0 {
+                        (self.log)(&format!("the disk refuses for now: {error}"));
+                    }
+                    tries += 1;
+                    std::thread::sleep(AGAIN);
+                }
+            }
+        };
+        let done = done.map_err(|error| Failed(error.to_string()));
+        if let Err(why) = &done {
+            (self.log)(&format!("{} changes could not be stored: {why}", appends.len()));
+        }
+        for (doc, _, tell) in appends.drain(..) {
+            if done.is_ok() {
+                *self.chunks.entry(doc).or_insert_with(|| {
+                    let stored = self.reader.chunks(doc).map_or(1, |chunks| chunks.len() as u32);
+                    self.documents.fetch_add(u64::from(stored <= 1), Ordering::Relaxed);
+                    stored.saturating_sub(1)
+                }) += 1;
+            }
+            tell(done.clone());
+        }
+    }
+
+    /// Makes one snapshot of a document that has become many chunks. One in each pause.
+    fn fold(&mut self) {
+        let Some(doc) = self.chunks.iter().find(|(_, count)| **count > MANY).map(|(doc, _)| *doc) else { return };
+        self.chunks.insert(doc, 1);
+        let folded = self.reader.chunks(doc).map_err(|error| error.to_string()).and_then(|chunks| {
+            let covers = chunks.iter().map(|chunk| chunk.seq).max().unwrap_or_default();
+            if chunks.iter().any(|chunk| !chunk.intact) {
+                return Err("a stored part is damaged".to_owned());
+            }
+            let chunks: Vec<Vec<u8>> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
+            let bytes = store::fold(&chunks)?;
+            // The snapshot is durable before what it stands for goes.
+            self.disk.commit(&[Write::Snapshot { doc, bytes, covers }]).map_err(|error| error.to_string())?;
+            self.disk.commit(&[Write::DropChunks { doc, upto: covers }]).map_err(|error| error.to_string())
+        });
+        if let Err(why) = folded {
+            (self.log)(&format!("a document could not be folded: {why}: {doc}"));
+        }
+    }
+}

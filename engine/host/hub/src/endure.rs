@@ -1,0 +1,134 @@
+//! Clients that type while hubs come and go, for tests: each counts a key as acknowledged once the hub has said that it
+//! has it. Whatever fails meanwhile, what was acknowledged must be there afterwards.
+
+use crate::probe::Probe;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use store::{ActorId, DocId, PlainText};
+
+/// How long somebody waits for a document at the end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Before somebody calls again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Clients at work, until [`Typists::stop`].
+#[derive(Debug)]
+pub struct Typists {
+    threads: Vec<std::thread::JoinHandle<(DocId, Typed)>>,
+    stop: Arc<AtomicBool>,
+    acknowledged: Arc<AtomicU64>,
+}
+
+/// What a client has typed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Typed {
+    /// Keys that the hub has said it has.
+    acknowledged: usize,
+    /// The longest time without any being acknowledged.
+    longest: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Endured {
+    /// Keys that were acknowledged, of each document.
+    pub acknowledged: BTreeMap<DocId, usize>,
+    /// The longest time in which a client got no acknowledgement.
+    pub longest: Duration,
+}
+
+fn runtime() -> Option<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().ok()
+}
+
+impl Typists {
+    /// So many clients, each with a document of its own. Each calls one of the hubs at these addresses, and when it is
+    /// gone the next.
+    pub fn start(at: &[String], count: u8) -> Typists {
+        let (stop, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let threads = (0..count).map(|number| {
+            let (at, stop, all) = (at.to_vec(), Arc::clone(&stop), Arc::clone(&acknowledged));
+            std::thread::spawn(move || {
+                let doc = DocId([number.wrapping_add(100); 16]);
+                let typed = runtime().map(|runtime| runtime.block_on(type_on(&at, number, doc, &stop, &all)));
+                (doc, typed.unwrap_or_default())
+            })
+        });
+        Typists { threads: threads.collect(), stop, acknowledged }
+    }
+
+    /// Keys that were acknowledged so far.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// They stop where they are, also with keys that nobody has acknowledged.
+    pub fn stop(self) -> Endured {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended: Vec<_> = self.threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
+        let longest = ended.iter().map(|(_, typed)| typed.longest).max().unwrap_or_default();
+        Endured { acknowledged: ended.iter().map(|(doc, typed)| (*doc, typed.acknowledged)).collect(), longest }
+    }
+}
+
+async fn type_on(at: &[String], number: u8, doc: DocId, stop: &AtomicBool, all: &AtomicU64) -> Typed {
+    let mut typed = Typed::default();
+    let Ok(mut text) = PlainText::new("", ActorId::from([number.wrapping_add(1); 16])) else { return typed };
+    let (mut keys, mut calls, mut last) = (0, usize::from(number), Instant::now());
+    let mut chunks = vec![text.save()];
+    while !stop.load(Ordering::Relaxed) {
+        calls += 1;
+        let Some(address) = at.get(calls % at.len().max(1)) else { return typed };
+        let Ok(mut probe) = Probe::open(address, "/", &format!("typist {number}")).await else {
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        };
+        probe.chunks.insert(doc, std::mem::take(&mut chunks));
+        probe.follow(doc).await;
+        let mut next = Instant::now();
+        while !stop.load(Ordering::Relaxed) && probe.ended.is_none() {
+            if probe.peers.in_step(1, doc) == Some(true) && keys > typed.acknowledged {
+                all.fetch_add((keys - typed.acknowledged) as u64, Ordering::Relaxed);
+                typed.acknowledged = keys;
+                typed.longest = typed.longest.max(last.elapsed());
+                last = Instant::now();
+            }
+            if Instant::now() >= next && !probe.heads_empty(doc) {
+                if let Ok(change) = text.insert(keys, "k") {
+                    keys += 1;
+                    probe.wrote(doc, change).await;
+                }
+                next = Instant::now() + Duration::from_millis(20);
+            }
+            probe.take(Duration::from_millis(10)).await;
+        }
+        chunks = probe.chunks.remove(&doc).unwrap_or_default();
+    }
+    typed
+}
+
+/// Whether a hub has everything that was acknowledged; if not, what is missing.
+///
+/// # Errors
+/// What is missing, or that the hub does not give it.
+pub fn check(at: &str, endured: &Endured) -> Result<(), String> {
+    let runtime = runtime().ok_or("nothing can be waited for here")?;
+    runtime.block_on(async {
+        let mut probe = Probe::open(at, "/", "who checks").await?;
+        for (doc, acknowledged) in &endured.acknowledged {
+            probe.follow(*doc).await;
+            let there = |probe: &Probe| {
+                let chunks = probe.chunks.get(doc).cloned().unwrap_or_default();
+                let text = PlainText::load(&chunks, ActorId::from([255; 16])).and_then(|text| text.text());
+                text.map_or(0, |text| text.len())
+            };
+            if !probe.until(PATIENCE, |probe| there(probe) >= *acknowledged).await {
+                let there = there(&probe);
+                return Err(format!("of {acknowledged} acknowledged keys {there} are there: {doc} at {at}"));
+            }
+        }
+        Ok(())
+    })
+}

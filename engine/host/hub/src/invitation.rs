@@ -1,0 +1,73 @@
+//! A code that somebody on the hub's machine asked for while the hub runs: it lies in the hub's folder until the hub
+//! takes it, for the user's eyes only, and is worth nothing once it was used.
+
+use peers::DeviceId;
+use peers::pairing::{Invitation, Offer};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use store::Access;
+
+/// The file in the hub's folder.
+const FILE: &str = "invitation.json";
+
+/// The file in which a hub that runs says how it is reached.
+const ADDRESS: &str = "address";
+
+/// How the hub is reached that runs over this folder, without a code.
+pub fn reached(folder: &Path) -> Option<Invitation> {
+    std::fs::read_to_string(folder.join(ADDRESS)).ok()?.parse().ok()
+}
+
+/// Says how the hub is reached; `None`: it does not run any more.
+pub(crate) fn say_reached(folder: &Path, at: Option<(&str, DeviceId)>) -> Result<(), String> {
+    let path = folder.join(ADDRESS);
+    match at {
+        Some((at, key)) => {
+            let invitation = Invitation { at: at.to_owned(), code: "-".to_owned(), key };
+            crate::certificate::private(&path, invitation.to_string().as_bytes())
+        }
+        None => std::fs::remove_file(&path).map_err(|error| format!("{error}: {}", path.display())),
+    }
+}
+
+/// What a device is to get that uses the code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invited {
+    /// The code.
+    pub offer: Offer,
+    /// The most that the device may do.
+    pub access: Access,
+    /// Whether it may change the list of devices.
+    pub admin: bool,
+}
+
+impl Invited {
+    /// Leaves it for the hub that runs over this folder; an earlier one is worth nothing any more.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn leave(&self, folder: &Path) -> Result<(), String> {
+        let text = serde_json::to_vec(self).map_err(|error| error.to_string())?;
+        let (path, temporary) = (folder.join(FILE), folder.join("invitation.tmp"));
+        crate::certificate::private(&temporary, &text)?;
+        std::fs::rename(&temporary, &path).map_err(|error| format!("{error}: {}", path.display()))
+    }
+
+    /// Takes what was left.
+    pub(crate) fn take(folder: &Path) -> Option<Invited> {
+        let path = folder.join(FILE);
+        let text = std::fs::read(&path).ok()?;
+        let _ = std::fs::remove_file(&path);
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Whether the hub has taken what was left.
+    pub fn is_taken(folder: &Path) -> bool {
+        !folder.join(FILE).exists()
+    }
+
+    /// Takes back what no hub took.
+    pub fn withdraw(folder: &Path) {
+        let _ = std::fs::remove_file(folder.join(FILE));
+    }
+}

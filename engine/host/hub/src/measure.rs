@@ -1,0 +1,208 @@
+//! Clients that type, for `tracebook bench hub`: against our hub or any other that speaks automerge-repo's protocol.
+//! Two clients look at each document; one types, and it is measured when the other has what was typed.
+
+use crate::probe::Probe;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::{ActorId, DocId, PlainText};
+
+/// What clients do.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// So many pairs of them.
+    pub pairs: usize,
+    /// Each types so many keys.
+    pub keys: usize,
+    /// One key in this time.
+    pub every: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// For each key, milliseconds until the other client had it.
+    pub milliseconds: Vec<f64>,
+    /// Keys that the other client never got.
+    pub lost: usize,
+    /// From the first key to the last.
+    pub took: Duration,
+}
+
+/// All clients have connected and know their documents; `begin` is called then, and the first key is typed.
+const SETTLE: Duration = Duration::from_secs(120);
+/// A key that takes longer is lost.
+const LOST: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+struct Common {
+    /// What was typed and not seen yet.
+    typed: Mutex<HashMap<DocId, Instant>>,
+    seen: Mutex<Vec<f64>>,
+    /// Keys that were typed at all: a client whose key has not arrived types none behind it.
+    keys: AtomicUsize,
+    ready: AtomicUsize,
+    begun: AtomicBool,
+    done: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A port of this machine on which nobody listens.
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16, String> {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    free.map(|address| address.port()).map_err(|error| error.to_string())
+}
+
+/// Whether somebody listens on a port of this machine.
+pub fn listens(port: u16) -> bool {
+    std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+/// Has clients type into documents of a hub at `ws://ADDRESS`, at `path`. `begin` is called when all are there.
+///
+/// # Errors
+/// The hub is not there, or does not serve them all.
+pub fn load(at: &str, path: &str, load: Load, begin: impl FnOnce()) -> Result<Seen, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let common = Arc::new(Common::default());
+    let (at, path) = (Arc::new(at.to_owned()), Arc::new(path.to_owned()));
+    let done = runtime.block_on(async {
+        let run: [u8; 8] = peers::key::random()?;
+        let mut clients = tokio::task::JoinSet::new();
+        for pair in 0..load.pairs {
+            let mut hash = blake3::Hasher::new();
+            hash.update(&run);
+            hash.update(&pair.to_le_bytes());
+            let mut id = [0; 16];
+            hash.finalize_xof().fill(&mut id);
+            let doc = DocId::random(id);
+            // The writer is there first, so that the reader finds something.
+            let (common, at, path) = (Arc::clone(&common), Arc::clone(&at), Arc::clone(&path));
+            clients.spawn(async move {
+                let name = format!("bench {doc}");
+                let writer = Writer::new(&at, &path, &format!("{name} w"), doc).await?;
+                let reader = Probe::open(&at, &path, &format!("{name} r")).await?;
+                let reading = tokio::spawn(read(reader, doc, Arc::clone(&common)));
+                let wrote = writer.write(load, &common).await;
+                let read = reading.await.map_err(|error| error.to_string())?;
+                wrote.and(read)
+            });
+            if pair % 16 == 15 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        let until = Instant::now() + SETTLE;
+        while common.ready.load(Ordering::Relaxed) < load.pairs * 2 {
+            if Instant::now() > until {
+                let ready = common.ready.load(Ordering::Relaxed);
+                return Err(format!("of {} clients only {ready} got their document", load.pairs * 2));
+            }
+            if let Some(Ok(Err(why))) = clients.try_join_next() {
+                return Err(why);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        begin();
+        let since = Instant::now();
+        common.begun.store(true, Ordering::Relaxed);
+        let typing = load.every * u32::try_from(load.keys).unwrap_or(u32::MAX);
+        tokio::time::sleep(typing).await;
+        let until = Instant::now() + LOST;
+        let wanted = load.pairs * load.keys;
+        while lock(&common.seen).len() < wanted && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let took = since.elapsed();
+        common.done.store(true, Ordering::Relaxed);
+        while let Some(ended) = clients.join_next().await {
+            ended.map_err(|error| error.to_string())??;
+        }
+        let milliseconds = std::mem::take(&mut *lock(&common.seen));
+        // One that was typed at the very end may still be on its way.
+        let pending = lock(&common.typed).values().filter(|typed| typed.elapsed() < LOST).count();
+        let typed = common.keys.load(Ordering::Relaxed).saturating_sub(pending);
+        Ok(Seen { lost: typed.saturating_sub(milliseconds.len()), milliseconds, took })
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    done
+}
+
+struct Writer {
+    probe: Probe,
+    doc: DocId,
+    text: PlainText,
+}
+
+impl Writer {
+    async fn new(at: &str, path: &str, name: &str, doc: DocId) -> Result<Writer, String> {
+        let mut probe = Probe::open(at, path, name).await?;
+        let text = PlainText::new("A note of some words.", ActorId::from(doc.0)).map_err(|error| error.to_string())?;
+        probe.wrote(doc, text.save()).await;
+        probe.follow(doc).await;
+        match probe.until(SETTLE, |probe| probe.peers.in_step(1, doc) == Some(true)).await {
+            true => Ok(Writer { probe, doc, text }),
+            false => Err(probe.ended.unwrap_or_else(|| "the hub does not take the document".to_owned())),
+        }
+    }
+
+    async fn write(mut self, load: Load, common: &Common) -> Result<(), String> {
+        common.ready.fetch_add(1, Ordering::Relaxed);
+        while !common.begun.load(Ordering::Relaxed) {
+            self.probe.take(Duration::from_millis(20)).await;
+        }
+        // Not all at the same moment.
+        let share = f64::from(self.doc.0[0]) / 256.0;
+        let mut next = tokio::time::Instant::now() + load.every.mul_f64(share);
+        let mut typed = 0;
+        while !common.done.load(Ordering::Relaxed) {
+            if typed < load.keys && tokio::time::Instant::now() >= next {
+                // The one before has not arrived: a key that is typed now comes with it, and tells nothing.
+                let waits = lock(&common.typed).contains_key(&self.doc);
+                if !waits {
+                    let change = self.text.insert(typed % 20, "k").map_err(|error| error.to_string())?;
+                    lock(&common.typed).insert(self.doc, Instant::now());
+                    self.probe.wrote(self.doc, change).await;
+                    typed += 1;
+                    common.keys.fetch_add(1, Ordering::Relaxed);
+                }
+                next += load.every;
+            }
+            let rest = next.saturating_duration_since(tokio::time::Instant::now()).min(Duration::from_millis(100));
+            self.probe.take(rest).await;
+            if let Some(why) = self.probe.ended.take() {
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn read(mut probe: Probe, doc: DocId, common: Arc<Common>) -> Result<(), String> {
+    probe.follow(doc).await;
+    if !probe.until(SETTLE, |probe| probe.chunks.contains_key(&doc)).await {
+        return Err(probe.ended.unwrap_or_else(|| "the hub does not give the document".to_owned()));
+    }
+    common.ready.fetch_add(1, Ordering::Relaxed);
+    let mut had = probe.chunks.get(&doc).map_or(0, Vec::len);
+    while !common.done.load(Ordering::Relaxed) {
+        probe.take(Duration::from_millis(100)).await;
+        let has = probe.chunks.get(&doc).map_or(0, Vec::len);
+        if std::mem::replace(&mut had, has) != has
+            && let Some(typed) = lock(&common.typed).remove(&doc)
+        {
+            lock(&common.seen).push(typed.elapsed().as_secs_f64() * 1e3);
+        }
+        if let Some(why) = probe.ended.take() {
+            return Err(why);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,377 @@
+//! Many replicas of one hub over NATS JetStream: every chunk is a message that three servers hold before it is
+//! acknowledged, under its document's subject. All replicas hear all of them, by sequence, so that one that starts
+//! while others write, or that was cut off for a while, misses nothing.
+//!
+//! A replica keeps nothing of its own but the certificate and a copy of the list of devices.
+
+use crate::Log;
+use crate::storage::{Bytes, Done, Failed, HubBus, HubStore, Loaded, News};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::{self, stream};
+use async_nats::{Client, ConnectOptions, HeaderMap, Message, ServerAddr};
+use futures_util::StreamExt;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::DocId;
+use tokio::runtime::Handle;
+
+/// The stream.
+const STREAM: &str = "TRACEBOOK";
+/// Subjects of documents, with the document's id behind.
+const DOC: &str = "tracebook.doc.";
+/// The list of devices.
+const DEVICES: &str = "tracebook.devices";
+/// What nobody keeps: not a subject of the stream.
+const SAID: &str = "tracebook-said";
+/// Which replica wrote a message.
+const FROM: &str = "Tracebook-From";
+/// Which part of a chunk it is: number, of how many, of which chunk.
+const PART: &str = "Tracebook-Part";
+/// Larger chunks become several messages, in bytes: a server takes 1 MB by default.
+const LARGEST_PART: usize = 512 << 10;
+/// What cannot be stored within this time is refused.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// One try.
+const TRY: Duration = Duration::from_secs(5);
+/// Between tries.
+const AGAIN: Duration = Duration::from_millis(200);
+/// A document of more messages than this is folded into one.
+const MANY: usize = 512;
+
+/// What other replicas tell goes here.
+pub(crate) type Heard = Arc<dyn Fn(News) + Send + Sync>;
+
+/// The store and the line to the others, which are one here.
+pub(crate) struct Replicas {
+    inside: Arc<Inside>,
+    runtime: Handle,
+}
+
+struct Inside {
+    client: Client,
+    stream: jetstream::Context,
+    me: String,
+    log: Log,
+    /// The list of devices as it was told last.
+    told: Mutex<Vec<u8>>,
+}
+
+/// Puts parts of chunks together.
+#[derive(Default)]
+struct Parts {
+    waiting: HashMap<String, Vec<u8>>,
+}
+
+impl Parts {
+    /// A message's content; a whole chunk, if it is one by now.
+    fn take(&mut self, message: &Message) -> Option<Vec<u8>> {
+        let header = message.headers.as_ref().and_then(|headers| headers.get(PART)).map(|part| part.as_str());
+        let Some(header) = header else { return Some(message.payload.to_vec()) };
+        let mut words = header.split(' ');
+        let at: usize = words.next()?.parse().ok()?;
+        let of: usize = words.next()?.parse().ok()?;
+        let name = words.next()?;
+        if at == 0 {
+            // Who was interrupted begins anew under another name: what nobody finishes is dropped at some time.
+            if self.waiting.len() > 1_000 {
+                self.waiting.clear();
+            }
+            self.waiting.insert(name.to_owned(), Vec::new());
+        }
+        let whole = self.waiting.get_mut(name)?;
+        // A part that was sent twice comes once: the servers know its name.
+        if whole.len() != at * LARGEST_PART {
+            return None;
+        }
+        whole.extend_from_slice(&message.payload);
+        if at + 1 == of { self.waiting.remove(name) } else { None }
+    }
+}
+
+fn from(message: &Message) -> Option<&str> {
+    message.headers.as_ref()?.get(FROM).map(|name| name.as_str())
+}
+
+impl Replicas {
+    /// Connects, makes the stream if there is none, and begins to hear what others write.
+    pub(crate) async fn open(servers: &str, heard: Heard, log: Log) -> Result<Replicas, String> {
+        let fail = |error: &dyn std::fmt::Display| format!("NATS cannot be used: {error}: {servers}");
+        let addresses: Result<Vec<ServerAddr>, _> = servers.split(',').map(|one| one.trim().parse()).collect();
+        let addresses = addresses.map_err(|error| fail(&error))?;
+        let connecting = ConnectOptions::new().name("tracebook hub").request_timeout(Some(TRY)).connect(addresses);
+        let client = tokio::time::timeout(TRY * 3, connecting).await.map_err(|_| fail(&"no server answers"))?;
+        let client = client.map_err(|error| fail(&error))?;
+        let context = jetstream::new(client.clone());
+        let made = make_stream(&context, &log).await?;
+        let chance: [u8; 8] = peers::key::random()?;
+        let me: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        let inside = Arc::new(Inside { client, stream: context, me, log, told: Mutex::default() });
+        if let Ok(last) = made.get_last_raw_message_by_subject(DEVICES).await {
+            heard(News::Devices(Arc::new(last.payload.to_vec())));
+        }
+        let since = made.get_info().await.map_err(|error| fail(&error))?.state.last_sequence;
+        let said = inside.client.subscribe(SAID).await.map_err(|error| fail(&error))?;
+        tokio::spawn(hear_said(Arc::clone(&inside), said, Arc::clone(&heard)));
+        tokio::spawn(hear_changes(Arc::clone(&inside), since, heard));
+        Ok(Replicas { inside, runtime: Handle::current() })
+    }
+}
+
+/// The stream of chunks, on three servers where there are three. `async-nats` cannot make a bucket with the servers of
+/// Debian (2.9), a stream it can.
+async fn make_stream(context: &jetstream::Context, log: &Log) -> Result<stream::Stream, String> {
+    let mut why = String::new();
+    // A cluster that has just started has no leader yet.
+    for _ in 0..30 {
+        match context.get_stream(STREAM).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => why = error.to_string(),
+        }
+        for replicas in [3, 1] {
+            let config = stream::Config {
+                name: STREAM.to_owned(),
+                subjects: vec![format!("{DOC}*"), DEVICES.to_owned()],
+                num_replicas: replicas,
+                discard: stream::DiscardPolicy::New,
+                duplicate_window: PATIENCE * 2,
+                ..stream::Config::default()
+            };
+            match context.create_stream(config).await {
+                Ok(stream) => {
+                    if replicas == 1 {
+                        log("NATS is one server: what it loses is lost. Three keep what one loses");
+                    }
+                    return Ok(stream);
+                }
+                // A cluster of which not all are there must not become a stream on one.
+                Err(error) if replicas == 3 && !error.to_string().contains("insufficient resources") => {
+                    why = error.to_string();
+                    if !why.contains("replicas > 1 not supported") {
+                        break;
+                    }
+                }
+                Err(error) => why = error.to_string(),
+            }
+        }
+        tokio::time::sleep(AGAIN * 2).await;
+    }
+    Err(format!("NATS has no stream for the hub, and none can be made: {why}"))
+}
+
+async fn hear_said(inside: Arc<Inside>, mut said: async_nats::Subscriber, heard: Heard) {
+    while let Some(message) = said.next().await {
+        if from(&message) != Some(&inside.me) {
+            heard(News::Said(Arc::new(message.payload.to_vec())));
+        }
+    }
+}
+
+/// Hears everything that is written behind `since`, each once and in order, however often the line breaks.
+async fn hear_changes(inside: Arc<Inside>, mut since: u64, heard: Heard) {
+    let mut parts = Parts::default();
+    loop {
+        if let Err(why) = hear_until_broken(&inside, &mut since, &mut parts, &heard).await {
+            (inside.log)(&format!("the line to the other replicas broke, and is made anew: {why}"));
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+async fn hear_until_broken(
+    inside: &Inside,
+    since: &mut u64,
+    parts: &mut Parts,
+    heard: &Heard,
+) -> Result<(), async_nats::Error> {
+    let stream = inside.stream.get_stream(STREAM).await?;
+    let config = pull::Config {
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: *since + 1 },
+        ack_policy: AckPolicy::None,
+        memory_storage: true,
+        num_replicas: 1,
+        inactive_threshold: Duration::from_secs(30),
+        ..pull::Config::default()
+    };
+    let consumer = stream.create_consumer(config).await?;
+    let mut messages =
+        consumer.stream().heartbeat(Duration::from_secs(2)).expires(Duration::from_secs(10)).messages().await?;
+    let mut number = 0;
+    while let Some(message) = messages.next().await {
+        let message = message?;
+        let info = message.info()?;
+        let (sequence, count) = (info.stream_sequence, info.consumer_sequence);
+        number += 1;
+        if count != number {
+            // Something was lost on the way: from the last one on again.
+            return Err("a message is missing".into());
+        }
+        *since = sequence;
+        let own = from(&message) == Some(&inside.me);
+        let Some(bytes) = parts.take(&message) else { continue };
+        if own {
+            continue;
+        }
+        if message.subject.as_str() == DEVICES {
+            heard(News::Devices(Arc::new(bytes)));
+        } else if let Some(doc) = message.subject.strip_prefix(DOC).and_then(|doc| doc.parse().ok()) {
+            heard(News::Changed { doc, bytes: Arc::new(bytes) });
+        }
+    }
+    Ok(())
+}
+
+impl Inside {
+    /// Publishes what must last; returns once the servers have it.
+    async fn publish(&self, subject: String, bytes: &[u8]) -> Result<(), Failed> {
+        let chance: [u8; 12] = peers::key::random().map_err(Failed)?;
+        let name: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        let count = bytes.len().div_ceil(LARGEST_PART).max(1);
+        for at in 0..count {
+            let part = bytes.get(at * LARGEST_PART..((at + 1) * LARGEST_PART).min(bytes.len())).unwrap_or_default();
+            let mut headers = HeaderMap::new();
+            headers.insert(FROM, self.me.as_str());
+            if count > 1 {
+                headers.insert(PART, format!("{at} {count} {name}").as_str());
+            }
+            let until = Instant::now() + PATIENCE;
+            loop {
+                // The same name again: if the servers have it already, it is not there twice.
+                let message = PublishMessage::build()
+                    .payload(part.to_vec().into())
+                    .headers(headers.clone())
+                    .message_id(format!("{name}-{at}"));
+                let sent = async { self.stream.send_publish(subject.clone(), message).await?.await };
+                let why = match tokio::time::timeout(TRY, sent).await {
+                    Ok(Ok(_)) => break,
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "no answer".to_owned(),
+                };
+                if Instant::now() > until {
+                    return Err(Failed(format!("NATS does not take it: {why}")));
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn load(&self, doc: DocId) -> Result<Vec<Vec<u8>>, async_nats::Error> {
+        let stream = self.stream.get_stream_no_info(STREAM).await?;
+        let config = pull::Config {
+            filter_subject: format!("{DOC}{doc}"),
+            deliver_policy: DeliverPolicy::All,
+            ack_policy: AckPolicy::None,
+            memory_storage: true,
+            num_replicas: 1,
+            inactive_threshold: Duration::from_secs(10),
+            ..pull::Config::default()
+        };
+        let mut consumer = stream.create_consumer(config).await?;
+        let info = consumer.info().await?;
+        let (name, pending) = (info.name.clone(), usize::try_from(info.num_pending)?);
+        let mut chunks = Vec::new();
+        let mut last = 0;
+        let mut seen = 0;
+        let mut parts = Parts::default();
+        while seen < pending {
+            let mut batch = consumer.fetch().max_messages((pending - seen).min(256)).expires(TRY).messages().await?;
+            let before = seen;
+            while let Some(message) = batch.next().await {
+                let message = message?;
+                let info = message.info()?;
+                seen += 1;
+                if info.consumer_sequence != seen as u64 {
+                    return Err("a message is missing".into());
+                }
+                last = info.stream_sequence;
+                chunks.extend(parts.take(&message));
+            }
+            if seen == before {
+                return Err("the servers do not give all of it".into());
+            }
+        }
+        let _ = stream.delete_consumer(&name).await;
+        if seen > MANY {
+            self.fold(&stream, doc, &chunks, last).await;
+        }
+        Ok(chunks)
+    }
+
+    /// Makes one message of a document's many. The whole is there before the parts go.
+    async fn fold(&self, stream: &stream::Stream<()>, doc: DocId, chunks: &[Vec<u8>], last: u64) {
+        let subject = format!("{DOC}{doc}");
+        let Ok(whole) = store::fold(chunks) else { return };
+        if self.publish(subject.clone(), &whole).await.is_ok() {
+            let _ = stream.purge().filter(subject).sequence(last + 1).await;
+        }
+    }
+}
+
+impl HubStore for Replicas {
+    fn load(&self, doc: DocId, loaded: Loaded) {
+        let inside = Arc::clone(&self.inside);
+        self.runtime.spawn(async move {
+            let until = Instant::now() + PATIENCE;
+            loop {
+                let why = match tokio::time::timeout(TRY * 2, inside.load(doc)).await {
+                    Ok(Ok(chunks)) => return loaded(Ok(chunks)),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "no answer".to_owned(),
+                };
+                if Instant::now() > until {
+                    return loaded(Err(format!("NATS does not give it: {why}")));
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        });
+    }
+
+    fn append(&self, doc: DocId, bytes: Bytes, done: Done) {
+        let inside = Arc::clone(&self.inside);
+        self.runtime.spawn(async move { done(inside.publish(format!("{DOC}{doc}"), &bytes).await) });
+    }
+
+    fn documents(&self) -> Option<u64> {
+        None
+    }
+
+    fn close(&self) {
+        // What was published is on its way; what is not acknowledged, nobody was told of.
+        let flushed = async { tokio::time::timeout(TRY, self.inside.client.flush()).await };
+        let _ = self.runtime.block_on(flushed);
+    }
+}
+
+impl HubBus for Replicas {
+    fn tell(&self, news: News) {
+        let inside = Arc::clone(&self.inside);
+        match news {
+            News::Said(bytes) => {
+                let mut headers = HeaderMap::new();
+                headers.insert(FROM, inside.me.as_str());
+                self.runtime.spawn(async move {
+                    let bytes = Bytes::unwrap_or_clone(bytes);
+                    let _ = inside.client.publish_with_headers(SAID, headers, bytes.into()).await;
+                });
+            }
+            News::Devices(bytes) => {
+                {
+                    let mut told = inside.told.lock().unwrap_or_else(PoisonError::into_inner);
+                    if *told == *bytes {
+                        return;
+                    }
+                    told.clone_from(&bytes);
+                }
+                self.runtime.spawn(async move {
+                    if let Err(why) = inside.publish(DEVICES.to_owned(), &bytes).await {
+                        (inside.log)(&format!("other replicas do not know the list of devices yet: {why}"));
+                    }
+                });
+            }
+            // The stream tells of them by itself.
+            News::Changed { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Who may do what with which document: per volume, by device. A document of no volume that is named here has the hub's
+//! default. A device never gets more than its own entry in the list of devices grants.
+
+use peers::DeviceId;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+use store::{Access, ActorId, DocId, VolumeDoc};
+
+/// The file in the hub's folder.
+pub(crate) const FILE: &str = "share.json";
+
+/// What is shared with whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Of what no other line is about.
+    #[serde(default)]
+    pub default: Access,
+    /// Of single volumes.
+    #[serde(default)]
+    pub volumes: BTreeMap<DocId, VolumePolicy>,
+}
+
+/// What is shared of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VolumePolicy {
+    /// With those who are not named.
+    #[serde(default)]
+    pub default: Access,
+    /// With single devices.
+    #[serde(default)]
+    pub devices: BTreeMap<DeviceId, Access>,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy { default: Access::Write, volumes: BTreeMap::new() }
+    }
+}
+
+impl Policy {
+    /// The policy of a hub's folder.
+    ///
+    /// # Errors
+    /// The file cannot be read, or says what it may not.
+    pub fn load(folder: &Path) -> Result<Policy, String> {
+        let path = folder.join(FILE);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text).map_err(|error| format!("{error}: {}", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Policy::default()),
+            Err(error) => Err(format!("{error}: {}", path.display())),
+        }
+    }
+
+    /// Keeps the policy; a hub that runs sees it within a second.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<(), String> {
+        let path = folder.join(FILE);
+        let failed = |error: std::io::Error| format!("{error}: {}", path.display());
+        let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+        let temporary = path.with_extension("tmp");
+        std::fs::write(&temporary, text).map_err(failed)?;
+        std::fs::rename(&temporary, &path).map_err(failed)
+    }
+}
+
+/// The policy, with what is known of which document belongs to which volume.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    policy: Policy,
+    /// Documents of volumes that the policy names.
+    volume: HashMap<DocId, DocId>,
+}
+
+impl Shares {
+    /// Another policy; the volumes that it names, whose documents must be read anew.
+    pub(crate) fn set(&self, policy: Policy) -> Vec<DocId> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let volumes = policy.volumes.keys().copied().collect();
+        state.policy = policy;
+        volumes
+    }
+
+    /// Whether the policy says something of this volume.
+    pub(crate) fn names(&self, doc: DocId) -> bool {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).policy.volumes.contains_key(&doc)
+    }
+
+    /// A volume that the policy names, as it is now: its notes, their outputs, its sessions, runs and tools go with it.
+    /// Says whether something became another's.
+    pub(crate) fn volume(&self, volume: DocId, chunks: &[Vec<u8>]) -> bool {
+        let Ok(loaded) = VolumeDoc::load(volume, chunks, ActorId::from([0; 16])) else { return false };
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let before = state.volume.len();
+        for (file, entry) in loaded.doc.files() {
+            state.volume.insert(file, volume);
+            if entry.kind.is_text() {
+                state.volume.insert(file.outputs(), volume);
+            }
+        }
+        for (_, id, _) in loaded.doc.kept() {
+            state.volume.insert(id, volume);
+        }
+        state.volume.insert(volume.tools(), volume);
+        state.volume.len() != before
+    }
+
+    /// What somebody may do with a document; `device` is `None` for those without a key.
+    pub(crate) fn access(&self, device: Option<DeviceId>, most: Access, doc: DocId) -> Access {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let volume = state.volume.get(&doc).copied().unwrap_or(doc);
+        let shared = match state.policy.volumes.get(&volume) {
+            None => state.policy.default,
+            Some(volume) => device.and_then(|device| volume.devices.get(&device).copied()).unwrap_or(volume.default),
+        };
+        shared.min(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::{FileEntry, FileKind, Kept};
+
+    #[test]
+    fn notes_go_with_their_volume() {
+        let (volume, note, other) = (DocId([1; 16]), DocId([2; 16]), DocId([3; 16]));
+        let actor = ActorId::from([9; 16]);
+        let mut doc = VolumeDoc::load(volume, &[], actor).expect("made").doc;
+        let entry = FileEntry { path: "a.md".to_owned(), kind: FileKind::Note };
+        doc.commit(None, &[(note, Some(entry))], 0).expect("added");
+        let session = DocId([6; 16]);
+        doc.list(&[(Kept::Session, session, None)], 0).expect("listed");
+        let (reader, writer) = (DeviceId([4; 32]), DeviceId([5; 32]));
+        let shares = Shares::default();
+        let named = VolumePolicy {
+            default: Access::None,
+            devices: BTreeMap::from([(reader, Access::Read), (writer, Access::Write)]),
+        };
+        let policy = Policy { default: Access::Write, volumes: BTreeMap::from([(volume, named)]) };
+        assert_eq!(shares.set(policy), [volume]);
+        assert!(shares.names(volume) && !shares.names(note));
+        assert!(shares.volume(volume, &[doc.save()]));
+        for doc in [volume, note, note.outputs(), session, volume.tools()] {
+            assert_eq!(shares.access(Some(reader), Access::Write, doc), Access::Read);
+            assert_eq!(shares.access(Some(writer), Access::Write, doc), Access::Write);
+            assert_eq!(shares.access(Some(writer), Access::Read, doc), Access::Read);
+            assert_eq!(shares.access(None, Access::Write, doc), Access::None);
+        }
+        assert_eq!(shares.access(None, Access::Write, other), Access::Write);
+        assert!(!shares.volume(volume, &[b"damaged".to_vec()]));
+    }
+}

@@ -1,0 +1,626 @@
+//! The ways in: WebSockets for devices, for pairing and, where the settings allow it, for other programs; `/metrics`
+//! and `/healthz`. Each connection is a task that passes frames on, within its limits.
+
+use crate::certificate::certificate;
+use crate::core::{Core, Input, Out, Outbox, Who};
+use crate::embedded::Embedded;
+use crate::invitation::{Invited, say_reached};
+use crate::metrics::{Metrics, page};
+use crate::policy::{FILE as SHARE, Policy};
+use crate::settings::{Open, Settings, Tls};
+use crate::storage::{Alone, HubBus, HubStore, News};
+use crate::{Log, nats};
+use axum::Router;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{ConnectInfo, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum_server::Handle;
+use axum_server::tls_rustls::RustlsConfig;
+use futures_util::{SinkExt, StreamExt};
+use governor::clock::{Clock, DefaultClock};
+use governor::{Quota, RateLimiter};
+use peers::challenge::Binding;
+use peers::devices::{Device, Devices, now};
+use peers::link::{self, Control, DEVICE_PATH, Frame, PAIR_PATH, Way};
+use peers::pairing::{Card, Invitation, Offer};
+use peers::{DeviceId, DeviceKey};
+use prometheus_client::registry::Registry;
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+use store::Access;
+use store::sync::{PeerId, wire};
+
+/// How often the hub looks whether a file in its folder has changed; a device that is revoked goes within this time.
+const LOOK: Duration = Duration::from_millis(200);
+/// A connection that says nothing is asked after this time whether it is there, and ended after twice as much.
+const SILENCE: Duration = Duration::from_secs(20);
+/// Calls to the pairing door within a minute, of all together.
+const PAIRINGS: u32 = 30;
+/// What ends gets so much time to end well.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Makes hubs.
+#[derive(Debug)]
+pub struct Hub;
+
+/// A hub that runs, until [`Running::stop`].
+pub struct Running {
+    runtime: Option<tokio::runtime::Runtime>,
+    handle: Handle<SocketAddr>,
+    shared: Arc<Shared>,
+    core: Option<JoinHandle<()>>,
+    address: SocketAddr,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Running on {}", self.address)
+    }
+}
+
+/// What all connections use.
+struct Shared {
+    settings: Settings,
+    key: DeviceKey,
+    binding: Binding,
+    /// How others reach the hub.
+    at: String,
+    devices: Devices,
+    list: RwLock<BTreeMap<DeviceId, Device>>,
+    offer: Mutex<Option<Offer>>,
+    /// What comes with the code that is offered.
+    granted: Mutex<(Access, bool)>,
+    inputs: Sender<Input>,
+    bus: Arc<dyn HubBus>,
+    metrics: Metrics,
+    registry: Registry,
+    log: Log,
+    links: AtomicU64,
+    pairings: RateLimiter<
+        governor::state::NotKeyed,
+        governor::state::InMemoryState,
+        DefaultClock,
+        governor::middleware::NoOpMiddleware<<DefaultClock as Clock>::Instant>,
+    >,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hub {
+    /// Starts a hub. It listens when this returns.
+    ///
+    /// # Errors
+    /// The folder, the address, the certificate or the store cannot be used.
+    pub fn start(settings: Settings, key: DeviceKey, log: Log) -> Result<Running, String> {
+        if settings.tls == Tls::Plain && !settings.listen.ip().is_loopback() {
+            return Err(format!(
+                "without TLS a hub listens on this machine alone, not on {}; leave out --plain",
+                settings.listen
+            ));
+        }
+        let fail = |error: &dyn std::fmt::Display| format!("{error}: {}", settings.folder.display());
+        store::disk::create_folder(&settings.folder).map_err(|error| fail(&error))?;
+        // One hub over a folder: the system releases the lock when it ends, however it ends.
+        let lock_file = std::fs::File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(settings.folder.join("hub.lock"))
+            .map_err(|error| fail(&error))?;
+        lock_file.try_lock().map_err(|_| fail(&"another hub runs over this folder"))?;
+        let certificate = certificate(&settings)?;
+        let binding = certificate.as_ref().map(|one| Binding::certificate(&one.der)).unwrap_or_default();
+        let listener = std::net::TcpListener::bind(settings.listen)
+            .map_err(|error| format!("it cannot listen on {} ({error})", settings.listen))?;
+        listener.set_nonblocking(true).map_err(|error| fail(&error))?;
+        let address = listener.local_addr().map_err(|error| fail(&error))?;
+        let scheme = if settings.tls == Tls::Plain { "ws" } else { "wss" };
+        let at = settings.address.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("hub")
+            .enable_all()
+            .build()
+            .map_err(|error| fail(&error))?;
+        let (inputs, told) = channel();
+        let (metrics, registry) = Metrics::new();
+        let devices = Devices::new(&settings.folder)?;
+        let (store, bus): (Arc<dyn HubStore>, Arc<dyn HubBus>) = match &settings.nats {
+            None => (Arc::new(Embedded::open(&settings.folder, Arc::clone(&log))?), Arc::new(Alone)),
+            Some(servers) => {
+                let (hear, list) = (inputs.clone(), devices.clone());
+                let heard = move |news| match news {
+                    // Another replica's list: the file is looked at in a moment.
+                    News::Devices(bytes) => drop(list.merge(&bytes)),
+                    News::Changed { .. } | News::Said(_) => drop(hear.send(Input::News(news))),
+                };
+                let replicas = runtime.block_on(nats::Replicas::open(servers, Arc::new(heard), Arc::clone(&log)))?;
+                let replicas = Arc::new(replicas);
+                (Arc::clone(&replicas) as Arc<dyn HubStore>, replicas as Arc<dyn HubBus>)
+            }
+        };
+        let me = key.id().to_string();
+        let parts = (Arc::clone(&store), Arc::clone(&bus), metrics.clone());
+        let core = Core::new(me, parts, settings.clone(), inputs.clone(), Arc::clone(&log))?;
+        let thread = std::thread::Builder::new().name("hub-core".to_owned());
+        let core = thread.spawn(move || {
+            core.run(&told);
+            store.close();
+            drop(lock_file);
+        });
+        let core = core.map_err(|error| fail(&error))?;
+        // Looked at before they are read: what changes from now on is seen.
+        let stamps = (devices.stamp(), stamp(&settings.folder.join(SHARE)));
+        let policy = Policy::load(&settings.folder)?;
+        let _ = inputs.send(Input::Policy(policy));
+        let minute = Quota::per_minute(NonZeroU32::new(PAIRINGS).unwrap_or(NonZeroU32::MIN));
+        let shared = Arc::new(Shared {
+            key,
+            binding,
+            at,
+            list: RwLock::new(devices.list()?),
+            devices,
+            offer: Mutex::default(),
+            granted: Mutex::new((Access::Write, false)),
+            inputs,
+            bus,
+            metrics,
+            registry,
+            log,
+            links: AtomicU64::new(1),
+            pairings: RateLimiter::direct(minute),
+            settings,
+        });
+        shared.bus.tell(News::Devices(Arc::new(shared.devices.bytes()?)));
+        let router = Router::new()
+            .route("/", get(open))
+            .route(DEVICE_PATH, get(device))
+            .route(PAIR_PATH, get(pair))
+            .route("/metrics", get(metrics_page))
+            .route("/healthz", get(|| async { "ok\n" }))
+            .with_state(Arc::clone(&shared));
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        let handle = Handle::new();
+        let _inside = runtime.enter();
+        match certificate {
+            None => {
+                let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?;
+                runtime.spawn(server.handle(handle.clone()).serve(service));
+            }
+            Some(certificate) => {
+                let config = RustlsConfig::from_config(certificate.config);
+                let server = axum_server::from_tcp_rustls(listener, config).map_err(|error| error.to_string())?;
+                runtime.spawn(server.handle(handle.clone()).serve(service));
+            }
+        }
+        runtime.spawn(look(Arc::clone(&shared), stamps));
+        say_reached(&shared.settings.folder, Some((&shared.at, shared.key.id())))?;
+        drop(_inside);
+        Ok(Running { runtime: Some(runtime), handle, shared, core: Some(core), address })
+    }
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How others reach it.
+    pub fn at(&self) -> &str {
+        &self.shared.at
+    }
+
+    /// Offers a code to pair one device, in place of the one before.
+    pub fn invite(&self, invited: Invited) -> Invitation {
+        let code = invited.offer.code();
+        self.shared.invite(invited);
+        Invitation { at: self.shared.at.clone(), code, key: self.shared.key.id() }
+    }
+
+    /// Runs until the system asks the program to end (SIGTERM, SIGINT).
+    pub fn wait(&self) {
+        let Some(runtime) = &self.runtime else { return };
+        runtime.block_on(async {
+            #[cfg(unix)]
+            {
+                use tokio::signal::unix::{SignalKind, signal};
+                if let (Ok(mut ends), Ok(mut stops)) =
+                    (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+                {
+                    tokio::select! { _ = ends.recv() => {}, _ = stops.recv() => {} }
+                    return;
+                }
+            }
+            let _ = tokio::signal::ctrl_c().await;
+        });
+    }
+
+    /// Ends it: nobody else is let in, what was taken in becomes durable, and everybody is told.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let _ = say_reached(&self.shared.settings.folder, None);
+        self.handle.graceful_shutdown(Some(GRACE));
+        let _ = self.shared.inputs.send(Input::Stop);
+        if let Some(core) = self.core.take() {
+            let _ = core.join();
+        }
+        // The last words go out.
+        runtime.block_on(async {
+            for _ in 0..20 {
+                if self.handle.connection_count() == 0 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn invite(&self, invited: Invited) {
+        *lock(&self.granted) = (invited.access, invited.admin);
+        *lock(&self.offer) = Some(invited.offer);
+    }
+
+    fn say(&self, words: &str) {
+        (self.log)(words);
+    }
+
+    fn refuse(&self, words: &str) {
+        self.metrics.refused.inc();
+        self.say(words);
+    }
+
+    /// Whether a device may come in; what it may do.
+    fn known(&self, id: DeviceId) -> Result<Device, String> {
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
+        peers::lan::welcome(list.get(&id))?;
+        list.get(&id).cloned().ok_or_else(|| "this device is not paired here".to_owned())
+    }
+
+    /// The list of devices as it stands in its file, for all who ask.
+    fn read_list(&self) {
+        match self.devices.list() {
+            Ok(list) => {
+                self.list.write().unwrap_or_else(PoisonError::into_inner).clone_from(&list);
+                let _ = self.inputs.send(Input::Devices(list));
+                if let Ok(bytes) = self.devices.bytes() {
+                    self.bus.tell(News::Devices(Arc::new(bytes)));
+                }
+            }
+            // What cannot be read welcomes nobody: those that are here go, too.
+            Err(why) => {
+                self.say(&why);
+                self.list.write().unwrap_or_else(PoisonError::into_inner).clear();
+                let _ = self.inputs.send(Input::Devices(BTreeMap::new()));
+            }
+        }
+    }
+}
+
+/// When the list of devices and the policy were written, as far as they were read.
+type Stamps = (Option<(SystemTime, u64)>, Option<SystemTime>);
+
+fn stamp(path: &Path) -> Option<SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}
+
+/// Looks whether a file in the hub's folder was changed by another process of the same user.
+async fn look(shared: Arc<Shared>, stamps: Stamps) {
+    let share = shared.settings.folder.join(SHARE);
+    let (mut list, mut policy) = stamps;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let now = shared.devices.stamp();
+        if now != list {
+            list = now;
+            shared.read_list();
+        }
+        let now = stamp(&share);
+        if now != policy {
+            policy = now;
+            match Policy::load(&shared.settings.folder) {
+                Ok(policy) => drop(shared.inputs.send(Input::Policy(policy))),
+                Err(why) => shared.say(&format!("what is shared stays as it was: {why}")),
+            }
+        }
+        if let Some(invited) = Invited::take(&shared.settings.folder) {
+            shared.invite(invited);
+        }
+    }
+}
+
+async fn metrics_page(State(shared): State<Arc<Shared>>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([("content-type", kind)], page(&shared.registry)).into_response()
+}
+
+/// How many connections there may be.
+fn is_room(shared: &Shared) -> bool {
+    usize::try_from(shared.metrics.connections.get()).is_ok_and(|count| count < shared.settings.connections)
+}
+
+fn full(shared: &Shared) -> Response {
+    shared.refuse("a call was refused: there are too many connections");
+    (StatusCode::SERVICE_UNAVAILABLE, "the hub has too many connections; try again later\n").into_response()
+}
+
+fn limited(shared: &Shared, upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
+    let most = shared.settings.largest_message;
+    upgrade.max_message_size(most).max_frame_size(most)
+}
+
+/// The door for programs without a device's key.
+async fn open(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let bearer = headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let given = bearer.or_else(|| query.get("token").map(String::as_str));
+    let is_in = match &shared.settings.open {
+        Open::Closed => false,
+        Open::Loopback => from.ip().is_loopback(),
+        // Hashes are compared in constant time.
+        Open::Token(token) => {
+            given.is_some_and(|given| blake3::hash(given.as_bytes()) == blake3::hash(token.as_bytes()))
+        }
+    };
+    if !is_in {
+        shared.refuse(&format!("{} was refused: it is no paired device, and has no token", from.ip()));
+        return (StatusCode::FORBIDDEN, "this hub lets in paired devices, or whoever has its token\n").into_response();
+    }
+    if !is_room(&shared) {
+        return full(&shared);
+    }
+    let name = format!("a program at {}", from.ip());
+    limited(&shared, upgrade)
+        .on_upgrade(move |socket| connection(shared, socket, Who { device: None, name, most: Access::Write }))
+}
+
+/// The door for devices that were paired.
+async fn device(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if !is_room(&shared) {
+        return full(&shared);
+    }
+    limited(&shared, upgrade).on_upgrade(move |socket| async move {
+        let mut door = Door(socket);
+        let known = |id| shared.known(id).map(|_| ());
+        let answered = link::answer(&mut door, &shared.key, shared.binding.clone(), known).await;
+        let proved = answered.and_then(|id| shared.known(id).map(|device| (id, device)).map_err(|why| (Some(id), why)));
+        match proved {
+            Ok((id, device)) => {
+                let (name, most) = (format!("{} ({})", device.name, id.short()), device.access);
+                connection(shared, door.0, Who { device: Some(id), name, most }).await;
+            }
+            Err((id, why)) => {
+                let who = id.map_or_else(|| from.ip().to_string(), |id| format!("{} at {}", id.short(), from.ip()));
+                shared.refuse(&format!("{who} was refused: {why}"));
+            }
+        }
+    })
+}
+
+/// The door for devices that know a code.
+async fn pair(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if shared.pairings.check().is_err() {
+        shared.refuse(&format!("{} was refused: too many want to be paired at once", from.ip()));
+        return (StatusCode::TOO_MANY_REQUESTS, "too many want to be paired; try again in a minute\n").into_response();
+    }
+    limited(&shared, upgrade).on_upgrade(move |socket| async move {
+        let mut door = Door(socket);
+        let (access, admin) = *lock(&shared.granted);
+        let certificate = (!shared.binding.0.is_empty())
+            .then(|| shared.binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        let card = Card {
+            device: shared.key.id(),
+            name: shared.settings.name.clone(),
+            address: Some(shared.at.clone()),
+            certificate,
+            admin,
+        };
+        match link::offer(&mut door, &shared.key, &card, &shared.offer, now(), &shared.binding).await {
+            Ok(theirs) => {
+                let device = Device {
+                    name: theirs.name,
+                    added: 0,
+                    revoked: None,
+                    access,
+                    admin,
+                    address: None,
+                    certificate: None,
+                };
+                let name = device.name.clone();
+                match shared.devices.pair(theirs.device, device) {
+                    Ok(()) => {
+                        shared.read_list();
+                        shared.say(&format!("{name} ({}) was paired", theirs.device.short()));
+                    }
+                    Err(why) => shared.say(&why),
+                }
+                // It hears the last word before the door closes.
+                let _ = tokio::time::timeout(GRACE, door.next()).await;
+            }
+            Err(why) => shared.refuse(&format!("{} was not paired: {why}", from.ip())),
+        }
+    })
+}
+
+/// A WebSocket before it is a connection.
+struct Door(WebSocket);
+
+impl Way for Door {
+    async fn send(&mut self, frame: Frame) -> Result<(), String> {
+        self.0.send(message(frame)).await.map_err(|error| error.to_string())
+    }
+
+    async fn next(&mut self) -> Option<Frame> {
+        loop {
+            match self.0.recv().await?.ok()? {
+                Message::Text(text) => return Some(Frame::Text(text.as_str().to_owned())),
+                Message::Binary(bytes) => return Some(Frame::Binary(bytes.to_vec())),
+                Message::Close(_) => return None,
+                Message::Ping(_) | Message::Pong(_) => {}
+            }
+        }
+    }
+}
+
+fn message(frame: Frame) -> Message {
+    match frame {
+        Frame::Text(text) => Message::text(text),
+        Frame::Binary(bytes) => Message::binary(bytes),
+    }
+}
+
+/// The name by which somebody greets. A device's key as a name is that device's, and what replicas call each other is
+/// nobody's else.
+fn greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static str> {
+    let Ok(wire::Message::Join { sender, .. }) = wire::decode(bytes) else { return Err("it does not greet") };
+    let reserved = sender.0.get(..64).and_then(|key| key.parse::<DeviceId>().ok());
+    match reserved {
+        Some(key) if Some(key) != device => Err("it claims to be another device"),
+        _ if sender.0.starts_with("replicas ") => Err("it claims to be a replica"),
+        _ => Ok(sender),
+    }
+}
+
+/// Passes frames on until either side ends it.
+async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
+    let link = shared.links.fetch_add(1, Ordering::Relaxed);
+    let (sender, mut outbox) = tokio::sync::mpsc::unbounded_channel();
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let (name, has_key) = (who.name.clone(), who.device);
+    // Until it has greeted.
+    let mut new = Some((who, Outbox { sender, waiting: Arc::clone(&waiting) }));
+    let rate = NonZeroU32::new(shared.settings.rate).unwrap_or(NonZeroU32::MAX);
+    let limiter = RateLimiter::direct(Quota::per_second(rate));
+    let clock = DefaultClock::default();
+    let (mut to, mut from) = socket.split();
+    let mut asked = false;
+    let why = loop {
+        tokio::select! {
+            out = outbox.recv() => match out {
+                Some(Out::Frame(frame)) => {
+                    let size = match &frame { Frame::Binary(bytes) => bytes.len(), Frame::Text(_) => 0 };
+                    let sent = to.send(message(frame)).await;
+                    waiting.fetch_sub(size, Ordering::Relaxed);
+                    if sent.is_err() {
+                        break None;
+                    }
+                }
+                Some(Out::Close(why)) => break Some(why),
+                None => break None,
+            },
+            frame = tokio::time::timeout(SILENCE, from.next()) => {
+                let frame = match frame {
+                    Ok(Some(Ok(frame))) => frame,
+                    // It was switched off, or lost its network: nothing to be said.
+                    Ok(Some(Err(error))) if error.to_string().contains("without closing handshake") => break None,
+                    Ok(Some(Err(error))) => {
+                        shared.metrics.ended.inc();
+                        shared.say(&format!("{name} goes: {error}"));
+                        break Some(error.to_string());
+                    }
+                    Ok(None) => break None,
+                    Err(_) if asked => {
+                        shared.say(&format!("{name} goes: it does not answer"));
+                        break None;
+                    }
+                    Err(_) => {
+                        asked = true;
+                        let _ = to.send(Message::Ping(Vec::new().into())).await;
+                        continue;
+                    }
+                };
+                asked = false;
+                match frame {
+                    Message::Binary(bytes) => {
+                        if let Some((who, outbox)) = new.take() {
+                            match greeting(&bytes, has_key) {
+                                Ok(peer) => drop(shared.inputs.send(Input::Connect { link, who, peer, outbox })),
+                                Err(why) => {
+                                    shared.refuse(&format!("{name} was refused: {why}"));
+                                    break Some(why.to_owned());
+                                }
+                            }
+                        }
+                        if let Err(soon) = limiter.check() {
+                            // It is slowed down to what it may; nothing is lost.
+                            shared.metrics.slowed.inc();
+                            tokio::time::sleep(soon.wait_time_from(clock.now())).await;
+                        }
+                        if shared.inputs.send(Input::Frame { link, bytes: bytes.to_vec() }).is_err() {
+                            break None;
+                        }
+                    }
+                    Message::Text(text) => control(&shared, has_key, &name, text.as_str()),
+                    Message::Close(_) => break None,
+                    Message::Ping(_) | Message::Pong(_) => {}
+                }
+            }
+        }
+    };
+    let _ = shared.inputs.send(Input::Gone { link });
+    if let Some(why) = why {
+        // A closing frame has room for 123 bytes.
+        let mut reason = why;
+        while reason.len() > 120 {
+            reason.pop();
+        }
+        let close =
+            axum::extract::ws::CloseFrame { code: axum::extract::ws::close_code::POLICY, reason: reason.into() };
+        let _ = tokio::time::timeout(GRACE, to.send(Message::Close(Some(close)))).await;
+    }
+}
+
+/// A text frame: what paired devices say to the hub beside documents.
+fn control(shared: &Shared, device: Option<DeviceId>, name: &str, text: &str) {
+    let Some(list) = serde_json::from_str::<Control>(text).ok().and_then(|control| control.list()) else { return };
+    let is_admin = device.and_then(|id| shared.known(id).ok()).is_some_and(|device| device.admin);
+    if !is_admin {
+        shared.refuse(&format!("{name} may not change the list of devices"));
+        return;
+    }
+    match shared.devices.merge(&list) {
+        Ok(true) => {
+            shared.say(&format!("{name} has changed the list of devices"));
+            shared.read_list();
+        }
+        Ok(false) => {}
+        Err(why) => shared.refuse(&format!("{name} sent a list of devices that is none: {why}")),
+    }
+}

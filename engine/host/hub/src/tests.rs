@@ -1,0 +1,476 @@
+//! A hub over real sockets on loopback: what devices get, and what is refused. After every refusal the others go on.
+
+use crate::probe::Probe;
+use crate::{Hub, Invited, Log, Open, Policy, Running, Settings, VolumePolicy};
+use flate2::Compression;
+use flate2::read::DeflateEncoder;
+use peers::challenge::{Answer, Binding, Challenge};
+use peers::devices::{Devices, now};
+use peers::link::{self, DEVICE_PATH, Frame, PAIR_PATH, Way};
+use peers::meeting::{card, entry};
+use peers::pairing::Offer;
+use peers::socket::{Socket, Trust};
+use peers::{DeviceId, DeviceKey};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use store::sync::PeerId;
+use store::sync::wire::{self, Message};
+use store::{Access, ActorId, DocId, FileEntry, FileKind, PlainText, VolumeDoc};
+
+const SOON: Duration = Duration::from_secs(15);
+const DOC: DocId = DocId([7; 16]);
+
+/// A hub with its folder, its list and its log.
+struct House {
+    folder: tempfile::TempDir,
+    hub: Option<Running>,
+    id: DeviceId,
+    key: DeviceKey,
+    at: String,
+    log: Arc<Mutex<Vec<String>>>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl House {
+    fn new(change: impl FnOnce(&mut Settings)) -> House {
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = DeviceKey::generate().expect("key");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+        let log = Arc::default();
+        let mut house = House { id: key.id(), key, folder, hub: None, at: String::new(), log, runtime };
+        house.start(change);
+        house
+    }
+
+    fn start(&mut self, change: impl FnOnce(&mut Settings)) {
+        let mut settings = Settings::new(self.folder.path().to_owned());
+        settings.listen = ([127, 0, 0, 1], 0).into();
+        change(&mut settings);
+        let lines = Arc::clone(&self.log);
+        let log: Log = Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned()));
+        let hub = Hub::start(settings, self.key.clone(), log).expect("started");
+        self.at = hub.at().to_owned();
+        self.hub = Some(hub);
+    }
+
+    fn devices(&self) -> Devices {
+        Devices::new(self.folder.path()).expect("chance")
+    }
+
+    /// A device that was paired.
+    fn paired(&self, name: &str, access: Access) -> DeviceKey {
+        let key = DeviceKey::generate().expect("key");
+        self.devices().pair(key.id(), entry(&card(&key, name), access, false)).expect("kept");
+        // The hub looks at its folder from time to time.
+        self.until("the list is read", |house| {
+            house.run(async { Probe::device(&house.at, &key, house.id).await.is_ok() })
+        });
+        key
+    }
+
+    fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, holds: impl Fn(&House) -> bool) {
+        let end = Instant::now() + SOON;
+        while !holds(self) {
+            assert!(Instant::now() < end, "not in time: {what}; the log: {:#?}", self.lines());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.log.lock().expect("lock").clone()
+    }
+
+    #[track_caller]
+    fn logged(&self, words: &str) {
+        self.until(words, |house| house.lines().iter().any(|line| line.contains(words)));
+    }
+
+    async fn connect(&self, key: &DeviceKey) -> Probe {
+        Probe::device(&self.at, key, self.id).await.expect("connected")
+    }
+
+    /// What is refused does no harm: two others write to each other, by the hub.
+    #[track_caller]
+    fn is_well(&self, name: &str) {
+        let (one, two) =
+            (self.paired(&format!("{name} one"), Access::Write), self.paired(&format!("{name} two"), Access::Write));
+        let doc = DocId(*blake3::hash(name.as_bytes()).as_bytes().first_chunk().expect("16 of 32"));
+        self.run(async {
+            let (mut one, mut two) = (self.connect(&one).await, self.connect(&two).await);
+            let text = PlainText::new(name, ActorId::from([1; 16])).expect("made");
+            one.wrote(doc, text.save()).await;
+            one.follow(doc).await;
+            assert!(one.until(SOON, |one| one.peers.in_step(1, doc) == Some(true)).await, "{:?}", one.ended);
+            two.follow(doc).await;
+            assert!(two.until(SOON, |two| !two.heads(doc).is_empty()).await, "{:?}", two.ended);
+            assert_eq!(read(&two, doc), name);
+        });
+    }
+}
+
+fn read(probe: &Probe, doc: DocId) -> String {
+    let chunks = probe.chunks.get(&doc).cloned().unwrap_or_default();
+    PlainText::load(&chunks, ActorId::from([250; 16])).and_then(|text| text.text()).unwrap_or_default()
+}
+
+#[test]
+fn what_one_device_writes_others_get_also_after_a_restart() {
+    let mut house = House::new(|_| {});
+    let (one, two, late) =
+        (house.paired("one", Access::Write), house.paired("two", Access::Write), house.paired("late", Access::Read));
+    house.run(async {
+        let (mut one, mut two) = (house.connect(&one).await, house.connect(&two).await);
+        let mut text = PlainText::new("hello", ActorId::from([1; 16])).expect("made");
+        one.wrote(DOC, text.save()).await;
+        one.follow(DOC).await;
+        assert!(one.until(SOON, |one| one.peers.in_step(1, DOC) == Some(true)).await, "{:?}", one.ended);
+        two.follow(DOC).await;
+        assert!(two.until(SOON, |two| read(two, DOC) == "hello").await, "{:?}", two.ended);
+        for at in 0..100 {
+            one.wrote(DOC, text.insert(5 + at, "!").expect("typed")).await;
+            one.take(Duration::from_micros(1)).await;
+        }
+        let whole = text.text().expect("text");
+        let same = one.until(SOON, |one| one.peers.in_step(1, DOC) == Some(true)).await;
+        if !same {
+            let mut third = house.connect(&late).await;
+            third.follow(DOC).await;
+            third.until(Duration::from_secs(5), |_| false).await;
+            panic!("{:?} one {:?} hub {:?} {}", one.ended, one.heads(DOC), third.heads(DOC), read(&third, DOC).len());
+        }
+        assert!(two.until(SOON, |two| read(two, DOC) == whole).await, "{}", read(&two, DOC));
+        // What is said and not kept.
+        one.say(DOC, &[0x61, b'x']).await;
+        assert!(two.until(SOON, |two| two.heard == [vec![0x61, b'x']]).await);
+        // What nobody has.
+        two.follow(DocId([9; 16])).await;
+        assert!(two.until(SOON, |two| two.absent == [DocId([9; 16])]).await);
+    });
+    let page = house.run(get(&house.at, "/metrics"));
+    assert!(
+        page.contains("tracebook_hub_connected_total") && page.contains("tracebook_hub_store_seconds_bucket"),
+        "{page}"
+    );
+    assert!(house.run(get(&house.at, "/healthz")).ends_with("ok\n"));
+    house.hub.take().expect("runs").stop();
+    house.start(|_| {});
+    house.run(async {
+        let mut late = house.connect(&late).await;
+        late.follow(DOC).await;
+        assert!(late.until(SOON, |late| read(late, DOC).len() == 105).await, "{:?}", late.ended);
+    });
+}
+
+/// A page of the hub, as any program on this machine reads it.
+async fn get(at: &str, path: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let address = at.trim_start_matches("ws://");
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("there");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("asked");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.expect("answered");
+    page
+}
+
+#[test]
+fn a_key_that_is_not_paired_or_revoked_is_refused() {
+    let house = House::new(|_| {});
+    let stranger = DeviceKey::generate().expect("key");
+    let why = house.run(Probe::device(&house.at, &stranger, house.id)).err().expect("refused");
+    assert!(why.contains("not paired"), "{why}");
+    house.logged("was refused: this device is not paired here");
+    let known = house.paired("phone", Access::Write);
+    house.run(async {
+        let mut phone = house.connect(&known).await;
+        phone.follow(DOC).await;
+        assert!(phone.until(SOON, |phone| phone.absent == [DOC]).await);
+        let since = Instant::now();
+        house.devices().revoke(known.id()).expect("revoked");
+        assert!(phone.until(SOON, |phone| phone.ended.is_some()).await);
+        assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+        assert_eq!(phone.ended.as_deref(), Some("this device was revoked"));
+    });
+    let why = house.run(Probe::device(&house.at, &known, house.id)).err().expect("refused");
+    assert!(why.contains("revoked"), "{why}");
+    house.logged("was refused: this device was revoked");
+    // A program without a key is not let in, unless the settings say so.
+    assert!(house.run(Probe::open(&house.at, "/", "somebody")).is_err());
+    house.logged("it is no paired device, and has no token");
+    house.is_well("strangers");
+}
+
+#[test]
+fn pairing_takes_the_right_code_and_five_wrong_ones_end_it() {
+    let house = House::new(|settings| settings.tls = crate::Tls::Own);
+    let hub = house.hub.as_ref().expect("runs");
+    let join = |code: String, key: &DeviceKey, name: &str| {
+        let (key, ours) = (key.clone(), card(key, name));
+        house.run(async move {
+            let (mut way, binding) = Socket::connect(hub.at(), PAIR_PATH, &Trust::Any).await?;
+            link::join(&mut way, &key, &ours, &code, Some(house.id), &binding).await.map(|card| (card, binding))
+        })
+    };
+    let phone = DeviceKey::generate().expect("key");
+    assert!(join("0000-0000".to_owned(), &phone, "phone").expect_err("none").contains("no code is waiting"));
+    let invited = || Invited { offer: Offer::new(now()).expect("chance"), access: Access::Write, admin: false };
+    let code = hub.invite(invited()).code;
+    let wrong = if code.starts_with('1') { "2222-2222" } else { "1111-1111" };
+    for _ in 0..5 {
+        assert!(join(wrong.to_owned(), &phone, "phone").expect_err("wrong").contains("the code is wrong"));
+    }
+    assert!(join(code, &phone, "phone").expect_err("used up").contains("tried too often"));
+    house.logged("was not paired: the code is wrong, and was tried too often");
+    assert!(house.devices().list().expect("read").is_empty());
+    // A new one, and a name that means harm: it is a name.
+    let code = hub.invite(invited()).code;
+    let (met, binding) = join(code.clone(), &phone, "../../etc/passwd\n\u{1b}[2J").expect("paired");
+    assert_eq!(met.device, house.id);
+    house.until("it is listed", |house| house.devices().list().expect("read").contains_key(&phone.id()));
+    assert_eq!(house.devices().list().expect("read")[&phone.id()].name, "../../etc/passwd[2J");
+    assert!(join(code, &phone, "phone").is_err(), "a code is used once");
+    // By TLS, with the certificate that was seen and no other.
+    let seen = binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(met.certificate, Some(seen.clone()));
+    house.run(async {
+        let (mut way, binding) = Socket::connect(hub.at(), DEVICE_PATH, &Trust::Pinned(seen)).await.expect("the same");
+        link::call(&mut way, &phone, house.id, &binding).await.expect("known");
+        let other = Socket::connect(hub.at(), DEVICE_PATH, &Trust::Pinned("00".repeat(32))).await;
+        assert!(other.expect_err("another").contains("another certificate"));
+        // Relayed by somebody in the middle, whose certificate is another.
+        let (mut way, _) = Socket::connect(hub.at(), DEVICE_PATH, &Trust::Any).await.expect("there");
+        let middle = Binding::certificate(b"the middle's");
+        assert!(link::call(&mut way, &phone, house.id, &middle).await.expect_err("bound").contains("does not hold"));
+    });
+    house.logged("the proof of the device's key does not hold");
+}
+
+#[test]
+fn a_recorded_handshake_opens_nothing() {
+    let house = House::new(|_| {});
+    let key = house.paired("phone", Access::Write);
+    let word = |frame: Option<Frame>| match frame {
+        Some(Frame::Text(text)) => text,
+        other => panic!("no word: {other:?}"),
+    };
+    house.run(async {
+        let (mut way, binding) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
+        let challenge: Challenge = serde_json::from_str(&word(way.next().await)).expect("a challenge");
+        let (_, answer) = peers::challenge::Caller::answer(&key, house.id, &challenge, &binding).expect("answered");
+        let recorded: String = serde_json::to_string(&answer).expect("text");
+        way.send(Frame::Text(recorded.clone())).await.expect("sent");
+        assert!(word(way.next().await).contains("signature"), "it was good once");
+        let (mut again, _) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
+        word(again.next().await);
+        again.send(Frame::Text(recorded)).await.expect("sent");
+        assert!(word(again.next().await).contains("does not hold"));
+        // In another's name, with a signature of one's own.
+        let (mut third, _) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
+        let challenge: Challenge = serde_json::from_str(&word(third.next().await)).expect("a challenge");
+        let own = DeviceKey::generate().expect("key");
+        let (_, answer) = peers::challenge::Caller::answer(&own, house.id, &challenge, &binding).expect("answered");
+        let posing = Answer { device: key.id(), ..answer };
+        third.send(Frame::Text(serde_json::to_string(&posing).expect("text"))).await.expect("sent");
+        assert!(word(third.next().await).contains("does not hold"));
+    });
+    house.logged("the proof of the device's key does not hold");
+    house.is_well("replays");
+}
+
+fn join_as(name: &str) -> Frame {
+    let join =
+        Message::Join { sender: PeerId(name.to_owned()), versions: vec!["1".to_owned()], metadata: Default::default() };
+    Frame::Binary(wire::encode(&join))
+}
+
+/// Frames until the hub hangs up.
+async fn drain(way: &mut Socket) {
+    let drained = tokio::time::timeout(SOON, async { while way.next().await.is_some() {} }).await;
+    assert!(drained.is_ok(), "the hub did not hang up");
+}
+
+#[test]
+fn nobody_speaks_in_the_name_of_another() {
+    let house = House::new(|settings| settings.open = Open::Loopback);
+    let (one, two) = (house.paired("one", Access::Write), house.paired("two", Access::Write));
+    house.run(async {
+        let mut victim = house.connect(&two).await;
+        victim.follow(DOC).await;
+        // With the right key and the wrong name.
+        let (mut way, binding) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
+        link::call(&mut way, &one, house.id, &binding).await.expect("known");
+        way.send(join_as(&two.id().to_string())).await.expect("sent");
+        drain(&mut way).await;
+        // Without a key.
+        let (mut way, _) = Socket::connect(&house.at, "/", &Trust::Any).await.expect("there");
+        way.send(join_as(&two.id().to_string())).await.expect("sent");
+        drain(&mut way).await;
+        // By the name of somebody who is here.
+        let mut guest = Probe::open(&house.at, "/", "a guest").await.expect("there");
+        guest.follow(DOC).await;
+        assert!(guest.until(SOON, |guest| guest.absent == [DOC]).await);
+        let (mut way, binding) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
+        link::call(&mut way, &one, house.id, &binding).await.expect("known");
+        way.send(join_as("a guest")).await.expect("sent");
+        drain(&mut way).await;
+        guest.take(Duration::from_millis(100)).await;
+        assert_eq!(guest.ended, None);
+        // A sync message that claims to be another's.
+        let (mut way, _) = Socket::connect(&house.at, "/", &Trust::Any).await.expect("there");
+        way.send(join_as("somebody")).await.expect("sent");
+        let (sender, target) = (PeerId(two.id().to_string()), PeerId(house.id.to_string()));
+        let data = vec![0x42, 0, 0, 0, 0];
+        way.send(Frame::Binary(wire::encode(&Message::Sync { sender, target, doc: DOC, data }))).await.expect("sent");
+        drain(&mut way).await;
+        victim.take(Duration::from_millis(100)).await;
+        assert_eq!(victim.ended, None);
+    });
+    house.logged("and claims to be");
+    house.logged("it claims to be another device");
+    house.logged("it claims to be another that is here");
+    house.is_well("names");
+}
+
+/// A number as LEB128.
+fn leb(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number > 0x7f {
+        bytes.push(0x80 | (number & 0x7f) as u8);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+/// automerge's sync message that knows nothing, wants nothing and brings these changes.
+fn changes(changes: &[Vec<u8>]) -> Vec<u8> {
+    let mut message = vec![0x42, 0, 0, 0];
+    message.extend(leb(changes.len()));
+    for change in changes {
+        message.extend(leb(change.len()));
+        message.extend(change);
+    }
+    message
+}
+
+#[test]
+fn a_reader_reads_and_volumes_are_shared_as_the_policy_says() {
+    let house = House::new(|_| {});
+    let (writer, reader) = (house.paired("writer", Access::Write), house.paired("reader", Access::Read));
+    let (volume, note) = (DocId([1; 16]), DocId([2; 16]));
+    house.run(async {
+        let mut writer = house.connect(&writer).await;
+        let mut text = PlainText::new("read me", ActorId::from([1; 16])).expect("made");
+        let mut doc = VolumeDoc::load(volume, &[], ActorId::from([3; 16])).expect("made").doc;
+        let file = FileEntry { path: "note.md".to_owned(), kind: FileKind::Note };
+        doc.commit(Some("shared"), &[(note, Some(file))], 0).expect("added");
+        for (doc, bytes) in [(note, text.save()), (volume, doc.save())] {
+            writer.wrote(doc, bytes).await;
+            writer.follow(doc).await;
+            assert!(writer.until(SOON, |writer| writer.peers.in_step(1, doc) == Some(true)).await);
+        }
+        let mut probe = house.connect(&reader).await;
+        probe.follow(note).await;
+        assert!(probe.until(SOON, |probe| read(probe, note) == "read me").await);
+        // A device that knows its place does not even try; this one does.
+        let mut own = text.replica(ActorId::from([2; 16])).expect("copied");
+        let data = changes(&[own.insert(0, "I write: ").expect("typed")]);
+        let (sender, target) = (PeerId(reader.id().to_string()), PeerId(house.id.to_string()));
+        let frame = Frame::Binary(wire::encode(&Message::Sync { sender, target, doc: note, data }));
+        probe.way.send(frame).await.expect("sent");
+        let changed = text.insert(7, "!").expect("typed");
+        writer.wrote(note, changed).await;
+        probe.until(Duration::from_secs(1), |_| false).await;
+        assert!(probe.ended.is_none(), "{:?}", probe.ended);
+        assert_eq!(read(&probe, note), "read me!", "it goes on reading");
+        writer.take(Duration::from_millis(200)).await;
+        assert_eq!(read(&writer, note), "read me!", "nobody gets what a reader writes");
+    });
+    house.logged("it writes to a document that it may only read");
+    // From now on the volume is the writer's alone: its note goes with it.
+    let named = VolumePolicy { default: Access::None, devices: BTreeMap::from([(writer.id(), Access::Write)]) };
+    let policy = Policy { default: Access::Write, volumes: BTreeMap::from([(volume, named)]) };
+    policy.save(house.folder.path()).expect("saved");
+    house.until("the policy holds", |house| {
+        house.run(async {
+            let mut probe = house.connect(&reader).await;
+            probe.follow(note).await;
+            probe
+                .until(Duration::from_secs(2), |probe| !probe.absent.is_empty() || !probe.heads(note).is_empty())
+                .await;
+            probe.absent == [note]
+        })
+    });
+    house.logged("it asks for a document that is not shared with it");
+    house.is_well("readers");
+}
+
+#[test]
+fn bombs_giants_and_noise_end_one_connection_and_nothing_else() {
+    let house = House::new(|settings| settings.open = Open::Loopback);
+    let key = house.paired("phone", Access::Write);
+    // A change that unpacks to more than a document may hold.
+    let zeros = std::io::repeat(0).take(300 << 20);
+    let mut packed = Vec::new();
+    DeflateEncoder::new(zeros, Compression::fast()).read_to_end(&mut packed).expect("packed");
+    let mut chunk = vec![0x85, 0x6f, 0x4a, 0x83, 0, 0, 0, 0, 2];
+    chunk.extend(leb(packed.len()));
+    chunk.extend(&packed);
+    let bomb = changes(&[chunk]);
+    let sync = |data: Vec<u8>| {
+        let (sender, target) = (PeerId(key.id().to_string()), PeerId(house.id.to_string()));
+        Frame::Binary(wire::encode(&Message::Sync { sender, target, doc: DOC, data }))
+    };
+    let cases: Vec<(&str, Frame, &str)> = vec![
+        ("a bomb", sync(bomb), "unpacks to more than a document may hold"),
+        ("a giant", Frame::Binary(vec![0; 100 << 20]), "too"),
+        ("noise", Frame::Binary(vec![0xff; 1000]), "not a message of the protocol"),
+        ("noise in a message", sync(vec![0x42, 0xff, 0xff]), "cannot be read"),
+        ("nothing", Frame::Binary(Vec::new()), "not a message of the protocol"),
+    ];
+    for (name, frame, words) in cases {
+        let before = house.lines().len();
+        house.run(async {
+            let (mut way, binding) = Socket::connect(&house.at, DEVICE_PATH, &Trust::Any).await.expect("there");
+            link::call(&mut way, &key, house.id, &binding).await.expect("known");
+            way.send(join_as(&key.id().to_string())).await.expect("sent");
+            let _ = way.send(frame).await;
+            drain(&mut way).await;
+        });
+        house.until(name, |house| house.lines()[before..].iter().any(|line| line.contains(words)));
+    }
+    house.is_well("bombs");
+}
+
+#[test]
+fn who_has_used_up_the_quota_reads_on_and_who_is_fast_is_slowed() {
+    let house = House::new(|settings| {
+        settings.quota = 10_000;
+        settings.rate = 100;
+    });
+    let key = house.paired("phone", Access::Write);
+    house.run(async {
+        let mut phone = house.connect(&key).await;
+        for number in 0..80_u8 {
+            let doc = DocId([number; 16]);
+            let bytes: String =
+                (0..400).map(|at| char::from(b'a' + (blake3::hash(&[number, at as u8]).as_bytes()[0] % 26))).collect();
+            phone.wrote(doc, PlainText::new(&bytes, ActorId::from([number; 16])).expect("made").save()).await;
+            phone.follow(doc).await;
+        }
+        phone.until(Duration::from_secs(4), |_| false).await;
+        assert_eq!(phone.ended, None);
+    });
+    house.logged("has used up its 10000 bytes");
+    let page = house.run(get(&house.at, "/metrics"));
+    let slowed = page.lines().find_map(|line| line.strip_prefix("tracebook_hub_slowed_total ")).expect("counted");
+    assert!(slowed.parse::<u64>().expect("a number") > 0);
+    house.is_well("quotas");
+}

@@ -1,0 +1,299 @@
+//! Tools of servers that speak the Model Context Protocol: listed and called, over standard input and output or over
+//! HTTP. One thread does all of it. What servers say is not trusted: everything that comes is bounded, and whether a
+//! tool may be called is not decided here.
+
+mod connection;
+mod words;
+
+use connection::Entry;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Tools that are taken of one server.
+pub const TOOLS: usize = 500;
+/// The largest schema of a tool's arguments, in bytes of JSON.
+pub const SCHEMA: usize = 64 << 10;
+/// Of a longer description only the beginning is taken, in bytes.
+pub const DESCRIPTION: usize = 8 << 10;
+/// The largest result, in bytes, texts and pictures together.
+pub const RESULT: usize = 10 << 20;
+/// A server that has not answered its first message after this long is given up: it may be downloaded first.
+pub const START: Duration = Duration::from_secs(60);
+
+/// A server as the user configured it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// What it is called.
+    pub name: String,
+    /// How it is reached.
+    #[serde(flatten)]
+    pub way: Way,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Way {
+    /// A program that is started, with the user's rights, and spoken to over its standard input and output. Of our
+    /// environment it sees what names the user and where programs lie, and what is given here.
+    Program {
+        /// Its path, or its name on the `PATH`.
+        command: String,
+        /// Its arguments.
+        #[serde(default)]
+        args: Vec<String>,
+        /// Set for it.
+        #[serde(default)]
+        env: BTreeMap<String, String>,
+        /// Where it is started.
+        #[serde(default)]
+        folder: Option<PathBuf>,
+    },
+    /// An address (`http` or `https`) that speaks streamable HTTP.
+    Http {
+        /// The address.
+        url: String,
+        /// Sent with every request.
+        #[serde(default)]
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// A tool of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its name there.
+    pub name: String,
+    /// What it does, by its server's words.
+    pub description: String,
+    /// JSON schema of its arguments: an object.
+    pub schema: Value,
+    /// Whether its server says that it changes nothing. Not to be relied on.
+    pub reads_only: bool,
+    /// Whether its server says that calling it twice is as good as once. Not to be relied on.
+    pub idempotent: bool,
+}
+
+/// The tools of a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    /// Those that can be called.
+    pub tools: Vec<Tool>,
+    /// Why others are left out, a sentence each.
+    pub left_out: Vec<String>,
+}
+
+/// What a tool said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    /// Its text.
+    pub text: String,
+    /// Whether the server calls it an error.
+    pub failed: bool,
+    /// Pictures and files: media type and bytes.
+    pub attached: Vec<(String, Vec<u8>)>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum McpError {
+    /// No server of that name is configured.
+    #[error("there is no MCP server {0} in the configuration")]
+    Unknown(String),
+    /// It could not be started or reached.
+    #[error("the MCP server {server} could not be started ({why})")]
+    Start {
+        /// Which.
+        server: String,
+        /// What happened, with its last words.
+        why: String,
+    },
+    /// It ended, and was started again, and ended.
+    #[error("the MCP server {server} has ended twice and is not started again ({why}); look at its configuration")]
+    Dead {
+        /// Which.
+        server: String,
+        /// Its last words.
+        why: String,
+    },
+    /// It ended while it worked on this. Whether it did what was asked is not known.
+    #[error("the MCP server {server} ended while it worked on this ({why}); the next call starts it again")]
+    Ended {
+        /// Which.
+        server: String,
+        /// Its last words.
+        why: String,
+    },
+    /// It refused.
+    #[error("the MCP server {server} refused ({why})")]
+    Refused {
+        /// Which.
+        server: String,
+        /// Its words.
+        why: String,
+    },
+    /// It took too long.
+    #[error("the MCP server {server} has not answered within {seconds} s")]
+    Late {
+        /// Which.
+        server: String,
+        /// What was waited.
+        seconds: u64,
+    },
+    /// Its answer is larger than [`RESULT`].
+    #[error("the answer of the MCP server {0} is larger than 10 MB")]
+    Large(String),
+    /// The thread is gone.
+    #[error("the program is closing")]
+    Closing,
+}
+
+/// An answer that is on its way. Whoever drops it does not want it any more: the server is told so.
+pub struct Pending<T> {
+    answer: Receiver<Result<T, McpError>>,
+    _wanted: oneshot::Sender<()>,
+}
+
+impl<T> Pending<T> {
+    /// Waits a while. `None`: it is not there yet.
+    pub fn wait(&self, time: Duration) -> Option<Result<T, McpError>> {
+        match self.answer.recv_timeout(time) {
+            Ok(answer) => Some(answer),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(McpError::Closing)),
+        }
+    }
+}
+
+type Answer<T> = std::sync::mpsc::Sender<Result<T, McpError>>;
+
+enum Order {
+    Configure(Vec<Server>),
+    List { server: String, answer: Answer<Listed>, wanted: oneshot::Receiver<()> },
+    Call { call: Call, answer: Answer<Said>, wanted: oneshot::Receiver<()> },
+}
+
+struct Call {
+    server: String,
+    tool: String,
+    arguments: Map<String, Value>,
+    limit: Duration,
+}
+
+/// The configured servers. A server is started when it is first needed, and their thread with the first of them; all
+/// end when this is dropped.
+#[derive(Clone, Default)]
+pub struct Servers {
+    orders: Arc<OnceLock<Option<mpsc::UnboundedSender<Order>>>>,
+}
+
+impl Servers {
+    /// Starts the thread. `None`: the system has none, or no way to wait for several things at once.
+    fn start() -> Option<mpsc::UnboundedSender<Order>> {
+        // Once for the whole process; another part of the program may have done it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        let (orders, queue) = mpsc::unbounded_channel();
+        let work = move || {
+            runtime.block_on(serve(queue));
+            runtime.shutdown_background();
+        };
+        std::thread::Builder::new().name("mcp".to_owned()).spawn(work).ok()?;
+        Some(orders)
+    }
+
+    /// An order that nobody takes is told of by the answer that does not come.
+    fn order(&self, order: Order) {
+        if let Some(orders) = self.orders.get_or_init(Servers::start) {
+            let _ = orders.send(order);
+        }
+    }
+
+    /// Whether the thread runs.
+    pub fn is_started(&self) -> bool {
+        self.orders.get().is_some_and(Option::is_some)
+    }
+
+    /// These are the servers from now on. Those that are gone or have changed are ended.
+    pub fn configure(&self, servers: Vec<Server>) {
+        if self.is_started() || !servers.is_empty() {
+            self.order(Order::Configure(servers));
+        }
+    }
+
+    /// Asks a server for its tools.
+    pub fn tools(&self, server: &str) -> Pending<Listed> {
+        let (answer, wait) = channel();
+        let (keep, wanted) = oneshot::channel();
+        self.order(Order::List { server: server.to_owned(), answer, wanted });
+        Pending { answer: wait, _wanted: keep }
+    }
+
+    /// Calls a tool, which is given up after `limit`.
+    pub fn call(&self, server: &str, tool: &str, arguments: Map<String, Value>, limit: Duration) -> Pending<Said> {
+        let (answer, wait) = channel();
+        let (keep, wanted) = oneshot::channel();
+        let call = Call { server: server.to_owned(), tool: tool.to_owned(), arguments, limit };
+        self.order(Order::Call { call, answer, wanted });
+        Pending { answer: wait, _wanted: keep }
+    }
+}
+
+/// The thread: takes orders until nobody can give any more.
+async fn serve(mut queue: mpsc::UnboundedReceiver<Order>) {
+    let mut entries: HashMap<String, Arc<Entry>> = HashMap::new();
+    while let Some(order) = queue.recv().await {
+        match order {
+            Order::Configure(servers) => {
+                let before = std::mem::take(&mut entries);
+                for server in servers {
+                    let same = before.get(&server.name).filter(|entry| *entry.server() == server).cloned();
+                    entries.insert(server.name.clone(), same.unwrap_or_else(|| Arc::new(Entry::new(server))));
+                }
+                for (name, entry) in before {
+                    if !entries.get(&name).is_some_and(|kept| Arc::ptr_eq(kept, &entry)) {
+                        tokio::spawn(async move { entry.close().await });
+                    }
+                }
+            }
+            Order::List { server, answer, wanted } => {
+                let entry = entries.get(&server).cloned().ok_or(McpError::Unknown(server));
+                perform(async move { entry?.list().await }, answer, wanted);
+            }
+            Order::Call { call, answer, wanted } => {
+                let entry = entries.get(&call.server).cloned().ok_or_else(|| McpError::Unknown(call.server.clone()));
+                perform(async move { entry?.call(call.tool, call.arguments, call.limit).await }, answer, wanted);
+            }
+        }
+    }
+    let closing = entries.into_values().map(|entry| tokio::spawn(async move { entry.close().await }));
+    for closed in closing.collect::<Vec<_>>() {
+        let _ = closed.await; // one that failed has ended, too
+    }
+}
+
+/// Works on an order beside others, unless it is not wanted any more.
+fn perform<T: Send + 'static>(
+    work: impl Future<Output = Result<T, McpError>> + Send + 'static,
+    answer: Answer<T>,
+    wanted: oneshot::Receiver<()>,
+) {
+    tokio::spawn(async move {
+        tokio::select! {
+            done = work => {
+                let _ = answer.send(done); // nobody may wait any more
+            }
+            // To drop the work tells the server.
+            _ = wanted => {}
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! The real `@modelcontextprotocol/server-everything`, and servers of a few lines that misbehave.
+
+use super::*;
+use serde_json::json;
+use std::io::BufRead;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where `.ci/mcp` puts the server.
+fn everything() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let cache = std::env::var_os("TRACEBOOK_CI_CACHE").map_or_else(|| home.join(".cache/tracebook-ci"), PathBuf::from);
+    let program = cache.join("mcp/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    if program.is_file() {
+        return Some(program);
+    }
+    let strict = std::env::var_os("TRACEBOOK_CI").is_some_and(|value| value == "1");
+    assert!(!strict, "TRACEBOOK_CI=1 and there is no {}: .ci/mcp brings it", program.display());
+    println!("left out: there is no {} (.ci/mcp brings it)", program.display());
+    None
+}
+
+fn program(name: &str, command: &str, args: &[&str]) -> Server {
+    let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+    let env = BTreeMap::from([("PLANTED".to_owned(), "seen".to_owned())]);
+    Server { name: name.to_owned(), way: Way::Program { command: command.to_owned(), args, env, folder: None } }
+}
+
+fn servers(all: Vec<Server>) -> Servers {
+    let servers = Servers::default();
+    servers.configure(Vec::new());
+    assert!(!servers.is_started(), "there is nothing to do yet");
+    servers.configure(all);
+    servers
+}
+
+fn call(servers: &Servers, server: &str, tool: &str, arguments: Value) -> Result<Said, McpError> {
+    let Value::Object(arguments) = arguments else { panic!("an object") };
+    servers.call(server, tool, arguments, PATIENCE).wait(PATIENCE).expect("an answer")
+}
+
+/// What must be so over both ways.
+fn speaks(servers: &Servers, server: &str) {
+    let listed = servers.tools(server).wait(PATIENCE).expect("an answer").expect("tools");
+    let echo = listed.tools.iter().find(|tool| tool.name == "echo").expect("echo");
+    assert!(!echo.description.is_empty() && echo.schema["properties"]["message"].is_object(), "{echo:?}");
+    assert_eq!(listed.left_out, Vec::<String>::new());
+
+    let said = call(servers, server, "echo", json!({"message": "Grüße"})).expect("said");
+    assert_eq!((said.text.as_str(), said.failed), ("Echo: Grüße", false));
+    let sum = call(servers, server, "get-sum", json!({"a": 2, "b": 40})).expect("said");
+    assert!(sum.text.contains("42"), "{sum:?}");
+    let picture = call(servers, server, "get-tiny-image", json!({})).expect("said");
+    assert_eq!(picture.attached.len(), 1);
+    assert_eq!(picture.attached[0].0, "image/png");
+    assert!(picture.attached[0].1.starts_with(b"\x89PNG") && picture.text.contains("a picture, image/png"));
+    let structured = call(servers, server, "get-structured-content", json!({"location": "Chicago"})).expect("said");
+    assert!(structured.text.contains("temperature"), "{structured:?}");
+    let resource = json!({"resourceType": "Text", "resourceId": 1});
+    let resource = call(servers, server, "get-resource-reference", resource).expect("said");
+    assert!(resource.text.contains("resource"), "{resource:?}");
+    let links = call(servers, server, "get-resource-links", json!({"count": 2})).expect("said");
+    assert!(links.text.lines().count() >= 3, "{links:?}");
+
+    let wrong = call(servers, server, "echo", json!({"message": 1}));
+    assert!(wrong.as_ref().map_or(true, |said| said.failed), "{wrong:?}");
+    let missing = call(servers, server, "no-such-tool", json!({}));
+    assert!(missing.as_ref().map_or(true, |said| said.failed), "{missing:?}");
+
+    let long = || json!({"duration": 30, "steps": 3}).as_object().cloned().expect("an object");
+    let begun = Instant::now();
+    let late = servers.call(server, "trigger-long-running-operation", long(), Duration::from_secs(1));
+    assert!(matches!(late.wait(PATIENCE), Some(Err(McpError::Late { seconds: 1, .. }))));
+    let dropped = servers.call(server, "trigger-long-running-operation", long(), PATIENCE);
+    assert!(dropped.wait(Duration::from_millis(300)).is_none());
+    drop(dropped);
+    assert_eq!(call(servers, server, "echo", json!({"message": "after"})).expect("said").text, "Echo: after");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn everything_over_standard_input_and_output() {
+    let Some(path) = everything() else { return };
+    let path = path.to_string_lossy();
+    let servers = servers(vec![program("everything", "node", &[&path, "stdio"])]);
+    speaks(&servers, "everything");
+    let seen = call(&servers, "everything", "get-env", json!({})).expect("said").text;
+    assert!(seen.contains("PLANTED") && !seen.contains("CARGO_MANIFEST_DIR"), "only what is meant for it: {seen}");
+    assert!(matches!(servers.tools("other").wait(PATIENCE), Some(Err(McpError::Unknown(_)))));
+    servers.configure(Vec::new());
+    assert!(matches!(servers.tools("everything").wait(PATIENCE), Some(Err(McpError::Unknown(_)))));
+}
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn everything_over_streamable_http() {
+    let Some(path) = everything() else { return };
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let mut command = Command::new("node");
+    command.arg(path).arg("streamableHttp").env("PORT", port.to_string()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = Ended(command.spawn().expect("started"));
+    let errors = std::io::BufReader::new(server.0.stderr.take().expect("piped"));
+    let mut lines = errors.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("listening")), "it listens");
+    std::thread::spawn(move || lines.for_each(drop));
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let headers = BTreeMap::from([("X-Own".to_owned(), "value".to_owned())]);
+    let servers = servers(vec![
+        Server { name: "everything".to_owned(), way: Way::Http { url, headers } },
+        Server { name: "file".to_owned(), way: Way::Http { url: "file:///etc".to_owned(), headers: BTreeMap::new() } },
+    ]);
+    speaks(&servers, "everything");
+    assert!(matches!(servers.tools("file").wait(PATIENCE), Some(Err(McpError::Start { .. }))));
+    drop(server);
+    let gone = call(&servers, "everything", "echo", json!({"message": "x"})).expect_err("gone");
+    assert!(gone.to_string().contains("everything"), "{gone}");
+}
+
+/// A server of a few lines of `sh`: answers the first message, lists one tool, and does to a call what it is told.
+fn scripted(deed: &str) -> Server {
+    let script = format!(
+        r#"
+        id() {{ printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }}
+        while read -r line; do
+            case "$line" in
+            *'"initialize"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{"protocolVersion":"2025-06-18",' "$(id)"
+                printf '"capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}\n' ;;
+            *'"tools/list"'*) {deed} ;;
+            *'"tools/call"'*) {deed} ;;
+            esac
+        done"#
+    );
+    program("scripted", "sh", &["-c", &script])
+}
+
+#[test]
+fn a_server_that_ends_is_started_once_more() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let log = dir.path().join("starts");
+    let deed = format!("echo start >> {}; echo 'no more of this' >&2; exit 3", log.display());
+    let all = servers(vec![scripted(&deed)]);
+    for _ in 0..2 {
+        let ended = call(&all, "scripted", "x", json!({})).expect_err("it ends");
+        assert!(matches!(&ended, McpError::Ended { why, .. } if why.contains("no more of this")), "{ended}");
+    }
+    let dead = call(&all, "scripted", "x", json!({})).expect_err("it is dead");
+    assert!(matches!(&dead, McpError::Dead { .. }), "{dead}");
+    let starts = || std::fs::read_to_string(&log).map_or(0, |log| log.lines().count());
+    assert_eq!(starts(), 2, "no call was made twice");
+    let absent = servers(vec![program("absent", "/no/such/program", &[])]);
+    let why = call(&absent, "absent", "x", json!({})).expect_err("not started").to_string();
+    assert!(why.contains("could not be started") && why.contains("/no/such/program"), "{why}");
+}
+
+#[test]
+fn what_is_too_much_is_not_taken() {
+    let large = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$(id)";
+                   head -c 12000000 /dev/zero | tr '\0' x; printf '"}]}}\n'"#;
+    let all = servers(vec![scripted(large)]);
+    let why = call(&all, "scripted", "x", json!({})).expect_err("too large");
+    assert_eq!(why, McpError::Large("scripted".to_owned()));
+
+    let tools = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[' "$(id)";
+                   i=0; while [ $i -lt 600 ]; do
+                   printf '{"name":"t%s","description":"d","inputSchema":{"type":"object"}},' $i; i=$((i+1)); done;
+                   printf '{"name":"last","inputSchema":{"type":"object"}}]}}\n'"#;
+    let all = servers(vec![scripted(tools)]);
+    let listed = all.tools("scripted").wait(PATIENCE).expect("an answer").expect("tools");
+    assert_eq!((listed.tools.len(), listed.left_out.len()), (TOOLS, 1));
+
+    let schema = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"wide","inputSchema":' "$(id)";
+                    printf '{"type":"object","description":"'; head -c 70000 /dev/zero | tr '\0' x;
+                    printf '"}},{"name":"well","inputSchema":{"type":"object"}}]}}\n'"#;
+    let all = servers(vec![scripted(schema)]);
+    let listed = all.tools("scripted").wait(PATIENCE).expect("an answer").expect("tools");
+    assert_eq!(listed.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["well"]);
+    assert!(listed.left_out[0].contains("the schema of wide"), "{listed:?}");
+    assert!(Path::new("/dev/zero").exists());
+}

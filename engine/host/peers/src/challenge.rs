@@ -1,0 +1,207 @@
+//! At every connection both sides prove their keys. Each gives 32 bytes of chance that nobody has seen before, and
+//! signs them together with who speaks to whom and over which channel; so what was recorded of one connection opens
+//! no other, and somebody in the middle, whose channel is another, gets a signature that nobody takes.
+//!
+//! Pure: bytes in, bytes out.
+
+use crate::key::{DeviceId, DeviceKey, random, unhex};
+use serde::{Deserialize, Serialize};
+
+const DOMAIN: &[u8] = b"tracebook 2026 challenge of a device\0";
+
+/// What tells this channel from others: the BLAKE3 of the certificate that the listening side shows, or nothing where
+/// the way is plain and does not leave this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binding(pub Vec<u8>);
+
+impl Binding {
+    /// The channel that is secured by this certificate (DER).
+    pub fn certificate(der: &[u8]) -> Binding {
+        Binding(blake3::hash(der).as_bytes().to_vec())
+    }
+}
+
+/// First word, of who listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Challenge {
+    /// Who listens.
+    pub hub: DeviceId,
+    /// 32 bytes of chance, in hexadecimal.
+    pub nonce: String,
+}
+
+/// Second word, of who calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Who calls.
+    pub device: DeviceId,
+    /// 32 bytes of chance, in hexadecimal.
+    pub nonce: String,
+    /// 64 bytes, in hexadecimal.
+    pub signature: String,
+}
+
+/// Third word, of who listens: the caller's key holds, and this is ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// 64 bytes, in hexadecimal.
+    pub signature: String,
+}
+
+/// What is signed.
+fn said(role: &[u8], hub: DeviceId, device: DeviceId, nonces: [&[u8; 32]; 2], binding: &Binding) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(DOMAIN);
+    hasher.update(role);
+    hasher.update(&hub.0);
+    hasher.update(&device.0);
+    hasher.update(nonces[0]);
+    hasher.update(nonces[1]);
+    // The only part whose length varies is the last.
+    hasher.update(&binding.0);
+    *hasher.finalize().as_bytes()
+}
+
+const CALLS: &[u8] = b"calls\0\0\0";
+const LISTENS: &[u8] = b"listens\0";
+
+/// The side that listens, for one connection. It is used up by the answer: the same bytes are never asked twice.
+#[derive(Debug)]
+pub struct Listener {
+    nonce: [u8; 32],
+    binding: Binding,
+}
+
+impl Listener {
+    /// Fresh chance for one connection.
+    ///
+    /// # Errors
+    /// The system has no chance to give.
+    pub fn new(binding: Binding) -> Result<Listener, String> {
+        Ok(Listener { nonce: random()?, binding })
+    }
+
+    /// The first word.
+    pub fn challenge(&self, key: &DeviceKey) -> Challenge {
+        Challenge { hub: key.id(), nonce: crate::key::hex(&self.nonce) }
+    }
+
+    /// Whether the answer proves the caller's key; our own proof, if so.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(self, key: &DeviceKey, answer: &Answer) -> Result<Welcome, String> {
+        let bad = || "the proof of the device's key does not hold".to_owned();
+        let nonce = unhex::<32>(&answer.nonce).ok_or_else(bad)?;
+        let signature = unhex::<64>(&answer.signature).ok_or_else(bad)?;
+        let nonces = [&self.nonce, &nonce];
+        // Who calls itself by our own name only sends us back what we said.
+        if answer.device == key.id() {
+            return Err(bad());
+        }
+        if !answer.device.signed(&said(CALLS, key.id(), answer.device, nonces, &self.binding), &signature) {
+            return Err(bad());
+        }
+        let ours = key.sign(&said(LISTENS, key.id(), answer.device, nonces, &self.binding));
+        Ok(Welcome { signature: crate::key::hex(&ours) })
+    }
+}
+
+/// The side that calls, between its answer and the welcome.
+#[derive(Debug)]
+pub struct Caller {
+    said: [u8; 32],
+    hub: DeviceId,
+}
+
+impl Caller {
+    /// Answers a challenge of just the hub that is expected.
+    ///
+    /// # Errors
+    /// It is another, or its words do not hold together.
+    pub fn answer(
+        key: &DeviceKey,
+        expected: DeviceId,
+        challenge: &Challenge,
+        binding: &Binding,
+    ) -> Result<(Caller, Answer), String> {
+        if challenge.hub != expected {
+            return Err(format!(
+                "another one answers there ({}) than the one that was paired ({})",
+                challenge.hub.short(),
+                expected.short()
+            ));
+        }
+        let theirs = unhex::<32>(&challenge.nonce).ok_or("the challenge is no challenge")?;
+        let ours = random::<32>()?;
+        let nonces = [&theirs, &ours];
+        let signature = key.sign(&said(CALLS, expected, key.id(), nonces, binding));
+        let answer = Answer { device: key.id(), nonce: crate::key::hex(&ours), signature: crate::key::hex(&signature) };
+        Ok((Caller { said: said(LISTENS, expected, key.id(), nonces, binding), hub: expected }, answer))
+    }
+
+    /// Whether the welcome proves the hub's key.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(self, welcome: &Welcome) -> Result<(), String> {
+        let signature = unhex::<64>(&welcome.signature);
+        match signature.is_some_and(|signature| self.hub.signed(&self.said, &signature)) {
+            true => Ok(()),
+            false => Err("the hub does not prove its key".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_prove_their_keys() {
+        let (hub, device) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
+        let binding = Binding::certificate(b"certificate");
+        let listener = Listener::new(binding.clone()).expect("chance");
+        let (caller, answer) =
+            Caller::answer(&device, hub.id(), &listener.challenge(&hub), &binding).expect("answered");
+        caller.check(&listener.check(&hub, &answer).expect("proved")).expect("proved");
+    }
+
+    #[test]
+    fn what_was_recorded_opens_nothing() {
+        let (hub, device) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
+        let binding = Binding::certificate(b"certificate");
+        let first = Listener::new(binding.clone()).expect("chance");
+        let (_, recorded) = Caller::answer(&device, hub.id(), &first.challenge(&hub), &binding).expect("answered");
+        // Replayed to another connection.
+        let second = Listener::new(binding.clone()).expect("chance");
+        second.challenge(&hub);
+        assert!(second.check(&hub, &recorded).is_err());
+        // Relayed over another channel.
+        let relayed = Listener::new(Binding::certificate(b"another")).expect("chance");
+        let (_, answer) = Caller::answer(&device, hub.id(), &relayed.challenge(&hub), &binding).expect("answered");
+        assert!(relayed.check(&hub, &answer).is_err());
+        // In another's name.
+        let third = Listener::new(binding.clone()).expect("chance");
+        let (_, mut answer) = Caller::answer(&device, hub.id(), &third.challenge(&hub), &binding).expect("answered");
+        answer.device = DeviceKey::generate().expect("key").id();
+        assert!(third.check(&hub, &answer).is_err());
+        // Sent back.
+        let fourth = Listener::new(binding.clone()).expect("chance");
+        let (_, answer) = Caller::answer(&hub, hub.id(), &fourth.challenge(&hub), &binding).expect("answered");
+        assert!(fourth.check(&hub, &answer).is_err());
+    }
+
+    #[test]
+    fn a_hub_that_is_another_is_not_answered_and_not_believed() {
+        let (hub, other) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
+        let device = DeviceKey::generate().expect("key");
+        let listener = Listener::new(Binding::default()).expect("chance");
+        let challenge = listener.challenge(&other);
+        assert!(Caller::answer(&device, hub.id(), &challenge, &Binding::default()).is_err());
+        let posing = Challenge { hub: hub.id(), ..challenge };
+        let (caller, answer) = Caller::answer(&device, hub.id(), &posing, &Binding::default()).expect("answered");
+        assert!(listener.check(&other, &answer).is_err());
+        assert!(caller.check(&Welcome { signature: "00".repeat(64) }).is_err());
+    }
+}

@@ -1,0 +1,203 @@
+//! WebSocket connections to hubs, on a thread of their own: bytes in order, one message each, both ways.
+//!
+//! It decides nothing: who is dialed when is the caller's, and so is what the bytes mean.
+
+use crate::devices::Device;
+use crate::key::{DeviceId, DeviceKey};
+use crate::link::Control;
+use crate::socket::{self, Socket};
+use futures_util::{SinkExt, StreamExt};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_tungstenite::tungstenite::Message;
+
+/// How long a hub may take to answer a call.
+const DIAL: Duration = Duration::from_secs(10);
+/// How often a hub is asked whether it is still there …
+const BEAT: Duration = Duration::from_secs(3);
+/// … and after how long without a word it is taken for gone.
+const SILENCE: Duration = Duration::from_secs(9);
+
+/// What becomes of a connection.
+#[derive(Debug)]
+pub enum Told {
+    /// It is there.
+    Open,
+    /// A message has come.
+    Message(Vec<u8>),
+    /// The hub says something, for the log.
+    Word(String),
+    /// It is gone, or never came about; with why, in words. Nothing follows.
+    Closed(String),
+}
+
+enum Order {
+    Dial { link: u64, url: String },
+    Send { link: u64, bytes: Vec<u8> },
+    Close { link: u64 },
+    Gone { link: u64 },
+}
+
+/// The connections of this program.
+pub struct Client {
+    orders: UnboundedSender<Order>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client")
+    }
+}
+
+type Tell = Arc<dyn Fn(u64, Told) + Send + Sync>;
+/// The key of this device, where a hub was paired, and the list of devices. Asked at every call, on a thread that may
+/// wait: the list changes, and a keyring takes its time.
+type Caller = Arc<dyn Fn() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, Device>), String> + Send + Sync>;
+
+impl Client {
+    /// Starts the thread. It ends when the client is dropped. `tell` is called on it and must not wait; `caller` says
+    /// as which device hubs are called that were paired.
+    ///
+    /// # Errors
+    /// A sentence: the system gives no thread or no sockets.
+    pub fn start(
+        caller: impl Fn() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, Device>), String> + Send + Sync + 'static,
+        tell: impl Fn(u64, Told) + Send + Sync + 'static,
+    ) -> Result<Client, String> {
+        let (orders, queue) = unbounded_channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let (back, tell) = (orders.downgrade(), Arc::new(tell) as Tell);
+        let caller = Arc::new(caller) as Caller;
+        let thread = std::thread::Builder::new().name("hubs".to_owned());
+        thread
+            .spawn(move || {
+                runtime.block_on(async move {
+                    let tell_closed = tell.clone();
+                    let gone = move |link, why: String| {
+                        tell_closed(link, Told::Closed(why));
+                        if let Some(orders) = back.upgrade() {
+                            let _ = orders.send(Order::Gone { link });
+                        }
+                    };
+                    serve(queue, caller, tell, Arc::new(gone)).await;
+                });
+            })
+            .map_err(|error| error.to_string())?;
+        Ok(Client { orders })
+    }
+
+    /// Makes a connection, named `link` by the caller.
+    pub fn dial(&self, link: u64, url: String) {
+        let _ = self.orders.send(Order::Dial { link, url });
+    }
+
+    /// Sends a message over a connection; what is sent before it is open waits.
+    pub fn send(&self, link: u64, bytes: Vec<u8>) {
+        let _ = self.orders.send(Order::Send { link, bytes });
+    }
+
+    /// Closes a connection once what was sent before is on its way.
+    pub fn close(&self, link: u64) {
+        let _ = self.orders.send(Order::Close { link });
+    }
+}
+
+async fn serve(
+    mut queue: UnboundedReceiver<Order>,
+    caller: Caller,
+    tell: Tell,
+    gone: Arc<dyn Fn(u64, String) + Send + Sync>,
+) {
+    let mut links: HashMap<u64, UnboundedSender<Message>> = HashMap::new();
+    while let Some(order) = queue.recv().await {
+        match order {
+            Order::Dial { link, url } => {
+                let (out, outgoing) = unbounded_channel();
+                links.insert(link, out.clone());
+                let (caller, tell, gone) = (caller.clone(), tell.clone(), gone.clone());
+                tokio::spawn(async move {
+                    let why = match dial(&url, caller).await {
+                        Ok(socket) => talk(link, socket, out, outgoing, &tell).await,
+                        Err(why) => why,
+                    };
+                    gone(link, why);
+                });
+            }
+            Order::Send { link, bytes } => {
+                if let Some(out) = links.get(&link) {
+                    let _ = out.send(Message::binary(bytes));
+                }
+            }
+            Order::Close { link } => {
+                if let Some(out) = links.remove(&link) {
+                    let _ = out.send(Message::Close(None));
+                }
+            }
+            Order::Gone { link } => _ = links.remove(&link),
+        }
+    }
+}
+
+/// Calls a hub: as the device that was paired with it, or as any program.
+async fn dial(url: &str, caller: Caller) -> Result<Socket, String> {
+    let asked = tokio::task::spawn_blocking(move || caller()).await;
+    let (key, list) = asked.map_err(|error| error.to_string())??;
+    let dialed = socket::dial(url, key.as_ref(), &list);
+    tokio::time::timeout(DIAL, dialed).await.unwrap_or_else(|_| Err("it did not answer in 10 seconds".to_owned()))
+}
+
+/// One connection from its beginning to its end. Gives why it ended.
+async fn talk(
+    link: u64,
+    socket: Socket,
+    out: UnboundedSender<Message>,
+    mut outgoing: UnboundedReceiver<Message>,
+    tell: &Tell,
+) -> String {
+    tell(link, Told::Open);
+    let (mut sink, mut stream) = socket.into_stream().split();
+    // On its own: who waits for the other end to read must go on reading himself.
+    let writer = tokio::spawn(async move {
+        while let Some(message) = outgoing.recv().await {
+            let last = message.is_close();
+            if sink.send(message).await.is_err() || last {
+                break;
+            }
+        }
+        let _ = sink.close().await;
+    });
+    let mut beat = tokio::time::interval(BEAT);
+    let mut heard = Instant::now();
+    let why = loop {
+        tokio::select! {
+            message = stream.next() => {
+                heard = Instant::now();
+                match message {
+                    Some(Ok(Message::Binary(bytes))) => tell(link, Told::Message(bytes.to_vec())),
+                    // Hubs say why they end it.
+                    Some(Ok(Message::Text(text))) => {
+                        match serde_json::from_str(text.as_str()) {
+                            Ok(Control::Refused(why)) => break why,
+                            Ok(Control::Told(words)) => tell(link, Told::Word(words)),
+                            Ok(Control::Devices(_)) | Err(_) => {}
+                        }
+                    }
+                    Some(Ok(Message::Close(_))) | None => break "it was closed".to_owned(),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => break error.to_string(),
+                }
+            }
+            _ = beat.tick() => {
+                if heard.elapsed() > SILENCE {
+                    break format!("nothing was heard for {} seconds", SILENCE.as_secs());
+                }
+                let _ = out.send(Message::Ping(Default::default()));
+            }
+        }
+    };
+    writer.abort();
+    why
+}

@@ -1,0 +1,163 @@
+//! The key of a device: made once, kept as a secret by the host, never in a document or a log.
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use zeroize::Zeroizing;
+
+/// Who a device is: its public key. Shown as 64 hexadecimal digits, which are also its name as a peer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct DeviceId(pub [u8; 32]);
+
+impl DeviceId {
+    /// The first 16 digits in groups, to be compared by people.
+    pub fn short(&self) -> String {
+        let digits = self.to_string();
+        [0, 4, 8, 12].map(|at| &digits[at..at + 4]).join(" ")
+    }
+
+    /// Whether this device signed these bytes.
+    pub fn signed(&self, bytes: &[u8], signature: &[u8; 64]) -> bool {
+        // Strict: no key of low order, no signature that can be altered.
+        VerifyingKey::from_bytes(&self.0)
+            .is_ok_and(|key| key.verify_strict(bytes, &Signature::from_bytes(signature)).is_ok())
+    }
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for DeviceId {
+    type Err = String;
+    fn from_str(text: &str) -> Result<DeviceId, String> {
+        unhex(text).map(DeviceId).ok_or_else(|| "a device's key has 64 hexadecimal digits".to_owned())
+    }
+}
+
+impl From<DeviceId> for String {
+    fn from(id: DeviceId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for DeviceId {
+    type Error = String;
+    fn try_from(text: String) -> Result<DeviceId, String> {
+        text.parse()
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Bytes from hexadecimal of just that length.
+pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let text = text.as_bytes();
+    if text.len() != N * 2 {
+        return None;
+    }
+    let digit = |letter: u8| char::from(letter).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(*pair.first()?)? << 4 | digit(*pair.last()?)?;
+    }
+    Some(bytes)
+}
+
+/// The secret key of this device. It is wiped from memory when dropped, and never printed.
+#[derive(Clone)]
+pub struct DeviceKey(SigningKey);
+
+impl DeviceKey {
+    /// A new key from the system's chance.
+    ///
+    /// # Errors
+    /// The system has none to give.
+    pub fn generate() -> Result<DeviceKey, String> {
+        Ok(DeviceKey(SigningKey::from_bytes(&Zeroizing::new(random::<32>()?))))
+    }
+
+    /// The key of these 64 hexadecimal digits, as [`DeviceKey::secret`] gives them.
+    ///
+    /// # Errors
+    /// They are none. What they are instead is not said.
+    pub fn from_secret(text: &str) -> Result<DeviceKey, String> {
+        let bytes = unhex(text).map(Zeroizing::new);
+        bytes.map(|bytes| DeviceKey(SigningKey::from_bytes(&bytes))).ok_or_else(|| {
+            "what is kept as the key of this device is none; remove the secret TRACEBOOK_DEVICE_KEY, and pair anew"
+                .to_owned()
+        })
+    }
+
+    /// The key itself, to be kept as a secret.
+    pub fn secret(&self) -> Zeroizing<String> {
+        Zeroizing::new(hex(self.0.as_bytes()))
+    }
+
+    /// The key itself, for the local network's way of proving it.
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
+    /// Who this device is.
+    pub fn id(&self) -> DeviceId {
+        DeviceId(self.0.verifying_key().to_bytes())
+    }
+
+    /// Signs.
+    pub(crate) fn sign(&self, bytes: &[u8]) -> [u8; 64] {
+        self.0.sign(bytes).to_bytes()
+    }
+}
+
+impl fmt::Debug for DeviceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceKey of {}", self.id().short())
+    }
+}
+
+/// Bytes of the system's chance.
+///
+/// # Errors
+/// The system has none to give.
+pub fn random<const N: usize>() -> Result<[u8; N], String> {
+    let mut bytes = [0; N];
+    OsRng.try_fill_bytes(&mut bytes).map_err(|error| format!("the system gives no random bytes ({error})"))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_kept_and_never_shown() {
+        let key = DeviceKey::generate().expect("chance");
+        let again = DeviceKey::from_secret(&key.secret()).expect("the same");
+        assert_eq!(key.id(), again.id());
+        assert!(!format!("{key:?}").contains(&key.secret()[..8]));
+        assert!(key.id().signed(b"words", &key.sign(b"words")));
+        assert!(!key.id().signed(b"other", &key.sign(b"words")));
+        assert_eq!(key.id().to_string().parse(), Ok(key.id()));
+        for odd in ["", "zz", "é".repeat(32).as_str(), &"0".repeat(63)] {
+            assert!(odd.parse::<DeviceId>().is_err());
+            let why = DeviceKey::from_secret(odd).expect_err("none");
+            assert!(odd.is_empty() || !why.contains(odd));
+        }
+    }
+}

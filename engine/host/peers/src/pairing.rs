@@ -1,0 +1,405 @@
+//! Two devices become acquainted by a code of eight digits that is used once: SPAKE2, in which every guess costs an
+//! attempt and what is overheard helps nobody, then each proves that it has the same key, and shows its card.
+//!
+//! One side offers (it shows the code), the other joins (there it is typed). Both bind the channel that they see into
+//! what they prove, so somebody in the middle fails as if the code were wrong. Pure but for the system's chance.
+
+use crate::challenge::Binding;
+use crate::key::{DeviceId, DeviceKey, hex, random, unhex};
+use serde::{Deserialize, Serialize};
+use spake2::{Ed25519Group, Identity, Password, Spake2};
+
+/// A code may be tried this often.
+pub const ATTEMPTS: u8 = 5;
+/// A code can be used for so long, in milliseconds.
+pub const LIFE: i64 = 10 * 60 * 1000;
+/// A longer card is none, in bytes.
+const LONGEST_CARD: usize = 2048;
+
+/// How one side introduces itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    /// Its key.
+    pub device: DeviceId,
+    /// The name that its user gave it.
+    pub name: String,
+    /// Where it listens, as `wss://host:port`, when it is a hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// BLAKE3 of the certificate that it shows there, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
+    /// Whether the other one may change the list of devices.
+    #[serde(default)]
+    pub admin: bool,
+}
+
+/// First and second word: each side's half of SPAKE2, in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Half {
+    /// 33 bytes, in hexadecimal.
+    pub spake: String,
+}
+
+/// Third and fourth word: proof of the common key, the card, and proof of the device's key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// 32 bytes, in hexadecimal.
+    pub confirm: String,
+    /// A [`Card`] as JSON: just these bytes are proved.
+    pub card: String,
+    /// 64 bytes, in hexadecimal.
+    pub signature: String,
+}
+
+/// A code without what people write between its digits.
+fn digits(code: &str) -> String {
+    code.chars().filter(char::is_ascii_digit).collect()
+}
+
+/// The code that somebody is shown, and what became of it. Everyone who tries it tries this one.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    code: String,
+    until: i64,
+    left: u8,
+}
+
+impl std::fmt::Debug for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Offer with {} tries left", self.left)
+    }
+}
+
+impl Offer {
+    /// A new code, at this time (milliseconds since 1970).
+    ///
+    /// # Errors
+    /// The system has no chance to give.
+    pub fn new(now: i64) -> Result<Offer, String> {
+        // Numbers that would make some codes likelier than others are drawn again.
+        let number = loop {
+            let number = u32::from_le_bytes(random()?);
+            if number < 4_200_000_000 {
+                break number % 100_000_000;
+            }
+        };
+        Ok(Offer { code: format!("{number:08}"), until: now.saturating_add(LIFE), left: ATTEMPTS })
+    }
+
+    /// The code as it is shown: `1234-5678`.
+    pub fn code(&self) -> String {
+        let (front, back) = self.code.split_at(4);
+        format!("{front}-{back}")
+    }
+
+    /// When it ends, milliseconds since 1970.
+    pub fn until(&self) -> i64 {
+        self.until
+    }
+
+    /// How many tries are left.
+    pub fn left(&self) -> u8 {
+        self.left
+    }
+
+    /// Whether it can be used at this time.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, now: i64) -> Result<(), String> {
+        match () {
+            () if now > self.until => Err("the code has expired; ask for a new one".to_owned()),
+            () if self.left == 0 => Err("the code was used, or tried too often; ask for a new one".to_owned()),
+            () => Ok(()),
+        }
+    }
+}
+
+/// What both sides know once the halves were exchanged.
+#[derive(Debug)]
+struct Common {
+    key: [u8; 32],
+    transcript: [u8; 32],
+}
+
+impl Common {
+    fn new(secret: &[u8], join: &[u8], offer: &[u8], binding: &Binding) -> Common {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"tracebook 2026 pairing\0");
+        hasher.update(&blake3::hash(join).as_bytes()[..]);
+        hasher.update(&blake3::hash(offer).as_bytes()[..]);
+        hasher.update(&binding.0);
+        let transcript = *hasher.finalize().as_bytes();
+        let mut key = blake3::Hasher::new_derive_key("tracebook 2026 key of a pairing");
+        key.update(secret);
+        key.update(&transcript);
+        Common { key: *key.finalize().as_bytes(), transcript }
+    }
+
+    fn confirm(&self, role: &[u8], card: &str) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(role);
+        hasher.update(card.as_bytes());
+        hasher.finalize()
+    }
+
+    fn signed(&self, role: &[u8], card: &str) -> Vec<u8> {
+        [b"tracebook 2026 card\0".as_slice(), role, &self.transcript, card.as_bytes()].concat()
+    }
+
+    fn prove(&self, role: &[u8], card: &Card, key: &DeviceKey) -> Result<Proof, String> {
+        let card = serde_json::to_string(card).map_err(|error| error.to_string())?;
+        let signature = hex(&key.sign(&self.signed(role, &card)));
+        Ok(Proof { confirm: self.confirm(role, &card).to_string(), card, signature })
+    }
+
+    /// The other's card. `None`: the code was another.
+    fn check(&self, role: &[u8], proof: &Proof) -> Option<Result<Card, String>> {
+        let confirm = unhex::<32>(&proof.confirm)?;
+        // Compared in constant time.
+        if proof.card.len() > LONGEST_CARD || self.confirm(role, &proof.card) != confirm {
+            return None;
+        }
+        let card = || {
+            let card: Card = serde_json::from_str(&proof.card).map_err(|_| "its card cannot be read".to_owned())?;
+            let signature = unhex::<64>(&proof.signature).ok_or("its card is not signed")?;
+            match card.device.signed(&self.signed(role, &proof.card), &signature) {
+                true => Ok(card),
+                false => Err("it does not prove the key on its card".to_owned()),
+            }
+        };
+        Some(card())
+    }
+}
+
+const JOINS: &[u8] = b"joins\0";
+const OFFERS: &[u8] = b"offers";
+
+fn identities() -> (Identity, Identity) {
+    (Identity::new(b"tracebook joins"), Identity::new(b"tracebook offers"))
+}
+
+/// The side that types the code.
+pub struct Joining {
+    spake: Spake2<Ed25519Group>,
+    half: Vec<u8>,
+}
+
+impl std::fmt::Debug for Joining {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Joining")
+    }
+}
+
+/// The same side, once it has proved that it knows the code.
+#[derive(Debug)]
+pub struct Joined(Common);
+
+impl Joining {
+    /// Begins, with the code as it was typed.
+    ///
+    /// # Errors
+    /// It cannot be a code.
+    pub fn new(code: &str) -> Result<(Joining, Half), String> {
+        let code = digits(code);
+        if code.len() != 8 {
+            return Err("a code has eight digits, as in 1234-5678".to_owned());
+        }
+        let (joins, offers) = identities();
+        let (spake, half) = Spake2::start_a(&Password::new(code), &joins, &offers);
+        let said = Half { spake: hex(&half) };
+        Ok((Joining { spake, half }, said))
+    }
+
+    /// Proves the code by the other's half.
+    ///
+    /// # Errors
+    /// The half is none.
+    pub fn prove(
+        self,
+        theirs: &Half,
+        key: &DeviceKey,
+        card: &Card,
+        binding: &Binding,
+    ) -> Result<(Joined, Proof), String> {
+        let bad = || "what it answers is no part of a pairing".to_owned();
+        let theirs = unhex::<33>(&theirs.spake).ok_or_else(bad)?;
+        let secret = self.spake.finish(&theirs).map_err(|_| bad())?;
+        let common = Common::new(&secret, &self.half, &theirs, binding);
+        let proof = common.prove(JOINS, card, key)?;
+        Ok((Joined(common), proof))
+    }
+}
+
+impl Joined {
+    /// The card of who offered.
+    ///
+    /// # Errors
+    /// It does not know the code.
+    pub fn check(&self, proof: &Proof) -> Result<Card, String> {
+        self.0.check(OFFERS, proof).unwrap_or_else(|| Err("it does not know the code that it asked for".to_owned()))
+    }
+}
+
+/// The side that shows the code, for one try.
+#[derive(Debug)]
+pub struct Offering(Common);
+
+impl Offering {
+    /// Takes a try. It counts from here on, so that nobody tries for nothing by going away.
+    ///
+    /// # Errors
+    /// The code cannot be used any more, or the half is none.
+    pub fn new(offer: &mut Offer, theirs: &Half, now: i64, binding: &Binding) -> Result<(Offering, Half), String> {
+        offer.check(now)?;
+        offer.left -= 1;
+        let bad = || "this is no part of a pairing".to_owned();
+        let theirs = unhex::<33>(&theirs.spake).ok_or_else(bad)?;
+        let (joins, offers) = identities();
+        let (spake, half) = Spake2::<Ed25519Group>::start_b(&Password::new(&offer.code), &joins, &offers);
+        let secret = spake.finish(&theirs).map_err(|_| bad())?;
+        let said = Half { spake: hex(&half) };
+        Ok((Offering(Common::new(&secret, &theirs, &half, binding)), said))
+    }
+
+    /// The other's card, and ours for it. The code is used up.
+    ///
+    /// # Errors
+    /// The code was wrong.
+    pub fn check(
+        self,
+        offer: &mut Offer,
+        proof: &Proof,
+        key: &DeviceKey,
+        card: &Card,
+    ) -> Result<(Card, Proof), String> {
+        let left = offer.left;
+        let theirs = self.0.check(JOINS, proof).unwrap_or_else(|| {
+            Err(match left {
+                0 => "the code is wrong, and was tried too often; ask for a new one".to_owned(),
+                1 => "the code is wrong; one more try".to_owned(),
+                left => format!("the code is wrong; {left} more tries"),
+            })
+        })?;
+        if theirs.device == key.id() {
+            return Err("a device cannot be paired with itself".to_owned());
+        }
+        let ours = self.0.prove(OFFERS, card, key)?;
+        offer.left = 0;
+        Ok((theirs, ours))
+    }
+}
+
+/// All that the other side needs, as the text of a QR code: `tracebook:pair?at=…&code=…&key=…`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invitation {
+    /// Where to call: `wss://host:port`, or `lan` for the local network.
+    pub at: String,
+    /// The code.
+    pub code: String,
+    /// Who answers there.
+    pub key: DeviceId,
+}
+
+const SCHEME: &str = "tracebook:pair?";
+
+impl std::fmt::Display for Invitation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{SCHEME}at={}&code={}&key={}", self.at, self.code, self.key)
+    }
+}
+
+impl std::str::FromStr for Invitation {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Invitation, String> {
+        let bad = || "this is no invitation; it begins with tracebook:pair?".to_owned();
+        let mut parts = text.trim().strip_prefix(SCHEME).ok_or_else(bad)?.split('&');
+        let mut part = |name: &str| {
+            let part = parts.next().and_then(|part| part.strip_prefix(name)?.strip_prefix('='));
+            part.filter(|part| !part.is_empty() && part.len() < 300 && !part.contains(char::is_control)).ok_or_else(bad)
+        };
+        Ok(Invitation { at: part("at")?.to_owned(), code: part("code")?.to_owned(), key: part("key")?.parse()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(key: &DeviceKey, name: &str) -> Card {
+        Card { device: key.id(), name: name.to_owned(), address: None, certificate: None, admin: false }
+    }
+
+    /// One try with a code; the cards that both got.
+    fn attempt(offer: &mut Offer, code: &str, now: i64, seen: [&[u8]; 2]) -> Result<(Card, Card), String> {
+        let (ours, theirs) = (DeviceKey::generate()?, DeviceKey::generate()?);
+        let [here, there] = seen.map(Binding::certificate);
+        let (joining, half) = Joining::new(code)?;
+        let (offering, half) = Offering::new(offer, &half, now, &here)?;
+        let (joined, proof) = joining.prove(&half, &theirs, &card(&theirs, "phone"), &there)?;
+        let (phone, proof) = offering.check(offer, &proof, &ours, &card(&ours, "hub"))?;
+        Ok((phone, joined.check(&proof)?))
+    }
+
+    const SAME: [&[u8]; 2] = [b"c", b"c"];
+
+    #[test]
+    fn the_right_code_makes_them_acquainted_once() {
+        let mut offer = Offer::new(0).expect("chance");
+        let code = offer.code();
+        let (phone, hub) = attempt(&mut offer, &code.replace('-', " "), 1, SAME).expect("paired");
+        assert_eq!((phone.name.as_str(), hub.name.as_str()), ("phone", "hub"));
+        let why = attempt(&mut offer, &code, 2, SAME).expect_err("used up");
+        assert!(why.contains("ask for a new one"), "{why}");
+    }
+
+    #[test]
+    fn five_wrong_codes_end_the_offer_also_for_the_right_one() {
+        let mut offer = Offer::new(0).expect("chance");
+        let right = offer.code();
+        let wrong = if right.starts_with('0') { "1234-5678" } else { "0234-5678" };
+        for left in (0..5).rev() {
+            let why = attempt(&mut offer, wrong, 1, SAME).expect_err("wrong");
+            assert!(why.contains("wrong"), "{why}");
+            assert_eq!(offer.left(), left);
+        }
+        assert!(attempt(&mut offer, &right, 1, SAME).is_err());
+    }
+
+    #[test]
+    fn going_away_costs_a_try_too() {
+        let mut offer = Offer::new(0).expect("chance");
+        for _ in 0..5 {
+            let (_, half) = Joining::new("0000-0000").expect("begun");
+            Offering::new(&mut offer, &half, 1, &Binding::default()).expect("answered");
+        }
+        let right = offer.code();
+        assert!(attempt(&mut offer, &right, 1, SAME).is_err());
+    }
+
+    #[test]
+    fn a_code_expires_and_somebody_in_the_middle_fails() {
+        let mut offer = Offer::new(0).expect("chance");
+        let code = offer.code();
+        assert!(attempt(&mut offer, &code, LIFE + 1, SAME).expect_err("late").contains("expired"));
+        assert!(attempt(&mut offer, &code, 1, [b"hub's", b"middle's"]).expect_err("seen").contains("wrong"));
+        let (_, half) = Joining::new(&code).expect("begun");
+        for bad in ["", "00", &"zz".repeat(33), &"00".repeat(33), &half.spake.replace("41", "42")] {
+            let mut offer = Offer::new(0).expect("chance");
+            let _ = Offering::new(&mut offer, &Half { spake: bad.to_owned() }, 1, &Binding::default());
+            assert_eq!(offer.left(), ATTEMPTS - 1);
+        }
+        assert!(Joining::new("123").is_err());
+    }
+
+    #[test]
+    fn an_invitation_is_read_back() {
+        let key = DeviceKey::generate().expect("key").id();
+        let one = Invitation { at: "wss://192.168.1.7:7600".to_owned(), code: "1234-5678".to_owned(), key };
+        assert_eq!(one.to_string().parse(), Ok(one.clone()));
+        for bad in ["", "tracebook:pair?", "tracebook:pair?at=&code=1&key=2", "https://example.org"] {
+            assert!(bad.parse::<Invitation>().is_err());
+        }
+    }
+}

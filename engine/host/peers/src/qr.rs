@@ -1,0 +1,62 @@
+//! QR codes: for a terminal as half blocks, for a window as a square of dark and light.
+
+use qrcode::{Color, QrCode};
+
+/// A QR code: so many fields in a row, and which are dark, row by row. The quiet zone around it is not part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Square {
+    /// Fields in a row, and rows.
+    pub side: usize,
+    /// Whether each is dark.
+    pub dark: Vec<bool>,
+}
+
+impl Square {
+    /// The code of a text.
+    ///
+    /// # Errors
+    /// The text is too long for any code.
+    pub fn new(text: &str) -> Result<Square, String> {
+        let code = QrCode::new(text).map_err(|error| format!("no QR code can be made of this ({error})"))?;
+        Ok(Square { side: code.width(), dark: code.into_colors().into_iter().map(|c| c == Color::Dark).collect() })
+    }
+
+    fn is_dark(&self, x: usize, y: usize) -> bool {
+        // Four light fields around it are what a camera needs to find it.
+        let (Some(x), Some(y)) = (x.checked_sub(QUIET), y.checked_sub(QUIET)) else { return false };
+        x < self.side && y < self.side && self.dark.get(y * self.side + x).copied().unwrap_or(false)
+    }
+
+    /// As lines for a terminal, two rows in each. It is drawn light on dark as terminals mostly are: light fields are
+    /// blocks of the text's colour, dark ones nothing.
+    pub fn lines(&self) -> Vec<String> {
+        let wide = self.side + 2 * QUIET;
+        let field = |x, y| match (self.is_dark(x, y), y + 1 >= wide || self.is_dark(x, y + 1)) {
+            (false, false) => '█',
+            (false, true) => '▀',
+            (true, false) => '▄',
+            (true, true) => ' ',
+        };
+        (0..wide).step_by(2).map(|y| (0..wide).map(|x| field(x, y)).collect()).collect()
+    }
+}
+
+const QUIET: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_square_with_its_three_corners() {
+        let square = Square::new("tracebook:pair?at=wss://127.0.0.1:7600&code=1234-5678").expect("made");
+        assert_eq!(square.dark.len(), square.side * square.side);
+        for corner in [0, square.side - 7, square.side * (square.side - 7)] {
+            assert!(square.dark[corner..corner + 7].iter().all(|dark| *dark));
+        }
+        let lines = square.lines();
+        assert!(lines.iter().all(|line| line.chars().count() == square.side + 2 * QUIET));
+        assert_eq!(lines.len(), (square.side + 2 * QUIET).div_ceil(2));
+        assert!(Square::new(&"x".repeat(9000)).is_err());
+    }
+}

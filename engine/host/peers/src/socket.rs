@@ -1,0 +1,199 @@
+//! WebSockets to a hub: plain on this machine alone, else by TLS 1.3 or 1.2 with the certificate that was seen when
+//! it was paired, whoever signed it. While pairing any certificate is taken, since the code proves it.
+
+use crate::challenge::Binding;
+use crate::devices::Device;
+use crate::key::{DeviceId, DeviceKey, unhex};
+use crate::link::{DEVICE_PATH, Frame, Way};
+use futures_util::{SinkExt, StreamExt};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream};
+
+/// A message is at most this long, in bytes.
+pub const LONGEST: usize = store::sync::wire::LARGEST + 1_024;
+/// A hub answers within this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which certificate is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Any: for pairing only, where the code proves it.
+    Any,
+    /// The one with this BLAKE3, in hexadecimal.
+    Pinned(String),
+    /// One that a public authority has signed.
+    Public,
+}
+
+/// A socket to a hub: as the device that was paired with it, which is proved on the way, or where none was, as any
+/// program may call.
+///
+/// # Errors
+/// It is not there, or refuses, in its words.
+pub async fn dial(address: &str, key: Option<&DeviceKey>, list: &BTreeMap<DeviceId, Device>) -> Result<Socket, String> {
+    let address = address.trim_end_matches('/');
+    let paired = list.iter().find(|(_, device)| device.is_welcome() && device.address.as_deref() == Some(address));
+    let (Some((hub, device)), Some(key)) = (paired, key) else {
+        return Socket::connect(address, "/", &Trust::Public).await.map(|(socket, _)| socket);
+    };
+    // Without a certificate the way is plain, and `connect` allows that on this machine alone.
+    let trust = device.certificate.clone().map_or(Trust::Public, Trust::Pinned);
+    let (mut socket, binding) = Socket::connect(address, DEVICE_PATH, &trust).await?;
+    crate::link::call(&mut socket, key, *hub, &binding).await?;
+    Ok(socket)
+}
+
+#[derive(Debug)]
+struct Pin {
+    wanted: Option<[u8; 32]>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pin {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.wanted {
+            Some(wanted) if blake3::hash(end_entity) != wanted => {
+                Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+            }
+            Some(_) | None => Ok(ServerCertVerified::assertion()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A WebSocket to a hub.
+#[derive(Debug)]
+pub struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+}
+
+impl Socket {
+    /// Connects to a hub (`wss://host:port`, or `ws://` on this machine), at this path; what tells the channel from
+    /// others.
+    ///
+    /// # Errors
+    /// It is not there, shows another certificate than was seen before, or the address is none.
+    pub async fn connect(address: &str, path: &str, trust: &Trust) -> Result<(Socket, Binding), String> {
+        let address = address.trim_end_matches('/');
+        let local = ["ws://127.0.0.1:", "ws://localhost:", "ws://[::1]:"].iter().any(|own| address.starts_with(own));
+        if !address.starts_with("wss://") && !local {
+            return Err(format!("“{address}” is no address of a hub: wss://HOST:PORT, or ws://127.0.0.1:PORT"));
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let wanted = match trust {
+            Trust::Any | Trust::Public => None,
+            Trust::Pinned(hash) => Some(unhex::<32>(hash).ok_or("the certificate that was kept is none")?),
+        };
+        let pin = Arc::new(Pin { wanted, provider: Arc::clone(&provider) });
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let limits = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
+        let url = format!("{address}{path}");
+        let connector = match trust {
+            // tungstenite brings the public authorities, and takes the process's way to compute.
+            Trust::Public => {
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                None
+            }
+            Trust::Any | Trust::Pinned(_) => {
+                let tls = tls.dangerous().with_custom_certificate_verifier(pin).with_no_client_auth();
+                Some(Connector::Rustls(Arc::new(tls)))
+            }
+        };
+        let connecting = tokio_tungstenite::connect_async_tls_with_config(url, Some(limits), true, connector);
+        let connected = tokio::time::timeout(PATIENCE, connecting).await;
+        let (stream, _) = match connected {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) => {
+                let said = error.to_string();
+                return Err(match said.contains("ApplicationVerificationFailure") {
+                    true => format!(
+                        "the hub shows another certificate than when it was paired; if that is right, pair it anew: \
+                         {address}"
+                    ),
+                    false => format!("the hub is not there ({said}): {address}"),
+                });
+            }
+            Err(_) => return Err(format!("the hub does not answer: {address}")),
+        };
+        let binding = match stream.get_ref() {
+            MaybeTlsStream::Rustls(tls) => {
+                let shown = tls.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                Binding::certificate(shown.ok_or("the hub shows no certificate")?)
+            }
+            _ => Binding::default(),
+        };
+        Ok((Socket { stream }, binding))
+    }
+
+    /// Hangs up when the other side has taken all that was sent.
+    pub async fn finish(mut self) {
+        let _ = self.stream.close(None).await;
+        let drained = async { while self.stream.next().await.is_some_and(|next| next.is_ok()) {} };
+        let _ = tokio::time::timeout(PATIENCE, drained).await;
+    }
+
+    /// Both directions of it, for those that send and listen at the same time.
+    pub fn into_stream(self) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
+        self.stream
+    }
+}
+
+impl Way for Socket {
+    async fn send(&mut self, frame: Frame) -> Result<(), String> {
+        let message = match frame {
+            Frame::Text(text) => Message::text(text),
+            Frame::Binary(bytes) => Message::binary(bytes),
+        };
+        self.stream.send(message).await.map_err(|error| error.to_string())
+    }
+
+    async fn next(&mut self) -> Option<Frame> {
+        loop {
+            match self.stream.next().await?.ok()? {
+                Message::Text(text) => return Some(Frame::Text(text.as_str().to_owned())),
+                Message::Binary(bytes) => return Some(Frame::Binary(bytes.to_vec())),
+                Message::Close(_) => return None,
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+            }
+        }
+    }
+}

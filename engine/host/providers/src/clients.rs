@@ -1,0 +1,61 @@
+//! HTTP clients, made when first needed: with trust in this machine's certificates where there is TLS, past proxies
+//! where the address is on this machine.
+
+use crate::Limits;
+use engine::agent::config::is_local;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// The clients that were made so far, by whether there is TLS and whether the address is on this machine.
+pub(crate) struct Clients {
+    made: Mutex<HashMap<(bool, bool), reqwest::Client>>,
+    limits: Limits,
+}
+
+impl Clients {
+    pub(crate) fn new(limits: Limits) -> Clients {
+        Clients { made: Mutex::new(HashMap::new()), limits }
+    }
+
+    /// The client for an address.
+    ///
+    /// # Errors
+    /// A sentence: TLS cannot be set up here.
+    pub(crate) fn plain(&self, address: &str) -> Result<reqwest::Client, String> {
+        let what = (address.starts_with("https:"), is_local(address));
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = made.get(&what) {
+            return Ok(client.clone());
+        }
+        // Whoever comes first chooses for the process; it is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("tracebook/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(self.limits.connect)
+            // Keys are in headers that a redirect would carry to anybody.
+            .redirect(reqwest::redirect::Policy::none())
+            .no_gzip();
+        if what.1 {
+            builder = builder.no_proxy();
+        }
+        if !what.0 {
+            // Without TLS a machine needs no certificates.
+            builder = builder.tls_certs_only(std::iter::empty());
+        }
+        let client = builder.build().map_err(|why| {
+            let cause = std::error::Error::source(&why).map_or_else(|| why.to_string(), ToString::to_string);
+            format!("TLS cannot be set up: {cause}. Install this system's certificates (`ca-certificates`).")
+        })?;
+        made.insert(what, client.clone());
+        Ok(client)
+    }
+
+    /// The same client in the dress of `genai`.
+    ///
+    /// # Errors
+    /// Like [`Clients::plain`].
+    pub(crate) fn genai(&self, address: &str) -> Result<genai::Client, String> {
+        let client = self.plain(address)?;
+        genai::Client::builder().with_reqwest(client).build().map_err(|_| "the client cannot be made.".to_owned())
+    }
+}

@@ -1,0 +1,132 @@
+//! What comes of a stream: text, thoughts, tool calls, each within limits. Tool calls of OpenAI's chat completions
+//! are put together here from the raw frames: `genai` makes room for as many as a frame says there are.
+
+use engine::agent::model::Wire;
+use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
+use serde_json::Value;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// More text and thoughts than any model writes, in bytes.
+pub(crate) const MOST_TEXT: usize = 4 << 20;
+/// More tool calls in one answer than any model asks for.
+pub(crate) const MOST_CALLS: usize = 128;
+/// Longer arguments of one tool call, in bytes.
+pub(crate) const MOST_ARGUMENTS: usize = 1 << 20;
+/// More bytes on the wire for one answer: each few letters come in a frame of some hundred bytes.
+const MOST_BYTES: usize = 256 << 20;
+
+/// A tool call as far as it has come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Piece {
+    index: Option<u64>,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+}
+
+/// What the raw frames of one answer said.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// Tool calls, of OpenAI's chat completions alone.
+    pub(crate) calls: Vec<Piece>,
+    /// The reason for the end came, of OpenAI's chat completions alone.
+    pub(crate) finish: Option<String>,
+    /// How many frames there were.
+    pub(crate) frames: u64,
+    /// When the last one came.
+    pub(crate) last: Instant,
+    /// Which limit was passed.
+    pub(crate) over: Option<String>,
+    bytes: usize,
+}
+
+/// Looks at the frames of one answer.
+pub(crate) struct Gather {
+    wire: Wire,
+    seen: Mutex<Seen>,
+}
+
+impl Gather {
+    pub(crate) fn new(wire: Wire) -> Gather {
+        let seen = Seen { calls: Vec::new(), finish: None, frames: 0, last: Instant::now(), over: None, bytes: 0 };
+        Gather { wire, seen: Mutex::new(seen) }
+    }
+
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChatFrameSink for Gather {
+    fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
+        let mut seen = self.seen();
+        seen.frames += 1;
+        seen.last = Instant::now();
+        seen.bytes = seen.bytes.saturating_add(frame.data.len());
+        if seen.bytes > MOST_BYTES {
+            seen.over = Some(format!("more than {} MB", MOST_BYTES >> 20));
+        }
+        let matters = frame.data.contains("tool_calls") || frame.data.contains("finish_reason");
+        if self.wire == Wire::OpenAi
+            && seen.over.is_none()
+            && matters
+            && let Ok(value) = serde_json::from_str::<Value>(frame.data)
+        {
+            seen.read(&value);
+        }
+    }
+}
+
+impl Seen {
+    fn read(&mut self, value: &Value) {
+        let Some(choice) = value.get("choices").and_then(|choices| choices.get(0)) else { return };
+        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
+            self.finish = Some(finish.chars().take(40).collect());
+        }
+        let calls = choice.get("delta").and_then(|delta| delta.get("tool_calls")).and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            self.call(call);
+        }
+    }
+
+    fn call(&mut self, call: &Value) {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let function = call.get("function");
+        let (id, name) = (text(call.get("id")), text(function.and_then(|function| function.get("name"))));
+        // Some servers give the arguments as an object rather than as text.
+        let arguments = match function.and_then(|function| function.get("arguments")) {
+            Some(whole @ Value::Object(_)) => whole.to_string(),
+            given => text(given),
+        };
+        let index = call.get("index").and_then(Value::as_u64);
+        let known = match index {
+            Some(index) => self.calls.iter().position(|piece| piece.index == Some(index)),
+            // Without an index a new name begins a new call.
+            None if name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let at = match known {
+            Some(at) => at,
+            None if self.calls.len() >= MOST_CALLS => {
+                self.over = Some(format!("more than {MOST_CALLS} tool calls"));
+                return;
+            }
+            None => {
+                self.calls.push(Piece { index, ..Piece::default() });
+                self.calls.len() - 1
+            }
+        };
+        let Some(piece) = self.calls.get_mut(at) else { return };
+        if piece.id.is_empty() {
+            piece.id = id;
+        }
+        if piece.name.is_empty() {
+            piece.name = name;
+        }
+        piece.arguments.push_str(&arguments);
+        if piece.arguments.len() > MOST_ARGUMENTS {
+            self.over = Some(format!("more than {} KB of arguments for one tool call", MOST_ARGUMENTS >> 10));
+        }
+    }
+}

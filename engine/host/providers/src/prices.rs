@@ -1,0 +1,74 @@
+//! What models cost and hold, from the price list in crate `genai-prices`. What runs on this machine is free.
+
+use engine::agent::config::Price;
+use engine::agent::model::{Endpoint, Wire};
+use genai_prices::{Calculator, PriceRequest, Usage, UsageKey};
+
+/// Tokens of one answer as the provider counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Read, with those from a cache.
+    pub(crate) input: u64,
+    /// Of these, read from a cache.
+    pub(crate) cached: u64,
+    /// Of these, written into a cache.
+    pub(crate) kept: u64,
+    /// Written.
+    pub(crate) output: u64,
+}
+
+/// Who keeps the prices: the wire says it where the address is the provider's own.
+fn list(endpoint: &Endpoint) -> (Option<&'static str>, Option<&str>) {
+    match (&endpoint.base_url, endpoint.wire) {
+        (Some(address), _) => (None, Some(address)),
+        (None, Wire::OpenAi | Wire::Responses) => (Some("openai"), None),
+        (None, Wire::Anthropic) => (Some("anthropic"), None),
+        (None, Wire::Google) => (Some("google"), None),
+        (None, Wire::Ollama) => (Some("ollama"), None),
+    }
+}
+
+/// What so many tokens cost, US dollars; `None`: not known.
+pub(crate) fn cost(endpoint: &Endpoint, counted: Counted) -> Option<f64> {
+    if endpoint.local {
+        return Some(0.0);
+    }
+    let mut usage =
+        Usage::from([(UsageKey::INPUT_TOKENS, counted.input as f64), (UsageKey::OUTPUT_TOKENS, counted.output as f64)]);
+    if counted.cached > 0 {
+        usage.insert(UsageKey::CACHE_READ_TOKENS, counted.cached as f64);
+    }
+    if counted.kept > 0 {
+        usage.insert(UsageKey::CACHE_WRITE_TOKENS, counted.kept as f64);
+    }
+    let request = PriceRequest::new(&endpoint.model, &usage);
+    let request = match list(endpoint) {
+        (Some(id), _) => request.with_provider_id(id),
+        (None, Some(address)) => request.with_provider_api_url(address),
+        (None, None) => request,
+    };
+    let price = genai_prices::calculate(&request).ok()?.total_price;
+    (price.is_finite() && price >= 0.0).then_some(price)
+}
+
+/// What a model costs, for the router; `None`: not known.
+pub fn price(endpoint: &Endpoint) -> Option<Price> {
+    // Some lists ask more for long requests: the price of ordinary ones is meant.
+    let of = |input, output| cost(endpoint, Counted { input, output, ..Counted::default() }).map(|cost| cost * 1e3);
+    Some(Price { input: of(1_000, 0)?, output: of(0, 1_000)? })
+}
+
+/// How many tokens a model reads at most; `None`: not known.
+pub fn context(endpoint: &Endpoint) -> Option<u64> {
+    if endpoint.local {
+        return None;
+    }
+    let (id, address) = list(endpoint);
+    let provider = Calculator::bundled().find_provider(id, address).ok()??;
+    let model = endpoint.model.to_lowercase();
+    // Models have dates behind their names that the list does not always repeat.
+    let fits =
+        |name: &str| model.starts_with(&name.to_lowercase()) || model.ends_with(&format!("/{}", name.to_lowercase()));
+    let found = provider.models().filter(|one| fits(one.id())).max_by_key(|one| one.id().len())?;
+    found.context_window().filter(|tokens| *tokens > 0)
+}

@@ -1,0 +1,110 @@
+//! Whether a provider is there, takes the key, and which models it has.
+
+use crate::Tested;
+use crate::clients::Clients;
+use crate::trouble::{self, Key, Trouble};
+use crate::wire;
+use engine::agent::model::{Endpoint, Failure, FailureKind, Wire};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// A longer list of models is not read, in bytes.
+const LONGEST: usize = 8 << 20;
+/// So many models are listed at most.
+const MOST: usize = 5_000;
+
+/// Asks for the list of models.
+pub(crate) async fn test(
+    clients: &Clients,
+    endpoint: &Endpoint,
+    key: Option<&Key>,
+    within: Duration,
+) -> Result<Tested, Failure> {
+    let began = Instant::now();
+    let host = wire::host(endpoint);
+    let listed = tokio::time::timeout(within, list(clients, endpoint, key, &host)).await.unwrap_or_else(|_| {
+        let why = format!("{host} does not answer within {} s. Is it the right address?", within.as_secs());
+        Err(Trouble::new(FailureKind::Unreachable, why))
+    });
+    let models = listed.map_err(|trouble| Failure {
+        kind: trouble.kind,
+        why: trouble::scrub(&trouble.why, key),
+        partial: String::new(),
+    })?;
+    // Ollama's names end in `:latest` where nothing else is said.
+    let is = |(name, _): &&Listed| *name == endpoint.model || *name == format!("{}:latest", endpoint.model);
+    let listed = models.as_ref().map(|models| models.iter().any(|model| is(&model)));
+    // A server with one model answers with that, whatever it is called.
+    let one = models.as_ref().and_then(|models| match models.as_slice() {
+        [one] => Some(one),
+        models => models.iter().find(is),
+    });
+    let context = one.and_then(|(_, context)| *context);
+    let models = models.map(|models| models.into_iter().map(|(name, _)| name).collect());
+    let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(Tested { host, milliseconds, models, listed, context })
+}
+
+/// A model's name, and how many tokens fit into a request to it.
+type Listed = (String, Option<u64>);
+
+/// The models; `None`: the provider is there and has no such list.
+async fn list(
+    clients: &Clients,
+    endpoint: &Endpoint,
+    key: Option<&Key>,
+    host: &str,
+) -> Result<Option<Vec<Listed>>, Trouble> {
+    let refused = |why: String| Trouble::new(FailureKind::Refused, why);
+    let base = wire::base(endpoint).map_err(|why| refused(format!("{why}.")))?;
+    let client = clients.plain(&base).map_err(refused)?;
+    let path = match endpoint.wire {
+        Wire::Ollama => "api/tags",
+        Wire::Google => "models?pageSize=1000",
+        Wire::Anthropic => "models?limit=1000",
+        Wire::OpenAi | Wire::Responses => "models",
+    };
+    let mut request = client.get(format!("{base}{path}"));
+    if let Some(Key(key)) = key {
+        request = match endpoint.wire {
+            Wire::Anthropic => request.header("x-api-key", key),
+            Wire::Google => request.header("x-goog-api-key", key),
+            Wire::OpenAi | Wire::Responses | Wire::Ollama => request.bearer_auth(key),
+        };
+    }
+    if endpoint.wire == Wire::Anthropic {
+        request = request.header("anthropic-version", "2023-06-01");
+    }
+    let mut response = request.send().await.map_err(|error| trouble::network(endpoint, host, key, &error))?;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| trouble::network(endpoint, host, key, &error))? {
+        body.extend_from_slice(&chunk);
+        if body.len() > LONGEST {
+            return Err(Trouble::new(
+                FailureKind::Malformed,
+                format!("{host} lists more than {} MB of models.", LONGEST >> 20),
+            ));
+        }
+    }
+    let text = String::from_utf8_lossy(&body);
+    match status.as_u16() {
+        200..=299 => {}
+        404 | 405 | 501 => return Ok(None),
+        code => return Err(trouble::status(endpoint, host, key, code, response.headers(), &text)),
+    }
+    let Ok(value) = serde_json::from_str::<Value>(&text) else {
+        let word = trouble::word(endpoint.wire);
+        let why =
+            format!("{host} answers, but not like a provider of models. Is its wire “{word}”, and its base_url right?");
+        return Err(Trouble::new(FailureKind::Malformed, why));
+    };
+    let list = ["data", "models"].iter().find_map(|name| value.get(name)?.as_array());
+    let name = |model: &Value| {
+        let name = ["id", "model", "name"].iter().find_map(|name| model.get(name)?.as_str())?;
+        let name = name.strip_prefix("models/").unwrap_or(name);
+        let context = model.get("meta").and_then(|meta| meta.get("n_ctx")).and_then(Value::as_u64);
+        (name.len() <= 300 && !name.chars().any(char::is_control)).then(|| (name.to_owned(), context))
+    };
+    Ok(list.map(|list| list.iter().filter_map(name).take(MOST).collect()))
+}

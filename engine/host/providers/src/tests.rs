@@ -1,0 +1,312 @@
+//! Providers against a server on loopback: what is sent, what comes, and every way in which it may fail.
+
+mod cassettes;
+mod faults;
+mod requests;
+mod server;
+
+use crate::*;
+use engine::agent::model::Wire;
+use engine::agent::tool::{Permissions, Risk, ToolSpec};
+use serde_json::{Value, json};
+use server::{Server, events, status};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+use store::{DocId, Message, MessageId, Role, ToolCall};
+
+const PLANTED: &str = "sk-planted-4f1c9d7e2b";
+const WIRES: [Wire; 5] = [Wire::OpenAi, Wire::Responses, Wire::Anthropic, Wire::Google, Wire::Ollama];
+
+/// Less patient than for users.
+fn limits() -> Limits {
+    Limits { pause: Duration::from_millis(30), ..Limits::default() }
+}
+
+fn endpoint(wire: Wire, address: &str) -> Endpoint {
+    Endpoint {
+        provider: "mine".to_owned(),
+        wire,
+        base_url: Some(address.to_owned()),
+        // Endings such as this one mean something to `genai`, and must stay all the same.
+        model: if wire == Wire::Google { "small-model" } else { "small-model-high" }.to_owned(),
+        key: Some("MY_KEY".to_owned()),
+        local: true,
+    }
+}
+
+fn message(role: Role, content: &str) -> Message {
+    Message::new(MessageId(1), role, content, 0)
+}
+
+fn tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: format!("{name} for tests"),
+        parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
+        risk: Risk::None,
+        permissions: Permissions::default(),
+        idempotent: true,
+    }
+}
+
+fn ask(wire: Wire, address: &str) -> Request {
+    Request {
+        endpoint: endpoint(wire, address),
+        system: "You are brief.".to_owned(),
+        messages: vec![message(Role::User, "Hello")],
+        tools: Vec::new(),
+        max_tokens: Some(100),
+        temperature: Some(0.0),
+    }
+}
+
+fn id(number: u64) -> CallId {
+    CallId { run: DocId([7; 16]), number }
+}
+
+fn start(providers: &Providers, request: Request) -> Receiver<Update> {
+    let (tell, heard) = channel();
+    providers.call(id(1), request, Some(PLANTED.to_owned()), move |update| {
+        let _ = tell.send(update);
+    });
+    heard
+}
+
+/// All that is heard of one call, the end last.
+fn all(heard: &Receiver<Update>) -> Vec<Update> {
+    let mut updates = Vec::new();
+    loop {
+        let update = heard.recv_timeout(Duration::from_secs(30)).expect("an end");
+        // Nothing that is heard holds the key, also as it would be printed.
+        assert!(!format!("{update:?}").contains("planted"), "the key is out: {update:?}");
+        let end = !matches!(update, Update::Delta(_));
+        updates.push(update);
+        if end {
+            assert!(heard.recv_timeout(Duration::from_millis(50)).is_err(), "something comes after the end");
+            return updates;
+        }
+    }
+}
+
+fn call(request: Request) -> Vec<Update> {
+    let providers = Providers::new(limits());
+    all(&start(&providers, request))
+}
+
+fn answer(updates: &[Update]) -> &Answer {
+    match updates.last() {
+        Some(Update::Answer(answer)) => answer,
+        other => panic!("no answer: {other:?}"),
+    }
+}
+
+fn failure(updates: &[Update]) -> &Failure {
+    match updates.last() {
+        Some(Update::Failure(failure)) => failure,
+        other => panic!("no failure: {other:?}"),
+    }
+}
+
+fn said(updates: &[Update]) -> String {
+    let text = |update: &Update| if let Update::Delta(Delta::Text(text)) = update { Some(text.clone()) } else { None };
+    updates.iter().filter_map(text).collect()
+}
+
+fn again(updates: &[Update]) -> Vec<String> {
+    let why = |update: &Update| if let Update::Delta(Delta::Again { why }) = update { Some(why.clone()) } else { None };
+    updates.iter().filter_map(why).collect()
+}
+
+/// A stream that says `words`, one after the other, and its end, in each wire form.
+fn spoken(wire: Wire, words: &[&str], whole: bool) -> String {
+    let data = |value: Value| format!("data: {value}\n\n");
+    let event = |value: Value| format!("event: {}\ndata: {value}\n\n", value["type"].as_str().expect("a type"));
+    let mut text = String::new();
+    match wire {
+        Wire::OpenAi => {
+            for word in words {
+                text += &data(json!({"choices": [{"index": 0, "delta": {"content": word}}]}));
+            }
+            if whole {
+                text += &data(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));
+                text += &data(json!({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}));
+                text += "data: [DONE]\n\n";
+            }
+        }
+        Wire::Responses => {
+            text += &event(json!({"type": "response.created", "response": {"id": "r"}}));
+            for word in words {
+                text += &event(json!({"type": "response.output_text.delta", "delta": word}));
+            }
+            if whole {
+                let usage = json!({"input_tokens": 12, "output_tokens": 3, "total_tokens": 15});
+                let response = json!({"id": "r", "status": "completed", "model": "m", "output": [], "usage": usage});
+                text += &event(json!({"type": "response.completed", "response": response}));
+            }
+        }
+        Wire::Anthropic => {
+            text += &event(
+                json!({"type": "message_start", "message": {"usage": {"input_tokens": 12, "output_tokens": 1}}}),
+            );
+            text += &event(
+                json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            );
+            for word in words {
+                let delta = json!({"type": "text_delta", "text": word});
+                text += &event(json!({"type": "content_block_delta", "index": 0, "delta": delta}));
+            }
+            if whole {
+                text += &event(json!({"type": "content_block_stop", "index": 0}));
+                let delta = json!({"stop_reason": "end_turn"});
+                text += &event(json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 3}}));
+                text += &event(json!({"type": "message_stop"}));
+            }
+        }
+        Wire::Google => {
+            for word in words {
+                text += &data(json!({"candidates": [{"content": {"role": "model", "parts": [{"text": word}]}}]}));
+            }
+            if whole {
+                let content = json!({"role": "model", "parts": [{"text": ""}]});
+                let usage = json!({"promptTokenCount": 12, "candidatesTokenCount": 3, "totalTokenCount": 15});
+                text += &data(
+                    json!({"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": usage}),
+                );
+            }
+        }
+        Wire::Ollama => {
+            for word in words {
+                text += &format!("{}\n", json!({"message": {"role": "assistant", "content": word}, "done": false}));
+            }
+            if whole {
+                let end = json!({"message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop",
+                    "prompt_eval_count": 12, "eval_count": 3});
+                text += &format!("{end}\n");
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn each_wire_streams_an_answer() {
+    for wire in WIRES {
+        let server = Server::new(vec![events(&spoken(wire, &["Good ", "day", " to you."], true))]);
+        let updates = call(ask(wire, &server.address));
+        let answer = answer(&updates);
+        assert_eq!(said(&updates), "Good day to you.", "{wire:?}");
+        assert_eq!(updates.len(), 4, "{wire:?}: {updates:?}");
+        assert_eq!((answer.text.as_str(), answer.stop), ("Good day to you.", engine::agent::model::Stop::Done));
+        assert_eq!(answer.spent, store::Spent { input_tokens: 12, output_tokens: 3, cost: Some(0.0) }, "{wire:?}");
+        assert!(answer.calls.is_empty() && answer.malformed.is_empty());
+        assert_eq!(server.asked().len(), 1);
+    }
+}
+
+#[test]
+fn prices_are_known_free_or_unknown() {
+    let at = |wire, base_url: Option<&str>, model: &str, local| Endpoint {
+        base_url: base_url.map(str::to_owned),
+        model: model.to_owned(),
+        local,
+        ..endpoint(wire, "")
+    };
+    let near = at(Wire::OpenAi, Some("http://localhost:1/v1"), "whatever", true);
+    assert_eq!(price(&near).map(|price| (price.input, price.output)), Some((0.0, 0.0)));
+    let known = [
+        at(Wire::Responses, None, "gpt-5-mini", false),
+        at(Wire::Anthropic, None, "claude-sonnet-4-5", false),
+        at(Wire::Google, None, "gemini-2.5-flash", false),
+        at(Wire::OpenAi, Some("https://openrouter.ai/api/v1"), "qwen/qwen3-coder", false),
+    ];
+    for endpoint in known {
+        let price = price(&endpoint).unwrap_or_else(|| panic!("{} has no price", endpoint.model));
+        assert!(price.input > 0.0 && price.output >= price.input, "{}: {price:?}", endpoint.model);
+        assert!(price.output < 100.0, "a price for a million tokens: {price:?}");
+    }
+    let claude = at(Wire::Anthropic, None, "claude-sonnet-4-5-20250929", false);
+    assert!(context(&claude).is_some_and(|tokens| tokens >= 100_000));
+    for unknown in [
+        at(Wire::OpenAi, None, "no-such-model-at-all", false),
+        at(Wire::OpenAi, Some("https://models.example.com/v1"), "gpt-5", false),
+    ] {
+        assert_eq!((price(&unknown), context(&unknown)), (None, None), "{}", unknown.model);
+    }
+}
+
+/// Starts a test of a provider and waits for it.
+fn tested(endpoint: Endpoint, limits: Limits) -> Result<Tested, Failure> {
+    let (tell, heard) = channel();
+    let providers = Providers::new(limits);
+    providers.test(endpoint, Some(PLANTED.to_owned()), move |found| {
+        let _ = tell.send(found);
+    });
+    let found = heard.recv_timeout(Duration::from_secs(10)).expect("an end");
+    assert!(!format!("{found:?}").contains("planted"), "the key is out: {found:?}");
+    found
+}
+
+#[test]
+fn a_provider_is_tested() {
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    let table = [
+        (Wire::OpenAi, json!({"data": [{"id": "a"}, {"id": "small-model-high"}]}), "GET /v1/models ", "authorization"),
+        (Wire::Anthropic, json!({"data": [{"id": "a"}, {"id": "small-model-high"}]}), "GET /v1/models?", "x-api-key"),
+        (
+            Wire::Google,
+            json!({"models": [{"name": "models/a"}, {"name": "models/small-model"}]}),
+            "GET /v1beta/models?",
+            "x-goog-api-key",
+        ),
+        (
+            Wire::Ollama,
+            json!({"models": [{"name": "a"}, {"name": "small-model-high:latest"}]}),
+            "GET /api/tags ",
+            "authorization",
+        ),
+    ];
+    for (wire, body, line, header) in table {
+        let server = Server::new(vec![status(200, "", &body.to_string())]);
+        let found = tested(endpoint(wire, &server.address), limits()).expect("there");
+        assert_eq!(found.models.as_ref().map(Vec::len), Some(2));
+        assert_eq!(found.listed, Some(true), "{wire:?}");
+        let asked = &server.asked()[0];
+        assert!(asked.line.starts_with(line), "{}", asked.line);
+        assert!(asked.header(header).is_some_and(|value| value.ends_with(PLANTED)), "{asked:?}");
+    }
+    let server = Server::new(vec![status(200, "", r#"{"data": [{"id": "b"}, {"id": 5}, {"id": "c\u0007"}]}"#)]);
+    let found = tested(endpoint(Wire::OpenAi, &server.address), limits()).expect("there");
+    assert_eq!((found.models, found.listed), (names(&["b"]), Some(false)));
+    // One without a list is there all the same.
+    let server = Server::new(vec![status(404, "", "no")]);
+    let found = tested(endpoint(Wire::OpenAi, &server.address), limits()).expect("there");
+    assert_eq!((found.models, found.listed), (None, None));
+}
+
+#[test]
+fn a_provider_that_fails_its_test_says_why() {
+    let wrong =
+        Server::new(vec![status(401, "", &format!("{{\"error\": {{\"message\": \"Incorrect key {PLANTED}\"}}}}"))]);
+    let page = Server::new(vec![status(200, "", "<html>router</html>")]);
+    let silent = Server::new(vec![server::stalls("", Duration::from_secs(30))]);
+    let deaf = Server::new(vec![Box::new(|_| std::thread::sleep(Duration::from_secs(30)))]);
+    let huge = Server::new(vec![status(200, "", &"x".repeat(9 << 20))]);
+    let table = [
+        (wrong.address.as_str(), FailureKind::Key, "tracebook secrets set MY_KEY"),
+        (page.address.as_str(), FailureKind::Malformed, "wire “openai”"),
+        (silent.address.as_str(), FailureKind::Unreachable, "does not answer within"),
+        (deaf.address.as_str(), FailureKind::Unreachable, "does not answer within"),
+        (huge.address.as_str(), FailureKind::Malformed, "8 MB"),
+        ("http://127.0.0.1:9", FailureKind::Unreachable, "nobody listens there"),
+        ("http://nowhere.invalid", FailureKind::Unreachable, "its name is not known"),
+        ("localhost:1", FailureKind::Refused, "is no address"),
+    ];
+    let limits = Limits { test: Duration::from_millis(1_000), ..limits() };
+    for (address, kind, words) in table {
+        let began = Instant::now();
+        let why = tested(endpoint(Wire::OpenAi, address), limits).expect_err(address);
+        assert_eq!(why.kind, kind, "{why:?}");
+        assert!(why.why.contains(words), "{}", why.why);
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}

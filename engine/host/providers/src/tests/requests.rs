@@ -1,0 +1,286 @@
+//! What is sent, and how tool calls come back, in each wire form.
+
+use super::*;
+
+/// A conversation with everything: tools asked for and answered, one without its answer, one answer without its call,
+/// words of the program in between.
+fn conversation() -> Vec<Message> {
+    let asks = |id: &str, name: &str| ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: json!({"path": "a.md"}).as_object().cloned().expect("an object"),
+    };
+    let mut asked = message(Role::Assistant, "I look.");
+    asked.tool_calls = vec![asks("c1", "read_file"), asks("c2", "list files!"), asks("c3", "search")];
+    let result = |id: &str, name: &str, content: &str, error: Option<&str>| {
+        let mut result = message(Role::Tool, content);
+        (result.tool_call_id, result.tool_name) = (Some(id.to_owned()), Some(name.to_owned()));
+        result.error = error.map(str::to_owned);
+        result
+    };
+    vec![
+        message(Role::System, "Answer in English."),
+        message(Role::User, "What is in a.md?"),
+        message(Role::User, "And be quick."),
+        asked,
+        result("c2", "list files!", "", Some("no such folder")),
+        result("c1", "read_file", "It says 42.", None),
+        result("gone", "shell", "late", None),
+        message(Role::System, "Two todos are left."),
+        message(Role::Assistant, ""),
+        message(Role::User, "Well?"),
+    ]
+}
+
+fn sent(wire: Wire) -> (String, Value, Vec<(String, String)>) {
+    let server = Server::new(vec![events(&spoken(wire, &["42"], true))]);
+    let request = Request { messages: conversation(), tools: vec![tool("read_file")], ..ask(wire, &server.address) };
+    answer(&call(request));
+    let asked = server.asked().remove(0);
+    (asked.line.clone(), serde_json::from_str(&asked.body).expect("JSON"), asked.headers)
+}
+
+#[test]
+fn chat_completions_are_sent() {
+    let (line, body, headers) = sent(Wire::OpenAi);
+    assert_eq!(line, "POST /v1/chat/completions HTTP/1.1");
+    assert!(headers.contains(&("authorization".to_owned(), format!("Bearer {PLANTED}"))));
+    assert_eq!(
+        (&body["model"], &body["stream"]),
+        (&json!("small-model-high"), &json!(true)),
+        "the name stays as it is"
+    );
+    assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.0), &json!(100)));
+    assert_eq!(body.get("reasoning_effort"), None);
+    let roles: Vec<&str> =
+        body["messages"].as_array().expect("a list").iter().filter_map(|one| one["role"].as_str()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "tool", "user"]);
+    let at = |index: usize| &body["messages"][index];
+    assert_eq!(at(0)["content"], "You are brief.\n\nAnswer in English.");
+    assert_eq!(at(1)["content"], "What is in a.md?\n\nAnd be quick.");
+    assert_eq!(at(2)["tool_calls"][0]["function"]["arguments"], "{\"path\":\"a.md\"}");
+    assert_eq!(at(2)["tool_calls"][1]["function"]["name"], "list_files_");
+    let results: Vec<(&str, &str)> = (3..6)
+        .map(|index| (at(index)["tool_call_id"].as_str().unwrap_or(""), at(index)["content"].as_str().unwrap_or("")))
+        .collect();
+    assert_eq!(
+        results,
+        [("c1", "It says 42."), ("c2", "Error: no such folder"), ("c3", "There is no result: it was interrupted."),]
+    );
+    let last = at(6)["content"].as_str().expect("text");
+    assert_eq!(last, "Result of shell: late\n\n(From the program:) Two todos are left.\n\nWell?");
+    let function = &body["tools"][0]["function"];
+    assert_eq!((&function["name"], &function["parameters"]["required"]), (&json!("read_file"), &json!(["path"])));
+}
+
+#[test]
+fn the_other_forms_are_sent() {
+    let (line, body, headers) = sent(Wire::Anthropic);
+    assert_eq!(line, "POST /v1/messages HTTP/1.1");
+    assert!(headers.contains(&("x-api-key".to_owned(), PLANTED.to_owned())));
+    assert!(body["system"].to_string().contains("You are brief.") && body["max_tokens"] == 100);
+    let text = body["messages"].to_string();
+    for word in ["\"tool_use\"", "\"tool_use_id\":\"c1\"", "\"tool_use_id\":\"c3\"", "It says 42.", "Well?"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert_eq!(body["messages"].as_array().map(Vec::len), Some(4));
+    assert_eq!(body["tools"][0]["input_schema"]["required"], json!(["path"]));
+
+    let (line, body, headers) = sent(Wire::Responses);
+    assert_eq!(line, "POST /v1/responses HTTP/1.1");
+    assert!(headers.contains(&("authorization".to_owned(), format!("Bearer {PLANTED}"))));
+    assert_eq!((&body["model"], &body["store"]), (&json!("small-model-high"), &json!(false)), "nothing is kept there");
+    assert_eq!((body.get("reasoning"), body.get("include")), (None, None), "ordinary models refuse these");
+    let kinds: Vec<&str> =
+        body["input"].as_array().expect("a list").iter().filter_map(|one| one["type"].as_str()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "function_call").count(), 3, "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| **kind == "function_call_output").count(), 3, "{kinds:?}");
+
+    let (line, body, headers) = sent(Wire::Google);
+    assert!(line.starts_with("POST /v1beta/models/small-model:streamGenerateContent?alt=sse"), "{line}");
+    assert!(headers.contains(&("x-goog-api-key".to_owned(), PLANTED.to_owned())) && !line.contains("planted"));
+    let text = body["contents"].to_string();
+    assert!(
+        text.contains("functionCall") && text.contains("functionResponse") && text.contains("It says 42."),
+        "{text}"
+    );
+
+    let (line, body, _) = sent(Wire::Ollama);
+    assert_eq!(line, "POST /api/chat HTTP/1.1");
+    assert_eq!((&body["options"]["num_predict"], &body["stream"]), (&json!(100), &json!(true)));
+    assert!(body["messages"].to_string().contains("It says 42."));
+}
+
+#[test]
+fn a_conversation_that_does_not_begin_with_the_user_is_mended() {
+    let server = Server::new(vec![events(&spoken(Wire::Anthropic, &["Yes."], true))]);
+    let messages = vec![message(Role::Assistant, "Earlier I said this."), message(Role::User, "Go on")];
+    answer(&call(Request { messages, system: String::new(), ..ask(Wire::Anthropic, &server.address) }));
+    let body: Value = serde_json::from_str(&server.asked()[0].body).expect("JSON");
+    assert_eq!(body["messages"][0]["role"], "user");
+    assert_eq!(body["messages"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn addresses_mean_what_users_write() {
+    let table = [
+        (Wire::OpenAi, "http://h:1", "http://h:1/v1/"),
+        (Wire::OpenAi, "http://h:1/", "http://h:1/v1/"),
+        (Wire::OpenAi, "http://h:1/v1", "http://h:1/v1/"),
+        (Wire::OpenAi, "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1/"),
+        (Wire::Anthropic, "http://h", "http://h/v1/"),
+        (Wire::Google, "http://h", "http://h/v1beta/"),
+        (Wire::Ollama, "http://h:11434", "http://h:11434/"),
+    ];
+    for (wire, given, expected) in table {
+        assert_eq!(wire::base(&endpoint(wire, given)).as_deref(), Ok(expected));
+    }
+    for wrong in ["h:1", "ftp://h", "http://", ""] {
+        assert!(wire::base(&endpoint(Wire::OpenAi, wrong)).is_err(), "{wrong}");
+    }
+}
+
+/// A stream that asks for `read_file` with these arguments, in each wire form.
+fn calling(wire: Wire, ids: &[&str], arguments: &str) -> String {
+    let object = || serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!(arguments));
+    let data = |value: Value| format!("data: {value}\n\n");
+    let event = |value: Value| format!("event: {}\ndata: {value}\n\n", value["type"].as_str().expect("a type"));
+    let (half, rest) = arguments.split_at(arguments.len() / 2);
+    let mut text = String::new();
+    for (at, id) in ids.iter().enumerate() {
+        match wire {
+            Wire::OpenAi => {
+                let first = json!({"index": at, "id": id, "function": {"name": "read_file", "arguments": half}});
+                let second = json!({"index": at, "function": {"arguments": rest}});
+                for piece in [first, second] {
+                    text += &data(json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}));
+                }
+            }
+            Wire::Responses => {
+                let item = json!({"type": "function_call", "call_id": id, "name": "read_file", "arguments": ""});
+                text += &event(json!({"type": "response.output_item.added", "output_index": at, "item": item}));
+                for piece in [half, rest] {
+                    let kind = "response.function_call_arguments.delta";
+                    text += &event(json!({"type": kind, "output_index": at, "delta": piece}));
+                }
+            }
+            Wire::Anthropic => {
+                let block = json!({"type": "tool_use", "id": id, "name": "read_file", "input": {}});
+                text += &event(json!({"type": "content_block_start", "index": at, "content_block": block}));
+                for piece in [half, rest] {
+                    let delta = json!({"type": "input_json_delta", "partial_json": piece});
+                    text += &event(json!({"type": "content_block_delta", "index": at, "delta": delta}));
+                }
+                text += &event(json!({"type": "content_block_stop", "index": at}));
+            }
+            Wire::Google => {
+                let function = json!({"name": "read_file", "args": object(), "id": id});
+                let call = json!({"functionCall": function, "thoughtSignature": "signed"});
+                text += &data(json!({"candidates": [{"content": {"role": "model", "parts": [call]}}]}));
+            }
+            Wire::Ollama => {
+                let call = json!({"id": id, "function": {"name": "read_file", "arguments": object()}});
+                text += &format!("{}\n", json!({"message": {"content": "", "tool_calls": [call]}, "done": false}));
+            }
+        }
+    }
+    match wire {
+        Wire::OpenAi => {
+            text + &data(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
+                + "data: [DONE]\n\n"
+        }
+        other => text + &spoken(other, &[], true).replace("event: response.created", "event: ping-created"),
+    }
+}
+
+#[test]
+fn tool_calls_come_back() {
+    for wire in WIRES {
+        let server = Server::new(vec![events(&calling(wire, &["one", "two"], r#"{"path": "notes/é.md"}"#))]);
+        let updates = call(Request { tools: vec![tool("read_file")], ..ask(wire, &server.address) });
+        let answer = answer(&updates);
+        assert_eq!(answer.calls.len(), 2, "{wire:?}: {answer:?}");
+        assert!(answer.malformed.is_empty());
+        for call in &answer.calls {
+            assert_eq!((call.name.as_str(), &call.arguments["path"]), ("read_file", &json!("notes/é.md")), "{wire:?}");
+        }
+        assert_ne!(answer.calls[0].id, answer.calls[1].id);
+    }
+}
+
+#[test]
+fn ids_are_unique_in_a_session_and_fit_everybody() {
+    let long = "x".repeat(65);
+    let before = {
+        let mut asked = message(Role::Assistant, "");
+        let arguments = serde_json::Map::new();
+        asked.tool_calls = vec![ToolCall { id: "call_0".to_owned(), name: "read_file".to_owned(), arguments }];
+        asked
+    };
+    let server =
+        Server::new(vec![events(&calling(Wire::OpenAi, &["call_0", "call_0", "", "a b", &long, "fine"], "{}"))]);
+    let messages = vec![message(Role::User, "a"), before, message(Role::User, "b")];
+    let updates = call(Request { messages, ..ask(Wire::OpenAi, &server.address) });
+    let ids: Vec<&str> = answer(&updates).calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["call_1_0", "call_1_1", "call_1_2", "call_1_3", "call_1_4", "fine"]);
+}
+
+#[test]
+fn arguments_that_are_no_object_are_told_apart() {
+    for wire in [Wire::OpenAi, Wire::Responses, Wire::Anthropic] {
+        for wrong in [r#"{"path": "#, "[1, 2]", "\"text\""] {
+            let server = Server::new(vec![events(&calling(wire, &["one"], wrong))]);
+            let updates = call(Request { tools: vec![tool("read_file")], ..ask(wire, &server.address) });
+            let answer = answer(&updates);
+            assert!(answer.calls.is_empty(), "{wire:?}: {answer:?}");
+            assert_eq!(answer.malformed[0].0, "read_file");
+            assert!(!answer.malformed[0].1.is_empty());
+        }
+        let server = Server::new(vec![events(&calling(wire, &["one"], ""))]);
+        let updates = call(ask(wire, &server.address));
+        assert!(answer(&updates).calls[0].arguments.is_empty(), "nothing at all is no arguments");
+    }
+}
+
+#[test]
+fn tools_that_nobody_offered_come_back_by_their_name() {
+    let body = calling(Wire::OpenAi, &["one"], "{}").replace("read_file", "rm -rf /; 雪");
+    let server = Server::new(vec![events(&body)]);
+    let updates = call(ask(Wire::OpenAi, &server.address));
+    assert_eq!(answer(&updates).calls[0].name, "rm -rf /; 雪", "what to do with it is the loop's to say");
+}
+
+#[test]
+fn what_google_signed_is_sent_back() {
+    let providers = Providers::new(limits());
+    let server = Server::new(vec![
+        events(&calling(Wire::Google, &["one"], "{}")),
+        events(&spoken(Wire::Google, &["Done."], true)),
+    ]);
+    let updates = all(&start(&providers, ask(Wire::Google, &server.address)));
+    let mut asked = message(Role::Assistant, "");
+    asked.tool_calls = answer(&updates).calls.clone();
+    let messages = vec![message(Role::User, "a"), asked];
+    all(&start(&providers, Request { messages, ..ask(Wire::Google, &server.address) }));
+    assert!(server.asked()[1].body.contains("\"thoughtSignature\":\"signed\""), "{}", server.asked()[1].body);
+}
+
+#[test]
+fn an_answer_that_is_too_long_says_so() {
+    let body = spoken(Wire::OpenAi, &["and so on"], true)
+        .replace("\"finish_reason\":\"stop\"", "\"finish_reason\":\"length\"");
+    let server = Server::new(vec![events(&body)]);
+    let updates = call(ask(Wire::OpenAi, &server.address));
+    assert_eq!(answer(&updates).stop, engine::agent::model::Stop::Length);
+}
+
+#[test]
+fn tokens_that_nobody_counted_are_estimated() {
+    let body = spoken(Wire::OpenAi, &["twelve letters and more"], true)
+        .replace("prompt_tokens", "x")
+        .replace("completion_tokens", "y");
+    let server = Server::new(vec![events(&body)]);
+    let updates = call(ask(Wire::OpenAi, &server.address));
+    let spent = answer(&updates).spent;
+    assert!(spent.input_tokens >= 5 && spent.output_tokens >= 5, "{spent:?}");
+}

@@ -1,0 +1,340 @@
+//! Why there is no answer, in words: host, cause, what to do. No key stands in any of them.
+
+use engine::agent::model::{Endpoint, FailureKind, Wire};
+use genai::webc::StreamTimeout;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+use std::error::Error as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// So much of what a provider says is shown, in letters.
+const SHOWN: usize = 300;
+/// So much of what a provider says is read, in bytes.
+const READ: usize = 64 * 1024;
+
+/// One try that failed.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) kind: FailureKind,
+    /// Host, cause, what to do.
+    pub(crate) why: String,
+    /// Whether another try may help.
+    pub(crate) again: bool,
+    /// How long the provider asks to wait.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Trouble {
+    pub(crate) fn new(kind: FailureKind, why: impl Into<String>) -> Trouble {
+        let again = matches!(kind, FailureKind::Unreachable | FailureKind::RateLimited | FailureKind::Server);
+        Trouble { kind, why: why.into(), again, wait: None }
+    }
+}
+
+/// A secret that stands in no text: neither shown nor printed.
+#[derive(Clone)]
+pub(crate) struct Key(pub(crate) String);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// A text without the key: whoever answers may have repeated it.
+pub(crate) fn scrub(text: &str, key: Option<&Key>) -> String {
+    // What is shorter is no secret, and would tear holes into words.
+    match key.filter(|key| key.0.len() >= 4) {
+        Some(key) => text.replace(&key.0, "…"),
+        None => text.to_owned(),
+    }
+}
+
+/// What a provider says, short and without the key.
+fn shown(text: &str, key: Option<&Key>) -> String {
+    // Scrubbed before it is cut: half a key is one too.
+    let text = scrub(text.get(..text.floor_char_boundary(READ)).unwrap_or_default(), key);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut short: String = text.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect();
+    if text.chars().count() > SHOWN {
+        short.push('…');
+    }
+    short.trim_end_matches('.').to_owned()
+}
+
+/// The words in a body that says what is wrong: providers put them in different places.
+fn message(body: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
+    words(&value).unwrap_or(body).to_owned()
+}
+
+fn words(value: &Value) -> Option<&str> {
+    let value = if let Value::Array(list) = value { list.first()? } else { value };
+    let inner = value.get("error").unwrap_or(value);
+    inner.as_str().or_else(|| ["message", "detail", "error"].iter().find_map(|name| inner.get(name)?.as_str()))
+}
+
+/// What can be done when nobody answers.
+fn start(endpoint: &Endpoint) -> String {
+    let provider = &endpoint.provider;
+    match (endpoint.local, endpoint.wire) {
+        (true, Wire::Ollama) => {
+            format!("Start Ollama (`ollama serve`), or set llm.providers.{provider}.base_url in config.yaml")
+        }
+        (true, _) => format!("Start the server, or set llm.providers.{provider}.base_url in config.yaml"),
+        (false, _) => format!("Look at the network, or set llm.providers.{provider}.base_url in config.yaml"),
+    }
+}
+
+/// What an answer with a bad status means.
+pub(crate) fn status(
+    endpoint: &Endpoint,
+    host: &str,
+    key: Option<&Key>,
+    status: u16,
+    headers: &HeaderMap,
+    body: &str,
+) -> Trouble {
+    let said = shown(&message(body), key);
+    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+    let name = endpoint.key.as_deref();
+    match status {
+        401 | 403 => {
+            let what = match (name, key) {
+                (Some(name), Some(_)) => format!("Set another one with `tracebook secrets set {name}`"),
+                (Some(name), None) => format!("Set it with `tracebook secrets set {name}`"),
+                (None, _) => format!("Name its key in llm.providers.{}.api_key as ${{NAME}}", endpoint.provider),
+            };
+            let key = if key.is_some() { "does not accept the key" } else { "wants a key" };
+            Trouble::new(FailureKind::Key, format!("{host} {key} ({status}{said}). {what}."))
+        }
+        429 => {
+            let mut trouble = Trouble::new(
+                FailureKind::RateLimited,
+                format!("{host} gets too many requests (429{said}). Wait a little, or ask another provider."),
+            );
+            trouble.wait = wait(headers, SystemTime::now());
+            trouble
+        }
+        500..=599 => {
+            let mut trouble = Trouble::new(
+                FailureKind::Server,
+                format!("{host} has trouble of its own ({status}{said}). Try again later, or ask another provider."),
+            );
+            trouble.wait = wait(headers, SystemTime::now());
+            trouble
+        }
+        300..=399 => Trouble::new(
+            FailureKind::Refused,
+            format!(
+                "{host} sends elsewhere ({status}), where no key is taken along. Set llm.providers.{}.base_url.",
+                endpoint.provider
+            ),
+        ),
+        404 => Trouble::new(
+            FailureKind::Refused,
+            format!(
+                "{host} does not know this (404{said}). Look at model “{}” and base_url of llm.providers.{}; \
+                 `tracebook providers models {}` lists what there is.",
+                endpoint.model, endpoint.provider, endpoint.provider
+            ),
+        ),
+        _ => Trouble::new(FailureKind::Refused, format!("{host} refuses the request ({status}{said}).")),
+    }
+}
+
+/// How long a provider asks to wait: `Retry-After` in seconds or as a date, or `retry-after-ms`.
+pub(crate) fn wait(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
+    }
+    let text = text("retry-after")?;
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let until = UNIX_EPOCH + Duration::from_secs(date(text)?);
+    Some(until.duration_since(now).unwrap_or_default())
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` as seconds since 1970.
+fn date(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut parts = text.split_whitespace().skip(1);
+    let day: u64 = parts.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let month = parts.next()?;
+    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
+    let year: u64 = parts.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock = parts.next()?.split(':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+    if hour > 23 || minute > 59 || second > 60 || parts.next() != Some("GMT") {
+        return None;
+    }
+    // Days since 1970 of a date, counted in years that begin in March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+/// What a connection that failed means.
+pub(crate) fn network(endpoint: &Endpoint, host: &str, key: Option<&Key>, error: &reqwest::Error) -> Trouble {
+    let mut chain = Vec::new();
+    let mut cause = error.source();
+    while let Some(next) = cause.filter(|_| chain.len() < 16) {
+        chain.push(next.to_string());
+        cause = next.source();
+    }
+    let all = chain.join(": ").to_lowercase();
+    let last = chain.last().map(|last| shown(last, key)).unwrap_or_default();
+    if ["certificate", "tls", "handshake"].iter().any(|word| all.contains(word)) {
+        let why = format!(
+            "{host} cannot be trusted ({last}). Look at the address, the clock and the certificates of this machine."
+        );
+        return Trouble { again: false, ..Trouble::new(FailureKind::Unreachable, why) };
+    }
+    if error.is_connect() || error.is_request() || error.is_timeout() {
+        let cause = if all.contains("refused") {
+            "nobody listens there".to_owned()
+        } else if all.contains("dns") || all.contains("lookup") || all.contains("resolve") {
+            "its name is not known".to_owned()
+        } else if error.is_timeout() || all.contains("timed out") || all.contains("deadline") {
+            "it does not answer in time".to_owned()
+        } else if last.is_empty() {
+            "the connection failed".to_owned()
+        } else {
+            last
+        };
+        return Trouble::new(
+            FailureKind::Unreachable,
+            format!("{host} cannot be reached: {cause}. {}.", start(endpoint)),
+        );
+    }
+    if error.is_builder() {
+        let why = format!(
+            "the request to {host} cannot be made: its address or its key holds letters that have no place there"
+        );
+        return Trouble::new(FailureKind::Refused, format!("{why}."));
+    }
+    Trouble::new(
+        FailureKind::Cut,
+        format!("{host} broke off in the middle ({last}). Ask again, or go on from what came."),
+    )
+}
+
+/// What an error of `genai` means.
+pub(crate) fn read(endpoint: &Endpoint, host: &str, key: Option<&Key>, error: &genai::Error) -> Trouble {
+    let garbled = |what: &str| {
+        let why = format!(
+            "{host} answers with something that cannot be read ({what}). Is its wire “{}”?",
+            word(endpoint.wire)
+        );
+        Trouble::new(FailureKind::Malformed, why)
+    };
+    match error {
+        genai::Error::WebStream { error, cause, .. } => {
+            if let Some(genai::Error::HttpError { status: code, body, headers, .. }) = error.downcast_ref() {
+                return status(endpoint, host, key, code.as_u16(), headers, body);
+            }
+            if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+                return network(endpoint, host, key, error);
+            }
+            match error.downcast_ref::<StreamTimeout>() {
+                Some(StreamTimeout::Headers) => {
+                    let why = format!("{host} takes the request and does not answer. {}.", start(endpoint));
+                    Trouble { again: false, ..Trouble::new(FailureKind::Unreachable, why) }
+                }
+                Some(StreamTimeout::Read) => Trouble::new(
+                    FailureKind::Cut,
+                    format!("{host} fell silent in the middle. Ask again, or go on from what came."),
+                ),
+                None if error.downcast_ref::<std::string::FromUtf8Error>().is_some() => {
+                    garbled("bytes that are no UTF-8")
+                }
+                None => garbled(&shown(cause, key)),
+            }
+        }
+        genai::Error::HttpError { status: code, body, headers, .. } => {
+            status(endpoint, host, key, code.as_u16(), headers, body)
+        }
+        // Google's answers of another shape come in this dress, too.
+        genai::Error::ChatResponse { body, .. } if words(body).is_none() => garbled("JSON of another shape"),
+        genai::Error::ChatResponse { body, .. } => event(endpoint, host, key, body),
+        // The failure of a response comes in this dress; text that is no JSON has another category.
+        genai::Error::StreamParse { serde_error, .. } if serde_error.is_data() && endpoint.wire == Wire::Responses => {
+            let said = shown(&serde_error.to_string(), key);
+            Trouble::new(FailureKind::Server, format!("{host} has trouble of its own ({said}). Try again later."))
+        }
+        genai::Error::StreamParse { .. } | genai::Error::JsonValueExt(_) | genai::Error::SerdeJson(_) => {
+            garbled("JSON that is none")
+        }
+        genai::Error::WebModelCall { webc_error: genai::webc::Error::Reqwest(error), .. } => {
+            network(endpoint, host, key, error)
+        }
+        other => {
+            Trouble::new(FailureKind::Refused, format!("{host} cannot be asked: {}.", shown(&other.to_string(), key)))
+        }
+    }
+}
+
+/// What an error inside a stream means.
+fn event(endpoint: &Endpoint, host: &str, key: Option<&Key>, body: &Value) -> Trouble {
+    let all = body.to_string().to_lowercase();
+    let code =
+        ["code", "status"].iter().find_map(|name| body.get(name)?.as_u64()).and_then(|code| u16::try_from(code).ok());
+    let has = |names: &[&str]| names.iter().any(|name| all.contains(name));
+    let code = match code.filter(|code| (400..600).contains(code)) {
+        Some(code) => code,
+        None if has(&["rate_limit", "too many requests", "resource_exhausted"]) => 429,
+        None if has(&["overloaded", "server_error", "internal", "unavailable", "timeout"]) => 503,
+        None if has(&["authentication", "invalid_api_key", "permission"]) => 401,
+        None => 400,
+    };
+    let said = words(body).map_or_else(|| body.to_string(), str::to_owned);
+    status(endpoint, host, key, code, &HeaderMap::new(), &said)
+}
+
+/// A wire as configurations name it.
+pub fn word(wire: Wire) -> &'static str {
+    match wire {
+        Wire::OpenAi => "openai",
+        Wire::Responses => "responses",
+        Wire::Anthropic => "anthropic",
+        Wire::Google => "google",
+        Wire::Ollama => "ollama",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_read() {
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_770);
+        let table: [(&'static str, &'static str, Option<u64>); 9] = [
+            ("retry-after", "2", Some(2_000)),
+            ("retry-after", "0.5", Some(500)),
+            ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT", Some(7_000)),
+            ("retry-after", "Sun, 06 Nov 1994 08:49:00 GMT", Some(0)),
+            ("retry-after-ms", "1500", Some(1_500)),
+            ("retry-after", "-1", None),
+            ("retry-after", "soon", None),
+            ("retry-after", "1e400", None),
+            ("retry-after", "Sun, 99 Nov 1994 08:49:37 GMT", None),
+        ];
+        for (name, value, expected) in table {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().expect("a header"));
+            assert_eq!(wait(&headers, now), expected.map(Duration::from_millis), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_key_is_shown() {
+        let key = Key("sk-planted-0123456789".to_owned());
+        let long = format!("{}{} and {}", "x".repeat(SHOWN - 5), key.0, key.0);
+        let shown = shown(&long, Some(&key));
+        assert!(!shown.contains("sk-p") && shown.chars().count() <= SHOWN + 1, "{shown}");
+        assert_eq!(format!("{key:?}"), "Key(…)");
+    }
+}

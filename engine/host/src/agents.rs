@@ -1,0 +1,311 @@
+//! What agents need of the world: their setup is read, what a message speaks of is gathered, models are called, tools
+//! run.
+
+use crate::configuration;
+use crate::driver::Inbox;
+use crate::llm::{self, Providers, Update};
+use crate::search::Search;
+use crate::secrets::Secrets;
+use crate::tools::{NOTHING, Place, Tools};
+use engine::agent::config::Config;
+use engine::agent::definition::Definition;
+use engine::agent::job::{Job, Outcome};
+use engine::agent::model::{CallId, Failure, FailureKind, Request};
+use engine::agent::router::Latencies;
+use engine::agent::tool::{Permissions, Risk, ToolSpec};
+use engine::{Event, Setup};
+use mcp::{Server, Servers, Way};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::{DocId, UserTool};
+
+/// The folder of the user's own agents in the workspace's folder.
+const AGENTS: &str = "agents";
+/// The folder of plugins in the workspace's folder.
+const PLUGINS: &str = "plugins";
+/// So many files of it are read, each of so many bytes.
+const LARGEST_PLUGINS: usize = 200;
+const LARGEST_PLUGIN: u64 = 1 << 20;
+/// How long servers of tools may take to say what they have; what comes later is there for the next question.
+const SERVERS: Duration = Duration::from_secs(15);
+/// How long gathering may take; what is not there by then is left out.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Performs what runs ask for.
+pub(crate) struct Agents {
+    inbox: Inbox,
+    folder: PathBuf,
+    search: Search,
+    providers: Arc<Providers>,
+    secrets: Option<Arc<Secrets>>,
+    servers: Servers,
+    tools: Arc<Tools>,
+    jobs: HashMap<(DocId, String), u64>,
+    next: Arc<Mutex<u64>>,
+}
+
+/// What agents have to work with, read from files and found on this machine.
+fn read_setup(folder: &Path, tools: &Tools, secrets: Option<&Secrets>, servers: &Servers) -> Setup {
+    let config = match configuration::load(folder) {
+        Ok(config) => config,
+        Err(trouble) => return Setup { trouble: Some(trouble.to_string()), ..Setup::default() },
+    };
+    let known = secrets.map(|secrets| llm::known(&config, secrets, &Latencies::default())).unwrap_or_default();
+    let names = config.llm.providers.keys();
+    let window = |name: &String| Some((name.clone(), llm::window(&config, &config.endpoint(name)?)));
+    let contexts = names.filter_map(window).collect();
+    let (plugins, mut problems) = plugins(&folder.join(PLUGINS));
+    let unconfined = tools.confined().err();
+    let servers = served(servers, &config, secrets, &mut problems);
+    let agents = definitions(&folder.join(AGENTS), &mut problems);
+    Setup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, servers }
+}
+
+/// The files of a folder with this ending, in the order of their names.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|found| found == ending));
+    files.sort();
+    files.truncate(LARGEST_PLUGINS);
+    files
+}
+
+/// The user's own agents: Markdown files with front matter.
+fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<Definition> {
+    let mut found = Vec::new();
+    for file in files(folder, "md") {
+        let text = crate::copy::read(&file, LARGEST_PLUGIN).and_then(|bytes| String::from_utf8(bytes).ok());
+        match Definition::parse(&text.unwrap_or_default()) {
+            Ok(agent) => found.push(agent),
+            Err(why) => problems.push(format!("{why}: {}", file.display())),
+        }
+    }
+    found
+}
+
+/// The tools of the servers that are configured. They have the user's rights, so each is asked about.
+fn served(
+    servers: &Servers,
+    config: &Config,
+    secrets: Option<&Secrets>,
+    problems: &mut Vec<String>,
+) -> Vec<(String, String, ToolSpec)> {
+    let mut wanted = Vec::new();
+    for (name, server) in config.mcp.servers.iter().filter(|(_, server)| server.enabled.unwrap_or(true)) {
+        let filled = |values: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
+            values.iter().map(|(key, value)| Ok((key.clone(), fill(value, secrets)?))).collect()
+        };
+        let way = match (&server.command, &server.url) {
+            (Some(command), _) => filled(&server.env).map(|env| Way::Program {
+                command: command.clone(),
+                args: server.args.clone(),
+                env,
+                folder: None,
+            }),
+            (None, Some(url)) => filled(&server.headers).map(|headers| Way::Http { url: url.clone(), headers }),
+            (None, None) => continue,
+        };
+        match way {
+            Ok(way) => wanted.push(Server { name: name.clone(), way }),
+            Err(why) => problems.push(format!("the MCP server {name}: {why}")),
+        }
+    }
+    let names: Vec<String> = wanted.iter().map(|server| server.name.clone()).collect();
+    servers.configure(wanted);
+    let pending: Vec<_> = names.into_iter().map(|name| (servers.tools(&name), name)).collect();
+    let mut found = Vec::new();
+    let until = Instant::now() + SERVERS;
+    for (pending, server) in pending {
+        match pending.wait(until.saturating_duration_since(Instant::now())) {
+            Some(Ok(listed)) => {
+                problems.extend(listed.left_out);
+                for tool in listed.tools {
+                    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+                    let name: String = format!("{server}_{}", tool.name).chars().map(plain).take(64).collect();
+                    let spec = ToolSpec {
+                        name,
+                        description: tool.description,
+                        parameters: tool.schema,
+                        risk: Risk::High,
+                        permissions: Permissions::default(),
+                        idempotent: false,
+                    };
+                    found.push((server.clone(), tool.name, spec));
+                }
+            }
+            Some(Err(error)) => problems.push(error.to_string()),
+            None => problems.push(format!("the MCP server {server} does not answer yet; its tools come later")),
+        }
+    }
+    found
+}
+
+/// A value of the configuration in which `${NAME}` stands for a key.
+fn fill(value: &str, secrets: Option<&Secrets>) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, behind) = after.split_once('}').ok_or("a ${ has no }")?;
+        let key = secrets.map(|secrets| secrets.get(name).map_err(|error| error.to_string())).transpose()?.flatten();
+        let (key, _) = key.ok_or_else(|| format!("{name} is missing: `tracebook secrets set {name}`"))?;
+        filled.push_str(before);
+        filled.push_str(key.expose());
+        rest = behind;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+/// The tools in the folder of plugins: files in the form in which tools are exported, one tool or a list of them.
+fn plugins(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    for file in files(folder, "json") {
+        let bytes = crate::copy::read(&file, LARGEST_PLUGIN).unwrap_or_default();
+        let read = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
+        match read.or_else(|_| serde_json::from_slice::<Vec<UserTool>>(&bytes)) {
+            Ok(tools) => found.extend(tools),
+            Err(error) => problems.push(format!("it is no file of tools ({error}): {}", file.display())),
+        }
+    }
+    (found, problems)
+}
+
+impl Agents {
+    pub(crate) fn new(program: PathBuf, folder: PathBuf, search: Search, inbox: Inbox) -> Agents {
+        let mut place = Place::new(program, &folder);
+        place.search = Some(search.clone());
+        let servers = Servers::default();
+        place.servers = Some(servers.clone());
+        let tools = Arc::new(Tools::new(place));
+        let secrets = configuration::user_folder().map(|folder| Arc::new(Secrets::new(&folder)));
+        let (jobs, next) = (HashMap::new(), Arc::default());
+        Agents { inbox, folder, search, providers: Arc::default(), secrets, servers, tools, jobs, next }
+    }
+
+    /// Reads what agents have to work with.
+    pub(crate) fn setup(&self) {
+        let (inbox, folder, tools) = (self.inbox.clone(), self.folder.clone(), self.tools.clone());
+        let (secrets, servers) = (self.secrets.clone(), self.servers.clone());
+        std::thread::spawn(move || {
+            let setup = read_setup(&folder, &tools, secrets.as_deref(), &servers);
+            inbox.event(Event::AgentSetup(Box::new(setup)));
+        });
+    }
+
+    fn number(&self) -> u64 {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        *next += 1;
+        *next
+    }
+
+    /// Reads what a message speaks of, and finds what bears on it.
+    pub(crate) fn gather(
+        &self,
+        run: DocId,
+        root: PathBuf,
+        paths: Vec<String>,
+        text: String,
+        limit: usize,
+        memory: Vec<String>,
+    ) {
+        let mut jobs: Vec<(String, Job)> = Vec::new();
+        for path in paths {
+            // `plan.md#cell2` speaks of the note.
+            let file = path.split('#').next().unwrap_or(&path).to_owned();
+            jobs.push((path, Job::Read { root: root.clone(), path: file, lines: None }));
+        }
+        if limit > 0 {
+            // Words that an asker uses are no query language.
+            let query: String = text.chars().take(400).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+            // Among notes: what this very run says bears on nothing.
+            let query = format!("in:prose OR in:code OR in:output OR in:memory {query}");
+            jobs.push(("Found in the workspace".to_owned(), Job::Search { query, limit }));
+        }
+        let (tell, told) = channel();
+        for (at, (_, job)) in jobs.iter().enumerate() {
+            let tell = tell.clone();
+            self.tools.start(self.number(), job.clone(), move |outcome| _ = tell.send((at, outcome)));
+        }
+        let (inbox, search) = (self.inbox.clone(), self.search.clone());
+        std::thread::spawn(move || {
+            let until = Instant::now() + PATIENCE;
+            let mut found: Vec<(usize, Outcome)> = Vec::new();
+            while found.len() < jobs.len() {
+                match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                    Ok(one) => found.push(one),
+                    Err(_) => break,
+                }
+            }
+            found.sort_by_key(|(at, _)| *at);
+            let found = found
+                .into_iter()
+                .filter(|(_, outcome)| outcome.success && !outcome.text.trim().is_empty())
+                // That nothing was found is no material.
+                .filter(|(_, outcome)| !outcome.text.starts_with(NOTHING))
+                .map(|(at, outcome)| (jobs[at].0.clone(), outcome.text))
+                .collect();
+            let memory = Box::new(crate::experience::recall(&search, &root, &memory, &text));
+            let crew = Box::new(crate::experience::crew(&root));
+            inbox.event(Event::Gathered { run, found, memory, crew });
+        });
+    }
+
+    /// Reads all that a volume remembers.
+    pub(crate) fn memory(&self, volume: DocId, root: PathBuf) {
+        let inbox = self.inbox.clone();
+        std::thread::spawn(move || {
+            let memory = Box::new(crate::experience::read(&root, &crate::experience::folders(&root)));
+            inbox.event(Event::MemoryRead { volume, memory });
+        });
+    }
+
+    pub(crate) fn call(&self, call: CallId, request: Request) {
+        let (inbox, secrets, providers) = (self.inbox.clone(), self.secrets.clone(), self.providers.clone());
+        // A keyring may let one wait.
+        std::thread::spawn(move || {
+            let key = match secrets.as_deref().map(|secrets| llm::key(&request.endpoint, secrets)) {
+                Some(Ok(key)) => key.map(|key| key.expose().to_owned()),
+                None => None,
+                Some(Err(why)) => {
+                    let failure = Failure { kind: FailureKind::Key, why, partial: String::new() };
+                    return inbox.event(Event::ModelDone { call, result: Err(failure) });
+                }
+            };
+            providers.call(call, request, key, move |update| {
+                inbox.event(match update {
+                    Update::Delta(delta) => Event::ModelDelta { call, delta },
+                    Update::Answer(answer) => Event::ModelDone { call, result: Ok(Box::new(answer)) },
+                    Update::Failure(failure) => Event::ModelDone { call, result: Err(failure) },
+                });
+            });
+        });
+    }
+
+    pub(crate) fn cancel_call(&self, call: CallId) {
+        self.providers.cancel(call);
+    }
+
+    pub(crate) fn run(&mut self, run: DocId, call: String, job: Job) {
+        let number = self.number();
+        self.jobs.insert((run, call.clone()), number);
+        let inbox = self.inbox.clone();
+        self.tools.start(number, job, move |outcome| {
+            inbox.event(Event::ToolDone { run, call, outcome: Box::new(outcome) });
+        });
+    }
+
+    pub(crate) fn cancel_job(&mut self, run: DocId, call: &str) {
+        if let Some(number) = self.jobs.remove(&(run, call.to_owned())) {
+            self.tools.cancel(number);
+        }
+    }
+
+    /// Ends all that is under way.
+    pub(crate) fn close(&self) {
+        self.tools.cancel_all();
+    }
+}

@@ -1,0 +1,66 @@
+//! Where the configuration lies: `config.yaml` in the workspace's folder, over the user's own, over what the program
+//! brings. Reads files, decides nothing; what they mean is `engine::agent::config`.
+
+use engine::agent::config::{Config, ConfigError, Layer, merge};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The file's name, in both folders.
+pub const FILE: &str = "config.yaml";
+/// A longer file is refused, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// The user's own folder for this program's configuration and secrets: `~/.config/tracebook`.
+pub fn user_folder() -> Option<PathBuf> {
+    let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let windows = || std::env::var_os("APPDATA").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+    Some(config.or_else(windows).or_else(home)?.join("tracebook"))
+}
+
+/// The files that say something, the strongest last, whether they exist or not.
+pub fn files(workspace: &Path) -> Vec<PathBuf> {
+    user_folder().into_iter().chain([workspace.to_owned()]).map(|folder| folder.join(FILE)).collect()
+}
+
+/// The configuration that holds for this workspace.
+///
+/// # Errors
+/// A file cannot be read, or says what it may not, with line and column.
+pub fn load(workspace: &Path) -> Result<Config, ConfigError> {
+    let mut layers = Vec::new();
+    for path in files(workspace) {
+        layers.extend(layer(&path)?);
+    }
+    merge(&layers)
+}
+
+/// The workspace that the user's own file names for where none is named. A file that cannot be read names none; the
+/// error is for [`load`] to tell.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    let path = user_folder()?.join(FILE);
+    let layer = layer(&path).ok()??;
+    let named = merge(&[layer]).ok()?.runtime.data_dir;
+    let folder = match named.strip_prefix("~/") {
+        Some(rest) => PathBuf::from(std::env::var_os("HOME")?).join(rest),
+        None => PathBuf::from(named),
+    };
+    folder.is_absolute().then_some(folder)
+}
+
+fn layer(path: &Path) -> Result<Option<Layer>, ConfigError> {
+    let name = path.display().to_string();
+    let error = |what: String| ConfigError { file: name.clone(), place: None, what };
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(error(format!("it cannot be read: {why}"))),
+    };
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|why| error(format!("it cannot be read: {why}")))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(error(format!("it is longer than {LONGEST} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| error("it is no text in UTF-8".to_owned()))?;
+    Layer::parse(&name, &text).map(Some)
+}

@@ -1,0 +1,134 @@
+//! This machine as a device among others: its key, its name, and the list of those that it knows.
+
+use crate::configuration::user_folder;
+use crate::secrets::{Place, Secret, Secrets};
+use peers::devices::{Device, Devices};
+use peers::{DeviceId, DeviceKey, meeting};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The name under which the key is kept.
+pub const KEY: &str = "TRACEBOOK_DEVICE_KEY";
+/// The name of a hub's key; with several replicas of one hub each is given the same in the environment.
+const HUB_KEY: &str = "TRACEBOOK_HUB_KEY";
+
+/// The folder of this user's key and list.
+///
+/// # Errors
+/// There is no home.
+pub fn folder() -> Result<PathBuf, String> {
+    user_folder().ok_or_else(|| "there is no home folder to keep the device's key in; set XDG_CONFIG_HOME".to_owned())
+}
+
+/// The list of devices of this user.
+///
+/// # Errors
+/// There is no home, or no chance.
+pub fn list() -> Result<Devices, String> {
+    Devices::new(&folder()?)
+}
+
+/// The key of this device, made when it is first needed, and who keeps it.
+///
+/// # Errors
+/// It cannot be kept or read.
+pub fn key() -> Result<(DeviceKey, Place), String> {
+    let folder = folder()?;
+    kept(&folder, KEY)
+}
+
+/// The key of this device, if it was needed already.
+///
+/// # Errors
+/// It cannot be read.
+pub fn known_key() -> Result<Option<(DeviceKey, Place)>, String> {
+    let kept = Secrets::new(&folder()?).get(KEY).map_err(|error| error.0)?;
+    kept.map(|(secret, place)| DeviceKey::from_secret(secret.expose()).map(|key| (key, place))).transpose()
+}
+
+/// The key of a hub over this folder.
+///
+/// # Errors
+/// It cannot be kept or read.
+pub fn hub_key(folder: &Path) -> Result<DeviceKey, String> {
+    if let Some((given, _)) = Secrets::new(folder).get(HUB_KEY).map_err(|error| error.0)? {
+        return DeviceKey::from_secret(given.expose());
+    }
+    // The keyring knows names, not folders, and one user may have several hubs.
+    let place = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let hash = store::BlobHash::of(place.as_os_str().as_encoded_bytes()).to_string();
+    kept(folder, &format!("{HUB_KEY}_{}", &hash[..12])).map(|(key, _)| key)
+}
+
+fn kept(folder: &Path, name: &str) -> Result<(DeviceKey, Place), String> {
+    let secrets = Secrets::new(folder);
+    let read = || -> Result<Option<(DeviceKey, Place)>, String> {
+        let Some((secret, place)) = secrets.get(name).map_err(|error| error.0)? else { return Ok(None) };
+        Ok(Some((DeviceKey::from_secret(secret.expose())?, place)))
+    };
+    if let Some(known) = read()? {
+        return Ok(known);
+    }
+    // Two programs that start at once must not make two.
+    let fail = |error: std::io::Error| format!("{error}: {}", folder.display());
+    store::disk::create_folder(folder).map_err(fail)?;
+    let lock =
+        File::options().write(true).create(true).truncate(false).open(folder.join("device.lock")).map_err(fail)?;
+    lock.lock().map_err(fail)?;
+    if let Some(known) = read()? {
+        return Ok(known);
+    }
+    let key = DeviceKey::generate()?;
+    let secret = Secret::new(key.secret().to_string()).map_err(|error| error.0)?;
+    let place = secrets.set(name, &secret).map_err(|error| error.0)?;
+    Ok((key, place))
+}
+
+/// As whom hubs are called: the key, where a hub was paired, and the list. Where none was, no keyring is asked.
+///
+/// # Errors
+/// The list or the key cannot be read.
+pub fn caller() -> Result<(Option<DeviceKey>, BTreeMap<DeviceId, Device>), String> {
+    let Ok(folder) = folder() else { return Ok((None, BTreeMap::new())) };
+    let list = Devices::new(&folder)?.list()?;
+    let paired = list.values().any(|device| device.address.is_some() && device.is_welcome());
+    let key = if paired { known_key()?.map(|(key, _)| key) } else { None };
+    Ok((key, list))
+}
+
+/// How this device is called: as its user said, else as the machine is.
+///
+/// # Errors
+/// The list cannot be read.
+pub fn called() -> Result<String, String> {
+    let Some((key, _)) = known_key()? else { return Ok(name()) };
+    Ok(list()?.list()?.get(&key.id()).map_or_else(name, |device| device.name.clone()))
+}
+
+/// Revokes a device, and tells all hubs; of each its name, and why it could not be told.
+///
+/// # Errors
+/// It is this device, there is none, or the list cannot be written.
+pub fn revoke(id: DeviceId) -> Result<Vec<(String, Option<String>)>, String> {
+    let (own, devices) = (key()?.0, list()?);
+    if id == own.id() {
+        return Err("this device cannot revoke itself; do it on another one, or on the hub".to_owned());
+    }
+    devices.revoke(id)?;
+    let (bytes, mut told) = (devices.bytes()?, Vec::new());
+    for (hub, entry) in devices.list()? {
+        if hub != id && entry.address.is_some() && entry.is_welcome() {
+            told.push((entry.name.clone(), meeting::tell(hub, &entry, &own, &bytes).err()));
+        }
+    }
+    Ok(told)
+}
+
+/// What this machine is called, until its user says otherwise.
+pub fn name() -> String {
+    let own = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let variable = || ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let name = own().or_else(variable).map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+    name.unwrap_or_else(|| "this device".to_owned())
+}

@@ -1,0 +1,126 @@
+//! What a project holds for agents, read from its files: what it remembers, its agents, its plans. And what of its
+//! memory bears on a goal: found by words and by meaning, as all else is.
+
+use crate::search::{Ask, Mode, Search};
+use engine::agent::block::TASKS;
+use engine::agent::crew::{self, Crew};
+use engine::memory::{self, Memory, Near};
+use std::path::Path;
+use std::time::Duration;
+
+/// So many files of a folder are read.
+const FILES: usize = 1_000;
+/// A longer file is no memory, in bytes.
+const LONGEST: u64 = 1 << 20;
+/// All of them have at most so many bytes.
+const WHOLE: usize = 16 << 20;
+
+/// Of a goal so many characters are asked for.
+const GOAL: usize = 400;
+/// So many experiences are found for it.
+const FOUND: usize = 40;
+/// An answer is waited for so long; without one, words alone tell what bears on the goal.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What lies in these folders of memory inside a volume's folder, and which of its experiences a search finds for a
+/// goal. Blocks: not for the thread that draws.
+pub fn recall(search: &Search, root: &Path, folders: &[String], goal: &str) -> Memory {
+    let mut memory = read(root, folders);
+    if !memory.entries.is_empty() {
+        memory.near = nearest(search, &memory, goal, Mode::Both);
+    }
+    memory
+}
+
+/// The experiences that a search finds for a goal, the best first. Blocks.
+pub fn nearest(search: &Search, memory: &Memory, goal: &str, mode: Mode) -> Vec<Near> {
+    // Words that an asker uses are no query language.
+    let plain: String = goal.chars().take(GOAL).map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    let plain = plain.replace(" OR ", " or ");
+    let text = format!("in:memory path:\"{}\" {plain}", memory::experience::LOG);
+    let asked = search.ask(Ask { text, limit: FOUND, each: true, mode, ..Ask::default() }, || {});
+    let Ok(Ok(answer)) = asked.recv_timeout(PATIENCE) else { return Vec::new() };
+    let known = |path: &str, id: &str| {
+        memory.entries.iter().any(|entry| entry.path == path && entry.experience.experience_id == id)
+    };
+    let hits = answer.hits.into_iter().filter(|hit| known(&hit.path, &hit.heading));
+    let near = |hit: crate::search::Hit| Near {
+        score: f64::from(hit.score),
+        meaning: hit.why.meaning.map(f64::from),
+        id: hit.heading,
+    };
+    hits.map(near).collect()
+}
+
+/// The files of these folders inside a volume's folder that end so: path and text. What is not there, hidden, no text
+/// or a link is left out.
+fn texts(root: &Path, folders: &[String], endings: &[&str]) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut whole = 0;
+    for inside in folders {
+        let Ok(entries) = std::fs::read_dir(root.join(inside)) else { continue };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| endings.iter().any(|ending| name.ends_with(ending)) && !name.starts_with('.'));
+        names.sort();
+        for name in names.into_iter().take(FILES) {
+            let path = format!("{inside}/{name}");
+            let file = root.join(&path);
+            // A link may lead out of the volume.
+            let plain = std::fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file());
+            let bytes = plain.then(|| crate::copy::read(&file, LONGEST)).flatten();
+            let Some(text) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };
+            whole += text.len();
+            if whole <= WHOLE {
+                files.push((path, text));
+            }
+        }
+    }
+    files
+}
+
+/// Reads what lies in these folders of memory inside a volume's folder.
+pub fn read(root: &Path, folders: &[String]) -> Memory {
+    let inside = |folder: &String| {
+        let places = memory::PLACES.iter();
+        places
+            .map(|place| if place.is_empty() { folder.clone() } else { format!("{folder}/{place}") })
+            .collect::<Vec<_>>()
+    };
+    Memory::read(texts(root, &folders.iter().flat_map(inside).collect::<Vec<_>>(), &[".md"]))
+}
+
+/// The projects inside a volume's folder, by name.
+fn projects(root: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(root.join(memory::PROJECTS)) else { return Vec::new() };
+    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names.truncate(FILES);
+    names
+}
+
+/// A folder of a volume, and the one of that name of each project in it.
+fn everywhere(root: &Path, folder: &str) -> Vec<String> {
+    let mut found: Vec<String> =
+        projects(root).into_iter().map(|name| format!("{}/{name}/{folder}", memory::PROJECTS)).collect();
+    found.retain(|folder| root.join(folder).is_dir());
+    found.insert(0, folder.to_owned());
+    found
+}
+
+/// The folders of memory of a volume's folder: its own, and those of the projects in it.
+pub fn folders(root: &Path) -> Vec<String> {
+    everywhere(root, memory::FOLDER)
+}
+
+/// The agents of a volume and of the projects in it.
+pub fn crew(root: &Path) -> Crew {
+    let mut folders = everywhere(root, crew::DEFINITIONS);
+    folders.extend(everywhere(root, crew::PYTHON));
+    Crew::read(texts(root, &folders, &[".md", ".py"]))
+}
+
+/// The plans of a volume and of the projects in it: path and text.
+pub fn plans(root: &Path) -> Vec<(String, String)> {
+    texts(root, &everywhere(root, TASKS), &[".md"])
+}

@@ -1,0 +1,43 @@
+//! Language models as the host has them: providers, and what the router may know of each: keys, prices, how long
+//! answers took.
+
+use crate::secrets::{Secret, Secrets};
+use engine::agent::config::{Config, LOCAL_CONTEXT, UNKNOWN_CONTEXT};
+use engine::agent::model::Endpoint;
+use engine::agent::router::{Known, Latencies};
+pub use providers::{Limits, Providers, Tested, Update, context, price, word};
+use std::collections::BTreeMap;
+
+/// The key of an endpoint; `None`: it needs none. May wait for the keyring.
+///
+/// # Errors
+/// A sentence: its key is missing, or cannot be read now.
+pub fn key(endpoint: &Endpoint, secrets: &Secrets) -> Result<Option<Secret>, String> {
+    let Some(name) = &endpoint.key else { return Ok(None) };
+    match secrets.get(name) {
+        Ok(Some((secret, _))) => Ok(Some(secret)),
+        Ok(None) => Err(format!("its key {name} is missing: `tracebook secrets set {name}`")),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// What is known of all providers that are switched on, by name. May wait for the keyring: not on the thread that
+/// draws.
+pub fn known(config: &Config, secrets: &Secrets, latencies: &Latencies) -> BTreeMap<String, Known> {
+    let mut known = BTreeMap::new();
+    for (name, provider) in &config.llm.providers {
+        let Some(endpoint) = config.endpoint(name).filter(|_| provider.enabled()) else { continue };
+        let one =
+            Known { barred: key(&endpoint, secrets).err(), price: price(&endpoint), latency: latencies.median(name) };
+        known.insert(name.clone(), one);
+    }
+    known
+}
+
+/// How many tokens fit into a request: as the configuration has it, else the price list, else few. What a server says
+/// of itself is in [`Tested`].
+pub fn window(config: &Config, endpoint: &Endpoint) -> u64 {
+    let own = config.llm.providers.get(&endpoint.provider).and_then(|provider| provider.context);
+    let unknown = if endpoint.local { LOCAL_CONTEXT } else { UNKNOWN_CONTEXT };
+    own.or_else(|| context(endpoint)).unwrap_or(unknown)
+}

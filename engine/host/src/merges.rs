@@ -1,0 +1,90 @@
+//! What other devices' edits did to a note, as two texts: made where nobody draws, out of the note's own document.
+
+use crate::driver::{Driver, Post};
+use crate::handle::Handle;
+use crate::history::Compared;
+use engine::compare::compare;
+use engine::{Command, Merge, Merged, Note, Phase, Session, read_heads};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use store::DocId;
+
+/// How long a note may take to be read.
+const READ: Duration = Duration::from_secs(120);
+
+/// A note that is held open, until this goes.
+struct Held<'a> {
+    handle: &'a Handle,
+    note: DocId,
+}
+
+impl<'a> Held<'a> {
+    fn new(handle: &'a Handle, note: DocId) -> Result<Held<'a>, String> {
+        handle.command(Command::HoldNote { note }).map_err(|reject| reject.0)?;
+        let held = Held { handle, note };
+        let look = move |session: &Session| match session.note(note) {
+            Some(Note { phase: Phase::Failed(why), .. }) => Some(Err(why.clone())),
+            Some(open) => open.is_settled().then_some(Ok(())),
+            None => Some(Err("it was closed meanwhile".to_owned())),
+        };
+        match handle.wait(Some(READ), look).map_err(|gone| gone.to_string())? {
+            Some(read) => read.map(|()| held),
+            None => Err("the note could not be read in two minutes".to_owned()),
+        }
+    }
+
+    fn text(&self) -> Result<String, String> {
+        let note = self.note;
+        let text = self.handle.read(move |session| session.note(note).map(Note::text));
+        text.map_err(|gone| gone.to_string())?.ok_or_else(|| "it was closed meanwhile".to_owned())
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _ = self.handle.command(Command::ReleaseNote { note: self.note });
+    }
+}
+
+impl Handle {
+    /// The note before and after what an entry of the report tells of; of two files of one name, the one and the
+    /// other as they are now. `None`: there was no text to change. Waits for documents.
+    ///
+    /// # Errors
+    /// A sentence: the note is not here any more, or cannot be read.
+    pub fn merged(&self, merge: &Merge) -> Result<Option<Compared>, String> {
+        let (old, new) = match &merge.what {
+            Merged::Text { before, after, .. } => {
+                let _held = Held::new(self, merge.note)?;
+                let story = self.story(merge.note)?.ok_or("the note has no history")?;
+                let text = |heads: &str| {
+                    let heads = read_heads(heads);
+                    let known = |head: &store::ChangeHash| story.past.moments.iter().any(|moment| moment.hash == *head);
+                    if heads.is_empty() || !heads.iter().all(known) {
+                        return Err("the note's history does not reach back so far".to_owned());
+                    }
+                    story.text_at(&heads).map_err(|error| error.to_string())
+                };
+                (text(before)?, text(after)?)
+            }
+            Merged::Twins { other, .. } => (Held::new(self, merge.note)?.text()?, Held::new(self, *other)?.text()?),
+            Merged::Renamed { .. } | Merged::Deleted | Merged::Kept | Merged::Back => return Ok(None),
+        };
+        let comparison = compare(&old, &new);
+        Ok(Some(Compared { old: Arc::from(old), new: Arc::from(new), comparison }))
+    }
+}
+
+impl Driver {
+    /// The same on a thread of its own, which wakes who draws.
+    pub fn merged(&self, merge: Merge) -> Receiver<Result<Option<Arc<Compared>>, String>> {
+        let (tell, told) = channel();
+        let handle = self.handle();
+        std::thread::spawn(move || {
+            let _ = tell.send(handle.merged(&merge).map(|compared| compared.map(Arc::new)));
+            handle.inbox.post(Post::Read(Box::new(|_| ())));
+        });
+        told
+    }
+}

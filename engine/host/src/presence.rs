@@ -1,0 +1,80 @@
+//! Who is where, as the thread of sync keeps it: the store's machine with a clock and with this device's name.
+
+use rand::Rng;
+use std::time::{Duration, Instant};
+use store::DocId;
+use store::sync::PeerId;
+use store::sync::presence::{Presence, Present};
+
+/// Who else is at a document: what names their program, and what they say.
+type Others = Vec<(String, Present)>;
+
+pub(crate) struct Here {
+    presence: Presence,
+    began: Instant,
+    /// Names this run of the program.
+    pub(crate) session: String,
+    /// How this device is called, and the beginning of its key; read when it is first needed.
+    own: Option<(String, String)>,
+}
+
+impl Here {
+    pub(crate) fn new() -> Here {
+        let session = format!("{:016x}", rand::rng().random::<u64>());
+        Here { presence: Presence::default(), began: Instant::now(), session, own: None }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// When something is to be done next. `heard`: somebody would hear us.
+    pub(crate) fn due(&self, heard: bool) -> Option<Instant> {
+        let due = if heard { self.presence.due() } else { self.presence.ends() };
+        due.map(|due| self.began + Duration::from_millis(due))
+    }
+
+    pub(crate) fn set(&mut self, doc: DocId, state: Option<Present>, volume: bool) {
+        let (name, device) = self.own.get_or_insert_with(own).clone();
+        let state = state.map(|state| Present { name, device, ..state });
+        self.presence.set(doc, state, volume);
+    }
+
+    pub(crate) fn again(&mut self) {
+        self.own = Some(own());
+        let (name, device) = self.own.clone().unwrap_or_default();
+        self.presence.called(&name, &device);
+        self.presence.again();
+    }
+
+    pub(crate) fn say(&mut self) -> Vec<(DocId, Vec<u8>)> {
+        self.presence.say(self.now())
+    }
+
+    pub(crate) fn leave(&mut self) -> Vec<(DocId, Vec<u8>)> {
+        self.presence.leave()
+    }
+
+    /// Somebody said something. Gives who is there now, where that has changed.
+    pub(crate) fn hear(&mut self, doc: DocId, from: &PeerId, data: &[u8]) -> Option<Others> {
+        let now = self.now();
+        self.presence.hear(now, doc, from, data).then(|| self.of(doc))
+    }
+
+    /// Forgets who has been silent for too long. Gives the documents where somebody is gone, and who is left.
+    pub(crate) fn forget(&mut self) -> Vec<(DocId, Others)> {
+        let changed = self.presence.forget(self.now());
+        changed.into_iter().map(|doc| (doc, self.of(doc))).collect()
+    }
+
+    fn of(&self, doc: DocId) -> Others {
+        self.presence.of(doc).into_iter().map(|(peer, present)| (peer.0, present)).collect()
+    }
+}
+
+/// How this device is called, and the beginning of its key, if it has one.
+fn own() -> (String, String) {
+    let name = crate::devices::called().unwrap_or_else(|_| crate::devices::name());
+    let key = crate::devices::known_key().ok().flatten();
+    (name, key.map(|(key, _)| key.id().short()).unwrap_or_default())
+}

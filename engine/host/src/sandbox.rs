@@ -1,0 +1,295 @@
+//! The process `tracebook sandbox`: runs one line of shell behind walls, watches over it, and takes all that it
+//! started down with it. It reads what to do from its first line of input; that its input ends means that nobody
+//! wants it any more.
+//!
+//! Three things hold whatever the line does. Nothing in it leaves the process group, since `setsid` and `setpgid` do
+//! nothing there, so that one signal ends all of it at once. Whoever is orphaned becomes this process's child. And this
+//! process lives outside the walls, where no signal of theirs reaches it. Who started it counts
+//! processes and memory (`tools/census.rs`).
+
+#[cfg(target_os = "linux")]
+mod walls;
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What all of its processes together may have of memory that is theirs alone.
+pub const MEMORY: u64 = 4 << 30;
+/// Processes and threads at once.
+pub const TASKS: usize = 512;
+/// The largest file that one of them may write.
+pub const FILE: u64 = 1 << 30;
+
+/// What is to be run, as one line of JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// For `sh -c`.
+    pub(crate) command: String,
+    /// What may be read, run and written.
+    pub(crate) write: Vec<PathBuf>,
+    /// What may be read and run, beyond the system's own folders.
+    pub(crate) read: Vec<PathBuf>,
+    /// Whether it may use the network.
+    pub(crate) network: bool,
+    /// Seconds of computing for each process.
+    pub(crate) seconds: u64,
+}
+
+/// How it ended, as one line of JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By a signal.
+    Signal(i32),
+    /// It was not begun: there are no walls here, or no shell.
+    Refused(String),
+}
+
+/// The whole process.
+pub fn run() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    return linux::run();
+    #[cfg(target_os = "macos")]
+    return macos::run();
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+    return say(&Verdict::Refused("this system has no sandbox that Tracebook knows".to_owned()));
+}
+
+fn say(verdict: &Verdict) -> ExitCode {
+    use std::io::Write;
+    let line = serde_json::to_string(verdict).unwrap_or_default();
+    let mut out = std::io::stdout().lock();
+    // Whoever would read it is gone when it fails.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    ExitCode::SUCCESS
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn order() -> Result<Order, String> {
+    use std::io::{BufRead, Read};
+    let mut line = String::new();
+    std::io::stdin().lock().take(4 << 20).read_line(&mut line).map_err(|error| error.to_string())?;
+    serde_json::from_str(&line).map_err(|error| format!("what to run was not understood ({error})"))
+}
+
+/// The folders and files to open for a tool that works in `folder`: itself, unless the user's home or the workspace
+/// lies in it. No wall can close what lies in an open folder: then what is not hidden is opened one by one, the
+/// workspace never.
+pub(crate) fn granted(folder: &Path, home: Option<&Path>, workspace: &Path) -> Vec<PathBuf> {
+    if folder == workspace {
+        return Vec::new();
+    }
+    if ![home, Some(workspace)].into_iter().flatten().any(|shut| shut.starts_with(folder)) {
+        return vec![folder.to_owned()];
+    }
+    let entries = std::fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>()).unwrap_or_default();
+    let open = entries.into_iter().filter(|entry| {
+        // A link may lead to what is hidden.
+        let link = entry.file_type().map_or(true, |kind| kind.is_symlink());
+        !link && !entry.file_name().as_encoded_bytes().starts_with(b".")
+    });
+    open.flat_map(|entry| granted(&entry.path(), home, workspace)).collect()
+}
+
+/// The threads of the whole machine; `None` where nobody tells.
+pub(crate) fn everywhere() -> Option<usize> {
+    let load = std::fs::read_to_string("/proc/loadavg").ok()?;
+    load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// The process outside of the walls.
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::{FILE, MEMORY, Order, TASKS, Verdict, order, say, walls};
+    use rustix::process::{
+        Resource, Rlimit, Signal, WaitOptions, getpid, kill_current_process_group, set_child_subreaper,
+        setpriority_process, setrlimit, setsid, wait,
+    };
+    use std::os::fd::AsFd;
+    use std::process::{Child, Command, ExitCode, Stdio};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    /// So much less than others it gets of the processor.
+    const NICE: i32 = 10;
+
+    pub(super) fn run() -> ExitCode {
+        match start() {
+            Ok(child) => watch(child),
+            Err(why) => say(&Verdict::Refused(why)),
+        }
+    }
+
+    fn start() -> Result<Child, String> {
+        let fail =
+            |what: &str, error: &dyn std::fmt::Display| format!("the sandbox could not be made: {what} ({error})");
+        // A session of its own has no terminal to type into, and is one group to be ended.
+        setsid().map_err(|error| fail("no session", &error))?;
+        // Linux shares the processor among sessions: one that makes very many processes must not hold up who watches
+        // it.
+        let _ = std::fs::write("/proc/self/autogroup", NICE.to_string()); // some kernels share otherwise
+        set_child_subreaper(Some(getpid())).map_err(|error| fail("orphans are not ours", &error))?;
+        std::fs::metadata("/proc/self/stat")
+            .map_err(|error| fail("there is no /proc to count processes by", &error))?;
+        let order = order()?;
+        std::thread::spawn(|| {
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            end(None);
+        });
+        // All of a user's processes count, so it is as much as there may be now and what a tool may have. For root
+        // there is no such limit, only the count from outside.
+        let tasks = super::everywhere().unwrap_or(TASKS).saturating_add(TASKS) as u64;
+        let limits = [
+            (Resource::Nproc, tasks),
+            (Resource::Core, 0),
+            (Resource::Fsize, FILE),
+            (Resource::Nofile, 1024),
+            (Resource::Data, MEMORY),
+            (Resource::Cpu, order.seconds.max(1)),
+        ];
+        for (resource, most) in limits {
+            let limit = Rlimit { current: Some(most), maximum: Some(most) };
+            setrlimit(resource, limit).map_err(|error| fail("a limit was refused", &error))?;
+        }
+        // Walls are a thread's, and go on to what it starts: this process stays outside.
+        let inside = std::thread::spawn(move || begin(&order));
+        inside.join().unwrap_or_else(|_| Err("the sandbox failed".to_owned()))
+    }
+
+    /// On a thread that has gone behind the walls.
+    fn begin(order: &Order) -> Result<Child, String> {
+        let _ = setpriority_process(None, NICE); // only politeness
+        let shell = |error: std::io::Error| format!("there is no shell ({error})");
+        let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(shell)?;
+        walls::enter(order)?;
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(&order.command).stdin(Stdio::null()).stdout(output).spawn().map_err(shell)
+    }
+
+    /// Waits for the shell, and for every orphan that comes before it.
+    fn watch(child: Child) -> ExitCode {
+        let shell = i32::try_from(child.id()).ok();
+        loop {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, status))) if Some(pid.as_raw_nonzero().get()) == shell => {
+                    let code = status.exit_status().map(Verdict::Exited);
+                    let signal = || Verdict::Signal(status.terminating_signal().unwrap_or(0));
+                    end(Some(&code.unwrap_or_else(signal)));
+                }
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => end(Some(&Verdict::Refused(format!("the shell was lost ({error})")))),
+            }
+        }
+    }
+
+    /// Says how it ended, once, and ends everything: this process, too.
+    fn end(verdict: Option<&Verdict>) -> ! {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if let Some(verdict) = verdict
+            && !SAID.swap(true, Ordering::AcqRel)
+        {
+            say(verdict);
+        } else if verdict.is_some() {
+            // Another thread is saying it.
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        let _ = kill_current_process_group(Signal::KILL);
+        std::process::exit(1)
+    }
+}
+
+/// Apple's own walls, by a profile for `sandbox-exec`. There is no count of processes there.
+#[cfg(target_os = "macos")]
+mod macos {
+    use super::{FILE, Order, Verdict, order, say};
+    use rustix::process::{Resource, Rlimit, Signal, kill_current_process_group, setrlimit, setsid};
+    use std::os::fd::AsFd;
+    use std::path::Path;
+    use std::process::{Command, ExitCode, Stdio};
+
+    const PROGRAM: &str = "/usr/bin/sandbox-exec";
+
+    pub(super) fn run() -> ExitCode {
+        let verdict = perform().unwrap_or_else(Verdict::Refused);
+        say(&verdict);
+        let _ = kill_current_process_group(Signal::KILL);
+        ExitCode::SUCCESS
+    }
+
+    fn perform() -> Result<Verdict, String> {
+        let fail = |error: &dyn std::fmt::Display| format!("the sandbox could not be made ({error})");
+        setsid().map_err(|error| fail(&error))?;
+        let order = order()?;
+        std::thread::spawn(|| {
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = kill_current_process_group(Signal::KILL);
+        });
+        for (resource, most) in [(Resource::Core, 0), (Resource::Fsize, FILE), (Resource::Cpu, order.seconds.max(1))] {
+            let limit = Rlimit { current: Some(most), maximum: Some(most) };
+            setrlimit(resource, limit).map_err(|error| fail(&error))?;
+        }
+        let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(|error| fail(&error))?;
+        let mut command = Command::new(PROGRAM);
+        command.arg("-p").arg(profile(&order)?).args(["/bin/sh", "-c", &order.command]);
+        let status = command.stdin(Stdio::null()).stdout(output).status().map_err(|error| fail(&error))?;
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        Ok(status.code().map_or(Verdict::Signal(signal.unwrap_or(0)), Verdict::Exited))
+    }
+
+    /// What is allowed, in the language of `sandbox-exec`.
+    fn profile(order: &Order) -> Result<String, String> {
+        let mut profile = String::from(
+            "(version 1)(deny default)(allow process-fork)(allow signal (target same-sandbox))(allow sysctl-read)\
+             (allow file-read-metadata)(allow file-read* process-exec (subpath \"/usr\") (subpath \"/bin\")\
+             (subpath \"/sbin\") (subpath \"/System\") (subpath \"/Library/Developer\") (subpath \"/opt\")\
+             (subpath \"/private/var/db/timezone\") (literal \"/private/etc/passwd\"))\
+             (allow file-read* file-write* (literal \"/dev/null\"))\
+             (allow file-read* (literal \"/dev/random\") (literal \"/dev/urandom\") (literal \"/dev/zero\"))",
+        );
+        let below = |path: &Path| {
+            let path = path.to_str().ok_or("a folder's name is not UTF-8 text")?;
+            Ok::<_, String>(format!("(subpath \"{}\")", path.replace('\\', "\\\\").replace('"', "\\\"")))
+        };
+        for path in &order.read {
+            profile += &format!("(allow file-read* process-exec {})", below(path)?);
+        }
+        for path in &order.write {
+            profile += &format!("(allow file-read* file-write* process-exec {})", below(path)?);
+        }
+        if order.network {
+            profile += "(allow network-outbound)(allow system-socket)(allow mach-lookup\
+                        (global-name \"com.apple.dnssd.service\"))(allow file-read* (subpath \"/private/etc/ssl\")\
+                        (literal \"/private/etc/hosts\") (literal \"/private/etc/resolv.conf\"))";
+        }
+        Ok(profile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::granted;
+    use std::path::Path;
+
+    #[test]
+    fn what_stays_shut_is_never_opened_from_above() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| dir.path().join(name);
+        for name in ["home/.ssh", "home/notes", "home/data", "W/blobs"] {
+            std::fs::create_dir_all(at(name)).expect("made");
+        }
+        std::os::unix::fs::symlink(at("home/.ssh"), at("home/keys")).expect("linked");
+        let open = |folder: &Path| {
+            let mut open = granted(folder, Some(&at("home")), &at("W"));
+            open.sort();
+            open
+        };
+        assert_eq!(open(&at("home/notes")), [at("home/notes")]);
+        assert_eq!(open(&at("home")), [at("home/data"), at("home/notes")]);
+        assert_eq!(open(dir.path()), [at("home/data"), at("home/notes")], "neither what is hidden nor the workspace");
+        assert_eq!(open(&at("W")), Vec::<std::path::PathBuf>::new());
+        assert_eq!(open(&at("W/blobs")), [at("W/blobs")], "the sample lies in the workspace");
+    }
+}

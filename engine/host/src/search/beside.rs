@@ -1,0 +1,182 @@
+//! Runs and sessions as the search index takes them: each step of a run is a passage, and so is each message of a
+//! session that no run made.
+
+use super::{Further, Kind, NoteText, Passage};
+use engine::agent::policy;
+use engine::{RUNS, RunLine, SESSIONS, SessionLine};
+use serde_json::Value;
+use std::collections::HashMap;
+use store::disk::Reader;
+use store::{ActorId, BlobHash, DocId, ExecutionStep, RunDoc, SessionDoc, StepKind, WorkspaceDoc};
+
+/// Of a step so many bytes are found.
+const LONGEST: usize = 8_000;
+/// Of a run, or a session, so many passages.
+const PASSAGES: usize = 20_000;
+/// A run that is under way is read again after so many further steps, and at its end.
+const STEPS: usize = 50;
+/// Another form of passages makes every key another one.
+const FORM: u8 = 1;
+
+/// Reads them from the disk.
+pub(crate) struct Beside {
+    reader: Box<dyn Reader>,
+}
+
+impl Beside {
+    pub(crate) fn new(reader: Box<dyn Reader>) -> Beside {
+        Beside { reader }
+    }
+
+    fn line<T: serde::de::DeserializeOwned>(&self, beginning: &str, doc: DocId) -> Option<T> {
+        let value = self.reader.meta(&format!("{beginning}{doc}")).ok()??;
+        serde_json::from_slice(&value).ok()
+    }
+
+    fn chunks(&self, doc: DocId) -> Option<Vec<Vec<u8>>> {
+        let chunks = self.reader.chunks(doc).ok()?;
+        Some(chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect())
+    }
+
+    /// The name of a volume.
+    fn volume(&self, volume: Option<DocId>) -> String {
+        let name = || -> Option<String> {
+            let workspace: DocId = String::from_utf8(self.reader.meta("workspace").ok()??).ok()?.parse().ok()?;
+            let loaded = WorkspaceDoc::load(workspace, &self.chunks(workspace)?, ActorId::from([0_u8; 16])).ok()?;
+            Some(loaded.doc.volumes().get(&volume?)?.name.clone())
+        };
+        name().unwrap_or_default()
+    }
+
+    fn run(&self, doc: DocId, line: &RunLine, key: u64) -> Option<NoteText> {
+        let run = RunDoc::load(doc, &self.chunks(doc)?, ActorId::from([0_u8; 16])).ok()?.doc;
+        let steps = run.steps();
+        // Results say little by themselves: they stand below the tool that was called.
+        let tools: HashMap<&str, &str> = steps
+            .iter()
+            .filter_map(|step| match &step.kind {
+                StepKind::ToolCall { tool_call_id, tool_name, .. } => Some((tool_call_id.as_str(), tool_name.as_str())),
+                _ => None,
+            })
+            .collect();
+        let mut passages =
+            vec![Passage { heading: "Asked".to_owned(), text: cut(&line.prompt), ..Passage::new(Kind::Run) }];
+        passages.extend(steps.iter().filter_map(|step| passage(step, &tools)).take(PASSAGES));
+        if let Some(first) = steps.first() {
+            passages[0].place = first.id.to_string();
+        }
+        let ended = steps.last().map_or(line.start_time, |step| step.timestamp);
+        Some(NoteText {
+            note: doc,
+            volume: self.volume(Some(line.volume)),
+            path: engine::run_address(doc),
+            title: title(&line.prompt, "Run"),
+            tags: Vec::new(),
+            modified: line.ended.unwrap_or(ended),
+            key,
+            passages,
+        })
+    }
+
+    fn session(&self, doc: DocId, line: &SessionLine, key: u64) -> Option<NoteText> {
+        let session = SessionDoc::load(doc, &self.chunks(doc)?, ActorId::from([0_u8; 16])).ok()?.doc;
+        let messages = session.messages();
+        // What a run says is found as its steps.
+        let own = messages.iter().filter(|message| message.run.is_none() && !message.content.trim().is_empty());
+        let passages: Vec<Passage> = own
+            .take(PASSAGES)
+            .map(|message| Passage {
+                place: message.id.to_string(),
+                heading: message.role.word().to_owned(),
+                text: cut(&message.content),
+                ..Passage::new(Kind::Run)
+            })
+            .collect();
+        (!passages.is_empty()).then(|| NoteText {
+            note: doc,
+            volume: self.volume(line.volume),
+            path: engine::session_address(doc),
+            title: title(&line.title, "Session"),
+            tags: Vec::new(),
+            modified: line.updated,
+            key,
+            passages,
+        })
+    }
+}
+
+fn title(text: &str, otherwise: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or(otherwise).trim();
+    line.chars().take(100).collect()
+}
+
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(LONGEST)].to_owned()
+}
+
+/// A step as a passage; nothing where it says nothing.
+fn passage(step: &ExecutionStep, tools: &HashMap<&str, &str>) -> Option<Passage> {
+    let (heading, text) = match &step.kind {
+        StepKind::Thinking { content, .. } => ("Thought".to_owned(), content.clone()),
+        StepKind::FinalAnswer { content } => ("Answer".to_owned(), content.clone()),
+        StepKind::Error { message, .. } => ("Error".to_owned(), message.clone()),
+        StepKind::ToolCall { tool_name, params, .. } => {
+            let rest = serde_json::to_string(params).unwrap_or_default();
+            (format!("Call of {tool_name}"), format!("{tool_name} {}\n{rest}", policy::subject(params)))
+        }
+        StepKind::ToolResult { tool_call_id, result, error, .. } => {
+            let text = match (result, error) {
+                (Some(Value::String(text)), _) => text.clone(),
+                (Some(other), _) => other.to_string(),
+                (None, error) => error.clone().unwrap_or_default(),
+            };
+            (format!("Result of {}", tools.get(tool_call_id.as_str()).unwrap_or(&"a tool")), text)
+        }
+        StepKind::Todo { todos } => {
+            let words: Vec<&str> = todos.iter().map(|todo| todo.content.as_str()).collect();
+            ("Todos".to_owned(), words.join("\n"))
+        }
+    };
+    let text = cut(text.trim());
+    (!text.is_empty()).then(|| Passage { place: step.id.to_string(), heading, text, ..Passage::new(Kind::Run) })
+}
+
+/// What a line about a document is known by.
+fn hashed(parts: &[&[u8]]) -> u64 {
+    let mut bytes = vec![FORM];
+    for part in parts {
+        bytes.extend((part.len() as u64).to_le_bytes());
+        bytes.extend(*part);
+    }
+    u64::from_le_bytes(BlobHash::of(&bytes).0[..8].try_into().unwrap_or_default())
+}
+
+impl Further for Beside {
+    fn all(&mut self) -> Result<Vec<DocId>, String> {
+        let mut found = Vec::new();
+        for beginning in [RUNS, SESSIONS] {
+            let lines = self.reader.metas(beginning).map_err(|error| error.to_string())?;
+            found.extend(lines.iter().filter_map(|(key, _)| key.strip_prefix(beginning)?.parse::<DocId>().ok()));
+        }
+        Ok(found)
+    }
+
+    fn key(&mut self, doc: DocId) -> Option<u64> {
+        if let Some(line) = self.line::<RunLine>(RUNS, doc) {
+            let ended = line.ended.unwrap_or(0).to_le_bytes();
+            let steps = if line.ending.is_some() { line.steps } else { line.steps / STEPS };
+            return Some(hashed(&[b"run", line.prompt.as_bytes(), &ended, &(steps as u64).to_le_bytes()]));
+        }
+        let line = self.line::<SessionLine>(SESSIONS, doc)?;
+        let (updated, messages) = (line.updated.to_le_bytes(), (line.messages as u64).to_le_bytes());
+        Some(hashed(&[b"session", line.title.as_bytes(), &updated, &messages]))
+    }
+
+    fn read(&mut self, doc: DocId) -> Option<NoteText> {
+        let key = self.key(doc)?;
+        match self.line::<RunLine>(RUNS, doc) {
+            Some(line) => self.run(doc, &line, key),
+            None => self.session(doc, &self.line::<SessionLine>(SESSIONS, doc)?, key),
+        }
+    }
+}

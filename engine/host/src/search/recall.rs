@@ -1,0 +1,152 @@
+//! Search for programs: what an agent's search tool asks, with where each answer comes from. And the door by which
+//! documents that are no notes come into the index.
+
+use super::{Search, Task};
+use index::{Ask, Kind, NoteText, Query};
+use serde::Serialize;
+use store::DocId;
+
+/// Bytes of a passage that are told.
+const TEXT: usize = 1_000;
+/// At most so many are told.
+const MOST: usize = 100;
+
+/// Documents beside notes that are to be found: sessions, runs, memories. All is asked on the thread of the index, when
+/// it starts and when chunks of a document were written; so nobody has to tell it of changes.
+pub trait Further: Send {
+    /// All of them.
+    ///
+    /// # Errors
+    /// A sentence: they cannot be read; it is tried again.
+    fn all(&mut self) -> Result<Vec<DocId>, String>;
+    /// What the state of one is known by; `None`: it is none of these, or not to be found.
+    fn key(&mut self, doc: DocId) -> Option<u64>;
+    /// One of them as the index takes it, with its key.
+    fn read(&mut self, doc: DocId) -> Option<NoteText>;
+}
+
+/// Among what to look, beside what the query says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// Passages of one of these kinds; all where it is empty.
+    pub kinds: Vec<Kind>,
+    /// Notes that have all of these tags.
+    pub tags: Vec<String>,
+    /// A part of the path.
+    pub path: Option<String>,
+    /// Changed before this day, `2026-11-22`.
+    pub before: Option<String>,
+    /// Changed on this day or later.
+    pub after: Option<String>,
+}
+
+impl Filters {
+    /// The query with these filters, in the language of queries.
+    fn with(&self, query: &str) -> String {
+        let quoted = |name: &str, value: &str| format!("{name}:\"{}\" ", value.replace('"', " "));
+        let kinds: Vec<String> = self.kinds.iter().map(|kind| format!("in:{}", kind.name())).collect();
+        let mut text = kinds.join(" OR ");
+        text.push(' ');
+        text.extend(self.tags.iter().map(|tag| quoted("tag", tag)));
+        let others = [("path", &self.path), ("before", &self.before), ("after", &self.after)];
+        text.extend(others.iter().filter_map(|(name, value)| Some(quoted(name, value.as_ref()?))));
+        // The first word of a query joins nothing.
+        text.push_str(query.trim_start().trim_start_matches("OR "));
+        text.trim().to_owned()
+    }
+
+    /// Says what is no filter.
+    fn check(&self) -> Result<(), String> {
+        for (name, day) in [("before", &self.before), ("after", &self.after)] {
+            if let Some(said) = day.as_ref().and_then(|day| Query::misread(&format!("{name}:\"{day}\""))) {
+                return Err(said);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A passage that fits, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recalled {
+    /// Where it is, as a link in a note names it: `path#block`, `path#cell/output/2`, `run#step`.
+    pub address: String,
+    /// The volume in which that path is.
+    pub volume: String,
+    /// The document.
+    pub document: DocId,
+    /// Its title.
+    pub title: String,
+    /// The headings above the passage.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub heading: String,
+    /// `prose`, `code`, `output`, `run` or `memory`.
+    pub kind: &'static str,
+    /// When it was changed, milliseconds since 1970.
+    pub modified: i64,
+    /// The passage, or what of it fits best.
+    pub text: String,
+    /// 0 to about 1, to be compared within one answer.
+    pub score: f32,
+    /// Why it is here, in words.
+    pub why: String,
+    /// Other passages of the same document that fit.
+    pub more: usize,
+}
+
+impl Search {
+    /// The `k` best passages, at most one of each document; none where nothing fits. Blocks: not for the thread that
+    /// draws.
+    ///
+    /// # Errors
+    /// A sentence: a filter is none, or the index is damaged and being made again.
+    pub fn recall(&self, query: &str, filters: &Filters, k: usize) -> Result<Vec<Recalled>, String> {
+        filters.check()?;
+        let answer = self.find(Ask { text: filters.with(query), limit: k.clamp(1, MOST), ..Ask::default() })?;
+        if !answer.fits() {
+            return Ok(Vec::new());
+        }
+        let recalled = answer.hits.iter().map(|hit| Recalled {
+            address: hit.address(),
+            volume: hit.volume.clone(),
+            document: hit.note,
+            title: hit.title.clone(),
+            heading: hit.heading.clone(),
+            kind: hit.kind.name(),
+            modified: hit.modified,
+            text: hit.excerpt(&answer.terms, TEXT).0,
+            score: hit.score,
+            why: hit.why.sentence(),
+            more: hit.more,
+        });
+        Ok(recalled.collect())
+    }
+
+    /// From now on these documents are found, too.
+    pub fn further(&self, further: Box<dyn Further>) {
+        let _ = self.tasks.send(Task::Further(further));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_become_a_query() {
+        let filters = Filters {
+            kinds: vec![Kind::Run, Kind::Memory],
+            tags: vec!["a b\"".to_owned()],
+            path: Some("x/y".to_owned()),
+            before: None,
+            after: Some("2026-11".to_owned()),
+        };
+        let text = filters.with("OR plan -not");
+        assert_eq!(text, "in:run OR in:memory tag:\"a b \" path:\"x/y\" after:\"2026-11\" plan -not");
+        assert_eq!(Query::parse(&text).groups.len(), 6);
+        assert_eq!(Filters::default().with(" plan "), "plan");
+        assert_eq!(filters.check(), Ok(()));
+        let wrong = Filters { before: Some("soon".to_owned()), ..Filters::default() };
+        assert!(wrong.check().is_err_and(|why| why.contains("soon")));
+    }
+}

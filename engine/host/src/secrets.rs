@@ -1,0 +1,410 @@
+//! Keys of providers and servers: kept by the system's keyring, else in an encrypted file, or given by the
+//! environment. They stand in no document, no log and no error, and are wiped from memory when dropped.
+//!
+//! Which names there are, and who keeps each, is a plain file; the values are not in it. The encrypted file is opened
+//! by a passphrase or, where there is none, by a key file beside it. The latter keeps values out of backups and off
+//! screens, but whoever may read the user's files may read them: [`Place::KeyFile`] says so.
+
+mod vault;
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use vault::Vault;
+use zeroize::Zeroizing;
+
+/// A keyring that answers later does not answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How the keyring names this program.
+const SERVICE: &str = "tracebook";
+/// A longer secret is refused, in bytes.
+pub const LONGEST: usize = 16 * 1024;
+/// A longer file is not ours, in bytes.
+const LONGEST_FILE: u64 = 4 << 20;
+/// Which names there are.
+const NAMES: &str = "secrets.json";
+/// The encrypted file.
+const VAULT: &str = "secrets.sealed";
+/// What opens it where there is no passphrase.
+const KEY: &str = "secrets.key";
+/// One writer at a time.
+const LOCK: &str = "secrets.lock";
+/// The variable that may hold the passphrase.
+pub const PASSPHRASE: &str = "TRACEBOOK_PASSPHRASE";
+
+/// A value that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// A secret as a user gives it: without the line's end behind it.
+    ///
+    /// # Errors
+    /// It is empty, too long, or holds letters that no key has.
+    pub fn new(text: String) -> Result<Secret, SecretError> {
+        let text = Zeroizing::new(text);
+        let value = text.trim();
+        let why = match value {
+            "" => "it is empty",
+            value if value.len() > LONGEST => "it is too long",
+            value if value.chars().any(char::is_control) => "it holds a control character; give one line",
+            _ => return Ok(Secret(Zeroizing::new(value.to_owned()))),
+        };
+        Err(SecretError(format!("this is no secret: {why}")))
+    }
+
+    /// The value itself. Whoever asks for it must not print it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Who keeps a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A variable of the environment.
+    Environment,
+    /// The system's keyring.
+    Keyring,
+    /// The encrypted file, opened by a passphrase.
+    Passphrase,
+    /// The encrypted file, opened by the key file beside it: safe from who sees the file, not from who sees all
+    /// files.
+    KeyFile,
+}
+
+impl Place {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Place::Environment => "the environment",
+            Place::Keyring => "the system's keyring",
+            Place::Passphrase => "the encrypted file, opened by your passphrase",
+            Place::KeyFile => "the encrypted file, whose key lies beside it: whoever can read your files can read it",
+        }
+    }
+}
+
+/// What went wrong. No value stands in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretError(pub String);
+
+impl std::fmt::Display for SecretError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SecretError {}
+
+impl SecretError {
+    fn io(what: &str, path: &Path, error: &io::Error) -> SecretError {
+        SecretError(format!("{what}: {error}: {}", path.display()))
+    }
+}
+
+/// What was read, by name, and when the file of names was written by then.
+type Kept = (Option<SystemTime>, HashMap<String, (Secret, Place)>);
+
+/// All that is kept for this user.
+pub struct Secrets {
+    folder: PathBuf,
+    /// `None`: the keyring is not used.
+    keyring: Option<&'static str>,
+    passphrase: Option<Zeroizing<String>>,
+    /// The keyring let us wait in vain; it is not asked again.
+    hung: AtomicBool,
+    /// What was read, as of the file of names.
+    read: Mutex<Kept>,
+    cost: vault::Cost,
+}
+
+impl Secrets {
+    /// Those in this folder, which is made when something is kept. With the system's keyring unless
+    /// `TRACEBOOK_KEYRING=off`, and with the passphrase in [`PASSPHRASE`] if there is one.
+    pub fn new(folder: &Path) -> Secrets {
+        let off = std::env::var_os("TRACEBOOK_KEYRING").is_some_and(|value| value == "off");
+        let passphrase = std::env::var(PASSPHRASE).ok().filter(|phrase| !phrase.is_empty());
+        Secrets {
+            folder: folder.to_owned(),
+            keyring: (!off).then_some(SERVICE),
+            passphrase: passphrase.map(Zeroizing::new),
+            hung: AtomicBool::new(false),
+            read: Mutex::default(),
+            cost: vault::Cost::USERS,
+        }
+    }
+
+    /// With a passphrase that the user was asked for.
+    #[must_use]
+    pub fn with_passphrase(mut self, passphrase: String) -> Secrets {
+        self.passphrase = Some(Zeroizing::new(passphrase)).filter(|phrase| !phrase.is_empty());
+        self
+    }
+
+    /// Keeps a value under a name, and says where.
+    ///
+    /// # Errors
+    /// The name is none, or the file cannot be written or opened.
+    pub fn set(&self, name: &str, value: &Secret) -> Result<Place, SecretError> {
+        check(name)?;
+        let _lock = self.lock()?;
+        let mut names = self.names()?;
+        let place = match self.ring(name, Wish::Set(value.clone())) {
+            Ok(_) => Place::Keyring,
+            Err(_) => self.vault().put(name, Some(value))?,
+        };
+        // What another place kept is old now.
+        match names.get(name) {
+            Some(Place::Keyring) if place != Place::Keyring => {
+                let _ = self.ring(name, Wish::Remove);
+            }
+            Some(Place::Passphrase | Place::KeyFile) if place == Place::Keyring => {
+                self.vault().put(name, None)?;
+            }
+            Some(_) | None => {}
+        }
+        names.insert(name.to_owned(), place);
+        self.write_names(&names)?;
+        Ok(place)
+    }
+
+    /// The value of a name: of the environment first, so that one run can have another.
+    ///
+    /// # Errors
+    /// It is kept, but cannot be read now; the sentence says what to do.
+    pub fn get(&self, name: &str) -> Result<Option<(Secret, Place)>, SecretError> {
+        check(name)?;
+        if let Some(value) = std::env::var(name).ok().and_then(|value| Secret::new(value).ok()) {
+            return Ok(Some((value, Place::Environment)));
+        }
+        let written = std::fs::metadata(self.folder.join(NAMES)).and_then(|file| file.modified()).ok();
+        {
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            if read.0 != written {
+                *read = (written, HashMap::new());
+            }
+            if let Some(known) = read.1.get(name) {
+                return Ok(Some(known.clone()));
+            }
+        }
+        let Some(place) = self.names()?.get(name).copied() else { return Ok(None) };
+        let value = match place {
+            Place::Environment => None,
+            Place::Keyring => self.ring(name, Wish::Get)?,
+            Place::Passphrase | Place::KeyFile => self.vault().get(name)?,
+        };
+        let Some(value) = value else { return Ok(None) };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.1.insert(name.to_owned(), (value.clone(), place));
+        Ok(Some((value, place)))
+    }
+
+    /// Forgets a name; says whether there was one.
+    ///
+    /// # Errors
+    /// It cannot be taken out.
+    pub fn remove(&self, name: &str) -> Result<bool, SecretError> {
+        check(name)?;
+        let _lock = self.lock()?;
+        let mut names = self.names()?;
+        let Some(place) = names.remove(name) else { return Ok(false) };
+        match place {
+            Place::Keyring => {
+                self.ring(name, Wish::Remove)?;
+            }
+            Place::Passphrase | Place::KeyFile => {
+                self.vault().put(name, None)?;
+            }
+            Place::Environment => {}
+        }
+        self.write_names(&names)?;
+        Ok(true)
+    }
+
+    /// The names that are kept, and by whom. Values are not looked at.
+    ///
+    /// # Errors
+    /// The file of names cannot be read.
+    pub fn list(&self) -> Result<Vec<(String, Place)>, SecretError> {
+        Ok(self.names()?.into_iter().collect())
+    }
+
+    fn vault(&self) -> Vault<'_> {
+        Vault {
+            path: self.folder.join(VAULT),
+            key: self.folder.join(KEY),
+            passphrase: self.passphrase.as_deref().map(String::as_str),
+            cost: self.cost,
+        }
+    }
+
+    fn names(&self) -> Result<BTreeMap<String, Place>, SecretError> {
+        let path = self.folder.join(NAMES);
+        let Some(bytes) = read(&path)? else { return Ok(BTreeMap::new()) };
+        serde_json::from_slice(&bytes)
+            .map_err(|error| SecretError(format!("the list of secrets is damaged ({error}): {}", path.display())))
+    }
+
+    fn write_names(&self, names: &BTreeMap<String, Place>) -> Result<(), SecretError> {
+        let text = serde_json::to_vec_pretty(names).map_err(|error| SecretError(error.to_string()))?;
+        write(&self.folder.join(NAMES), &text)?;
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = (None, HashMap::new());
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<File, SecretError> {
+        let failed = |error: io::Error| SecretError::io("the folder for secrets cannot be used", &self.folder, &error);
+        store::disk::create_folder(&self.folder).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        private(&mut options);
+        let file = options.open(self.folder.join(LOCK)).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Asks the keyring, on a thread of its own: one that is locked may not answer at all.
+    fn ring(&self, name: &str, wish: Wish) -> Result<Option<Secret>, SecretError> {
+        let service = self.keyring.ok_or_else(|| SecretError("the system's keyring is switched off".to_owned()))?;
+        let silent = || {
+            SecretError(format!(
+                "the system's keyring, which keeps {name}, does not answer: unlock it, or set the variable {name}"
+            ))
+        };
+        if self.hung.load(Ordering::Relaxed) {
+            return Err(silent());
+        }
+        let (tell, told) = channel();
+        let asked = name.to_owned();
+        let spawned = std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
+            let _ = tell.send(ask(service, &asked, wish));
+        });
+        spawned.map_err(|error| SecretError(format!("the system's keyring cannot be asked: {error}")))?;
+        match told.recv_timeout(PATIENCE) {
+            Ok(answer) => {
+                answer.map_err(|why| SecretError(format!("the system's keyring does not give {name}: {why}")))
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                self.hung.store(true, Ordering::Relaxed);
+                Err(silent())
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secrets({})", self.folder.display())
+    }
+}
+
+/// What is wanted of the keyring.
+enum Wish {
+    Get,
+    Set(Secret),
+    Remove,
+}
+
+fn ask(service: &str, name: &str, wish: Wish) -> Result<Option<Secret>, String> {
+    // The keyring's errors may hold bytes of values: only their kind is told.
+    let said = |error: keyring::Error| match error {
+        keyring::Error::NoEntry => "there is none".to_owned(),
+        keyring::Error::NoStorageAccess(_) => "it is locked".to_owned(),
+        keyring::Error::NoDefaultStore | keyring::Error::PlatformFailure(_) => {
+            "there is none on this system".to_owned()
+        }
+        _ => "it refuses".to_owned(),
+    };
+    let entry = keyring::Entry::new(service, name).map_err(said)?;
+    match wish {
+        Wish::Get => match entry.get_password() {
+            Ok(value) => Secret::new(value).map(Some).map_err(|error| error.0),
+            Err(keyring::Error::NoEntry) => Ok(None),
+            Err(error) => Err(said(error)),
+        },
+        Wish::Set(value) => {
+            entry.set_password(value.expose()).map_err(said)?;
+            let kept = Zeroizing::new(entry.get_password().map_err(said)?);
+            if *kept == *value.0 { Ok(None) } else { Err("it keeps something else".to_owned()) }
+        }
+        Wish::Remove => match entry.delete_credential() {
+            Ok(()) | Err(keyring::Error::NoEntry) => Ok(None),
+            Err(error) => Err(said(error)),
+        },
+    }
+}
+
+/// Names are those of variables, so that the environment can give each.
+fn check(name: &str) -> Result<(), SecretError> {
+    let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
+    let letters = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    match begins && letters && name.len() <= 128 {
+        true => Ok(()),
+        false => Err(SecretError(format!(
+            "“{}” is no name of a secret; it takes letters, digits and _, as in OPENAI_API_KEY",
+            name.chars().take(40).collect::<String>()
+        ))),
+    }
+}
+
+/// The bytes of a small file; `None`: there is none.
+fn read(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, SecretError> {
+    let failed = |error: io::Error| SecretError::io("it cannot be read", path, &error);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut bytes = Zeroizing::new(Vec::new());
+    file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LONGEST_FILE {
+        return Err(SecretError(format!("it is too long to be what it should be: {}", path.display())));
+    }
+    Ok(Some(bytes))
+}
+
+/// All or nothing, for the user's eyes only.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), SecretError> {
+    let failed = |error: io::Error| SecretError::io("it cannot be written", path, &error);
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    private(&mut options);
+    let _ = std::fs::remove_file(&temporary);
+    let written = options.open(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)?;
+        path.parent().map_or(Ok(()), store::disk::sync_folder)
+    });
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&temporary);
+        failed(error)
+    })
+}
+
+#[cfg(unix)]
+fn private(options: &mut OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.mode(0o600);
+}
+
+#[cfg(not(unix))]
+fn private(_options: &mut OpenOptions) {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The encrypted file: a map of names and values under XChaCha20-Poly1305, the key by argon2id from a passphrase or
+//! from a key file. Its head says how the key is made and is part of what is authenticated.
+
+use super::{Place, Secret, SecretError, read, write};
+use argon2::{Algorithm, Argon2, Params, Version};
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use rand::TryRngCore;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use zeroize::Zeroizing;
+
+const MAGIC: &[u8; 8] = b"TBSEAL1\n";
+/// Magic, who opens it, three numbers, salt, nonce.
+const HEAD: usize = 8 + 1 + 12 + 16 + 24;
+/// Numbers beyond these in a file would only eat memory and time: KiB, rounds, lanes.
+const MOST: [u32; 3] = [1 << 20, 16, 16];
+
+/// What it costs to make the key: KiB of memory, rounds, lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cost(pub(super) [u32; 3]);
+
+impl Cost {
+    /// Of a passphrase that people remember (RFC 9106's second choice, on one lane).
+    pub(super) const USERS: Cost = Cost([64 * 1024, 3, 1]);
+    /// Of 32 random bytes, which nobody guesses.
+    const RANDOM: Cost = Cost([64, 1, 1]);
+}
+
+/// The file and what opens it.
+pub(super) struct Vault<'a> {
+    pub(super) path: PathBuf,
+    pub(super) key: PathBuf,
+    pub(super) passphrase: Option<&'a str>,
+    pub(super) cost: Cost,
+}
+
+type Values = BTreeMap<String, Zeroizing<String>>;
+
+impl Vault<'_> {
+    pub(super) fn get(&self, name: &str) -> Result<Option<Secret>, SecretError> {
+        let Some((mut values, _)) = self.open()? else { return Ok(None) };
+        values.remove(name).map(|value| Secret::new(value.to_string())).transpose()
+    }
+
+    /// Puts a value in, or with `None` takes it out; says what opens the file now.
+    pub(super) fn put(&self, name: &str, value: Option<&Secret>) -> Result<Place, SecretError> {
+        let (mut values, place) = match self.open()? {
+            Some((values, place)) => (values, place),
+            None if self.passphrase.is_some() => (Values::new(), Place::Passphrase),
+            None => (Values::new(), Place::KeyFile),
+        };
+        match value {
+            Some(value) => values.insert(name.to_owned(), Zeroizing::new(value.expose().to_owned())),
+            None => values.remove(name),
+        };
+        self.seal(&values, place)?;
+        Ok(place)
+    }
+
+    fn open(&self) -> Result<Option<(Values, Place)>, SecretError> {
+        let Some(bytes) = read(&self.path)? else { return Ok(None) };
+        let damaged = |what: &str| SecretError(format!("the file of secrets {what}: {}", self.path.display()));
+        let Some((head, sealed)) = bytes.split_at_checked(HEAD).filter(|(head, _)| head.starts_with(MAGIC)) else {
+            return Err(damaged("is damaged"));
+        };
+        let place = match head.get(8) {
+            Some(0) => Place::KeyFile,
+            Some(1) => Place::Passphrase,
+            _ => return Err(damaged("is damaged, or made by a newer program")),
+        };
+        let number = |at: usize| {
+            let bytes = head.get(at..at + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+            u32::from_le_bytes(bytes.unwrap_or_default())
+        };
+        let cost = Cost([number(9), number(13), number(17)]);
+        if cost.0.iter().zip(MOST).any(|(number, most)| *number > most) {
+            return Err(damaged("is damaged"));
+        }
+        let (salt, nonce) = (head.get(21..37).unwrap_or_default(), head.get(37..HEAD).unwrap_or_default());
+        let key = self.key(place, cost, salt)?;
+        let payload = Payload { msg: sealed, aad: head };
+        let nonce = <[u8; 24]>::try_from(nonce).map_err(|_| damaged("is damaged"))?;
+        let plain = XChaCha20Poly1305::new((&*key).into()).decrypt(&XNonce::from(nonce), payload);
+        let plain = Zeroizing::new(plain.map_err(|_| match place {
+            Place::Passphrase => damaged("does not open: the passphrase is another, or the file is damaged"),
+            _ => damaged("does not open: its key file is another, or one of them is damaged"),
+        })?);
+        let values: BTreeMap<String, String> = serde_json::from_slice(&plain).map_err(|_| damaged("is damaged"))?;
+        Ok(Some((values.into_iter().map(|(name, value)| (name, Zeroizing::new(value))).collect(), place)))
+    }
+
+    fn seal(&self, values: &Values, place: Place) -> Result<(), SecretError> {
+        let mut random = [0; 40];
+        rand::rngs::OsRng
+            .try_fill_bytes(&mut random)
+            .map_err(|error| SecretError(format!("no chance is left: {error}")))?;
+        let cost = if place == Place::Passphrase { self.cost } else { Cost::RANDOM };
+        let mut whole = MAGIC.to_vec();
+        whole.push(u8::from(place == Place::Passphrase));
+        whole.extend(cost.0.iter().flat_map(|number| number.to_le_bytes()));
+        whole.extend(random);
+        let key = self.key(place, cost, &random[..16])?;
+        let plain: BTreeMap<&str, &str> = values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let plain = Zeroizing::new(serde_json::to_vec(&plain).map_err(|error| SecretError(error.to_string()))?);
+        let mut nonce = [0; 24];
+        nonce.copy_from_slice(&random[16..]);
+        let payload = Payload { msg: plain.as_slice(), aad: &whole };
+        let sealed = XChaCha20Poly1305::new((&*key).into())
+            .encrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| SecretError("the secrets cannot be sealed".to_owned()))?;
+        whole.extend(sealed);
+        write(&self.path, &whole)
+    }
+
+    /// The key: from the passphrase, or from the key file, which is made where there is none.
+    fn key(&self, place: Place, cost: Cost, salt: &[u8]) -> Result<Zeroizing<[u8; 32]>, SecretError> {
+        let from: Zeroizing<Vec<u8>> = match (place, self.passphrase) {
+            (Place::Passphrase, Some(phrase)) => Zeroizing::new(phrase.as_bytes().to_vec()),
+            (Place::Passphrase, None) => {
+                return Err(SecretError(format!(
+                    "the file of secrets wants its passphrase: set {}",
+                    super::PASSPHRASE
+                )));
+            }
+            _ => match read(&self.key)? {
+                Some(key) if key.len() == 32 => key,
+                Some(_) => return Err(SecretError(format!("the key file is damaged: {}", self.key.display()))),
+                None if self.path.exists() => {
+                    return Err(SecretError(format!("the key file is gone: {}", self.key.display())));
+                }
+                None => {
+                    let mut key = Zeroizing::new(vec![0; 32]);
+                    rand::rngs::OsRng
+                        .try_fill_bytes(&mut key)
+                        .map_err(|error| SecretError(format!("no chance is left: {error}")))?;
+                    write(&self.key, &key)?;
+                    key
+                }
+            },
+        };
+        let [memory, rounds, lanes] = cost.0;
+        let mut key = Zeroizing::new([0; 32]);
+        Params::new(memory, rounds, lanes, Some(32))
+            .and_then(|params| {
+                Argon2::new(Algorithm::Argon2id, Version::V0x13, params).hash_password_into(&from, salt, key.as_mut())
+            })
+            .map_err(|_| SecretError(format!("the file of secrets is damaged: {}", self.path.display())))?;
+        Ok(key)
+    }
+}

@@ -1,0 +1,606 @@
+//! Sync: a thread that follows the writer, as search does, and speaks to hubs. What is durable is told to others; what
+//! others send goes to the session as an event, and is answered once the writer says that it is on disk.
+
+mod near;
+mod prints;
+
+use self::near::Nearby;
+use self::prints::Prints;
+use crate::driver::Inbox;
+use crate::presence::Here;
+use crate::writer::Writer;
+use engine::{Event, HubState, LAN, Reach, Wanted};
+use peers::client::{Client, Told};
+use rand::Rng;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::disk::{Reader, Write};
+use store::sync::peers::Limits;
+use store::sync::presence::Present;
+use store::sync::{Access, Docs, Link, Metadata, Output, PeerId, Peers, Ticket, wire};
+use store::{BlobHash, DocId};
+
+/// The session is told how a hub stands at most this often.
+const TELL: Duration = Duration::from_millis(100);
+/// A goodbye may take this long to be on its way.
+const FAREWELL: Duration = Duration::from_millis(300);
+/// A hub that is not there is tried again after this …
+const FIRST_TRY: Duration = Duration::from_millis(500);
+/// … and then after twice as long each time, but at most this.
+const LAST_TRY: Duration = Duration::from_secs(30);
+
+/// So many documents that are wanted anew are asked for one by one; of more, those are found that differ.
+const SINGLY: usize = 64;
+
+enum Task {
+    Wanted(Wanted),
+    Retry,
+    /// Chunks, each with its number (0: it is not known); of a snapshot no bytes.
+    Written(Vec<(DocId, Option<Vec<u8>>, i64)>),
+    /// Documents that were deleted for good.
+    Forgotten(Vec<DocId>),
+    /// The way to the disk, for what is kept of all this.
+    Writer(Writer),
+    Refused {
+        ticket: Ticket,
+        why: String,
+    },
+    Present {
+        doc: DocId,
+        state: Option<Present>,
+        volume: bool,
+    },
+    Told(Link, Told),
+    Near(Link, peers::near::Told),
+    /// The program ends; answered once those who heard us know.
+    Close(Sender<()>),
+}
+
+/// The way to the thread.
+#[derive(Clone)]
+pub(crate) struct Syncer {
+    tasks: Sender<Task>,
+    /// Whether anything is shared.
+    active: Arc<AtomicBool>,
+}
+
+impl Syncer {
+    pub(crate) fn start(reader: Box<dyn Reader>, inbox: Inbox) -> Syncer {
+        let (tasks, queue) = channel();
+        let active = Arc::new(AtomicBool::new(false));
+        let back = tasks.clone();
+        std::thread::spawn(move || Desk::new(reader, inbox, back).run(&queue));
+        Syncer { tasks, active }
+    }
+
+    /// What is to be synced from now on.
+    pub(crate) fn wanted(&self, wanted: Wanted) {
+        if self.active.load(Ordering::Acquire) || !wanted.hubs.is_empty() {
+            self.active.store(true, Ordering::Release);
+            let _ = self.tasks.send(Task::Wanted(wanted));
+        }
+    }
+
+    /// A batch is durable.
+    pub(crate) fn written(&self, writes: &[Write], numbers: &[i64]) {
+        if !self.active.load(Ordering::Acquire) {
+            return;
+        }
+        let chunk = |write: &Write| match write {
+            Write::Chunk { doc, bytes } => Some((*doc, Some(bytes.clone()))),
+            Write::Snapshot { doc, .. } => Some((*doc, None)),
+            _ => None,
+        };
+        let numbers = numbers.iter().copied().chain(std::iter::repeat(0));
+        let chunks = writes.iter().filter_map(chunk).zip(numbers).map(|((doc, bytes), number)| (doc, bytes, number));
+        let chunks: Vec<(DocId, Option<Vec<u8>>, i64)> = chunks.collect();
+        if !chunks.is_empty() {
+            let _ = self.tasks.send(Task::Written(chunks));
+        }
+        let gone = writes.iter().filter_map(|write| if let Write::Forget { doc } = write { Some(*doc) } else { None });
+        let gone: Vec<DocId> = gone.collect();
+        if !gone.is_empty() {
+            let _ = self.tasks.send(Task::Forgotten(gone));
+        }
+    }
+
+    pub(crate) fn writer(&self, writer: Writer) {
+        let _ = self.tasks.send(Task::Writer(writer));
+    }
+
+    pub(crate) fn retry(&self) {
+        let _ = self.tasks.send(Task::Retry);
+    }
+
+    /// This is to be said of us about a document.
+    pub(crate) fn present(&self, doc: DocId, state: Option<Present>, volume: bool) {
+        let _ = self.tasks.send(Task::Present { doc, state, volume });
+    }
+
+    pub(crate) fn refused(&self, ticket: Ticket, why: String) {
+        let _ = self.tasks.send(Task::Refused { ticket, why });
+    }
+
+    pub(crate) fn close(&self) {
+        let (done, wait) = channel();
+        if self.tasks.send(Task::Close(done)).is_ok() && self.active.load(Ordering::Acquire) {
+            let _ = wait.recv_timeout(2 * FAREWELL); // without it, others know by our silence
+        }
+    }
+}
+
+/// A hub as the thread knows it.
+struct Hub {
+    /// All documents that are synced with it, and those of each volume.
+    docs: Arc<BTreeSet<DocId>>,
+    volumes: BTreeMap<DocId, Docs>,
+    /// The same, for the question whether the hub may see a document.
+    shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>,
+    link: Option<Link>,
+    state: HubState,
+    behind: BTreeSet<DocId>,
+    tries: u32,
+    /// When to try it again.
+    due: Option<Instant>,
+    /// What the session was not told yet.
+    news: bool,
+    said: Vec<String>,
+    told: Option<Instant>,
+}
+
+struct Desk {
+    reader: Box<dyn Reader>,
+    inbox: Inbox,
+    tasks: Sender<Task>,
+    peers: Peers,
+    client: Option<Client>,
+    nearby: Nearby,
+    hubs: BTreeMap<String, Hub>,
+    links: HashMap<Link, String>,
+    last_link: Link,
+    /// Received changes on their way to the disk, known again by their bytes.
+    tickets: HashMap<(DocId, BlobHash), Ticket>,
+    prints: Prints,
+    paused: bool,
+    presence: Here,
+}
+
+impl Desk {
+    fn new(reader: Box<dyn Reader>, inbox: Inbox, tasks: Sender<Task>) -> Desk {
+        // A name of this run of the program: a copy of a workspace is another peer.
+        let me = PeerId(format!("tracebook-{:016x}", rand::rng().random::<u64>()));
+        let metadata = Metadata { storage: None, ephemeral: true, tracebook: Some(wire::EXTENSIONS) };
+        Desk {
+            reader,
+            inbox,
+            tasks,
+            peers: Peers::new(me, metadata, Limits::default()),
+            client: None,
+            nearby: Nearby::default(),
+            hubs: BTreeMap::new(),
+            links: HashMap::new(),
+            last_link: 0,
+            tickets: HashMap::new(),
+            prints: Prints::default(),
+            paused: false,
+            presence: Here::new(),
+        }
+    }
+
+    fn run(mut self, queue: &Receiver<Task>) {
+        loop {
+            let task = match self.next() {
+                None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(wait) => queue.recv_timeout(wait),
+            };
+            match task {
+                Ok(Task::Close(done)) => {
+                    self.prints.keep(&self.peers);
+                    self.leave(queue);
+                    _ = done.send(());
+                    return;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+                Ok(task) => self.task(task),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.dial();
+            self.look_near();
+            self.presence_step();
+            self.perform();
+            self.tell();
+            self.prints.keep_if_due(&self.peers);
+        }
+    }
+
+    /// How long nothing is to be done; `None`: until something comes.
+    fn next(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let due = self.hubs.values().flat_map(|hub| {
+            let tell = hub.news.then(|| hub.told.map_or(now, |told| told + TELL));
+            hub.due.into_iter().chain(tell)
+        });
+        let said = self.presence.due(self.peers.is_heard());
+        due.chain(said).chain(self.prints.due()).min().map(|due| due.saturating_duration_since(now))
+    }
+
+    fn task(&mut self, task: Task) {
+        match task {
+            Task::Wanted(wanted) => {
+                self.prints.recall(self.reader.as_ref(), &mut self.peers);
+                self.wanted(wanted);
+            }
+            Task::Forgotten(docs) => docs.into_iter().for_each(|doc| self.peers.forget(doc)),
+            Task::Writer(writer) => self.prints.writer = Some(writer),
+            Task::Retry => {
+                for hub in self.hubs.values_mut().filter(|hub| hub.link.is_none()) {
+                    (hub.due, hub.tries) = (Some(Instant::now()), 0);
+                }
+            }
+            Task::Written(chunks) => {
+                for (doc, bytes, number) in chunks {
+                    self.prints.written(doc, number);
+                    let Some(bytes) = bytes else { continue };
+                    match self.tickets.remove(&(doc, BlobHash::of(&bytes))) {
+                        Some(ticket) => self.peers.stored(ticket),
+                        None => self.peers.changed(doc, &bytes),
+                    }
+                }
+            }
+            Task::Refused { ticket, why } => {
+                self.tickets.retain(|_, known| *known != ticket);
+                self.peers.refused(ticket, &why);
+            }
+            Task::Present { doc, state, volume } => self.presence.set(doc, state, volume),
+            Task::Told(link, told) => self.told(link, told),
+            Task::Near(link, told) => self.told_near(link, told),
+            Task::Close(_) => {}
+        }
+    }
+
+    fn wanted(&mut self, wanted: Wanted) {
+        self.paused = wanted.paused;
+        let gone: Vec<String> =
+            self.hubs.keys().filter(|url| !wanted.hubs.iter().any(|(wanted, _)| wanted == *url)).cloned().collect();
+        for url in gone {
+            self.hang_up(&url);
+            self.hubs.remove(&url);
+            let state = Box::new(HubState::default());
+            self.inbox.event(Event::HubTold { hub: url, state, said: Vec::new() });
+        }
+        for (url, volumes) in wanted.hubs {
+            let docs: Docs = match volumes.len() {
+                1 => volumes.values().next().cloned().unwrap_or_default(),
+                _ => Arc::new(volumes.values().flat_map(|docs| docs.iter().copied()).collect()),
+            };
+            let hub = self.hubs.entry(url.clone()).or_insert_with(|| Hub {
+                docs: Arc::default(),
+                volumes: BTreeMap::new(),
+                shown: Arc::default(),
+                link: None,
+                state: HubState::default(),
+                behind: BTreeSet::new(),
+                tries: 0,
+                due: Some(Instant::now()),
+                news: true,
+                said: Vec::new(),
+                told: None,
+            });
+            let new: Vec<DocId> = docs.difference(&hub.docs).copied().collect();
+            let fewer = hub.docs.difference(&docs).next().is_some();
+            let before = std::mem::replace(&mut hub.volumes, volumes.clone());
+            hub.docs = docs.clone();
+            *hub.shown.lock().unwrap_or_else(PoisonError::into_inner) = docs;
+            hub.behind.retain(|doc| hub.docs.contains(doc));
+            hub.state.documents = hub.docs.len();
+            hub.news = true;
+            if url == LAN {
+                match self.paused {
+                    true => self.hang_up(&url),
+                    false if self.nearby.near.is_none() => hub.due = hub.due.or_else(|| Some(Instant::now())),
+                    false => self.wanted_near(&new, &before, fewer),
+                }
+                continue;
+            }
+            let shown = hub.shown.clone();
+            let Some(link) = hub.link else {
+                if !self.paused && hub.due.is_none() {
+                    hub.due = Some(Instant::now());
+                }
+                if self.paused {
+                    (hub.due, hub.state.reach) = (None, Reach::Off);
+                }
+                continue;
+            };
+            if self.paused {
+                self.hang_up(&url);
+                continue;
+            }
+            hub.behind.extend(new.iter().copied());
+            if fewer {
+                self.peers.share(link, share(shown));
+            }
+            if new.len() <= SINGLY {
+                new.into_iter().for_each(|doc| self.peers.follow(link, doc));
+                continue;
+            }
+            for (volume, docs) in volumes {
+                if before.get(&volume) != Some(&docs) {
+                    self.peers.follow_all(link, volume, docs);
+                }
+            }
+        }
+    }
+
+    fn hang_up(&mut self, url: &str) {
+        let Some(hub) = self.hubs.get_mut(url) else { return };
+        (hub.due, hub.state.reach, hub.news) = (None, Reach::Off, true);
+        if url == LAN {
+            return self.leave_near();
+        }
+        if let Some(link) = hub.link.take() {
+            self.links.remove(&link);
+            self.peers.disconnect(link);
+            if let Some(client) = &self.client {
+                client.close(link);
+            }
+        }
+    }
+
+    /// Tries hubs whose time has come.
+    fn dial(&mut self) {
+        let now = Instant::now();
+        for (url, hub) in self.hubs.iter_mut().filter(|(url, _)| *url != LAN) {
+            if self.paused || hub.link.is_some() || hub.due.is_none_or(|due| due > now) {
+                continue;
+            }
+            if self.client.is_none() {
+                let tasks = self.tasks.clone();
+                let tell = move |link, told| _ = tasks.send(Task::Told(link, told));
+                let started = Client::start(crate::devices::caller, tell);
+                match started {
+                    Ok(client) => self.client = Some(client),
+                    Err(why) => {
+                        hub.state.reach = Reach::Offline { why };
+                        (hub.due, hub.news) = (Some(now + LAST_TRY), true);
+                        continue;
+                    }
+                }
+            }
+            self.last_link += 1;
+            (hub.link, hub.due) = (Some(self.last_link), None);
+            if hub.tries == 0 {
+                (hub.state.reach, hub.news) = (Reach::Trying, true);
+            }
+            self.links.insert(self.last_link, url.clone());
+            if let Some(client) = &self.client {
+                client.dial(self.last_link, url.clone());
+            }
+        }
+    }
+
+    fn told(&mut self, link: Link, told: Told) {
+        let Some(url) = self.links.get(&link).cloned() else { return };
+        let Some(hub) = self.hubs.get_mut(&url) else { return };
+        hub.state.seen = Some(crate::driver::now());
+        match told {
+            Told::Open => {
+                let shown = hub.shown.clone();
+                hub.behind = (*hub.docs).clone();
+                let volumes = hub.volumes.clone();
+                self.peers.connect(link, true, None, share(shown));
+                for (volume, docs) in volumes {
+                    self.peers.follow_all(link, volume, docs);
+                }
+            }
+            Told::Message(bytes) => {
+                hub.state.received += bytes.len() as u64;
+                self.peers.receive(link, &bytes);
+            }
+            Told::Word(words) => {
+                let words: String = words.chars().filter(|letter| !letter.is_control()).take(300).collect();
+                let line = format!("{url}: {words}");
+                if !hub.said.contains(&line) {
+                    hub.said.push(line);
+                    hub.news = true;
+                }
+            }
+            Told::Closed(why) => {
+                self.peers.disconnect(link);
+                self.lost(link, why);
+            }
+        }
+    }
+
+    /// A connection is gone: it is tried again by itself, ever more seldom.
+    fn lost(&mut self, link: Link, why: String) {
+        if self.nearby.devices.contains_key(&link) {
+            return self.lost_near(link, &why);
+        }
+        let Some(url) = self.links.remove(&link) else { return };
+        let Some(hub) = self.hubs.get_mut(&url) else { return };
+        hub.link = None;
+        let pause = FIRST_TRY.saturating_mul(1 << hub.tries.min(10)).min(LAST_TRY);
+        let jitter = rand::rng().random_range(0.8..1.2);
+        hub.due = (!self.paused).then(|| Instant::now() + pause.mul_f64(jitter));
+        hub.tries += 1;
+        if !matches!(hub.state.reach, Reach::Offline { .. }) {
+            hub.said.push(format!("{url} is not there ({why}); it is tried again by itself"));
+        }
+        hub.state.reach = if self.paused { Reach::Off } else { Reach::Offline { why } };
+        hub.news = true;
+    }
+
+    fn perform(&mut self) {
+        loop {
+            let outputs = self.peers.take();
+            if outputs.is_empty() {
+                return;
+            }
+            outputs.into_iter().for_each(|output| self.output(output));
+        }
+    }
+
+    fn output(&mut self, output: Output) {
+        match output {
+            Output::Send { link, bytes } => {
+                if let Some((_, hub)) = self.hub(link) {
+                    hub.state.sent += bytes.len() as u64;
+                }
+                match (&self.nearby.near, &self.client) {
+                    (Some(near), _) if self.nearby.devices.contains_key(&link) => near.send(link, bytes),
+                    (_, Some(client)) => client.send(link, bytes),
+                    (_, None) => {}
+                }
+            }
+            Output::Close { link, why } => {
+                if let Some(near) = self.nearby.near.as_ref().filter(|_| self.nearby.devices.contains_key(&link)) {
+                    near.close(link);
+                } else if let Some(client) = &self.client {
+                    client.close(link);
+                }
+                self.lost(link, why);
+            }
+            Output::Welcome { link, .. } => {
+                if let Some((url, hub)) = self.hub(link) {
+                    if hub.state.reach != Reach::Online && url != LAN {
+                        hub.said.push(format!("connected to {url}"));
+                    }
+                    (hub.state.reach, hub.tries, hub.news) = (Reach::Online, 0, true);
+                }
+                self.presence.again();
+            }
+            Output::Load { doc } => {
+                let chunks = self.reader.chunks(doc).map_err(|error| error.to_string());
+                let bytes = chunks.map(|chunks| {
+                    chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect::<Vec<Vec<u8>>>()
+                });
+                self.peers.loaded(doc, bytes);
+            }
+            Output::Store { doc, ticket, bytes, .. } => {
+                self.tickets.insert((doc, BlobHash::of(&bytes)), ticket);
+                self.inbox.event(Event::Received { doc, ticket, bytes });
+            }
+            Output::Step { link, doc, same } => {
+                if let Some((_, hub)) = self.hub(link) {
+                    hub.news = true;
+                    let is_shared = hub.docs.contains(&doc);
+                    self.behind(link, |behind| {
+                        _ = if same { behind.remove(&doc) } else { is_shared && behind.insert(doc) }
+                    });
+                }
+            }
+            Output::Refused { link, doc, why } => {
+                if let Some((url, hub)) = self.hub(link) {
+                    hub.said.push(format!("{url}: {} is not synced: {why}", store::sync::document_address(doc)));
+                    hub.news = true;
+                }
+            }
+            Output::Absent { link, doc, ours } => {
+                if let Some((url, hub)) = self.hub(link) {
+                    if ours {
+                        hub.said.push(format!("{url} does not take {}", store::sync::document_address(doc)));
+                    }
+                    hub.news = true;
+                    if !ours {
+                        self.behind(link, |behind| _ = behind.remove(&doc)); // neither has it: cells that never ran
+                    }
+                }
+            }
+            Output::Scope { link, scope } => {
+                let docs = self.hub(link).and_then(|(_, hub)| hub.volumes.get(&scope).cloned()).unwrap_or_default();
+                self.peers.scoped(link, scope, docs);
+            }
+            Output::Agreed { link, docs } => {
+                self.behind(link, |behind| docs.iter().for_each(|doc| _ = behind.remove(doc)));
+                if let Some((_, hub)) = self.hub(link) {
+                    hub.news = true;
+                }
+            }
+            Output::Heard { doc, from, data, .. } => {
+                if let Some(here) = self.presence.hear(doc, &from, &data) {
+                    self.inbox.event(Event::Presence { doc, here });
+                }
+            }
+            Output::Extension { .. } => {}
+        }
+    }
+
+    /// Says what is due of us, and forgets who has been silent for too long.
+    fn presence_step(&mut self) {
+        if self.peers.is_heard() {
+            for (doc, words) in self.presence.say() {
+                self.peers.say(doc, &self.presence.session, &words);
+            }
+        }
+        for (doc, here) in self.presence.forget() {
+            self.inbox.event(Event::Presence { doc, here });
+        }
+    }
+
+    /// The program ends: others need not wait for our silence.
+    fn leave(&mut self, queue: &Receiver<Task>) {
+        let words = self.presence.leave();
+        let Some(client) = self.client.as_ref().filter(|_| !words.is_empty() && self.peers.is_heard()) else { return };
+        for (doc, words) in words {
+            self.peers.say(doc, &self.presence.session, &words);
+        }
+        for output in self.peers.take() {
+            if let Output::Send { link, bytes } = output {
+                client.send(link, bytes);
+            }
+        }
+        self.links.keys().for_each(|link| client.close(*link));
+        let until = Instant::now() + FAREWELL;
+        while !self.links.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            match queue.recv_timeout(left) {
+                Ok(Task::Told(link, Told::Closed(_))) => _ = self.links.remove(&link),
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn hub(&mut self, link: Link) -> Option<(&String, &mut Hub)> {
+        let url = self.links.get(&link)?;
+        self.hubs.get_mut(url).map(|hub| (url, hub))
+    }
+
+    /// Documents of which a peer does not have the same.
+    fn behind(&mut self, link: Link, change: impl FnOnce(&mut BTreeSet<DocId>)) {
+        match self.nearby.devices.get_mut(&link) {
+            Some((_, behind)) => change(behind),
+            None => {
+                if let Some((_, hub)) = self.hub(link) {
+                    change(&mut hub.behind);
+                }
+            }
+        }
+    }
+
+    /// Tells the session how the hubs stand.
+    fn tell(&mut self) {
+        let now = Instant::now();
+        for (url, hub) in &mut self.hubs {
+            if !hub.news || hub.told.is_some_and(|told| told + TELL > now) {
+                continue;
+            }
+            (hub.news, hub.told) = (false, Some(now));
+            let behind = if url == LAN { self.nearby.behind() } else { hub.behind.clone() };
+            hub.state.behind = Arc::new(behind);
+            let (state, said) = (Box::new(hub.state.clone()), std::mem::take(&mut hub.said));
+            self.inbox.event(Event::HubTold { hub: url.clone(), state, said });
+        }
+    }
+}
+
+fn share(shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>) -> store::sync::Share {
+    Box::new(move |doc| {
+        let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.contains(&doc) { Access::Write } else { Access::None }
+    })
+}

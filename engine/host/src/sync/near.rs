@@ -1,0 +1,152 @@
+//! Sync over the local network: all paired devices that are there stand together in the place of one hub.
+
+use super::{Desk, Task, share};
+use engine::{LAN, Reach};
+use peers::near::{Near, Place, Told};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use store::DocId;
+use store::sync::{Access, Link};
+
+/// What cannot be begun is tried again after this time.
+const AGAIN: Duration = Duration::from_secs(5);
+/// How it stands while nobody is there.
+const NOBODY: &str = "no paired device is on this network now";
+
+/// The devices that are there.
+#[derive(Default)]
+pub(super) struct Nearby {
+    pub(super) near: Option<Near>,
+    /// Each connection: how its device is called, and documents of which not both have the same.
+    pub(super) devices: BTreeMap<Link, (String, BTreeSet<DocId>)>,
+}
+
+impl Nearby {
+    /// Documents of which not all that are there have the same.
+    pub(super) fn behind(&self) -> BTreeSet<DocId> {
+        self.devices.values().flat_map(|(_, behind)| behind.iter().copied()).collect()
+    }
+
+    pub(super) fn end(&mut self) -> Vec<Link> {
+        self.near = None;
+        std::mem::take(&mut self.devices).into_keys().collect()
+    }
+}
+
+/// Opens the door to the local network. `Err`: not now, and why.
+fn open(tasks: &std::sync::mpsc::Sender<Task>) -> Result<Near, String> {
+    let Some((key, _)) = crate::devices::known_key()? else {
+        return Err("no device was paired yet: `tracebook pair` does it".to_owned());
+    };
+    let place = Place::of(std::env::var("TRACEBOOK_LAN").ok().as_deref())?;
+    let tasks = tasks.clone();
+    Near::start(key, crate::devices::list()?, place, move |link, told| _ = tasks.send(Task::Near(link, told)))
+}
+
+impl Desk {
+    /// Opens the door, if it is time.
+    pub(super) fn look_near(&mut self) {
+        let now = Instant::now();
+        let Some(hub) = self.hubs.get_mut(LAN) else { return };
+        if self.paused || self.nearby.near.is_some() || hub.due.is_none_or(|due| due > now) {
+            return;
+        }
+        hub.news = true;
+        match open(&self.tasks) {
+            Ok(near) => {
+                self.nearby.near = Some(near);
+                (hub.due, hub.state.reach) = (None, Reach::Offline { why: NOBODY.to_owned() });
+            }
+            Err(why) => (hub.due, hub.state.reach) = (Some(now + AGAIN), Reach::Offline { why }),
+        }
+    }
+
+    /// Something has happened on the local network.
+    pub(super) fn told_near(&mut self, link: Link, told: Told) {
+        let Some(hub) = self.hubs.get_mut(LAN).filter(|_| self.nearby.near.is_some()) else { return };
+        hub.news = true;
+        match told {
+            Told::Open { name, access, dialed } => {
+                hub.state.seen = Some(crate::driver::now());
+                hub.state.reach = Reach::Online;
+                hub.said.push(format!("{name} is on the local network"));
+                let (shown, volumes, behind) = (hub.shown.clone(), hub.volumes.clone(), (*hub.docs).clone());
+                self.nearby.devices.insert(link, (name, behind));
+                self.links.insert(link, LAN.to_owned());
+                let most = match access {
+                    store::Access::None => Access::None,
+                    store::Access::Read => Access::Read,
+                    store::Access::Write => Access::Write,
+                };
+                let all = share(shown);
+                self.peers.connect(link, dialed, None, Box::new(move |doc| all(doc).min(most)));
+                for (volume, docs) in volumes {
+                    self.peers.follow_all(link, volume, docs);
+                }
+            }
+            Told::Message(bytes) => {
+                hub.state.seen = Some(crate::driver::now());
+                hub.state.received += bytes.len() as u64;
+                self.peers.receive(link, &bytes);
+            }
+            Told::Closed(why) => {
+                self.peers.disconnect(link);
+                self.lost_near(link, &why);
+            }
+            Told::Trouble(why) => hub.state.reach = Reach::Offline { why },
+        }
+    }
+
+    /// A device is not there any more.
+    pub(super) fn lost_near(&mut self, link: Link, why: &str) {
+        self.links.remove(&link);
+        let Some((name, _)) = self.nearby.devices.remove(&link) else { return };
+        let Some(hub) = self.hubs.get_mut(LAN) else { return };
+        hub.said.push(format!("{name} is not on the local network any more ({why})"));
+        hub.news = true;
+        if self.nearby.devices.is_empty() {
+            hub.state.reach = Reach::Offline { why: NOBODY.to_owned() };
+        }
+    }
+
+    /// What is shared on the local network has become other.
+    pub(super) fn wanted_near(&mut self, new: &[DocId], before: &BTreeMap<DocId, Arc<BTreeSet<DocId>>>, fewer: bool) {
+        let Some(hub) = self.hubs.get(LAN) else { return };
+        let (shown, volumes) = (hub.shown.clone(), hub.volumes.clone());
+        let links: Vec<Link> = self.nearby.devices.keys().copied().collect();
+        for link in links {
+            if let Some((_, behind)) = self.nearby.devices.get_mut(&link) {
+                let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+                behind.retain(|doc| shown.contains(doc));
+                behind.extend(new);
+            }
+            if fewer {
+                // What it may do at most is kept by its connection: with others it begins anew.
+                self.peers.disconnect(link);
+                if let Some(near) = &self.nearby.near {
+                    near.close(link);
+                }
+                self.lost_near(link, "other documents are shared with it now");
+                continue;
+            }
+            if new.len() <= super::SINGLY {
+                new.iter().for_each(|doc| self.peers.follow(link, *doc));
+                continue;
+            }
+            for (volume, docs) in &volumes {
+                if before.get(volume) != Some(docs) {
+                    self.peers.follow_all(link, *volume, docs.clone());
+                }
+            }
+        }
+    }
+
+    /// Nothing is shared there any more, or not for now.
+    pub(super) fn leave_near(&mut self) {
+        for link in self.nearby.end() {
+            self.links.remove(&link);
+            self.peers.disconnect(link);
+        }
+    }
+}

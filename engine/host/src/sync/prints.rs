@@ -1,0 +1,85 @@
+//! What the heads of all documents come to, kept from one start to the next, so that two devices find out what differs
+//! without reading all that they have. What is kept counts for a document while its last chunk is the one of then.
+
+use crate::writer::{Work, Writer};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use store::DocId;
+use store::disk::{Reader, Write};
+use store::sync::{Peers, Print};
+
+/// Under which name the disk keeps it.
+const KEY: &str = "sync/prints";
+/// It is kept so long after the first change that it does not hold.
+const PAUSE: Duration = Duration::from_secs(20);
+/// Bytes of one document in it: name, number of the last chunk, print.
+const ROW: usize = 16 + 8 + 32;
+
+/// What is known of documents' last chunks.
+#[derive(Default)]
+pub(super) struct Prints {
+    pub(super) writer: Option<Writer>,
+    /// The number of the last chunk of each document.
+    last: HashMap<DocId, i64>,
+    recalled: bool,
+    changed: Option<Instant>,
+}
+
+fn row(row: &[u8]) -> Option<(DocId, i64, Print)> {
+    let (doc, rest) = row.split_first_chunk::<16>()?;
+    let (number, print) = rest.split_first_chunk::<8>()?;
+    Some((DocId(*doc), i64::from_le_bytes(*number), print.try_into().ok()?))
+}
+
+impl Prints {
+    /// Tells of all documents on disk, before the first of them is spoken about.
+    pub(super) fn recall(&mut self, reader: &dyn Reader, peers: &mut Peers) {
+        if std::mem::replace(&mut self.recalled, true) {
+            return;
+        }
+        let kept = reader.meta(KEY).ok().flatten().unwrap_or_default();
+        let kept: HashMap<DocId, (i64, Print)> =
+            kept.chunks_exact(ROW).filter_map(row).map(|(doc, number, print)| (doc, (number, print))).collect();
+        for (doc, number) in reader.latest().unwrap_or_default() {
+            let print = kept.get(&doc).filter(|(then, _)| *then == number).map(|(_, print)| *print);
+            peers.recall(doc, print);
+            self.last.insert(doc, number);
+            if print.is_none() {
+                self.changed.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+
+    /// A chunk is on disk.
+    pub(super) fn written(&mut self, doc: DocId, number: i64) {
+        match number {
+            0 => _ = self.last.remove(&doc),
+            _ => _ = self.last.insert(doc, number),
+        }
+        self.changed.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.changed.map(|changed| changed + PAUSE)
+    }
+
+    pub(super) fn keep_if_due(&mut self, peers: &Peers) {
+        if self.due().is_some_and(|due| due <= Instant::now()) {
+            self.keep(peers);
+        }
+    }
+
+    /// Keeps what is known now.
+    pub(super) fn keep(&mut self, peers: &Peers) {
+        let (Some(writer), Some(_)) = (&self.writer, self.changed.take()) else { return };
+        let mut value = Vec::new();
+        for (doc, print) in peers.prints() {
+            if let Some(number) = self.last.get(&doc) {
+                value.extend(doc.0);
+                value.extend(number.to_le_bytes());
+                value.extend(print);
+            }
+        }
+        writer.send(Work::Keep { writes: vec![Write::Meta { key: KEY.to_owned(), value: Some(value) }] });
+    }
+}

@@ -1,0 +1,272 @@
+//! Performs the jobs of tools: each on a thread of its own, several at once, bounded in time and size, ended within a
+//! second when it is cancelled. It decides nothing: what may be done was decided before.
+
+mod beneath;
+mod census;
+mod changes;
+mod fetch;
+mod files;
+mod git;
+mod mcp;
+mod python;
+mod shell;
+mod shown;
+
+use crate::search::{Ask, Search, excerpt, marks};
+use engine::agent::job::{Job, Outcome};
+use shown::shown;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use store::disk::Blobs;
+
+/// Jobs at once; others wait for their turn.
+pub const AT_ONCE: usize = 16;
+/// No job is given more seconds, whatever it asks for.
+pub const LONGEST: u64 = 3_600;
+/// How soon a cancel is seen.
+const GLANCE: Duration = Duration::from_millis(20);
+/// How the sentence begins that says that a search has found nothing.
+pub(crate) const NOTHING: &str = "nothing fits";
+/// Bytes of each passage that was found.
+const PASSAGE: usize = 600;
+
+/// The user's own tool chains: folders below the home that hold programs and no secrets.
+fn tool_chains(home: &Path) -> Vec<PathBuf> {
+    let known =
+        [".cargo/bin", ".rustup", ".local/bin", ".pyenv", ".nvm/versions", ".volta", ".asdf", ".deno/bin", "go/bin"];
+    let folders = known.iter().map(|folder| home.join(folder)).filter(|folder| folder.is_dir());
+    folders.filter_map(|folder| folder.canonicalize().ok()).filter(|folder| folder.starts_with(home)).collect()
+}
+
+/// What tools work with.
+#[derive(Clone)]
+pub struct Place {
+    /// The program, which is also the sandbox and the kernel.
+    pub program: PathBuf,
+    /// Folders that sandboxed programs may read, beyond the system's own: a user's tool chains.
+    pub readable: Vec<PathBuf>,
+    /// What finds passages.
+    pub search: Option<Search>,
+    /// What tools of MCP servers are called by.
+    pub servers: Option<::mcp::Servers>,
+    /// The user's home: what is hidden in it stays shut.
+    pub home: Option<PathBuf>,
+    /// No tool reaches into it.
+    workspace: PathBuf,
+    /// Its blobs take the results.
+    blobs: Blobs,
+}
+
+impl Place {
+    /// Tools of this workspace; `program` is Tracebook itself.
+    pub fn new(program: PathBuf, workspace: &Path) -> Place {
+        let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+        let blobs = Blobs::new(&workspace);
+        let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+        let readable = home.as_deref().map(tool_chains).unwrap_or_default();
+        Place { program, readable, search: None, servers: None, home, workspace, blobs }
+    }
+}
+
+/// Whether a job is to end.
+#[derive(Clone, Default)]
+struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.is_set() { Err(CANCELLED.to_owned()) } else { Ok(()) }
+    }
+}
+
+const CANCELLED: &str = "cancelled";
+
+/// All jobs that are under way.
+#[derive(Default)]
+struct Desk {
+    running: Mutex<HashMap<u64, Stop>>,
+    /// Jobs that have their turn.
+    busy: Mutex<usize>,
+}
+
+/// Performs jobs. All that are under way end when it is dropped.
+pub struct Tools {
+    place: Arc<Place>,
+    desk: Arc<Desk>,
+    confined: OnceLock<()>,
+}
+
+impl Drop for Tools {
+    fn drop(&mut self) {
+        self.cancel_all();
+    }
+}
+
+impl Tools {
+    /// Nothing is started before the first job.
+    pub fn new(place: Place) -> Tools {
+        Tools { place: Arc::new(place), desk: Arc::default(), confined: OnceLock::new() }
+    }
+
+    /// Starts a job under an id that no other one has now. `on_done` is called once, on another thread, whatever
+    /// happens.
+    pub fn start(&self, id: u64, job: Job, on_done: impl FnOnce(Outcome) + Send + 'static) {
+        let stop = Stop::default();
+        if let Some(before) = self.running().insert(id, stop.clone()) {
+            before.0.store(true, Ordering::Release); // two of one name: the first is not wanted any more
+        }
+        let (place, desk) = (self.place.clone(), self.desk.clone());
+        std::thread::spawn(move || {
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let _turn = desk.turn(&stop)?;
+                perform(&place, &job, &stop)
+            }));
+            let done = done.unwrap_or_else(|_| Err("the tool failed; this is a fault of Tracebook's".to_owned()));
+            let mut running = desk.running.lock().unwrap_or_else(PoisonError::into_inner);
+            if running.get(&id).is_some_and(|known| Arc::ptr_eq(&known.0, &stop.0)) {
+                running.remove(&id);
+            }
+            drop(running);
+            on_done(done.unwrap_or_else(|why| Outcome { text: shown::shortened(&why), ..Outcome::default() }));
+        });
+    }
+
+    /// Ends a job within a second; `on_done` is called with what came of it until then. Says whether there is one.
+    pub fn cancel(&self, id: u64) -> bool {
+        let running = self.running();
+        running.get(&id).inspect(|stop| stop.0.store(true, Ordering::Release)).is_some()
+    }
+
+    /// Ends all jobs.
+    pub fn cancel_all(&self) {
+        self.running().values().for_each(|stop| stop.0.store(true, Ordering::Release));
+    }
+
+    /// Jobs that are under way.
+    pub fn count(&self) -> usize {
+        self.running().len()
+    }
+
+    /// Whether shell and Python run behind walls here. It takes some milliseconds until that is known, and then none.
+    ///
+    /// # Errors
+    /// A sentence that says what this machine does not have: such jobs are refused then.
+    pub fn confined(&self) -> Result<(), String> {
+        let look = || {
+            let tried = shell::probe(&self.place)?;
+            if tried.success { Ok(()) } else { Err(format!("the sandbox does not work here: {}", tried.text)) }
+        };
+        if self.confined.get().is_none() {
+            look()?; // a machine that is too busy now may not be so later: only what works is remembered
+            let _ = self.confined.set(());
+        }
+        Ok(())
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Stop>> {
+        self.desk.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Given back when it is dropped.
+struct Turn<'a>(&'a Desk);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.busy.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+    }
+}
+
+impl Desk {
+    fn turn(&self, stop: &Stop) -> Result<Turn<'_>, String> {
+        loop {
+            stop.check()?;
+            let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+            if *busy < AT_ONCE {
+                *busy += 1;
+                return Ok(Turn(self));
+            }
+            drop(busy);
+            std::thread::sleep(GLANCE);
+        }
+    }
+}
+
+fn perform(place: &Arc<Place>, job: &Job, stop: &Stop) -> Result<Outcome, String> {
+    match job {
+        Job::Read { root, path, lines } => files::read(place, root, path, *lines),
+        Job::List { root, path } => files::list(place, root, path, stop),
+        Job::Replace { root, path, text, expected } => files::replace(place, root, path, text, *expected),
+        Job::Amend { root, path, old, new } => files::amend(place, root, path, old, new),
+        Job::Remove { root, path } => files::remove(place, root, path),
+        Job::Restore { root, path, expected, to } => files::restore(place, root, path, *expected, *to),
+        Job::Shell { root, path, command, seconds, network } => {
+            shell::run(place, &shell::Shell { root, path, command, seconds: *seconds, network: *network }, stop)
+        }
+        Job::Python { root, code, seconds, network } => {
+            python::run(place, &python::Run { root, code, seconds: *seconds, network: *network }, stop)
+        }
+        Job::Search { query, limit } => {
+            let (query, limit) = (query.clone(), *limit);
+            apart(place, stop, move |place| find(place, query, limit))
+        }
+        Job::Git { root, what } => {
+            // A commit that has begun is not left halfway; to look is.
+            let (root, what) = (root.clone(), what.clone());
+            match &what {
+                engine::agent::job::GitJob::Commit { .. } => git::run(place, &root, &what),
+                _ => apart(place, stop, move |place| git::run(place, &root, &what)),
+            }
+        }
+        Job::Fetch { url, hosts } => {
+            let (url, hosts) = (url.clone(), hosts.clone());
+            apart(place, stop, move |place| fetch::run(place, &url, &hosts))
+        }
+        Job::Mcp { server, tool, arguments } => mcp::run(place, server, tool, arguments, stop),
+    }
+}
+
+/// Does what cannot be interrupted on a thread of its own, which is left alone when nobody waits any more: it changes
+/// nothing.
+fn apart(
+    place: &Arc<Place>,
+    stop: &Stop,
+    work: impl FnOnce(&Place) -> Result<Outcome, String> + Send + 'static,
+) -> Result<Outcome, String> {
+    let (tell, told) = channel();
+    let place = place.clone();
+    std::thread::spawn(move || {
+        let _ = tell.send(work(&place)); // nobody may wait any more
+    });
+    loop {
+        match told.recv_timeout(GLANCE) {
+            Ok(done) => return done,
+            Err(RecvTimeoutError::Timeout) => stop.check()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err("the tool failed; this is a fault of Tracebook's".to_owned());
+            }
+        }
+    }
+}
+
+fn find(place: &Place, query: String, limit: usize) -> Result<Outcome, String> {
+    let search = place.search.as_ref().ok_or("there is no search here")?;
+    let answer = search.find(Ask { text: query.clone(), limit: limit.clamp(1, 50), ..Ask::default() })?;
+    let mut text = String::new();
+    for hit in answer.hits.iter().filter(|_| answer.fits()) {
+        let (passage, _) = excerpt(&hit.text, &marks(&hit.text, &answer.terms), PASSAGE);
+        text += &format!("{}/{} ({}, {})\n{}\n\n", hit.volume, hit.path, hit.title, hit.place, passage.trim());
+    }
+    if text.is_empty() {
+        text = format!("{NOTHING} “{query}”");
+    }
+    let (text, whole) = shown(text.trim_end().as_bytes(), &place.blobs)?;
+    Ok(Outcome { success: true, text, whole, ..Outcome::default() })
+}

@@ -1,0 +1,95 @@
+//! How many processes a tool has, and how much memory: looked at from outside, since a tool that makes processes faster
+//! than they are counted must be stopped first. Linux only; elsewhere it has only its other limits.
+
+use crate::sandbox::{MEMORY, TASKS, everywhere};
+use std::fs;
+
+/// So many looks pass between two at the memory.
+const SELDOM: u32 = 10;
+
+/// Counts one process group.
+pub(super) struct Census {
+    group: u32,
+    /// The threads of the whole machine when the group was last counted.
+    known: usize,
+    looks: u32,
+}
+
+/// What is too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    Tasks,
+    Memory,
+}
+
+impl Census {
+    /// To be called before the group has begun anything.
+    pub(super) fn new(group: u32) -> Census {
+        Census { group, known: everywhere().unwrap_or(usize::MAX), looks: 0 }
+    }
+
+    /// Looks, mostly by one small read: whether there is too much of anything.
+    pub(super) fn look(&mut self) -> Option<Excess> {
+        self.looks = self.looks.wrapping_add(1);
+        let now = everywhere()?;
+        let grown = now.saturating_sub(self.known) > TASKS / 2;
+        if !grown && !self.looks.is_multiple_of(SELDOM) {
+            return None;
+        }
+        if grown {
+            // Whoever is stopped makes no more while it is counted.
+            self.halt(true);
+        }
+        let (tasks, memory) = self.count();
+        if tasks > TASKS {
+            return Some(Excess::Tasks);
+        } else if memory > MEMORY {
+            return Some(Excess::Memory);
+        }
+        if grown {
+            self.known = now;
+            self.halt(false);
+        }
+        None
+    }
+
+    /// The group's threads, and its memory in bytes. Every process of the machine is looked at: what a process tells of
+    /// its children is not reliable while they come and go.
+    fn count(&self) -> (usize, u64) {
+        let own = self.group.to_string();
+        let (mut tasks, mut memory) = (0, 0);
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            if !entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
+                continue;
+            }
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            // The name, in brackets, may hold anything: what follows counts from its end. See proc_pid_stat(5).
+            let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+            if fields.nth(2) == Some(&own) {
+                tasks += fields.nth(14).and_then(|threads| threads.parse().ok()).unwrap_or(1);
+                if tasks > TASKS {
+                    break; // enough is known
+                }
+                let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+                let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or_default();
+                let kilobytes = anonymous.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+                memory += kilobytes.unwrap_or(0) << 10;
+            }
+        }
+        (tasks, memory)
+    }
+
+    /// Stops all of the group, or lets it go on.
+    fn halt(&self, halt: bool) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process_group};
+            let signal = if halt { Signal::STOP } else { Signal::CONT };
+            if let Some(group) = i32::try_from(self.group).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(group, signal); // there is none if all of it has ended
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = halt;
+    }
+}

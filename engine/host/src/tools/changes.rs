@@ -1,0 +1,200 @@
+//! What a program changed in a volume: its files are looked at before and after, so that what it did can be shown and
+//! undone. What git would run as the user, outside of every sandbox, is put back.
+
+use super::beneath::Folder;
+use super::shown::keep;
+use crate::replace::is_temporary;
+use engine::agent::job::Changed;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Metadata;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use store::disk::Blobs;
+use walkdir::WalkDir;
+
+/// Files that are looked at. Of more nothing is known.
+const FILES: usize = 20_000;
+/// What a file held is kept if it is no larger than this, and all of them together no more than `ALL`.
+const LARGEST: u64 = 1 << 20;
+const ALL: u64 = 48 << 20;
+/// Changes that are kept.
+const CHANGES: usize = 100;
+/// Files that are named in a remark.
+const NAMED: usize = 10;
+/// Deeper folders are not looked at.
+const DEEPEST: usize = 16;
+/// The files of a repository that name programs, below `.git`.
+const RUN: [&str; 2] = ["config", "hooks"];
+
+/// A file as it stood.
+struct Seen {
+    stamp: Stamp,
+    /// `None`: it was too large.
+    bytes: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    size: u64,
+    modified: i64,
+    /// On Unix also when anything about it changed, and which file it is.
+    own: (i64, i64, u64),
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Stamp {
+        #[cfg(unix)]
+        let own = {
+            use std::os::unix::fs::MetadataExt;
+            (meta.ctime(), meta.ctime_nsec(), meta.ino())
+        };
+        #[cfg(not(unix))]
+        let own = (0, 0, 0);
+        Stamp { size: meta.len(), modified: crate::replace::modified(meta), own }
+    }
+}
+
+/// A volume before a program ran in it.
+pub(super) struct Before {
+    files: BTreeMap<String, Seen>,
+    /// Whether these are all.
+    whole: bool,
+    /// What git runs, if there is a repository.
+    git: Option<BTreeMap<String, Vec<u8>>>,
+    apart: PathBuf,
+}
+
+impl Before {
+    /// Looks at all but what lies in the folder `apart`, the workspace.
+    pub(super) fn look(root: &Folder, apart: &Path) -> Before {
+        let (stamps, whole) = stamps(root.place(), apart);
+        let mut room = ALL;
+        let files = stamps.into_iter().map(|(path, stamp)| {
+            let fits = stamp.size <= LARGEST.min(room);
+            let bytes = if fits { read(root, &path, LARGEST) } else { None };
+            room -= bytes.as_ref().map_or(0, |bytes| (bytes.len() as u64).min(room));
+            (path, Seen { stamp, bytes })
+        });
+        Before { files: files.collect(), whole, git: runs(root), apart: apart.to_owned() }
+    }
+
+    /// What has changed since, and what there is to say about it.
+    pub(super) fn compare(&self, root: &Folder, blobs: &Blobs) -> Result<(Vec<Changed>, Vec<String>), String> {
+        let mut remarks = Vec::new();
+        if let Some(before) = &self.git
+            && let Some(remark) = put_back(root, before)?
+        {
+            remarks.push(remark);
+        }
+        let (now, whole) = stamps(root.place(), &self.apart);
+        let (mut changed, mut lost) = (Vec::new(), Vec::new());
+        let paths: BTreeSet<&String> = self.files.keys().chain(now.keys()).collect();
+        for path in paths {
+            let (before, after) = (self.files.get(path), now.get(path));
+            if before.map(|seen| seen.stamp) == after.copied() {
+                continue;
+            }
+            let known = before.is_none_or(|seen| seen.bytes.is_some());
+            let bytes = after.and_then(|_| read(root, path, super::files::LARGEST));
+            if !known || (after.is_some() && bytes.is_none()) || changed.len() >= CHANGES || !(self.whole && whole) {
+                lost.push(path.as_str());
+                continue;
+            }
+            let old = before.and_then(|seen| seen.bytes.as_deref());
+            if old == bytes.as_deref() {
+                continue; // only touched
+            }
+            let before = old.map(|old| keep(old, blobs)).transpose()?;
+            let after = bytes.map(|bytes| keep(&bytes, blobs)).transpose()?;
+            changed.push(Changed { path: path.clone(), before, after });
+        }
+        if let Some((count, names)) = named(&lost) {
+            remarks.push(format!("(changed, and not kept for undo: {count} files, among them {names})"));
+        } else if !(self.whole && whole) {
+            remarks.push(format!("(there are more than {FILES} files here: what changed is not kept for undo)"));
+        }
+        Ok((changed, remarks))
+    }
+}
+
+fn named(paths: &[&str]) -> Option<(usize, String)> {
+    let names = paths.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    (!paths.is_empty()).then_some((paths.len(), names))
+}
+
+/// The ordinary files below a folder, without what is hidden, and whether that is all.
+fn stamps(place: &Path, apart: &Path) -> (BTreeMap<String, Stamp>, bool) {
+    let mut found = BTreeMap::new();
+    let shown = |entry: &walkdir::DirEntry| {
+        let name = entry.file_name();
+        let hidden = name.as_encoded_bytes().starts_with(b".") || is_temporary(name) || entry.path() == apart;
+        entry.depth() == 0 || !hidden
+    };
+    for entry in WalkDir::new(place).max_depth(DEEPEST).into_iter().filter_entry(shown).flatten() {
+        if !entry.file_type().is_file() {
+            continue;
+        }
+        if found.len() >= FILES {
+            return (found, false);
+        }
+        let path = entry.path().strip_prefix(place).ok().and_then(Path::to_str);
+        if let Some((path, meta)) = path.zip(entry.metadata().ok()) {
+            found.insert(path.to_owned(), Stamp::of(&meta));
+        }
+    }
+    (found, true)
+}
+
+fn read(root: &Folder, path: &str, most: u64) -> Option<Vec<u8>> {
+    let file = root.file(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= most).then_some(bytes)
+}
+
+/// What git runs in this folder's own repository, by its path below `.git`. `None`: there is no repository.
+fn runs(root: &Folder) -> Option<BTreeMap<String, Vec<u8>>> {
+    let git = root.folder(".git").ok()?;
+    let mut found = BTreeMap::new();
+    for name in RUN {
+        if let Some(bytes) = read(&git, name, LARGEST) {
+            found.insert(name.to_owned(), bytes);
+        } else if let Ok(folder) = git.folder(name) {
+            let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten().take(NAMED * NAMED);
+            for entry in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
+                let bytes = read(&folder, &entry, LARGEST).unwrap_or_default();
+                found.insert(format!("{name}/{entry}"), bytes);
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Puts back what git runs. Gives what there is to say about it, if anything had changed.
+fn put_back(root: &Folder, before: &BTreeMap<String, Vec<u8>>) -> Result<Option<String>, String> {
+    let fail = |error: std::io::Error| format!("git's own files were changed and could not be put back ({error})");
+    // Where the whole repository is gone there is nothing that git would run.
+    let Some(after) = runs(root) else { return Ok(Some("(the repository .git is gone)".to_owned())) };
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differs: Vec<&String> = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).collect();
+    for name in &differs {
+        let (folder, file) = root.above(&format!(".git/{name}"), true)?;
+        let path = folder.path().join(&file);
+        // Whatever is there now, perhaps a link: it goes.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),
+            _ => {}
+        }
+        if let Some(bytes) = before.get(*name) {
+            std::fs::write(&path, bytes).map_err(fail)?;
+            #[cfg(unix)]
+            if name.starts_with("hooks/") {
+                let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+                std::fs::set_permissions(&path, mode).map_err(fail)?;
+            }
+        }
+    }
+    let names = differs.iter().map(|name| format!(".git/{name}")).collect::<Vec<_>>().join(", ");
+    let remark = || format!("(put back, since git would run it outside of the sandbox: {names})");
+    Ok((!differs.is_empty()).then(remark))
+}

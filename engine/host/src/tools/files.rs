@@ -1,0 +1,259 @@
+//! Files of a volume: read, listed, replaced, amended, removed. What was there before and what is there now are blobs.
+
+use super::beneath::{Folder, tidy};
+use super::shown::{keep, shown};
+use super::{Place, Stop};
+use crate::replace::{Replaced, replace_file};
+use engine::agent::job::{Changed, Outcome};
+use engine::compare::unified;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use store::BlobHash;
+
+/// A larger file is neither read nor written.
+pub(super) const LARGEST: u64 = 10 << 20;
+/// A larger file is not removed, since no copy of it is kept.
+const LARGEST_REMOVED: u64 = 100 << 20;
+/// Entries of a listing.
+const ENTRIES: usize = 2_000;
+/// Another program may write between our look and our write so many times in a row.
+const TRIES: usize = 4;
+
+pub(super) fn read(place: &Place, root: &Path, path: &str, lines: Option<(usize, usize)>) -> Result<Outcome, String> {
+    let folder = Folder::root(root)?;
+    let text = text(bytes(folder.file(path)?, LARGEST, path)?, path)?;
+    let part = match lines {
+        None => text.as_str(),
+        Some((first, count)) => {
+            let first = first.max(1);
+            let starts: Vec<usize> =
+                text.split_inclusive('\n').scan(0, |at, line| Some(std::mem::replace(at, *at + line.len()))).collect();
+            let Some(start) = starts.get(first - 1) else {
+                return Err(format!("the file has {} lines, none of that number: {path}", starts.len()));
+            };
+            let end = starts.get((first - 1).saturating_add(count)).copied().unwrap_or(text.len());
+            &text[*start..end]
+        }
+    };
+    let (text, whole) = shown(part.as_bytes(), &place.blobs)?;
+    Ok(Outcome { success: true, text, whole, ..Outcome::default() })
+}
+
+pub(super) fn list(place: &Place, root: &Path, path: &str, stop: &Stop) -> Result<Outcome, String> {
+    let folder = Folder::root(root)?.folder(path)?;
+    let mut lines = Vec::new();
+    let whole = walk(&folder, "", 2, &mut lines, stop)?;
+    let mut text = if lines.is_empty() { "(the folder is empty)\n".to_owned() } else { lines.concat() };
+    if !whole {
+        text += &format!("… more than {ENTRIES} entries; list a folder below …\n");
+    }
+    let (text, whole) = shown(text.as_bytes(), &place.blobs)?;
+    Ok(Outcome { success: true, text, whole, ..Outcome::default() })
+}
+
+/// Lists a folder and, as far as `deep` goes, those in it. Says whether that was all.
+fn walk(folder: &Folder, before: &str, deep: usize, lines: &mut Vec<String>, stop: &Stop) -> Result<bool, String> {
+    let entries = std::fs::read_dir(folder.path()).map_err(|error| format!("the folder cannot be listed ({error})"))?;
+    let mut found = Vec::new();
+    let mut whole = true;
+    for entry in entries.flatten() {
+        if lines.len() + found.len() >= ENTRIES {
+            whole = false;
+            break;
+        }
+        stop.check()?;
+        // What is not UTF-8 text cannot be named by a tool.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Ok(meta) = entry.metadata() else { continue }; // gone meanwhile
+        if !crate::replace::is_temporary(name.as_ref()) {
+            found.push((name, meta));
+        }
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    for (name, meta) in found {
+        if lines.len() >= ENTRIES {
+            return Ok(false);
+        }
+        let path = format!("{before}{name}");
+        if meta.is_dir() {
+            lines.push(format!("{path}/\n"));
+            // The repository's own files are many and nobody's business.
+            if deep > 1
+                && name != ".git"
+                && let Ok(below) = folder.folder(&name)
+                && !walk(&below, &format!("{path}/"), deep - 1, lines, stop)?
+            {
+                return Ok(false);
+            }
+        } else if meta.is_symlink() {
+            lines.push(format!("{path} (a link)\n"));
+        } else {
+            lines.push(format!("{path} ({} bytes)\n", meta.len()));
+        }
+    }
+    Ok(whole)
+}
+
+pub(super) fn replace(
+    place: &Place,
+    root: &Path,
+    path: &str,
+    text: &str,
+    expected: Option<Option<BlobHash>>,
+) -> Result<Outcome, String> {
+    change(place, root, path, true, &|old| {
+        if expected.is_some_and(|expected| expected != old.map(BlobHash::of)) {
+            return Err(format!("the file has changed since it was read; read it again: {path}"));
+        }
+        Ok(text.to_owned())
+    })
+}
+
+pub(super) fn amend(place: &Place, root: &Path, path: &str, old: &str, new: &str) -> Result<Outcome, String> {
+    if old.is_empty() {
+        return Err("what is to be replaced is empty; give the exact text that stands there".to_owned());
+    }
+    change(place, root, path, false, &|there| {
+        let Some(there) = there else { return Err(format!("there is nothing of that name: {path}")) };
+        let there = std::str::from_utf8(there).map_err(|_| no_text(path))?;
+        match there.matches(old).count() {
+            0 => {
+                Err(format!("the text to be replaced does not stand there, not even once; read the file again: {path}"))
+            }
+            1 => Ok(there.replacen(old, new, 1)),
+            many => Err(format!(
+                "the text to be replaced stands there {many} times; give more of what is around it: {path}"
+            )),
+        }
+    })
+}
+
+/// Makes a file's text of its bytes, if there is one.
+type Making<'a> = dyn Fn(Option<&[u8]>) -> Result<String, String> + 'a;
+
+/// Gives a file the text that is made from its bytes (`None`: there is no file), and says what differs.
+fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>) -> Result<Outcome, String> {
+    let tidied = guarded(path)?;
+    let (folder, name) = Folder::root(root)?.above(path, make)?;
+    let file = folder.path().join(&name);
+    let own = |error: store::disk::DiskError| {
+        let here = folder.place().join(&name);
+        error.to_string().replace(&*file.to_string_lossy(), &here.to_string_lossy())
+    };
+    for _ in 0..TRIES {
+        let there = std::fs::symlink_metadata(&file).is_ok();
+        let old = match there {
+            true => Some(bytes(folder.file(&name.to_string_lossy())?, LARGEST, path)?),
+            false => None,
+        };
+        let text = made(old.as_deref())?;
+        if text.len() as u64 > LARGEST {
+            return Err(format!("a file of more than {} MB is not written: {path}", LARGEST >> 20));
+        }
+        let before = old.as_deref().map(|old| keep(old, &place.blobs)).transpose()?;
+        let after = keep(text.as_bytes(), &place.blobs)?;
+        match replace_file(&file, before, text.as_bytes()).map_err(own)? {
+            Replaced::Done { .. } => {
+                let old = old.map(|old| String::from_utf8_lossy(&old).into_owned());
+                let diff = unified(&tidied, old.as_deref(), Some(&text));
+                let diff = if diff.is_empty() { "nothing differs".to_owned() } else { diff };
+                let (text, whole) = shown(diff.as_bytes(), &place.blobs)?;
+                let changed = Changed { path: tidied, before, after: Some(after) };
+                let changed = if before == Some(after) { Vec::new() } else { vec![changed] };
+                return Ok(Outcome { success: true, text, whole, changed, ..Outcome::default() });
+            }
+            Replaced::Raced { .. } | Replaced::Gone => {}
+        }
+    }
+    Err(format!("another program writes to the file all the time; nothing was changed: {path}"))
+}
+
+pub(super) fn remove(place: &Place, root: &Path, path: &str) -> Result<Outcome, String> {
+    let tidied = guarded(path)?;
+    let (folder, name) = Folder::root(root)?.above(path, false)?;
+    let meta = std::fs::symlink_metadata(folder.path().join(&name));
+    match meta {
+        Err(_) => return Err(format!("there is nothing of that name: {path}")),
+        Ok(meta) if meta.is_dir() => return Err(format!("it is a folder; only files are removed: {path}")),
+        Ok(meta) if meta.is_symlink() => return Err(format!("it is a link; only files are removed: {path}")),
+        Ok(_) => {}
+    }
+    let old = bytes(folder.file(&name.to_string_lossy())?, LARGEST_REMOVED, path)?;
+    let before = Some(keep(&old, &place.blobs)?);
+    folder.remove(&name).map_err(|why| format!("{why}: {path}"))?;
+    let diff = std::str::from_utf8(&old)
+        .map_or_else(|_| format!("{tidied} is removed ({} bytes)", old.len()), |old| unified(&tidied, Some(old), None));
+    let (text, whole) = shown(diff.as_bytes(), &place.blobs)?;
+    let changed = vec![Changed { path: tidied, before, after: None }];
+    Ok(Outcome { success: true, text, whole, changed, ..Outcome::default() })
+}
+
+/// Puts back what a file held, where it still holds what is expected.
+pub(super) fn restore(
+    place: &Place,
+    root: &Path,
+    path: &str,
+    expected: Option<BlobHash>,
+    to: Option<BlobHash>,
+) -> Result<Outcome, String> {
+    let moved = || format!("the file has changed since, so it was left alone: {path}");
+    let Some(to) = to else {
+        let (folder, name) = Folder::root(root)?.above(path, false)?;
+        let now = bytes(folder.file(&name.to_string_lossy())?, LARGEST_REMOVED, path)?;
+        return if Some(BlobHash::of(&now)) == expected { remove(place, root, path) } else { Err(moved()) };
+    };
+    let old = place.blobs.read(to).map_err(|error| error.to_string())?;
+    if let Ok(text) = String::from_utf8(old.clone()) {
+        return replace(place, root, path, &text, Some(expected)).map_err(|_| moved());
+    }
+    let tidied = guarded(path)?;
+    let (folder, name) = Folder::root(root)?.above(path, true)?;
+    match crate::replace::replace_file(&folder.path().join(&name), expected, &old) {
+        Ok(crate::replace::Replaced::Done { .. }) => {}
+        Ok(_) => return Err(moved()),
+        Err(error) => return Err(error.to_string()),
+    }
+    let changed = vec![Changed { path: tidied, before: expected, after: Some(to) }];
+    Ok(Outcome { success: true, text: format!("{path} is as it was"), changed, ..Outcome::default() })
+}
+
+/// A path that a tool may write to, in its one form. What lies in `.git` runs as the user, outside of every sandbox,
+/// when they next use git.
+fn guarded(path: &str) -> Result<String, String> {
+    let path = tidy(path)?;
+    if path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
+        return Err(format!("git's own files are not written by tools: {path}"));
+    }
+    Ok(path)
+}
+
+/// All of a file, unless it is too much or no ordinary file.
+fn bytes(file: File, most: u64, path: &str) -> Result<Vec<u8>, String> {
+    let fail = |error: std::io::Error| format!("the file cannot be read ({error}): {path}");
+    let meta = file.metadata().map_err(fail)?;
+    if meta.is_dir() {
+        return Err(format!("it is a folder: {path}"));
+    }
+    if !meta.is_file() {
+        return Err(format!("it is not an ordinary file: {path}"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > most {
+        return Err(format!(
+            "the file has {} bytes, more than the {} MB that are read: {path}",
+            meta.len(),
+            most >> 20
+        ));
+    }
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>, path: &str) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|_| no_text(path))
+}
+
+fn no_text(path: &str) -> String {
+    format!("the file is not UTF-8 text: {path}")
+}

@@ -1,0 +1,194 @@
+//! Python: an embedded kernel for one run, with the sandbox of cells. What it prints and returns is the result.
+
+use super::beneath::Folder;
+use super::changes::Before;
+use super::shell::{end, noted};
+use super::shown::keep;
+use super::{LONGEST, Place, Stop};
+use base64::Engine;
+use engine::agent::job::Outcome;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+use store::BlobRef;
+
+/// A longer message is not read; the kernel holds its own to less.
+const MESSAGE: u64 = 80 << 20;
+/// Printed text and values together.
+const OUTPUT: usize = 50 << 20;
+/// Pictures of one run.
+const PICTURES: usize = 32;
+/// What a value may look like, the best first.
+const PICTURE: [&str; 4] = ["application/vnd.tracebook.figure+json", "image/png", "image/jpeg", "image/svg+xml"];
+/// How soon a cancel is seen.
+const GLANCE: Duration = Duration::from_millis(20);
+/// A kernel starts within this, or not at all.
+const START: Duration = Duration::from_secs(30);
+
+/// What the kernel sees of the environment.
+const SURROUNDINGS: [&str; 5] = ["LANG", "LC_ALL", "SystemRoot", "TEMP", "TZ"];
+
+/// What has come of the run so far.
+#[derive(Default)]
+struct Heard {
+    output: Vec<u8>,
+    pictures: Vec<(String, Vec<u8>)>,
+    failed: bool,
+}
+
+/// What is run, and where.
+pub(super) struct Run<'a> {
+    pub(super) root: &'a Path,
+    pub(super) code: &'a str,
+    pub(super) seconds: u64,
+    pub(super) network: bool,
+}
+
+pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<Outcome, String> {
+    let root = Folder::root(run.root)?;
+    let before = Before::look(&root, &place.workspace);
+    let fail = |error: std::io::Error| format!("Python could not be started ({error})");
+    let mut command = Command::new(&place.program);
+    command.arg("kernel").arg("--shut").arg(&place.workspace).args(run.network.then_some("--network"));
+    command.current_dir(root.place()).env_clear();
+    command.envs(SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(place.home.iter().map(|home| ("HOME", home)));
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(fail)?;
+    let (input, output) = (child.stdin.take(), child.stdout.take());
+    let mut heard = Heard::default();
+    let note = match input.zip(output) {
+        Some((mut input, output)) => {
+            let (tell, messages) = channel();
+            std::thread::spawn(move || {
+                let mut output = BufReader::new(output);
+                let mut line = Vec::new();
+                while let Ok(1..) = (&mut output).take(MESSAGE).read_until(b'\n', &mut line) {
+                    let message = serde_json::from_slice::<Value>(&line).ok();
+                    if !line.ends_with(b"\n") || message.is_some_and(|message| tell.send(message).is_err()) {
+                        return;
+                    }
+                    line.clear();
+                }
+            });
+            converse(&mut input, &messages, run, stop, &mut heard)
+        }
+        None => Err("Python could not be started (no pipe)".to_owned()),
+    };
+    end(&mut child);
+    let note = note?;
+    let mut attached = Vec::new();
+    for (mime, bytes) in heard.pictures {
+        attached.push(BlobRef { blob: keep(&bytes, &place.blobs)?, mime, size: bytes.len() as u64 });
+    }
+    let success = note.is_none() && !heard.failed;
+    let note = note.unwrap_or_else(|| if heard.output.is_empty() { "(no output)" } else { "" }.to_owned());
+    let (changed, remarks) = before.compare(&root, &place.blobs)?;
+    let note = [note].into_iter().filter(|note| !note.is_empty()).chain(remarks).collect::<Vec<_>>().join("\n");
+    let (text, whole) = noted(heard.output, &note, place)?;
+    Ok(Outcome { success, text, whole, changed, attached })
+}
+
+/// Hands the code over and hears what comes of it. Gives why it did not end by itself, if so.
+fn converse(
+    input: &mut impl Write,
+    messages: &Receiver<Value>,
+    run: &Run<'_>,
+    stop: &Stop,
+    heard: &mut Heard,
+) -> Result<Option<String>, String> {
+    let time = Duration::from_secs(run.seconds.clamp(1, LONGEST));
+    let mut begun = Instant::now();
+    let mut ready = false;
+    loop {
+        let message = match messages.recv_timeout(GLANCE) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => Value::Null,
+            Err(RecvTimeoutError::Disconnected) if ready => return Ok(Some("(Python's process ended)".to_owned())),
+            Err(RecvTimeoutError::Disconnected) => return Err("Python did not start".to_owned()),
+        };
+        if stop.is_set() {
+            return Ok(Some("(cancelled)".to_owned()));
+        } else if begun.elapsed() >= if ready { time } else { START } {
+            return Ok(Some(format!("(stopped after {} s)", begun.elapsed().as_secs())));
+        }
+        let content = &message["content"];
+        match message["header"]["msg_type"].as_str().unwrap_or_default() {
+            "kernel_info_reply" if !ready => {
+                // The network is open where that was asked for.
+                let mut walls =
+                    ["files", "processes", "network"].into_iter().filter(|wall| *wall != "network" || !run.network);
+                if let Some(open) = walls.find(|wall| content["sandbox"][wall] != true) {
+                    return Err(format!("there is no sandbox for Python here: {open} cannot be shut off"));
+                }
+                ready = true;
+                begun = Instant::now();
+                let request = json!({
+                    "header": {"msg_type": "execute_request", "msg_id": "tool"},
+                    "parent_header": {},
+                    "content": {"code": run.code, "cell": "tool", "silent": false, "forget": []},
+                });
+                let sent = writeln!(input, "{request}").and_then(|()| input.flush());
+                sent.map_err(|error| format!("Python did not listen ({error})"))?;
+            }
+            "stream" => heard.text(content["text"].as_str().unwrap_or_default()),
+            "execute_result" | "display_data" => heard.data(&content["data"]),
+            "error" => {
+                heard.failed = true;
+                let lines = content["traceback"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                let traceback = lines.collect::<Vec<_>>().join("\n");
+                heard.line();
+                heard.text(&traceback);
+            }
+            "input_request" => return Ok(Some("(stopped: it asked for input, and there is nobody to ask)".to_owned())),
+            "execute_reply" => {
+                heard.failed |= content["status"] != "ok";
+                return Ok(None);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Heard {
+    fn text(&mut self, text: &str) {
+        let room = OUTPUT.saturating_sub(self.output.len());
+        self.output.extend_from_slice(&text.as_bytes()[..text.floor_char_boundary(room)]);
+    }
+
+    /// What comes next begins on a line of its own.
+    fn line(&mut self) {
+        if !self.output.is_empty() && !self.output.ends_with(b"\n") {
+            self.text("\n");
+        }
+    }
+
+    /// A value as text, its picture beside it.
+    fn data(&mut self, data: &Value) {
+        self.line();
+        for mime in PICTURE {
+            let bytes = match (&data[mime], mime.ends_with("ml") || mime.ends_with("json")) {
+                (Value::Null, _) => continue,
+                (Value::String(text), true) => Some(text.as_bytes().to_vec()),
+                (Value::String(text), false) => {
+                    base64::engine::general_purpose::STANDARD.decode(text.trim_ascii()).ok()
+                }
+                (value, _) => Some(value.to_string().into_bytes()),
+            };
+            if let Some(bytes) = bytes.filter(|_| self.pictures.len() < PICTURES) {
+                self.text(&format!("(a picture, {mime}, {} bytes)\n", bytes.len()));
+                self.pictures.push((mime.to_owned(), bytes));
+            }
+            break;
+        }
+        if let Some(text) = data["text/plain"].as_str() {
+            self.text(text);
+            self.text("\n");
+        }
+    }
+}

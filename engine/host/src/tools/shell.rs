@@ -1,0 +1,275 @@
+//! Shell: a line for `sh` in a process `tracebook sandbox` of its own, that is ended with all that it started.
+
+use super::beneath::Folder;
+use super::census::{Census, Excess};
+use super::changes::Before;
+use super::shown::shown;
+use super::{LONGEST, Place, Stop};
+use crate::sandbox::{MEMORY, Order, TASKS, Verdict, granted};
+use engine::agent::job::Outcome;
+use rand::TryRngCore;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What is printed beyond this ends it.
+const OUTPUT: usize = 50 << 20;
+/// A longer line is not run.
+const COMMAND: usize = 100 << 10;
+/// How soon a cancel is seen, or too much of anything.
+const GLANCE: Duration = Duration::from_millis(10);
+/// Output that is still in the pipe when all is over is waited for so long.
+const REST: Duration = Duration::from_secs(1);
+
+/// What is run, and where.
+pub(super) struct Shell<'a> {
+    pub(super) root: &'a Path,
+    pub(super) path: &'a str,
+    pub(super) command: &'a str,
+    pub(super) seconds: u64,
+    pub(super) network: bool,
+}
+
+/// How it ended for us.
+enum End {
+    Said(Verdict),
+    Late,
+    Cancelled,
+    Flood,
+    Excess(Excess),
+    /// The sandbox's own process ended without a word.
+    Silent,
+}
+
+pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<Outcome, String> {
+    if shell.command.len() > COMMAND || shell.command.contains('\0') {
+        return Err(format!("a command has at most {} kB and no zero byte", COMMAND >> 10));
+    }
+    let seconds = shell.seconds.clamp(1, LONGEST);
+    let root = Folder::root(shell.root)?;
+    let folder = root.folder(shell.path)?;
+    let private = Private::new()?;
+    let mut write = granted(root.place(), place.home.as_deref(), &place.workspace);
+    write.push(private.path.clone());
+    // A process may compute on all processors for all of the time.
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
+    let order = Order {
+        command: shell.command.to_owned(),
+        write,
+        read: place.readable.clone(),
+        network: shell.network,
+        seconds: seconds.saturating_mul(processors) + 1,
+    };
+    let before = Before::look(&root, &place.workspace);
+    let mut running = Running::start(place, &order, folder.place(), &private.path)?;
+    let mut end = running.wait(Duration::from_secs(seconds), stop);
+    running.end();
+    let mut output = running.output();
+    drop(private);
+    if output.len() > OUTPUT {
+        end = End::Flood; // also where it ended of that by itself: nobody listened any more
+        output.truncate(OUTPUT);
+    }
+    let note = match &end {
+        End::Said(Verdict::Refused(why)) => return Err(why.clone()),
+        End::Said(Verdict::Exited(0)) if output.is_empty() => "(no output)".to_owned(),
+        End::Said(Verdict::Exited(0)) => String::new(),
+        End::Said(Verdict::Exited(code)) => format!("(exit code {code})"),
+        End::Said(Verdict::Signal(signal)) => format!("(ended by signal {signal})"),
+        End::Excess(Excess::Memory) => format!("(stopped: it took more than {} GB of memory)", MEMORY >> 30),
+        End::Excess(Excess::Tasks) => format!("(stopped: it made more than {TASKS} processes)"),
+        End::Late => format!("(stopped after {seconds} s)"),
+        End::Cancelled => "(cancelled)".to_owned(),
+        End::Flood => format!("(stopped: it printed more than {} MB)", OUTPUT >> 20),
+        End::Silent => "(the sandbox ended without a word)".to_owned(),
+    };
+    let success = matches!(end, End::Said(Verdict::Exited(0)));
+    let (changed, remarks) = before.compare(&root, &place.blobs)?;
+    let note = [note].into_iter().filter(|note| !note.is_empty()).chain(remarks).collect::<Vec<_>>().join("\n");
+    let (text, whole) = noted(output, &note, place)?;
+    Ok(Outcome { success, text, whole, changed, ..Outcome::default() })
+}
+
+/// Runs a line that does nothing, in a folder of its own.
+pub(super) fn probe(place: &Place) -> Result<Outcome, String> {
+    let private = Private::new()?;
+    let nothing = Shell { root: &private.path, path: "", command: ":", seconds: 30, network: false };
+    run(place, &nothing, &Stop::default())
+}
+
+/// Output, and what there is to say about its end on a line of its own.
+pub(super) fn noted(
+    mut output: Vec<u8>,
+    note: &str,
+    place: &Place,
+) -> Result<(String, Option<store::BlobRef>), String> {
+    if !note.is_empty() {
+        if !output.is_empty() && !output.ends_with(b"\n") {
+            output.push(b'\n');
+        }
+        output.extend_from_slice(note.as_bytes());
+    }
+    shown(&output, &place.blobs)
+}
+
+/// The process and its pipes.
+struct Running {
+    child: Child,
+    census: Census,
+    /// While it is open, we live.
+    _input: std::process::ChildStdin,
+    verdict: Receiver<Option<Verdict>>,
+    output: Arc<Mutex<Vec<u8>>>,
+    /// Nothing comes; that it is closed says that the output has ended, or is too much.
+    ended: Receiver<()>,
+}
+
+impl Running {
+    fn start(place: &Place, order: &Order, folder: &Path, private: &Path) -> Result<Running, String> {
+        let fail = |error: std::io::Error| format!("the sandbox could not be started ({error})");
+        let (mut from, to) = std::io::pipe().map_err(fail)?;
+        let mut command = Command::new(&place.program);
+        command.arg("sandbox").current_dir(folder).env_clear().envs(surroundings(private, &place.readable));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to);
+        let mut child = command.spawn().map_err(fail)?;
+        drop(command); // and with it our end of the pipe
+        let census = Census::new(child.id());
+        let (Some(mut input), Some(said)) = (child.stdin.take(), child.stdout.take()) else {
+            end(&mut child);
+            return Err("the sandbox could not be started (no pipe)".to_owned());
+        };
+        let line = serde_json::to_string(order).map_err(|error| format!("the command cannot be handed on ({error})"));
+        let given = line.and_then(|line| writeln!(input, "{line}").and_then(|()| input.flush()).map_err(fail));
+        if let Err(why) = given {
+            end(&mut child);
+            return Err(why);
+        }
+        let (tell, verdict) = channel();
+        std::thread::spawn(move || {
+            let mut words = String::new();
+            let read = said.take(1 << 16).read_to_string(&mut words);
+            let _ = tell.send(read.ok().and_then(|_| serde_json::from_str(&words).ok()));
+        });
+        let output: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let (alive, ended) = channel();
+        let all = output.clone();
+        std::thread::spawn(move || {
+            let _alive: std::sync::mpsc::Sender<()> = alive;
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(count @ 1..) = from.read(&mut buffer) {
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = OUTPUT + 1 - all.len();
+                all.extend_from_slice(&buffer[..count.min(room)]);
+                if all.len() > OUTPUT {
+                    return;
+                }
+            }
+        });
+        Ok(Running { child, census, _input: input, verdict, output, ended })
+    }
+
+    fn wait(&mut self, time: Duration, stop: &Stop) -> End {
+        let begun = Instant::now();
+        loop {
+            match self.verdict.recv_timeout(GLANCE) {
+                Ok(Some(verdict)) => return End::Said(verdict),
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => return End::Silent,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stop.is_set() {
+                return End::Cancelled;
+            } else if begun.elapsed() >= time {
+                return End::Late;
+            } else if self.output.lock().unwrap_or_else(PoisonError::into_inner).len() > OUTPUT {
+                return End::Flood;
+            } else if let Some(excess) = self.census.look() {
+                return End::Excess(excess);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        end(&mut self.child);
+    }
+
+    /// All that was printed. Nobody is left who could print more.
+    fn output(&self) -> Vec<u8> {
+        let _ = self.ended.recv_timeout(REST);
+        std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Ends the sandbox's process and its group, whether or not it has a group by now.
+pub(super) fn end(child: &mut Child) {
+    #[cfg(unix)]
+    let group = || {
+        let group = rustix::process::Pid::from_child(child);
+        // There is none if all of it has ended already.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    };
+    #[cfg(unix)]
+    group();
+    #[cfg(unix)]
+    let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), rustix::process::Signal::KILL);
+    // It may have made its group, and begun something, between these two: from here on it begins nothing.
+    #[cfg(unix)]
+    group();
+    #[cfg(not(unix))]
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// What a tool sees of the environment: nothing of the user's but the language. Its home is the private folder, so that
+/// nothing that belongs to the user is meant by `~`.
+fn surroundings(private: &Path, readable: &[PathBuf]) -> Vec<(&'static str, std::ffi::OsString)> {
+    let known = |folder: &PathBuf| {
+        let system = ["/usr", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store", "/run/current-system", "/snap"];
+        system.iter().any(|system| folder.starts_with(system)) || readable.iter().any(|open| folder.starts_with(open))
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).filter(known).collect();
+    for folder in ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    let mut seen = vec![
+        ("PATH", std::env::join_paths(folders).unwrap_or_else(|_| "/usr/bin:/bin".into())),
+        ("HOME", private.into()),
+        ("TMPDIR", private.into()),
+        ("TERM", "dumb".into()),
+    ];
+    // The programs of `rustup` look for what they stand for.
+    let rustup = readable.iter().find(|folder| folder.ends_with(".rustup"));
+    seen.extend(rustup.map(|folder| ("RUSTUP_HOME", folder.clone().into())));
+    seen.extend(["LANG", "LC_ALL", "TZ"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    seen
+}
+
+/// A folder for this tool alone. It goes when this goes.
+struct Private {
+    path: PathBuf,
+}
+
+impl Private {
+    fn new() -> Result<Private, String> {
+        let fail = |error: std::io::Error| format!("there is no room for the tool's own files ({error})");
+        let number = rand::rngs::OsRng.try_next_u64().map_err(|error| fail(std::io::Error::other(error)))?;
+        let above = std::env::temp_dir().canonicalize().map_err(fail)?;
+        let path = above.join(format!("tracebook-tool-{number:016x}"));
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&path).map_err(fail)?;
+        Ok(Private { path })
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path); // a folder that the tool has shut stays until the system cleans up
+    }
+}

@@ -1,0 +1,67 @@
+//! What of a result is shown: all of it, or its beginning and its end, the whole being a blob then.
+
+use engine::agent::job::SHOWN;
+use store::disk::Blobs;
+use store::{BlobHash, BlobRef};
+
+/// Bytes as text of at most [`SHOWN`] bytes; the whole as a blob where something is left out.
+///
+/// # Errors
+/// A sentence for the user: the blob could not be stored.
+pub(super) fn shown(bytes: &[u8], blobs: &Blobs) -> Result<(String, Option<BlobRef>), String> {
+    let text = String::from_utf8_lossy(bytes);
+    if text.len() <= SHOWN {
+        return Ok((text.into_owned(), None));
+    }
+    let blob = keep(bytes, blobs)?;
+    Ok((shortened(&text), Some(BlobRef { blob, mime: "text/plain".to_owned(), size: bytes.len() as u64 })))
+}
+
+/// The beginning and the end of a text, whole lines where they are not too long, and how much is left out between them.
+pub(super) fn shortened(text: &str) -> String {
+    if text.len() <= SHOWN {
+        return text.to_owned();
+    }
+    let room = SHOWN - 80; // for the line between them
+    let mut head = text.floor_char_boundary(room * 2 / 3);
+    let mut tail = text.ceil_char_boundary(text.len() - room / 3);
+    // A line that is cut in the middle says less than none, unless it is all there is.
+    head = text[..head].rfind('\n').map_or(head, |at| if at + 1 > head / 2 { at + 1 } else { head });
+    tail += text[tail..].find('\n').map_or(0, |at| if at + 1 < (text.len() - tail) / 2 { at + 1 } else { 0 });
+    let (start, end) = (&text[..head], &text[tail..]);
+    let new = if start.ends_with('\n') { "" } else { "\n" };
+    format!("{start}{new}… {} of {} bytes are left out here …\n{end}", tail - head, text.len())
+}
+
+/// Stores bytes as a blob.
+pub(super) fn keep(bytes: &[u8], blobs: &Blobs) -> Result<BlobHash, String> {
+    blobs.put(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginning_and_end_of_what_is_too_long() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(dir.path());
+        let (text, whole) = shown("kurz ä".as_bytes(), &blobs).expect("shown");
+        assert_eq!((text.as_str(), whole), ("kurz ä", None));
+        let long: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
+        let (text, whole) = shown(long.as_bytes(), &blobs).expect("shown");
+        assert!(text.len() <= SHOWN && text.starts_with("line 0\nline 1\n") && text.ends_with("\nline 9999\n"));
+        let between = text.lines().find(|line| line.starts_with('…')).expect("a line between");
+        let left_out: usize = between.split(' ').nth(1).expect("a number").parse().expect("a number");
+        let kept: usize = text.len() - between.len() - 1;
+        assert_eq!(left_out + kept, long.len(), "{between}");
+        let whole = whole.expect("a blob");
+        assert_eq!(blobs.read(whole.blob).expect("read"), long.as_bytes());
+        for one in ["ä".repeat(SHOWN), "\u{1f600}".repeat(SHOWN), "\0".repeat(SHOWN + 1)] {
+            let text = shortened(&one);
+            assert!(text.len() <= SHOWN && text.contains("bytes are left out here"), "{}", text.len());
+        }
+        let (text, _) = shown(&[0xff; SHOWN], &blobs).expect("shown");
+        assert!(text.len() <= SHOWN && text.contains('\u{fffd}'));
+    }
+}

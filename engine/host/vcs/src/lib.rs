@@ -1,0 +1,389 @@
+//! Git: status, diff, log, commit, for the part of a repository that lies in one folder. Runs no hook, no filter and no
+//! other program, reaches no network, and touches nothing outside of the folder but the repository's own store.
+
+use git2::{
+    AttrCheckFlags, Delta, Diff, DiffFormat, DiffOptions, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository,
+    RepositoryState, Status, StatusOptions, Tree,
+};
+use std::path::{Component, Path, PathBuf};
+
+/// Files that a status names.
+pub const NAMED: usize = 2_000;
+/// Bytes of a diff.
+pub const DIFF: usize = 10 << 20;
+/// Commits of a log.
+pub const COMMITS: usize = 200;
+/// The largest file that is committed, in bytes.
+pub const LARGEST: u64 = 100 << 20;
+/// The longest message, in bytes.
+pub const MESSAGE: usize = 64 << 10;
+
+/// Why it was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum VcsError {
+    /// There is no repository.
+    #[error("there is no git repository here or above; `git init` makes one: {}", .0.display())]
+    None(PathBuf),
+    /// Git does not know who commits.
+    #[error("git does not know who you are; say `git config --global user.name NAME` and `… user.email ADDRESS`")]
+    Nobody,
+    /// It would not be right.
+    #[error("{0}")]
+    Refused(String),
+    /// What libgit2 says.
+    #[error("git failed ({0})")]
+    Git(String),
+}
+
+impl From<git2::Error> for VcsError {
+    fn from(error: git2::Error) -> VcsError {
+        VcsError::Git(error.message().to_owned())
+    }
+}
+
+/// A commit, as a line of the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Its name, 40 hexadecimal digits.
+    pub id: String,
+    /// When, in seconds since 1970.
+    pub time: i64,
+    /// By whom.
+    pub author: String,
+    /// The first line of its message.
+    pub summary: String,
+}
+
+/// The part of a repository that lies in one folder.
+pub struct Part {
+    repository: Repository,
+    /// The folder inside the repository's own, `/` between parts; empty if they are the same.
+    prefix: String,
+    /// The repository's folder.
+    top: PathBuf,
+}
+
+impl Part {
+    /// Finds the repository that a folder lies in.
+    ///
+    /// # Errors
+    /// [`VcsError::None`]; [`VcsError::Refused`] where it has no files of its own, or they lie elsewhere.
+    pub fn open(folder: &Path) -> Result<Part, VcsError> {
+        let folder = folder.canonicalize().map_err(|error| VcsError::Git(format!("{error}: {}", folder.display())))?;
+        let repository = Repository::discover(&folder).map_err(|error| match error.code() {
+            ErrorCode::NotFound => VcsError::None(folder.clone()),
+            ErrorCode::Owner => VcsError::Refused(format!(
+                "the repository belongs to another user; `git config --global --add safe.directory {}` trusts it",
+                folder.display()
+            )),
+            _ => VcsError::from(error),
+        })?;
+        let top = repository.workdir().and_then(|top| top.canonicalize().ok());
+        let top =
+            top.ok_or_else(|| VcsError::Refused("the repository has no files of its own (it is bare)".to_owned()))?;
+        let inside = folder.strip_prefix(&top).ok().and_then(slashed);
+        let prefix = inside
+            .ok_or_else(|| VcsError::Refused(format!("the repository's files are elsewhere: {}", top.display())))?;
+        Ok(Part { repository, prefix, top })
+    }
+
+    /// What has changed since the last commit: a line for each file, marked as `git status --short` does, and whether
+    /// that is all.
+    ///
+    /// # Errors
+    /// What libgit2 says, here and below.
+    pub fn status(&self) -> Result<(Vec<String>, bool), VcsError> {
+        let changed = self.changed()?;
+        let line = |(path, status): &(String, Status)| format!("{} {}", letters(*status), self.inner(path));
+        Ok((changed.iter().take(NAMED).map(line).collect(), changed.len() <= NAMED))
+    }
+
+    /// The working tree against the last commit, as a unified diff, and whether that is all.
+    ///
+    /// # Errors
+    /// [`VcsError::Refused`]: the path leads out of the folder.
+    pub fn diff(&self, path: Option<&str>) -> Result<(String, bool), VcsError> {
+        let mut options = DiffOptions::new();
+        options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
+        options.disable_pathspec_match(true).ignore_submodules(true).max_size(10 << 20);
+        let within = path.map_or_else(|| Ok(self.prefix.clone()), |path| self.outer(path))?;
+        if !within.is_empty() {
+            options.pathspec(&within);
+        }
+        let head = self.head()?;
+        let diff = self.repository.diff_tree_to_workdir_with_index(head.as_ref(), Some(&mut options))?;
+        printed(&diff)
+    }
+
+    /// The last commits, newest first: at most `limit`, and at most [`COMMITS`].
+    ///
+    /// # Errors
+    /// What libgit2 says. A repository without a commit has an empty log.
+    pub fn log(&self, limit: usize) -> Result<Vec<Commit>, VcsError> {
+        if self.head()?.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut walk = self.repository.revwalk()?;
+        walk.push_head()?;
+        walk.take(limit.min(COMMITS))
+            .map(|id| {
+                let commit = self.repository.find_commit(id?)?;
+                let author = commit.author();
+                let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                Ok(Commit {
+                    id: commit.id().to_string(),
+                    time: commit.time().seconds(),
+                    author: words(author.name_bytes()),
+                    summary: words(commit.message_raw_bytes().split(|byte| *byte == b'\n').next().unwrap_or_default()),
+                })
+            })
+            .collect()
+    }
+
+    /// Commits files as they are now: those named, or all of the folder that changed. What else is staged stays staged.
+    /// Gives the commit, and the files in it.
+    ///
+    /// # Errors
+    /// [`VcsError::Nobody`]; [`VcsError::Refused`]: nothing has changed, a file is none or outside, a merge is under
+    /// way.
+    pub fn commit(&self, message: &str, files: &[String]) -> Result<(Commit, Vec<String>), VcsError> {
+        let refuse = |why: String| Err(VcsError::Refused(why));
+        let message = message.trim();
+        if message.is_empty() || message.len() > MESSAGE {
+            return refuse(format!("a commit wants a message of at most {} kB", MESSAGE >> 10));
+        }
+        if self.repository.state() != RepositoryState::Clean {
+            return refuse("a merge, rebase or the like is under way in this repository; end it first".to_owned());
+        }
+        let signature = self.repository.signature().map_err(|error| match error.code() {
+            ErrorCode::NotFound => VcsError::Nobody,
+            _ => VcsError::from(error),
+        })?;
+        let changed: Vec<String> = self.changed()?.into_iter().map(|(path, _)| path).collect();
+        let paths: Vec<String> = if files.is_empty() {
+            changed
+        } else {
+            let mut chosen = Vec::new();
+            for file in files {
+                let path = self.outer(file)?;
+                let below = format!("{path}/");
+                let before = chosen.len();
+                chosen.extend(changed.iter().filter(|known| **known == path || known.starts_with(&below)).cloned());
+                if chosen.len() == before {
+                    return refuse(format!("nothing has changed there, or git ignores it: {file}"));
+                }
+            }
+            chosen.sort();
+            chosen.dedup();
+            chosen
+        };
+        // A tree of its own: the last commit's, and these files. The user's index may hold what is not ours to commit.
+        let head = self.head()?;
+        let mut tree = Index::new()?;
+        if let Some(head) = &head {
+            tree.read_tree(head)?;
+        }
+        let mut index = self.repository.index()?;
+        for path in &paths {
+            self.take(path, &mut tree, &mut index)?;
+        }
+        let written = tree.write_tree_to(&self.repository)?;
+        if head.as_ref().map_or(paths.is_empty(), |head| head.id() == written) {
+            return refuse("nothing has changed since the last commit".to_owned());
+        }
+        let parent = match self.repository.head() {
+            Ok(head) => Some(head.peel_to_commit()?),
+            Err(error) if error.code() == ErrorCode::UnbornBranch => None,
+            Err(error) => return Err(error.into()),
+        };
+        let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
+        let written = self.repository.find_tree(written)?;
+        let id = self.repository.commit(Some("HEAD"), &signature, &signature, message, &written, &parents)?;
+        index.write()?;
+        let commit = Commit {
+            id: id.to_string(),
+            time: signature.when().seconds(),
+            author: String::from_utf8_lossy(signature.name_bytes()).into_owned(),
+            summary: message.lines().next().unwrap_or_default().to_owned(),
+        };
+        Ok((commit, paths.iter().map(|path| self.inner(path).to_owned()).collect()))
+    }
+
+    /// Takes a file as it is now into both indexes, or out of them if it is gone.
+    fn take(&self, path: &str, tree: &mut Index, index: &mut Index) -> Result<(), VcsError> {
+        let refuse = |why: &str| Err(VcsError::Refused(format!("{why}: {}", self.inner(path))));
+        let file = self.top.join(path);
+        let mut above = PathBuf::new();
+        for part in Path::new(path).parent().into_iter().flat_map(Path::components) {
+            above.push(part);
+            if self.top.join(&above).symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+                return refuse("a link on the way leads elsewhere");
+            }
+        }
+        let Ok(meta) = file.symlink_metadata() else {
+            let gone = Path::new(path);
+            tree.remove_path(gone)?;
+            return match index.remove_path(gone) {
+                Err(error) if error.code() != ErrorCode::NotFound => Err(error.into()),
+                _ => Ok(()), // it may be staged as gone already
+            };
+        };
+        let filter = self.repository.get_attr(Path::new(path), "filter", AttrCheckFlags::default())?;
+        if let Some(filter) = filter {
+            return refuse(&format!("its bytes go through the filter {filter} (git-lfs?), which only git itself runs"));
+        }
+        if !(meta.is_file() || meta.is_symlink()) || meta.len() > LARGEST {
+            return refuse("it is no ordinary file of at most 100 MB");
+        }
+        let id = if meta.is_symlink() {
+            let to = std::fs::read_link(&file).map_err(|error| VcsError::Git(error.to_string()))?;
+            self.repository.blob(to.as_os_str().as_encoded_bytes())?
+        } else {
+            // As git would: line ends as the repository's attributes ask for.
+            self.repository.blob_path(&file)?
+        };
+        tree.add(&entry(path, id, &meta))?;
+        index.add_path(Path::new(path)).map_err(VcsError::from)
+    }
+
+    /// Files inside the folder that differ from the last commit, by their path in the repository.
+    fn changed(&self) -> Result<Vec<(String, Status)>, VcsError> {
+        let mut options = StatusOptions::new();
+        options
+            .include_untracked(true)
+            .recurse_untracked_dirs(true)
+            .exclude_submodules(true)
+            .disable_pathspec_match(true);
+        if !self.prefix.is_empty() {
+            options.pathspec(&self.prefix);
+        }
+        let found = self.repository.statuses(Some(&mut options))?;
+        let named = found.iter().filter(|entry| entry.status() != Status::CURRENT);
+        // A name that is no UTF-8 text cannot be given to a tool.
+        Ok(named
+            .filter_map(|entry| Some((String::from_utf8(entry.path_bytes().to_vec()).ok()?, entry.status())))
+            .collect())
+    }
+
+    fn head(&self) -> Result<Option<Tree<'_>>, VcsError> {
+        match self.repository.head() {
+            Ok(head) => Ok(Some(head.peel_to_tree()?)),
+            Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A path of the folder as the repository knows it.
+    fn outer(&self, path: &str) -> Result<String, VcsError> {
+        let inside = slashed(Path::new(path)).filter(|inside| !inside.split('/').any(|part| part == ".git"));
+        let Some(inside) = inside else {
+            return Err(VcsError::Refused(format!("the path leads out of the volume: {path}")));
+        };
+        Ok(match (self.prefix.as_str(), inside.as_str()) {
+            ("", _) => inside,
+            (prefix, "") => prefix.to_owned(),
+            (prefix, inside) => format!("{prefix}/{inside}"),
+        })
+    }
+
+    /// A path of the repository as the folder knows it.
+    fn inner<'a>(&self, path: &'a str) -> &'a str {
+        path.strip_prefix(&self.prefix).map_or(path, |path| path.trim_start_matches('/'))
+    }
+}
+
+/// A relative path with `/` between its parts; `None` if it leads anywhere but down.
+fn slashed(path: &Path) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn entry(path: &str, id: Oid, meta: &std::fs::Metadata) -> IndexEntry {
+    #[cfg(unix)]
+    let runs = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0;
+    #[cfg(not(unix))]
+    let runs = false;
+    let mode = if meta.is_symlink() {
+        0o120_000
+    } else if runs {
+        0o100_755
+    } else {
+        0o100_644
+    };
+    let never = IndexTime::new(0, 0);
+    IndexEntry {
+        ctime: never,
+        mtime: never,
+        dev: 0,
+        ino: 0,
+        mode,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    }
+}
+
+/// What has changed in the index, and what in the working tree.
+fn letters(status: Status) -> String {
+    if status.contains(Status::WT_NEW) {
+        return "??".to_owned();
+    } else if status.contains(Status::CONFLICTED) {
+        return "UU".to_owned();
+    }
+    let letter = |table: &[(Status, char)]| {
+        table.iter().find(|(flag, _)| status.contains(*flag)).map_or(' ', |(_, letter)| *letter)
+    };
+    let index = letter(&[
+        (Status::INDEX_NEW, 'A'),
+        (Status::INDEX_MODIFIED, 'M'),
+        (Status::INDEX_DELETED, 'D'),
+        (Status::INDEX_RENAMED, 'R'),
+        (Status::INDEX_TYPECHANGE, 'T'),
+    ]);
+    let tree = letter(&[
+        (Status::WT_MODIFIED, 'M'),
+        (Status::WT_DELETED, 'D'),
+        (Status::WT_RENAMED, 'R'),
+        (Status::WT_TYPECHANGE, 'T'),
+    ]);
+    format!("{index}{tree}")
+}
+
+fn printed(diff: &Diff<'_>) -> Result<(String, bool), VcsError> {
+    let mut text = Vec::new();
+    let mut whole = true;
+    let done = diff.print(DiffFormat::Patch, |delta, _, line| {
+        if text.len() > DIFF {
+            whole = false;
+            return false;
+        }
+        // A folder that is a repository of its own has no text.
+        if delta.status() == Delta::Unreadable {
+            return true;
+        }
+        if matches!(line.origin(), '+' | '-' | ' ') {
+            text.push(line.origin() as u8);
+        }
+        text.extend_from_slice(line.content());
+        true
+    });
+    match done {
+        Err(error) if whole => return Err(error.into()),
+        _ => {}
+    }
+    Ok((String::from_utf8_lossy(&text).into_owned(), whole))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Real repositories, made by libgit2 in folders of their own.
+
+use super::*;
+use std::fs;
+
+/// A repository with one commit, and a volume in its folder `notes`.
+fn repository() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    let made = Repository::init(dir.path()).expect("made");
+    let mut config = made.config().expect("a configuration");
+    config.set_str("user.name", "Ada").expect("set");
+    config.set_str("user.email", "ada@example.org").expect("set");
+    fs::create_dir(dir.path().join("notes")).expect("made");
+    fs::write(dir.path().join("notes/one.md"), "one\n").expect("written");
+    fs::write(dir.path().join("beside.txt"), "beside\n").expect("written");
+    let mut index = made.index().expect("an index");
+    index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).expect("added");
+    index.write().expect("written");
+    let tree = made.find_tree(index.write_tree().expect("a tree")).expect("found");
+    let who = made.signature().expect("somebody");
+    made.commit(Some("HEAD"), &who, &who, "first", &tree, &[]).expect("committed");
+    drop(tree);
+    dir
+}
+
+#[test]
+fn what_changed_is_told_and_committed_and_nothing_else() {
+    let dir = repository();
+    let notes = dir.path().join("notes");
+    let part = Part::open(&notes).expect("opened");
+    assert_eq!(part.status().expect("told"), (vec![], true));
+    fs::write(notes.join("one.md"), "one\ntwo\n").expect("written");
+    fs::create_dir(notes.join("sub")).expect("made");
+    fs::write(notes.join("sub/new.md"), "new\n").expect("written");
+    fs::write(dir.path().join("beside.txt"), "changed, and staged by the user\n").expect("written");
+    let repository = Repository::open(dir.path()).expect("opened");
+    let mut index = repository.index().expect("an index");
+    index.add_path(Path::new("beside.txt")).expect("staged");
+    index.write().expect("written");
+
+    let (lines, _) = part.status().expect("told");
+    assert_eq!(lines, [" M one.md", "?? sub/new.md"], "only what lies in the folder");
+    let (diff, whole) = part.diff(None).expect("a diff");
+    assert!(whole && diff.contains("+two\n") && diff.contains("+new\n") && !diff.contains("beside"), "{diff}");
+    let (diff, _) = part.diff(Some("sub")).expect("a diff");
+    assert!(diff.contains("+new\n") && !diff.contains("two"), "{diff}");
+
+    // A hook would end the commit, were it run.
+    let hook = dir.path().join(".git/hooks/pre-commit");
+    fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
+    fs::write(&hook, "#!/bin/sh\nexit 1\n").expect("written");
+    let (commit, files) = part.commit("Second\n\nwith words", &["sub".to_owned()]).expect("committed");
+    assert_eq!((commit.summary.as_str(), commit.author.as_str()), ("Second", "Ada"));
+    assert_eq!(files, ["sub/new.md"]);
+    assert_eq!(part.status().expect("told").0, [" M one.md"]);
+    let (_, files) = part.commit("Third", &[]).expect("committed");
+    assert_eq!(files, ["one.md"]);
+    let log: Vec<String> = part.log(20).expect("a log").into_iter().map(|commit| commit.summary).collect();
+    assert_eq!(log, ["Third", "Second", "first"]);
+    let head = repository.head().and_then(|head| head.peel_to_tree()).expect("a tree");
+    let beside = head.get_path(Path::new("beside.txt")).and_then(|entry| entry.to_object(&repository)).expect("there");
+    assert_eq!(beside.as_blob().expect("a file").content(), b"beside\n", "what the user staged is not ours");
+    assert_eq!(Part::open(dir.path()).and_then(|whole| whole.status()).expect("told").0, ["M  beside.txt"]);
+
+    fs::remove_file(notes.join("one.md")).expect("removed");
+    part.commit("Gone", &["one.md".to_owned()]).expect("committed");
+    assert_eq!(part.status().expect("told").0, Vec::<String>::new());
+    assert!(matches!(part.commit("Nothing", &[]), Err(VcsError::Refused(why)) if why.contains("nothing has changed")));
+}
+
+#[test]
+fn what_is_not_ours_is_refused() {
+    let dir = repository();
+    let notes = dir.path().join("notes");
+    let part = Part::open(&notes).expect("opened");
+    fs::write(dir.path().join("beside.txt"), "changed\n").expect("written");
+    for outside in ["../beside.txt", "/etc/passwd", ".git/config", "sub/../../beside.txt"] {
+        assert!(part.commit("Outside", &[outside.to_owned()]).is_err(), "{outside}");
+        assert!(part.diff(Some(outside)).is_err(), "{outside}");
+    }
+    assert!(part.commit("  ", &[]).is_err());
+    fs::write(notes.join(".gitattributes"), "*.bin filter=lfs\n").expect("written");
+    fs::write(notes.join("large.bin"), "bytes\n").expect("written");
+    let why = part.commit("Filtered", &["large.bin".to_owned()]).expect_err("refused").to_string();
+    assert!(why.contains("filter lfs"), "{why}");
+
+    let empty = tempfile::tempdir().expect("a folder");
+    // Where the temporary folder itself lies in a repository there is one.
+    if let Err(error) = Part::open(empty.path()) {
+        assert!(matches!(error, VcsError::None(_)) && error.to_string().contains("git init"), "{error}");
+    }
+    let fresh = Repository::init(empty.path()).expect("made");
+    let part = Part::open(empty.path()).expect("opened");
+    assert_eq!((part.log(5).expect("a log"), part.status().expect("told").0), (vec![], vec![]));
+    fs::write(empty.path().join("a.md"), "a\n").expect("written");
+    let mut config = fresh.config().expect("a configuration");
+    config.set_str("user.name", "Ada").expect("set");
+    config.set_str("user.email", "ada@example.org").expect("set");
+    assert_eq!(part.commit("First", &[]).expect("committed").1, ["a.md"]);
+}

@@ -1,0 +1,502 @@
+//! Very many points as a picture: each cell of a grid holds the point that is drawn last, and its marker is stamped
+//! into pixels, where a screen is drawn on. As shapes one by one they would cost more than a frame has.
+
+use crate::colour::Rgb;
+use crate::marks::{corners, strokes};
+use crate::pen::{At, Frame};
+use std::collections::BTreeMap;
+
+/// Places within a pixel, along each side, at which a marker may stand.
+const PHASES: i32 = 4;
+/// Samples of a pixel along each side.
+const SAMPLES: i32 = 4;
+/// A marker that is larger than this, in pixels, is drawn by itself.
+const LARGEST: f64 = 64.0;
+/// How thick markers that are lines are, in points.
+const THICK: f64 = 1.4;
+
+/// A point of those that stand in a cell of a grid, and how many these are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) at: At,
+    /// Its number.
+    pub(crate) which: u32,
+    pub(crate) count: u32,
+}
+
+/// Tiles along each side.
+const SIDE: usize = 64;
+
+/// Points without order, put in tiles once: what is near each other is looked at together, and what is far out of sight
+/// not at all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tiles {
+    low: [f64; 2],
+    wide: [f64; 2],
+    /// Where each tile begins among the points, row by row.
+    starts: Vec<usize>,
+    /// The points, from 0 to 1 along both sides, where nobody looks very closely; and their numbers.
+    points: Vec<[f32; 2]>,
+    numbers: Vec<u32>,
+}
+
+impl Tiles {
+    /// `log`: the sides whose scale is logarithmic.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tiles; no column has so many numbers")]
+    pub(crate) fn new(x: &[f64], y: &[f64], log: [bool; 2]) -> Tiles {
+        let bent = |x: f64, log: bool| if log { x.ln() } else { x };
+        let all = || {
+            let points =
+                x.iter().zip(y).zip(0_u32..).map(|((x, y), which)| ([bent(*x, log[0]), bent(*y, log[1])], which));
+            points.filter(|([x, y], _)| x.is_finite() && y.is_finite())
+        };
+        let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
+        for (at, _) in all() {
+            for side in [0, 1] {
+                (low[side], high[side]) = (low[side].min(at[side]), high[side].max(at[side]));
+            }
+        }
+        let wide = [0, 1].map(|side| ((high[side] - low[side]) / SIDE as f64).max(f64::MIN_POSITIVE));
+        let (points, numbers) = (Vec::new(), Vec::new());
+        let mut tiles = Tiles { low, wide, starts: vec![0; SIDE * SIDE + 1], points, numbers };
+        let places: Vec<u16> =
+            all().map(|(at, _)| (tiles.tile(1, at[1]) * SIDE + tiles.tile(0, at[0])) as u16).collect();
+        places.iter().for_each(|place| tiles.starts[usize::from(*place) + 1] += 1);
+        for tile in 0..SIDE * SIDE {
+            tiles.starts[tile + 1] += tiles.starts[tile];
+        }
+        let mut next = tiles.starts.clone();
+        (tiles.points, tiles.numbers) = (vec![[0.0; 2]; places.len()], vec![0; places.len()]);
+        for (place, (at, which)) in places.iter().zip(all()) {
+            let next = &mut next[usize::from(*place)];
+            let share = |side: usize| (at[side] - low[side]) / (wide[side] * SIDE as f64);
+            tiles.points[*next] = [share(0) as f32, share(1) as f32];
+            tiles.numbers[*next] = which;
+            *next += 1;
+        }
+        tiles
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tiles")]
+    fn tile(&self, side: usize, at: f64) -> usize {
+        (((at - self.low[side]) / self.wide[side]).max(0.0) as usize).min(SIDE - 1)
+    }
+
+    /// What is added to points along a side, and by what they are multiplied, where `add` and `times` do that to what
+    /// they are made of.
+    pub(crate) fn onto(&self, side: usize, (add, times): (f64, f64)) -> (f64, f64) {
+        (add + self.low[side] * times, self.wide[side] * SIDE as f64 * times)
+    }
+
+    /// The points of all tiles that a part of the scales touches, from and to along x and y, and their numbers.
+    pub(crate) fn within(&self, [x, y]: [[f64; 2]; 2]) -> impl Iterator<Item = (&[f32; 2], &u32)> {
+        let between = |side: usize, [from, to]: [f64; 2]| {
+            let (first, last) = (self.tile(side, from.min(to)), self.tile(side, from.max(to)));
+            first..last + 1
+        };
+        let (columns, rows) = (between(0, x), between(1, y));
+        let row = move |row: usize| self.starts[row * SIDE + columns.start]..self.starts[row * SIDE + columns.end];
+        rows.flat_map(move |number| self.points[row(number)].iter().zip(&self.numbers[row(number)]))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+}
+
+/// Points in a grid of cells over a frame.
+pub(crate) struct Cells {
+    frame: Frame,
+    cell: f64,
+    /// Cells to a point.
+    finer: f64,
+    wide: usize,
+    high: usize,
+    /// Whether a point stands in a cell, where all look the same.
+    taken: Vec<bool>,
+    /// Otherwise: of each cell how many points stand in it, and which is drawn last.
+    last: Vec<(u32, u32)>,
+}
+
+impl Cells {
+    /// A grid of cells, so many points wide. `same`: it does not matter which point is drawn last.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cells of a frame")]
+    pub(crate) fn new(frame: Frame, cell: f64, same: bool) -> Cells {
+        let (wide, high) = ((frame.width() / cell).ceil() as usize + 2, (frame.height() / cell).ceil() as usize + 2);
+        let (mut taken, mut last) = (Vec::new(), Vec::new());
+        match same {
+            true => taken = vec![false; wide * high],
+            false => last = vec![(0, 0); wide * high],
+        }
+        Cells { frame, cell, finer: 1.0 / cell, wide, high, taken, last }
+    }
+
+    /// Takes in a point.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cells of a frame")]
+    pub(crate) fn put(&mut self, at: At, which: u32) {
+        // What lies before the first cell becomes 0 when it is cut to a whole number.
+        let column = ((at.0 - self.frame.left) * self.finer + 1.0) as usize;
+        let row = ((at.1 - self.frame.top) * self.finer + 1.0) as usize;
+        let place = row.min(self.high - 1) * self.wide + column.min(self.wide - 1);
+        if let Some(taken) = self.taken.get_mut(place) {
+            *taken = true;
+        } else if let Some((count, last)) = self.last.get_mut(place) {
+            (*count, *last) = (*count + 1, which.max(*last));
+        }
+    }
+
+    /// Of each cell the point that is drawn last, in the order in which they are drawn; where all look the same, one in
+    /// the middle of each cell, but for most of those that others cover: a cell is then at most 0.7 of a marker's
+    /// radius.
+    pub(crate) fn kept(&self, at: impl Fn(u32) -> At, mut each: impl FnMut(Kept)) {
+        let Cells { frame, cell, wide, high, .. } = *self;
+        if self.taken.is_empty() {
+            let mut kept: Vec<(u32, u32)> = self.last.iter().copied().filter(|(count, _)| *count > 0).collect();
+            kept.sort_unstable_by_key(|(_, which)| *which);
+            return kept.into_iter().for_each(|(count, which)| each(Kept { at: at(which), which, count }));
+        }
+        // Whether a cell and its neighbours at the left and at the right are taken.
+        let threes = |row: usize, all: &mut Vec<bool>| {
+            let taken = self.taken.get(row * wide..(row + 1) * wide).unwrap_or_default();
+            all[1..].fill(false);
+            for (all, three) in all[1..].iter_mut().zip(taken.windows(3)) {
+                *all = three[0] & three[1] & three[2];
+            }
+        };
+        let middle = |at: usize, from: f64| from + (at as f64 - 0.5) * cell;
+        let [mut above, mut here, mut below] = [(); 3].map(|()| vec![false; wide]);
+        threes(0, &mut here);
+        for row in 0..high {
+            threes(row + 1, &mut below);
+            for column in (0..wide).filter(|column| self.taken[row * wide + column]) {
+                let covered = above[column] && here[column] && below[column];
+                // Those that stay leave no hole.
+                if !covered || (row % 2 == 0 && column % 2 == 0) {
+                    each(Kept { at: (middle(column, frame.left), middle(row, frame.top)), which: 0, count: 1 });
+                }
+            }
+            (above, here, below) = (here, below, above);
+        }
+    }
+}
+
+/// How a marker is stamped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ink {
+    pub(crate) radius: f64,
+    pub(crate) colour: Rgb,
+    pub(crate) alpha: f64,
+    /// Of the line around it.
+    pub(crate) edge: Option<Rgb>,
+}
+
+/// A marker's share of each pixel it touches, and of these its line's.
+struct Mask {
+    left: i32,
+    top: i32,
+    columns: usize,
+    fill: Vec<f32>,
+    rim: Vec<f32>,
+}
+
+/// Pixels over a frame.
+pub(crate) struct Raster<'m> {
+    frame: Frame,
+    density: f64,
+    columns: usize,
+    rows: usize,
+    marker: &'m str,
+    /// Opacity.
+    alpha: Vec<f32>,
+    /// Colours times their opacity; none where all markers have the same.
+    colours: Vec<[f32; 3]>,
+    /// By radius and whether there is a line around it: a mask for each place within a pixel.
+    masks: BTreeMap<(i32, bool), Vec<Option<Mask>>>,
+    /// The colour of the last marker.
+    ink: Rgb,
+}
+
+impl<'m> Raster<'m> {
+    /// Pixels for markers of a kind, so many to a point. `same`: all have one colour. `None`: there would be too
+    /// many.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a screen")]
+    pub(crate) fn new(frame: Frame, density: f64, marker: &'m str, same: bool) -> Option<Raster<'m>> {
+        let side = |long: f64| (long * density).ceil().max(1.0);
+        let (columns, rows) = (side(frame.width()), side(frame.height()));
+        if !(1.0..=16e6).contains(&(columns * rows)) {
+            return None;
+        }
+        let (columns, rows) = (columns as usize, rows as usize);
+        let colours = if same { Vec::new() } else { vec![[0.0; 3]; columns * rows] };
+        Some(Raster {
+            frame,
+            density,
+            columns,
+            rows,
+            marker,
+            alpha: vec![0.0; columns * rows],
+            colours,
+            masks: BTreeMap::new(),
+            ink: (0, 0, 0),
+        })
+    }
+
+    /// Whether a marker of this radius, in points, can be stamped.
+    pub(crate) fn takes(&self, radius: f64) -> bool {
+        radius * self.density <= LARGEST
+    }
+
+    /// Stamps a marker, if it is any.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels within the picture")]
+    pub(crate) fn stamp(&mut self, at: At, ink: &Ink) {
+        if ink.radius <= 0.0 {
+            return;
+        }
+        let (x, y) = ((at.0 - self.frame.left) * self.density, (at.1 - self.frame.top) * self.density);
+        let phases = f64::from(PHASES);
+        // Rounded; far outside is as good as at the edge.
+        let nearest = |x: f64| ((x * phases).clamp(-1e6, 1e6) + 1e6 + 0.5) as i32 - 1_000_000;
+        let (x, y) = (nearest(x), nearest(y));
+        let radius = nearest(ink.radius * self.density).max(1);
+        let (within, edged) = ((x.rem_euclid(PHASES), y.rem_euclid(PHASES)), ink.edge.is_some());
+        let masks = self.masks.entry((radius, edged));
+        let masks = masks.or_insert_with(|| (0..PHASES * PHASES).map(|_| None).collect());
+        let (marker, density) = (self.marker, self.density);
+        let mask = masks[(within.0 * PHASES + within.1) as usize]
+            .get_or_insert_with(|| mask(marker, (radius, within.0, within.1, edged), density));
+        let (left, top) = (x.div_euclid(PHASES) + mask.left, y.div_euclid(PHASES) + mask.top);
+        self.ink = ink.colour;
+        let part = |colour: Rgb| [colour.0, colour.1, colour.2].map(|part| f32::from(part) / 255.0);
+        let (fill, alpha) = (part(ink.colour), ink.alpha as f32);
+        // What lies over the edges is cut.
+        let cut = |from: i32, long: usize, room: usize| {
+            let first = (-from).clamp(0, long as i32) as usize;
+            let last = (room as i32 - from).clamp(0, long as i32) as usize;
+            (first..last.max(first), (from + first as i32).max(0) as usize)
+        };
+        let (across, column) = cut(left, mask.columns, self.columns);
+        let (down, row) = cut(top, mask.fill.len() / mask.columns, self.rows);
+        if across.is_empty() {
+            return;
+        }
+        for (line, row) in down.zip(row..) {
+            let shares = line * mask.columns + across.start..line * mask.columns + across.end;
+            let place = row * self.columns + column;
+            let under = &mut self.alpha[place..place + across.len()];
+            if self.colours.is_empty() {
+                let seen = under.iter_mut().zip(&mask.fill[shares]);
+                seen.for_each(|(under, share)| *under = share * alpha + *under * (1.0 - share * alpha));
+                continue;
+            }
+            let colours = &mut self.colours[place..place + across.len()];
+            for (at, (under, colour)) in shares.zip(under.iter_mut().zip(colours)) {
+                over(under, colour, fill, mask.fill[at] * alpha);
+                if let Some(edge) = ink.edge {
+                    over(under, colour, part(edge), mask.rim[at]);
+                }
+            }
+        }
+    }
+
+    /// The picture: where it ends, how many columns and rows it has, and its pixels (red, green, blue, opacity).
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
+    pub(crate) fn picture(&self) -> (At, usize, usize, Vec<u8>) {
+        let end =
+            (self.frame.left + self.columns as f64 / self.density, self.frame.top + self.rows as f64 / self.density);
+        let byte = |share: f32| (share * 255.0 + 0.5) as u8;
+        let mut bytes = Vec::with_capacity(self.alpha.len() * 4);
+        if self.colours.is_empty() {
+            let (red, green, blue) = self.ink;
+            self.alpha.iter().for_each(|alpha| bytes.extend([red, green, blue, byte(*alpha)]));
+        }
+        for (alpha, colours) in self.alpha.iter().zip(&self.colours) {
+            let [red, green, blue] = colours.map(|part| byte(part / alpha.max(f32::MIN_POSITIVE)));
+            bytes.extend([red, green, blue, byte(*alpha)]);
+        }
+        (end, self.columns, self.rows, bytes)
+    }
+}
+
+fn over(under: &mut f32, colours: &mut [f32; 3], new: [f32; 3], share: f32) {
+    if share > 0.0 {
+        *under = share + *under * (1.0 - share);
+        for (colour, new) in colours.iter_mut().zip(new) {
+            *colour = new * share + *colour * (1.0 - share);
+        }
+    }
+}
+
+/// How far a place is from a line.
+fn far(at: At, from: At, to: At) -> f64 {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let length = dx * dx + dy * dy;
+    let share = if length == 0.0 { 0.0 } else { ((at.0 - from.0) * dx + (at.1 - from.1) * dy) / length };
+    let share = share.clamp(0.0, 1.0);
+    (at.0 - from.0 - dx * share).hypot(at.1 - from.1 - dy * share)
+}
+
+fn holds(corners: &[At], (x, y): At) -> bool {
+    let mut inside = false;
+    for (number, (bx, by)) in corners.iter().enumerate() {
+        let (ax, ay) = corners[(number + corners.len() - 1) % corners.len()];
+        if (ay > y) != (*by > y) && x < (bx - ax) * (y - ay) / (by - ay) + ax {
+            inside = !inside;
+        }
+    }
+    inside
+}
+
+/// A marker in pixels, at a place within one.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few pixels")]
+fn mask(marker: &str, (radius, x, y, edged): (i32, i32, i32, bool), density: f64) -> Mask {
+    let phases = f64::from(PHASES);
+    let (radius, x, y) = (f64::from(radius) / phases, f64::from(x) / phases, f64::from(y) / phases);
+    let lines = strokes(marker);
+    let corners = corners((x, y), marker, radius);
+    let round = match marker {
+        "." => radius * 0.5,
+        "," => 0.5 * density,
+        _ => radius,
+    };
+    let thick = if lines.is_empty() { density } else { THICK * density } / 2.0;
+    let reach = radius.max(round) * 1.1 + thick + 1.0;
+    let (left, top) = ((x - reach).floor() as i32, (y - reach).floor() as i32);
+    let columns = ((x + reach).ceil() as i32 - left) as usize;
+    let rows = ((y + reach).ceil() as i32 - top) as usize;
+    let (mut fill, mut rim) = (Vec::with_capacity(columns * rows), Vec::new());
+    for pixel in 0..columns * rows {
+        let corner = (f64::from(left) + (pixel % columns) as f64, f64::from(top) + (pixel / columns) as f64);
+        let (mut filled, mut edges) = (0.0, 0.0);
+        for sample in 0..SAMPLES * SAMPLES {
+            let within = |number: i32| (f64::from(number) + 0.5) / f64::from(SAMPLES);
+            let at = (corner.0 + within(sample % SAMPLES), corner.1 + within(sample / SAMPLES));
+            let (inside, edge) = match &corners {
+                _ if !lines.is_empty() => {
+                    let place = |a: f64, b: f64| (x + a * radius, y + b * radius);
+                    let near = |[a, b, c, d]: &[f64; 4]| far(at, place(*a, *b), place(*c, *d)) <= thick;
+                    (lines.iter().any(near), false)
+                }
+                Some(corners) => {
+                    let before = |number: usize| corners[(number + corners.len() - 1) % corners.len()];
+                    let near = |(number, to): (usize, &At)| far(at, before(number), *to) <= thick;
+                    (holds(corners, at), edged && corners.iter().enumerate().any(near))
+                }
+                None => {
+                    let away = (at.0 - x).hypot(at.1 - y);
+                    (away <= round, (away - round).abs() <= thick)
+                }
+            };
+            filled += f32::from(u8::from(inside));
+            edges += f32::from(u8::from(edge));
+        }
+        let all = (SAMPLES * SAMPLES) as f32;
+        fill.push(filled / all);
+        if edged {
+            rim.push(edges / all);
+        }
+    }
+    Mask { left, top, columns, fill, rim }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: Frame = Frame { left: 0.0, top: 0.0, right: 500.0, bottom: 300.0 };
+
+    fn gridded(points: &[At], cell: f64, same: bool) -> Vec<Kept> {
+        let mut cells = Cells::new(FRAME, cell, same);
+        points.iter().zip(0..).for_each(|(at, which)| cells.put(*at, which));
+        let mut kept = Vec::new();
+        cells.kept(|which| points[which as usize], |one| kept.push(one));
+        kept
+    }
+
+    #[test]
+    fn points_without_order_stand_one_to_a_cell() {
+        let points: Vec<At> = (0..200_000_u32).map(|at| (f64::from(at % 500), f64::from(at / 500 % 300))).collect();
+        let kept = gridded(&points, 1.5, false);
+        assert!(kept.len() <= 335 * 202 && kept.len() > 10_000, "{}", kept.len());
+        assert!(kept.windows(2).all(|pair| pair[0].which < pair[1].which));
+        assert_eq!(kept.iter().map(|kept| kept.count).sum::<u32>(), 200_000);
+        assert_eq!(kept.last().map(|kept| kept.which), Some(199_999), "the last one is drawn last");
+        let same = gridded(&points, 1.5, true);
+        assert!(same.len() < kept.len() / 2);
+        assert_eq!(gridded(&[points[0], points[100], points[900]], 1.5, true).len(), 3);
+    }
+
+    #[test]
+    fn tiles_hold_all_points_and_give_those_in_sight() {
+        let x: Vec<f64> = (0..50_000_u32).map(|at| f64::from(at * 7_919 % 10_007)).collect();
+        let y: Vec<f64> =
+            (0..50_000_u32).map(|at| if at == 7 { f64::NAN } else { f64::from(at % 977) - 1.0 }).collect();
+        let everywhere = [[f64::NEG_INFINITY, f64::INFINITY]; 2];
+        for log in [[false, false], [true, true]] {
+            let tiles = Tiles::new(&x, &y, log);
+            let bent = |at: f64, log: bool| if log { at.ln() } else { at };
+            let shown = |at: &usize| {
+                let (x, y) = (bent(x[*at], log[0]), bent(y[*at], log[1]));
+                x.is_finite() && y.is_finite()
+            };
+            let wanted: Vec<usize> = (0..x.len()).filter(shown).collect();
+            let mut all: Vec<usize> = tiles.within(everywhere).map(|(_, which)| *which as usize).collect();
+            all.sort_unstable();
+            assert_eq!(all, wanted);
+            let part = [[bent(5_000.0, log[0]), bent(4_000.0, log[0])], [bent(100.0, log[1]), bent(300.0, log[1])]];
+            let inside = |at: [f64; 2]| {
+                (0..2).all(|side| {
+                    let [from, to] = part[side];
+                    at[side] >= from.min(to) && at[side] <= from.max(to)
+                })
+            };
+            let place = |at: &usize| [bent(x[*at], log[0]), bent(y[*at], log[1])];
+            let seen = tiles.within(part).filter(|(_, which)| inside(place(&(**which as usize)))).count();
+            assert_eq!(seen, wanted.iter().filter(|at| inside(place(at))).count());
+            assert!(tiles.within(part).count() < wanted.len() / 4, "far tiles are not looked at");
+            for side in [0, 1] {
+                let (add, times) = tiles.onto(side, (3.0, 2.0));
+                for (at, which) in tiles.within(part) {
+                    let wanted = 3.0 + 2.0 * place(&(*which as usize))[side];
+                    assert!((add + f64::from(at[side]) * times - wanted).abs() < 0.01);
+                }
+            }
+        }
+        assert!(Tiles::new(&[], &[], [false; 2]).is_empty());
+        assert_eq!(Tiles::new(&[1.0; 9], &[2.0; 9], [false; 2]).within(everywhere).count(), 9);
+    }
+
+    #[test]
+    fn markers_cover_what_they_cover_as_shapes() {
+        let area = |marker: &str, radius: f64| -> f64 {
+            let mut raster = Raster::new(FRAME, 2.0, marker, true).expect("a small picture");
+            let ink = Ink { radius, colour: (200, 100, 0), alpha: 1.0, edge: None };
+            raster.stamp((100.13, 50.4), &ink);
+            let (end, columns, rows, bytes) = raster.picture();
+            assert_eq!((end, columns, rows), ((500.0, 300.0), 1_000, 600));
+            let inked: Vec<&[u8]> = bytes.chunks_exact(4).filter(|pixel| pixel[3] > 0).collect();
+            assert!(inked.iter().all(|pixel| pixel[..3] == [200, 100, 0]), "{marker}");
+            inked.iter().map(|pixel| f64::from(pixel[3]) / 255.0).sum::<f64>() / 4.0
+        };
+        for (marker, wanted) in [("o", std::f64::consts::PI * 9.0), ("s", 36.0), ("^", 18.0), (".", 7.07)] {
+            let found = area(marker, 3.0);
+            assert!((found / wanted - 1.0).abs() < 0.06, "{marker}: {found} of {wanted}");
+        }
+        assert!((area("x", 4.0) / (2.0 * 1.4 * 11.3) - 1.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn what_lies_over_the_edge_is_cut_and_what_is_seen_through_adds_up() {
+        let mut raster = Raster::new(FRAME, 1.0, "s", false).expect("a small picture");
+        let ink = Ink { radius: 2.0, colour: (255, 0, 0), alpha: 0.5, edge: Some((0, 0, 255)) };
+        for at in [(0.0, 0.0), (500.0, 300.0), (-900.0, 4e5), (250.0, 150.0), (250.0, 150.0)] {
+            raster.stamp(at, &ink);
+        }
+        let (_, columns, _, bytes) = raster.picture();
+        let pixel = |x: usize, y: usize| &bytes[(y * columns + x) * 4..][..4];
+        assert_eq!(pixel(249, 149), [255, 0, 0, 191], "twice a half");
+        assert!(pixel(248, 149)[2] > 150 && pixel(248, 149)[3] > 191, "the line around it");
+        assert!(pixel(0, 0)[3] > 0 && pixel(499, 299)[3] > 0 && pixel(20, 20)[3] == 0);
+        assert!(Raster::new(FRAME, 1e4, "o", true).is_none());
+        assert!(!raster.takes(100.0));
+    }
+}

@@ -1,0 +1,695 @@
+//! Draws the marks of a pair of axes: only what can be seen of them, and of very many points what a screen shows.
+
+use crate::colour::{Look, Rgb, shade};
+use crate::crowd::{Cells, Ink, Kept, Raster};
+use crate::draw::{NORMAL, SMALL};
+use crate::field::Field;
+use crate::figure::{Axes, Column, Kind, Shades};
+use crate::pen::{At, Frame, Pen, Stroke, Surface};
+use crate::ready::{Hint, Known};
+use crate::scale::Scale;
+use crate::thin::{columns, distinct, in_sight};
+use plotters::style::text_anchor::{HPos, VPos};
+use std::borrow::Cow;
+
+/// A line of more points than this is drawn without those that nobody can tell apart.
+const MANY: usize = 5_000;
+/// More points than this are drawn as a grid shows them.
+pub(crate) const CROWD: usize = 20_000;
+/// No more cells than this are drawn of a grid.
+const CELLS: f64 = 80_000.0;
+
+/// The marks of a pair of axes, and where they stand.
+pub(crate) struct Marks<'a> {
+    pub(crate) axes: &'a Axes,
+    pub(crate) known: &'a Known,
+    pub(crate) look: Look,
+    pub(crate) scales: [Scale; 2],
+    pub(crate) frame: Frame,
+}
+
+/// A line that is drawn with markers.
+struct Points<'a> {
+    x: &'a Column,
+    y: &'a Column,
+    marker: &'a str,
+    hint: &'a Hint,
+}
+
+/// Points that are seen.
+enum Gathered {
+    Few(Vec<(At, u32)>),
+    Crowd(Cells),
+}
+
+/// How one marker looks.
+struct Stamp {
+    radius: f64,
+    colour: Rgb,
+    edge: Option<Rgb>,
+}
+
+pub(crate) fn tint(shades: &Shades, value: f64) -> Rgb {
+    shade(&shades.map, share(shades, value))
+}
+
+/// Where a number stands on its scale, from 0 to 1.
+pub(crate) fn share(shades: &Shades, value: f64) -> f64 {
+    let bent = |x: f64| if shades.log { x.max(f64::MIN_POSITIVE).ln() } else { x };
+    let (low, high) = (bent(shades.low), bent(shades.high));
+    if high == low { 0.5 } else { (bent(value) - low) / (high - low) }
+}
+
+impl Marks<'_> {
+    fn at(&self, x: f64, y: f64) -> At {
+        (self.scales[0].at(x), self.scales[1].at(y))
+    }
+
+    pub(crate) fn draw<B: Surface>(&self, number: usize, pen: &mut Pen<'_, B>) {
+        let [sx, sy] = self.scales;
+        let (frame, look) = (self.frame, self.look);
+        let (Some(mark), Some(hint)) = (self.axes.marks.get(number), self.known.hints.get(number)) else { return };
+        match &mark.kind {
+            Kind::Line { x, y, color, width, dash, marker, size, face, edge, every, alpha, .. } => {
+                let stroke = Stroke { colour: look.colour(color), alpha: *alpha, width: *width, dash };
+                if dash != "none" {
+                    for piece in self.pieces(&x.0, &y.0, hint) {
+                        pen.path_within(&piece, stroke, frame);
+                    }
+                }
+                if !marker.is_empty() {
+                    let colour = look.colour(if face.is_empty() { color } else { face });
+                    let edge = (!edge.is_empty() || face == "none")
+                        .then(|| look.colour(if edge.is_empty() { color } else { edge }));
+                    let colour = if face == "none" { look.ground(&self.axes.ground) } else { colour };
+                    let stamp = |_: usize| Stamp { radius: *size / 2.0, colour, edge };
+                    self.points(&Points { x, y, marker, hint }, (*every).max(1), *alpha, true, stamp, pen);
+                }
+            }
+            Kind::Points { x, y, sizes, colors, values, marker, edge, alpha, .. } => {
+                let pick = |number: usize, count: usize| if count == 1 { 0 } else { number % count.max(1) };
+                let edge = (!edge.is_empty() && edge != "none").then(|| look.colour(edge));
+                let stamp = |number: usize| {
+                    let area = sizes.0.get(pick(number, sizes.0.len())).copied().unwrap_or(36.0);
+                    let shaded = values.as_ref().and_then(|shades| Some(tint(shades, *shades.values.0.get(number)?)));
+                    let named = || look.colour(colors.get(pick(number, colors.len())).map_or("C0", String::as_str));
+                    Stamp { radius: area.max(0.0).sqrt() / 2.0, colour: shaded.unwrap_or_else(named), edge }
+                };
+                let same = values.is_none() && colors.len() <= 1 && sizes.0.len() <= 1 && edge.is_none();
+                self.points(&Points { x, y, marker, hint }, 1, *alpha, same, stamp, pen);
+            }
+            Kind::Bars { x, y, width, height, colors, edge, hatch, alpha, .. } => {
+                let all = x.0.iter().zip(&y.0).zip(width.0.iter().zip(&height.0));
+                for (number, ((x, y), (wide, high))) in all.enumerate() {
+                    // On a logarithmic scale there is no nought to stand on.
+                    let low = if sy.log && *y <= 0.0 { sy.low } else { *y };
+                    let left = if sx.log && *x <= 0.0 { sx.low } else { *x };
+                    let (a, b) = (self.at(left, low), self.at(x + wide, y + high));
+                    if ![a.0, a.1, b.0, b.1].iter().all(|at| at.is_finite()) || outside(a, b, frame) {
+                        continue;
+                    }
+                    let fill = colors.get(number % colors.len().max(1)).map_or("C0", String::as_str);
+                    if fill != "none" {
+                        pen.rectangle_within(a, b, look.colour(fill), *alpha, frame);
+                    }
+                    if !hatch.is_empty() {
+                        self.hatch(a, b, hatch, edge, pen);
+                    }
+                    if !edge.is_empty() && edge != "none" {
+                        let corners = [a, (b.0, a.1), b, (a.0, b.1), a];
+                        let stroke = Stroke { colour: look.colour(edge), alpha: 1.0, width: 1.0, dash: "-" };
+                        pen.path_within(&corners, stroke, frame);
+                    }
+                }
+            }
+            Kind::Area { x, low, high, color, alpha, .. } => {
+                for pairs in self.pairs(&x.0, &low.0, &high.0, hint) {
+                    pen.strip(&pairs, look.colour(color), *alpha);
+                }
+            }
+            Kind::Polygons { x, y, colors, values, edge, alpha, .. } => {
+                let mut corners: Vec<At> = Vec::new();
+                let mut number = 0;
+                let ends = x.0.iter().zip(&y.0).map(|(x, y)| self.at(*x, *y));
+                for at in ends.chain([(f64::NAN, f64::NAN)]) {
+                    if at.0.is_finite() && at.1.is_finite() {
+                        corners.push(at);
+                        continue;
+                    }
+                    if corners.is_empty() {
+                        continue;
+                    }
+                    let shaded = values.as_ref().and_then(|shades| Some(tint(shades, *shades.values.0.get(number)?)));
+                    let fill = colors.get(number % colors.len().max(1)).map_or("C0", String::as_str);
+                    if shaded.is_some() || fill != "none" {
+                        let fill = shaded.unwrap_or_else(|| look.colour(fill));
+                        pen.polygon_within(&corners, fill, *alpha, frame);
+                    }
+                    if !edge.is_empty() && edge != "none" {
+                        corners.push(corners[0]);
+                        let stroke = Stroke { colour: look.colour(edge), alpha: 1.0, width: 1.0, dash: "-" };
+                        pen.path_within(&corners, stroke, frame);
+                    }
+                    corners.clear();
+                    number += 1;
+                }
+            }
+            Kind::Rule { at, vertical, color, width, dash, alpha, .. } => {
+                let path = match vertical {
+                    true => [(sx.at(*at), frame.top), (sx.at(*at), frame.bottom)],
+                    false => [(frame.left, sy.at(*at)), (frame.right, sy.at(*at))],
+                };
+                let stroke = Stroke { colour: look.colour(color), alpha: *alpha, width: *width, dash };
+                pen.path_within(&path, stroke, frame);
+            }
+            Kind::Band { low, high, vertical, color, alpha, .. } => {
+                let (a, b) = match vertical {
+                    true => ((sx.at(*low), frame.top), (sx.at(*high), frame.bottom)),
+                    false => ((frame.left, sy.at(*low)), (frame.right, sy.at(*high))),
+                };
+                if [a.0, a.1, b.0, b.1].iter().all(|at| at.is_finite()) && !outside(a, b, frame) {
+                    pen.rectangle_within(a, b, look.colour(color), *alpha, frame);
+                }
+            }
+            Kind::Segments { x, y, color, width, dash, arrows, alpha, .. } => {
+                let dash = if dash.is_empty() { "-" } else { dash };
+                let stroke = Stroke { colour: look.colour(color), alpha: *alpha, width: *width, dash };
+                for (x, y) in x.0.chunks_exact(2).zip(y.0.chunks_exact(2)) {
+                    let (from, to) = (self.at(x[0], y[0]), self.at(x[1], y[1]));
+                    pen.path_within(&[from, to], stroke, frame);
+                    if *arrows && frame.holds(to) {
+                        head(from, to, *width * 3.5, stroke, pen);
+                    }
+                }
+            }
+            kind @ Kind::Text { .. } => self.text(kind, pen),
+            kind @ Kind::Pie { .. } => self.pie(kind, pen),
+            kind @ (Kind::Image { .. } | Kind::Pixels { .. } | Kind::Contour { .. }) => {
+                Field { scales: self.scales, frame, look }.draw(kind, pen);
+            }
+        }
+    }
+
+    /// The unbroken pieces of a line, as far as they can be seen.
+    fn pieces(&self, x: &[f64], y: &[f64], hint: &Hint) -> Vec<Vec<At>> {
+        let mut pieces: Vec<Vec<At>> = Vec::new();
+        let mut piece = Vec::new();
+        let mut add = |at: At, piece: &mut Vec<At>| {
+            if at.0.is_finite() && at.1.is_finite() {
+                piece.push(at);
+            } else if !piece.is_empty() {
+                pieces.push(std::mem::take(piece));
+            }
+        };
+        const GAP: At = (f64::NAN, f64::NAN);
+        if hint.grows {
+            for part in columns(x, y, &hint.blocks[0], self.scales[0], self.frame) {
+                part.iter().for_each(|number| add(self.at(x[*number], y[*number]), &mut piece));
+                add(GAP, &mut piece);
+            }
+            return pieces;
+        }
+        x.iter().zip(y).for_each(|(x, y)| add(self.at(*x, *y), &mut piece));
+        add(GAP, &mut piece);
+        if x.len() > MANY {
+            pieces.iter_mut().for_each(|piece| *piece = distinct(piece));
+        }
+        pieces
+    }
+
+    /// What lies between two lines, as far as it can be seen: pairs of points, the upper ones first.
+    fn pairs(&self, x: &[f64], low: &[f64], high: &[f64], hint: &Hint) -> Vec<Vec<(At, At)>> {
+        let count = x.len().min(low.len()).min(high.len());
+        let shown: Cow<'_, [usize]> = if hint.grows {
+            let [lows, highs] = &hint.blocks;
+            let mut all = columns(x, low, lows, self.scales[0], self.frame).concat();
+            all.extend(columns(x, high, highs, self.scales[0], self.frame).concat());
+            // Gaps are seen by the points at both of their ends, and one in each.
+            let seen = in_sight(x, self.scales[0]);
+            let missing = seen.filter(|at| !(low[*at].is_finite() && high[*at].is_finite()));
+            all.extend(missing.take(MANY));
+            all.sort_unstable();
+            all.dedup();
+            all.into()
+        } else {
+            (0..count).collect()
+        };
+        let mut strips = vec![Vec::new()];
+        let mut before: Option<(f64, f64, f64)> = None;
+        for at in shown.iter().copied() {
+            let (across, a, b) = (self.scales[0].at(x[at]), self.scales[1].at(high[at]), self.scales[1].at(low[at]));
+            // A logarithmic scale has no nought: what ends there goes to the edge.
+            let b = if self.scales[1].log && low[at] <= 0.0 { self.frame.bottom } else { b };
+            if !(across.is_finite() && a.is_finite() && b.is_finite()) {
+                strips.push(Vec::new());
+                before = None;
+                continue;
+            }
+            let Some(strip) = strips.last_mut() else { break };
+            if let Some((x0, a0, b0)) = before {
+                let (d0, d1) = (b0 - a0, b - a);
+                let mut between: Vec<f64> = Vec::new();
+                // Where the lines cross, the strip is cut; and where they leave the frame.
+                let mut cross = |from: f64, to: f64| {
+                    if (from < 0.0) != (to < 0.0) && from != to {
+                        between.push(from / (from - to));
+                    }
+                };
+                cross(d0, d1);
+                for edge in [self.frame.top, self.frame.bottom] {
+                    cross(a0 - edge, a - edge);
+                    cross(b0 - edge, b - edge);
+                }
+                for edge in [self.frame.left, self.frame.right] {
+                    cross(x0 - edge, across - edge);
+                }
+                between.sort_by(f64::total_cmp);
+                for share in between {
+                    let of = |from: f64, to: f64| from + (to - from) * share;
+                    self.pair(of(x0, across), of(a0, a), of(b0, b), strip);
+                }
+            }
+            self.pair(across, a, b, strip);
+            before = Some((across, a, b));
+        }
+        strips.retain(|strip| strip.len() > 1);
+        strips
+    }
+
+    fn pair(&self, x: f64, a: f64, b: f64, strip: &mut Vec<(At, At)>) {
+        let frame = self.frame;
+        if x < frame.left - 1e-6 || x > frame.right + 1e-6 {
+            return;
+        }
+        let inside = |y: f64| y.clamp(frame.top, frame.bottom);
+        strip.push(((x, inside(a)), (x, inside(b))));
+    }
+
+    /// Markers at points; `same`: all look alike.
+    #[allow(clippy::cast_possible_truncation, reason = "no column has so many numbers")]
+    fn points<B: Surface>(
+        &self,
+        points: &Points<'_>,
+        every: usize,
+        alpha: f64,
+        same: bool,
+        stamp: impl Fn(usize) -> Stamp,
+        pen: &mut Pen<'_, B>,
+    ) {
+        let Points { x, y, marker, hint } = points;
+        let range = if hint.grows { in_sight(&x.0, self.scales[0]) } else { 0..x.0.len().min(y.0.len()) };
+        let place = |number: usize| self.at(x.0[number], y.0.get(number).copied().unwrap_or(f64::NAN));
+        let seen = |at: At| at.0.is_finite() && at.1.is_finite() && self.frame.holds(at);
+        let radius = range.clone().next().map_or(1.0, |number| stamp(number).radius);
+        // Markers on every second cell of both sides still cover all between them.
+        let cell = (radius * 0.7).clamp(0.5, 2.0);
+        let inner = same && alpha >= 1.0 && cell <= radius * 0.7;
+        let fewest = (self.frame.width() * self.frame.height() / CELLS).sqrt();
+        let cell = if inner { cell } else { cell.max(fewest) };
+        let gathered = if hint.tiles.is_empty() {
+            let all = range.step_by(every).map(|number| (place(number), number as u32));
+            self.gathered(all.filter(|(at, _)| seen(*at)), cell, inner)
+        } else {
+            let onto = |side: usize| hint.tiles.onto(side, self.scales[side].straight());
+            let [(x, across), (y, up)] = [onto(0), onto(1)];
+            // How far off they are, where somebody looks so closely that it shows.
+            let off = across.abs().max(up.abs()) * f64::from(f32::EPSILON);
+            let exact = off > 0.2;
+            let (every, around) = (every as u32, self.frame.wider(off));
+            let all = hint.tiles.within(self.scales.map(Scale::ends));
+            let all = all.map(|([a, b], which)| ((x + f64::from(*a) * across, y + f64::from(*b) * up), *which));
+            let all = all.filter(|(at, which)| around.holds(*at) & (every == 1 || which % every == 0));
+            let all = all.map(|(at, which)| if exact { (place(which as usize), which) } else { (at, which) });
+            self.gathered(all.filter(|(at, _)| !exact || seen(*at)), cell, inner)
+        };
+        let cells = match gathered {
+            Gathered::Crowd(cells) => cells,
+            Gathered::Few(few) => {
+                for which in few.into_iter().map(|(_, which)| which as usize) {
+                    let Stamp { radius, colour, edge } = stamp(which);
+                    inked(pen, place(which), marker, &Ink { radius, colour, alpha, edge });
+                }
+                return;
+            }
+        };
+        // Small ones fill their cell: a full grid shows no pattern of its own.
+        let least = if cell > 0.5 { cell * 0.6 } else { 0.0 };
+        // On a screen as one picture.
+        let raster = pen.density().and_then(|density| Raster::new(self.frame, density, marker, inner));
+        let (mut raster, mut large) = (raster, Vec::new());
+        cells.kept(
+            |number| place(number as usize),
+            |Kept { at, which, count }| {
+                let Stamp { radius, colour, edge } = stamp(which as usize);
+                // The more lie on one place, the less of the ground is seen through them.
+                let alpha = if count > 1 { 1.0 - (1.0 - alpha).powf(f64::from(count)) } else { alpha };
+                let ink = Ink { radius: if radius > 0.0 { radius.max(least) } else { 0.0 }, colour, alpha, edge };
+                match &mut raster {
+                    Some(raster) if raster.takes(ink.radius) => raster.stamp(at, &ink),
+                    Some(_) | None => large.push((at, ink)),
+                }
+            },
+        );
+        large.iter().for_each(|(at, ink)| inked(pen, *at, marker, ink));
+        if let Some(raster) = raster {
+            let (end, columns, rows, bytes) = raster.picture();
+            pen.pixels((self.frame.left, self.frame.top), end, columns, rows, &bytes);
+        }
+    }
+
+    /// The points that are seen: each by itself in the order in which they are drawn, or as cells of a grid.
+    fn gathered(&self, mut seen: impl Iterator<Item = (At, u32)>, cell: f64, same: bool) -> Gathered {
+        let mut few: Vec<(At, u32)> = seen.by_ref().take(CROWD + 1).collect();
+        if few.len() <= CROWD {
+            few.sort_unstable_by_key(|(_, which)| *which);
+            return Gathered::Few(few);
+        }
+        let mut cells = Cells::new(self.frame, cell, same);
+        few.into_iter().chain(seen).for_each(|(at, which)| cells.put(at, which));
+        Gathered::Crowd(cells)
+    }
+
+    /// Lines across a rectangle.
+    fn hatch<B: Surface>(&self, a: At, b: At, hatch: &str, edge: &str, pen: &mut Pen<'_, B>) {
+        let frame = self.frame;
+        let inner = Frame {
+            left: a.0.min(b.0).max(frame.left),
+            right: a.0.max(b.0).min(frame.right),
+            top: a.1.min(b.1).max(frame.top),
+            bottom: a.1.max(b.1).min(frame.bottom),
+        };
+        let colour = if edge.is_empty() || edge == "none" { self.look.ink } else { self.look.colour(edge) };
+        let stroke = Stroke { colour, alpha: 0.8, width: 0.8, dash: "-" };
+        let mut lines = |slope: f64, gap: f64| {
+            let high = inner.height();
+            let count = ((inner.width() + high) / gap).min(2_000.0);
+            let mut at = 0.0;
+            while at <= count {
+                let x = inner.left - high + at * gap;
+                let (from, to) = ((x, inner.bottom), (x + high, inner.top));
+                let flip = |(x, y): At| (inner.left + inner.right - x, y);
+                let path = if slope > 0.0 { [from, to] } else { [flip(from), flip(to)] };
+                pen.path_within(&path, stroke, inner);
+                at += 1.0;
+            }
+        };
+        let count = |letter: char| hatch.chars().filter(|other| *other == letter).count() as f64;
+        if count('/') + count('x') > 0.0 {
+            lines(1.0, 12.0 / (count('/') + count('x')));
+        }
+        if count('\\') + count('x') > 0.0 {
+            lines(-1.0, 12.0 / (count('\\') + count('x')));
+        }
+        let mut straight = |upright: bool, times: f64| {
+            let gap = 10.0 / times;
+            let (from, to) = if upright { (inner.left, inner.right) } else { (inner.top, inner.bottom) };
+            let mut at = from + gap / 2.0;
+            while at < to && gap > 0.5 {
+                let ends = match upright {
+                    true => [(at, inner.top), (at, inner.bottom)],
+                    false => [(inner.left, at), (inner.right, at)],
+                };
+                pen.path(&ends, stroke);
+                at += gap;
+            }
+        };
+        if count('|') + count('+') > 0.0 {
+            straight(true, count('|') + count('+'));
+        }
+        if count('-') + count('+') > 0.0 {
+            straight(false, count('-') + count('+'));
+        }
+        if count('.') + count('o') > 0.0 {
+            let gap = 8.0 / (count('.') + count('o')).max(1.0);
+            let mut y = inner.top + gap / 2.0;
+            while y < inner.bottom {
+                let mut x = inner.left + gap / 2.0;
+                while x < inner.right {
+                    pen.circle((x, y), 0.9, colour, 0.8);
+                    x += gap;
+                }
+                y += gap;
+            }
+        }
+    }
+
+    fn text<B: Surface>(&self, kind: &Kind, pen: &mut Pen<'_, B>) {
+        let Kind::Text { x, y, text, color, size, h, v, arrow, shift, inside, turn, ground } = kind else { return };
+        let (frame, colour) = (self.frame, self.look.colour(color));
+        let base = match inside {
+            true => (frame.left + x * frame.width(), frame.bottom - y * frame.height()),
+            false => self.at(*x, *y),
+        };
+        let at = (base.0 + shift[0], base.1 - shift[1]);
+        if !(at.0.is_finite() && at.1.is_finite()) {
+            return;
+        }
+        let up = turn.abs() > 15.0;
+        let wide = pen.wide(text, *size);
+        let high = size * 1.25 * text.lines().count() as f64;
+        let (wide, high) = if up { (high, wide) } else { (wide, high) };
+        let h = match h.as_str() {
+            "center" => HPos::Center,
+            "right" => HPos::Right,
+            _ => HPos::Left,
+        };
+        let v = match v.as_str() {
+            "center" | "center_baseline" => VPos::Center,
+            "top" => VPos::Top,
+            _ => VPos::Bottom,
+        };
+        let left = match h {
+            HPos::Left => at.0,
+            HPos::Center => at.0 - wide / 2.0,
+            HPos::Right => at.0 - wide,
+        };
+        let top = match v {
+            VPos::Top => at.1,
+            VPos::Center => at.1 - high / 2.0,
+            VPos::Bottom => at.1 - high,
+        };
+        let around = Frame { left: left - 3.0, top: top - 2.0, right: left + wide + 3.0, bottom: top + high + 2.0 };
+        if let Some([to_x, to_y]) = arrow {
+            let to = self.at(*to_x, *to_y);
+            let middle = ((around.left + around.right) / 2.0, (around.top + around.bottom) / 2.0);
+            let stroke = Stroke { colour, alpha: 1.0, width: 1.0, dash: "-" };
+            // From the edge of the words, towards their middle.
+            let from = leave(middle, to, around);
+            if to.0.is_finite() && to.1.is_finite() {
+                pen.path(&[from, to], stroke);
+                head(from, to, 4.0, stroke, pen);
+            }
+        }
+        // What is not over the axes any more has left with them.
+        if !inside && !frame.wider(60.0).holds(at) {
+            return;
+        }
+        if !ground.is_empty() && ground != "none" {
+            let (a, b) = ((around.left, around.top), (around.right, around.bottom));
+            pen.rectangle(a, b, self.look.exact(ground), 0.85, true, 1.0);
+            pen.rectangle(a, b, self.look.line, 1.0, false, 0.8);
+        }
+        if up {
+            let (h, v) = ((HPos::Center), (VPos::Center));
+            pen.words(text, (left + wide / 2.0, top + high / 2.0), *size, colour, (h, v), true);
+        } else {
+            pen.words(text, at, *size, colour, (h, v), false);
+        }
+    }
+
+    fn pie<B: Surface>(&self, kind: &Kind, pen: &mut Pen<'_, B>) {
+        let Kind::Pie { parts, colors, labels, shares, start, out, hole, clockwise } = kind else { return };
+        let [sx, sy] = self.scales;
+        let look = self.look;
+        let total: f64 = parts.0.iter().sum();
+        let mut from = start.to_radians();
+        let radius = (sx.at(1.0) - sx.at(0.0)).min(sy.at(0.0) - sy.at(1.0));
+        let sign = if *clockwise { -1.0 } else { 1.0 };
+        for (number, part) in parts.0.iter().enumerate() {
+            let to = from + sign * part / total * std::f64::consts::TAU;
+            let middle = f64::midpoint(from, to);
+            let away = out.0.get(number).copied().unwrap_or(0.0) * radius;
+            let centre = (sx.at(0.0) + away * middle.cos(), sy.at(0.0) - away * middle.sin());
+            let point = |angle: f64, share: f64| {
+                (centre.0 + radius * share * angle.cos(), centre.1 - radius * share * angle.sin())
+            };
+            let steps = 64_u32;
+            let along = |at: u32| from + (to - from) * f64::from(at) / f64::from(steps);
+            let arc = (0..=steps).map(|at| point(along(at), 1.0));
+            let inner: Vec<At> = match *hole > 0.0 {
+                true => (0..=steps).rev().map(|at| point(along(at), *hole)).collect(),
+                false => vec![point(0.0, 0.0)],
+            };
+            let corners: Vec<At> = arc.chain(inner).collect();
+            let fill = colors.get(number % colors.len().max(1)).map_or("C0", String::as_str);
+            pen.polygon_within(&corners, look.colour(fill), 1.0, self.frame);
+            let edge = Stroke { colour: look.ground(&self.axes.ground), alpha: 1.0, width: 1.5, dash: "-" };
+            for angle in [from, to] {
+                pen.path_within(&[point(angle, *hole), point(angle, 1.0)], edge, self.frame);
+            }
+            let frame = self.frame.wider(80.0);
+            if let Some(label) = labels.get(number).filter(|_| frame.holds(point(middle, 1.1))) {
+                let h = if middle.cos() < 0.0 { HPos::Right } else { HPos::Left };
+                pen.words(label, point(middle, 1.1), NORMAL, look.ink, (h, VPos::Center), false);
+            }
+            if let Some(share) = shares.get(number).filter(|_| self.frame.holds(point(middle, 0.6))) {
+                let at = point(middle, if *hole > 0.0 { f64::midpoint(*hole, 1.0) } else { 0.6 });
+                let (red, green, blue) = look.colour(fill);
+                // Words on a colour are dark or light, whichever is read better.
+                let light = 0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue) > 150.0;
+                let ink = if light { (0x1f, 0x23, 0x28) } else { (255, 255, 255) };
+                pen.words(share, at, SMALL, ink, (HPos::Center, VPos::Center), false);
+            }
+            from = to;
+        }
+    }
+}
+
+/// Whether a rectangle lies wholly outside of a frame.
+fn outside(a: At, b: At, frame: Frame) -> bool {
+    a.0.max(b.0) < frame.left || a.0.min(b.0) > frame.right || a.1.max(b.1) < frame.top || a.1.min(b.1) > frame.bottom
+}
+
+/// Where the way from the middle of a rectangle to a point leaves it.
+fn leave(middle: At, to: At, around: Frame) -> At {
+    let (dx, dy) = (to.0 - middle.0, to.1 - middle.1);
+    let share = (around.width() / 2.0 / dx.abs()).min(around.height() / 2.0 / dy.abs());
+    if share < 1.0 { (middle.0 + dx * share, middle.1 + dy * share) } else { middle }
+}
+
+/// The head of an arrow.
+fn head<B: Surface>(from: At, to: At, size: f64, stroke: Stroke<'_>, pen: &mut Pen<'_, B>) {
+    let length = (to.0 - from.0).hypot(to.1 - from.1);
+    if length > 1.0 && length.is_finite() {
+        let size = size.clamp(2.5, 8.0).min(length);
+        let (dx, dy) = ((to.0 - from.0) / length, (to.1 - from.1) / length);
+        let back = (to.0 - dx * size * 1.8, to.1 - dy * size * 1.8);
+        let (left, right) = (
+            (back.0 - dy * size * 0.8, back.1 + dx * size * 0.8),
+            (back.0 + dy * size * 0.8, back.1 - dx * size * 0.8),
+        );
+        pen.polygon(&[to, left, right], stroke.colour, stroke.alpha);
+    }
+}
+
+/// The corners of a marker that is a polygon.
+pub(crate) fn corners((x, y): At, marker: &str, r: f64) -> Option<Vec<At>> {
+    let around = |count: u32, turn: f64, far: &dyn Fn(u32) -> f64| {
+        let corner = |at: u32| {
+            let angle = f64::from(at) * std::f64::consts::TAU / f64::from(count) + turn;
+            (x + far(at) * angle.sin(), y - far(at) * angle.cos())
+        };
+        (0..count).map(corner).collect::<Vec<At>>()
+    };
+    let half = std::f64::consts::PI;
+    Some(match marker {
+        "s" => vec![(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)],
+        "^" => vec![(x, y - r), (x + r, y + r), (x - r, y + r)],
+        "v" => vec![(x, y + r), (x - r, y - r), (x + r, y - r)],
+        "<" => vec![(x - r, y), (x + r, y - r), (x + r, y + r)],
+        ">" => vec![(x + r, y), (x - r, y + r), (x - r, y - r)],
+        "D" => around(4, 0.0, &|_| r * 1.3),
+        "d" => vec![(x, y - r * 1.3), (x + r * 0.8, y), (x, y + r * 1.3), (x - r * 0.8, y)],
+        "p" => around(5, 0.0, &|_| r * 1.05),
+        "h" => around(6, 0.0, &|_| r * 1.05),
+        "H" => around(6, half / 6.0, &|_| r * 1.05),
+        "8" => around(8, half / 8.0, &|_| r * 1.05),
+        "*" => around(10, 0.0, &|at| if at.is_multiple_of(2) { r * 1.3 } else { r * 0.5 }),
+        "P" => {
+            let s = r / 2.8;
+            let out = [
+                (-s, -r),
+                (s, -r),
+                (s, -s),
+                (r, -s),
+                (r, s),
+                (s, s),
+                (s, r),
+                (-s, r),
+                (-s, s),
+                (-r, s),
+                (-r, -s),
+                (-s, -s),
+            ];
+            out.iter().map(|(dx, dy)| (x + dx, y + dy)).collect()
+        }
+        "X" => {
+            let s = r / 2.0;
+            let out = [
+                (0.0, -s),
+                (s, -r),
+                (r, -s),
+                (s, 0.0),
+                (r, s),
+                (s, r),
+                (0.0, s),
+                (-s, r),
+                (-r, s),
+                (-s, 0.0),
+                (-r, -s),
+                (-s, -r),
+            ];
+            out.iter().map(|(dx, dy)| (x + dx, y + dy)).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// Markers that are lines: ends of strokes in halves of their size.
+pub(crate) fn strokes(marker: &str) -> &'static [[f64; 4]] {
+    match marker {
+        "x" => &[[-1.0, -1.0, 1.0, 1.0], [-1.0, 1.0, 1.0, -1.0]],
+        "+" => &[[-1.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 1.0]],
+        "|" => &[[0.0, -1.0, 0.0, 1.0]],
+        "_" => &[[-1.0, 0.0, 1.0, 0.0]],
+        "1" => &[[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, -0.87, -0.5], [0.0, 0.0, 0.87, -0.5]],
+        "2" => &[[0.0, 0.0, 0.0, -1.0], [0.0, 0.0, -0.87, 0.5], [0.0, 0.0, 0.87, 0.5]],
+        "3" => &[[0.0, 0.0, -1.0, 0.0], [0.0, 0.0, 0.5, -0.87], [0.0, 0.0, 0.5, 0.87]],
+        "4" => &[[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, -0.5, -0.87], [0.0, 0.0, -0.5, 0.87]],
+        _ => &[],
+    }
+}
+
+/// A marker and the line around it.
+fn inked<B: Surface>(pen: &mut Pen<'_, B>, at: At, marker: &str, ink: &Ink) {
+    if ink.radius > 0.0 {
+        stamped(pen, at, marker, ink.radius, ink.colour, ink.alpha);
+        if let Some(edge) = ink.edge {
+            outlined(pen, at, marker, ink.radius, edge);
+        }
+    }
+}
+
+/// A marker.
+pub(crate) fn stamped<B: Surface>(pen: &mut Pen<'_, B>, (x, y): At, marker: &str, r: f64, colour: Rgb, alpha: f64) {
+    if let Some(corners) = corners((x, y), marker, r) {
+        return pen.polygon(&corners, colour, alpha);
+    }
+    let lines = strokes(marker);
+    for [a, b, c, d] in lines {
+        let stroke = Stroke { colour, alpha, width: 1.4, dash: "-" };
+        pen.path(&[(x + a * r, y + b * r), (x + c * r, y + d * r)], stroke);
+    }
+    match marker {
+        _ if !lines.is_empty() => {}
+        "." => pen.circle((x, y), r * 0.5, colour, alpha),
+        "," => pen.circle((x, y), 0.5, colour, alpha),
+        _ => pen.circle((x, y), r, colour, alpha),
+    }
+}
+
+/// The line around a marker.
+fn outlined<B: Surface>(pen: &mut Pen<'_, B>, (x, y): At, marker: &str, r: f64, edge: Rgb) {
+    if !strokes(marker).is_empty() {
+        return;
+    }
+    let stroke = Stroke { colour: edge, alpha: 1.0, width: 1.0, dash: "-" };
+    let mut around = corners((x, y), marker, r).unwrap_or_else(|| {
+        let r = if marker == "." { r * 0.5 } else { r };
+        let angle = |at: u32| f64::from(at) * std::f64::consts::TAU / 24.0;
+        (0..24).map(|at| (x + r * angle(at).cos(), y + r * angle(at).sin())).collect()
+    });
+    around.push(around[0]);
+    around.push(around[1]);
+    pen.path(&around, stroke);
+}

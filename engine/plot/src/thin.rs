@@ -1,0 +1,256 @@
+//! Of very many points, those that a screen shows: the first, lowest, highest and last of each column of pixels. What
+//! is looked at closely is all there.
+
+use crate::pen::{At, Frame};
+use crate::scale::Scale;
+use std::ops::Range;
+
+/// Numbers of which the lowest and the highest are known together.
+const BLOCK: usize = 64;
+/// Columns to a point: no screen shows more.
+const COLUMNS: f64 = 2.0;
+/// Pieces of a broken line in one column.
+const PIECES: usize = 16;
+
+/// Where a column of numbers is lowest and highest, block by block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Blocks {
+    /// Of each block the places of the lowest and of the highest; `None`: something in it is no number.
+    ends: Vec<Option<(u32, u32)>>,
+}
+
+impl Blocks {
+    #[allow(clippy::cast_possible_truncation, reason = "no column has so many numbers")]
+    pub(crate) fn new(y: &[f64]) -> Blocks {
+        let ends = y.chunks(BLOCK).enumerate().map(|(number, block)| {
+            let (low, high) = ends(block, 0..block.len())?;
+            Some(((number * BLOCK + low) as u32, (number * BLOCK + high) as u32))
+        });
+        Blocks { ends: ends.collect() }
+    }
+
+    /// Where `y` is lowest and highest within a range; `None`: something in it is no number.
+    fn ends(&self, y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
+        let (first, last) = (range.start.div_ceil(BLOCK), range.end / BLOCK);
+        if first >= last {
+            return ends(y, range);
+        }
+        let (mut low, mut high) = (range.start, range.start);
+        let mut take = |(a, b): (usize, usize)| {
+            if y[a] < y[low] {
+                low = a;
+            }
+            if y[b] > y[high] {
+                high = b;
+            }
+        };
+        for part in [range.start..first * BLOCK, last * BLOCK..range.end] {
+            if !part.is_empty() {
+                take(ends(y, part)?);
+            }
+        }
+        for block in &self.ends[first..last] {
+            let (a, b) = (*block)?;
+            take((a as usize, b as usize));
+        }
+        y[range.start].is_finite().then_some((low, high))
+    }
+}
+
+fn ends(y: &[f64], range: Range<usize>) -> Option<(usize, usize)> {
+    let (mut low, mut high) = (range.start, range.start);
+    for at in range {
+        if !y[at].is_finite() {
+            return None;
+        }
+        if y[at] < y[low] {
+            low = at;
+        }
+        if y[at] > y[high] {
+            high = at;
+        }
+    }
+    Some((low, high))
+}
+
+/// Whether numbers only grow, and all of them are some.
+pub(crate) fn grows(x: &[f64]) -> bool {
+    x.iter().all(|x| x.is_finite()) && x.windows(2).all(|pair| pair[0] <= pair[1])
+}
+
+/// What of growing numbers can be seen, and one more at either side.
+pub(crate) fn in_sight(x: &[f64], scale: Scale) -> Range<usize> {
+    let (low, high) = (scale.low.min(scale.high), scale.low.max(scale.high));
+    let first = x.partition_point(|x| *x < low).saturating_sub(1);
+    let last = x.partition_point(|x| *x <= high) + 1;
+    first..last.min(x.len()).max(first)
+}
+
+/// A line whose x grow, as the columns of a frame show it: places of points, a list for each unbroken piece.
+pub(crate) fn columns(x: &[f64], y: &[f64], blocks: &Blocks, sx: Scale, frame: Frame) -> Vec<Vec<usize>> {
+    let seen = in_sight(x, sx);
+    let count = (frame.width() * COLUMNS).max(1.0);
+    let mut pieces: Vec<Vec<usize>> = vec![Vec::new()];
+    if (seen.len() as f64) < count * 4.0 {
+        for at in seen {
+            if y[at].is_finite() {
+                pieces.last_mut().into_iter().for_each(|piece| piece.push(at));
+            } else if pieces.last().is_some_and(|piece| !piece.is_empty()) {
+                pieces.push(Vec::new());
+            }
+        }
+        return pieces;
+    }
+    let (left, right) = (sx.from.min(sx.to), sx.from.max(sx.to));
+    let flipped = sx.low > sx.high;
+    let mut from = seen.start;
+    let mut column = 0.0;
+    while from < seen.end {
+        column += 1.0;
+        let edge = if flipped { right - column / COLUMNS } else { left + column / COLUMNS };
+        let to = if column > count {
+            seen.end
+        } else {
+            let edge = sx.number(edge);
+            from + x[from..seen.end].partition_point(|x| *x < edge)
+        };
+        if to > from {
+            match blocks.ends(y, from..to) {
+                Some(ends) => pieces.last_mut().into_iter().for_each(|piece| reduced(from..to, ends, piece)),
+                None => broken(y, from..to, &mut pieces),
+            }
+        }
+        from = to;
+    }
+    pieces
+}
+
+/// The first, lowest, highest and last of a column, in order.
+fn reduced(range: Range<usize>, (low, high): (usize, usize), piece: &mut Vec<usize>) {
+    let mut shown = [range.start, low, high, range.end - 1];
+    shown.sort_unstable();
+    for (number, at) in shown.iter().enumerate() {
+        if number == 0 || shown[number - 1] != *at {
+            piece.push(*at);
+        }
+    }
+}
+
+/// A column in which something is no number.
+fn broken(y: &[f64], range: Range<usize>, pieces: &mut Vec<Vec<usize>>) {
+    let before = pieces.len();
+    let mut at = range.start;
+    while at < range.end {
+        let until = (at..range.end).find(|at| !y[*at].is_finite()).unwrap_or(range.end);
+        if until > at
+            && pieces.len() < before + PIECES
+            && let Some(ends) = ends(y, at..until)
+        {
+            pieces.last_mut().into_iter().for_each(|piece| reduced(at..until, ends, piece));
+        }
+        if until < range.end && pieces.last().is_some_and(|piece| !piece.is_empty()) {
+            pieces.push(Vec::new());
+        }
+        at = until + 1;
+    }
+}
+
+/// A line that goes anywhere, without the points that stand where the one before them stands.
+pub(crate) fn distinct(path: &[At]) -> Vec<At> {
+    const NEAR: f64 = 0.25;
+    let mut kept: Vec<At> = Vec::with_capacity(path.len().min(1 << 16));
+    for (number, at) in path.iter().enumerate() {
+        let far = |last: &At| (last.0 - at.0).abs() > NEAR || (last.1 - at.1).abs() > NEAR;
+        if kept.last().is_none_or(far) || number + 1 == path.len() {
+            kept.push(*at);
+        }
+    }
+    kept
+}
+
+/// What a screen of 2,000 columns shows of a line. `None`: it is short enough as it is, or goes anywhere.
+pub(crate) fn thinned(x: &[f64], y: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
+    if x.len() < 20_000 || x.len() != y.len() || !grows(x) || !grows_ends(x) {
+        return None;
+    }
+    let frame = Frame { left: 0.0, top: 0.0, right: 1_000.0, bottom: 1.0 };
+    let scale = Scale { low: x[0], high: x[x.len() - 1], log: false, from: 0.0, to: 1_000.0 };
+    let mut thin = (Vec::new(), Vec::new());
+    for piece in columns(x, y, &Blocks::new(y), scale, frame) {
+        if !thin.0.is_empty() {
+            thin.0.push(x[piece.first().copied().unwrap_or(0)]);
+            thin.1.push(f64::NAN);
+        }
+        thin.0.extend(piece.iter().map(|at| x[*at]));
+        thin.1.extend(piece.iter().map(|at| y[*at]));
+    }
+    Some(thin)
+}
+
+fn grows_ends(x: &[f64]) -> bool {
+    x.first() < x.last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: Frame = Frame { left: 0.0, top: 0.0, right: 500.0, bottom: 300.0 };
+
+    fn scale(low: f64, high: f64) -> Scale {
+        Scale { low, high, log: false, from: 0.0, to: 500.0 }
+    }
+
+    #[test]
+    fn a_million_points_become_what_the_pixels_show() {
+        let x: Vec<f64> = (0..1_000_000).map(f64::from).collect();
+        let y: Vec<f64> = (0..1_000_000_u32).map(|at| f64::from(at % 1_009 * 7_919 % 104_729)).collect();
+        let blocks = Blocks::new(&y);
+        for (low, high) in [(0.0, 1e6), (123_456.7, 654_321.9), (1e6, 0.0)] {
+            let sx = scale(low, high);
+            let kept: Vec<usize> = columns(&x, &y, &blocks, sx, FRAME).concat();
+            assert!(kept.len() <= 4_020, "{}", kept.len());
+            assert!(kept.windows(2).all(|pair| pair[0] < pair[1]));
+            // As if every point of a column had been looked at.
+            for column in [0, 1, 500, 999] {
+                let edges = [f64::from(column) / 2.0, f64::from(column + 1) / 2.0].map(|at| sx.number(at));
+                let (from, to) = (edges[0].min(edges[1]), edges[0].max(edges[1]));
+                let within = |at: &usize| x[*at] > from && x[*at] < to;
+                let highest = |all: &mut dyn Iterator<Item = usize>| all.map(|at| y[at]).fold(0.0, f64::max);
+                let all = highest(&mut (0..x.len()).filter(within));
+                assert_eq!(highest(&mut kept.iter().copied().filter(within)), all, "{low} {column}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_looked_at_closely_is_all_there() {
+        let x: Vec<f64> = (0..1_000_000).map(f64::from).collect();
+        let y = x.clone();
+        let kept = columns(&x, &y, &Blocks::new(&y), scale(1_000.5, 1_999.5), FRAME);
+        assert_eq!(kept, [(1_000..=2_000).collect::<Vec<usize>>()]);
+        assert_eq!(in_sight(&x, scale(-5.0, -1.0)), 0..1);
+        assert_eq!(in_sight(&[], scale(0.0, 1.0)), 0..0);
+    }
+
+    #[test]
+    fn gaps_stay_gaps() {
+        let x: Vec<f64> = (0..100_000).map(f64::from).collect();
+        let y: Vec<f64> = x.iter().map(|x| if (40_000.0..60_000.0).contains(x) { f64::NAN } else { *x }).collect();
+        let pieces = columns(&x, &y, &Blocks::new(&y), scale(0.0, 1e5), FRAME);
+        let pieces: Vec<&Vec<usize>> = pieces.iter().filter(|piece| !piece.is_empty()).collect();
+        let ends: Vec<(usize, usize)> = pieces.iter().map(|piece| (piece[0], piece[piece.len() - 1])).collect();
+        assert_eq!(ends, [(0, 39_999), (60_000, 99_999)]);
+        let none = vec![f64::NAN; 100_000];
+        assert_eq!(columns(&x, &none, &Blocks::new(&none), scale(0.0, 1e5), FRAME).concat(), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn a_long_line_can_be_sent_short() {
+        let x: Vec<f64> = (0..50_000).map(f64::from).collect();
+        let (thin_x, thin_y) = thinned(&x, &x).expect("it is long");
+        assert!(thin_x.len() < 9_000 && thin_x.len() == thin_y.len());
+        assert_eq!((thin_x[0], thin_x[thin_x.len() - 1]), (0.0, 49_999.0));
+        assert_eq!(thinned(&x[..100], &x[..100]), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! The agent: what is asked of models and tools, and how it is decided. Plain data and pure decisions; the loop itself
+//! is in `session/runs.rs`, what it needs of the world in the host.
+
+pub mod block;
+pub mod calls;
+pub mod catalog;
+pub mod config;
+pub mod context;
+pub mod crew;
+pub mod definition;
+pub mod job;
+pub mod model;
+pub mod persisted;
+pub mod planner;
+pub mod policy;
+pub mod router;
+pub mod tool;

@@ -1,0 +1,207 @@
+//! Tool calls in what a model says: found, read, and checked against the tool's schema before anything else happens.
+
+use crate::agent::tool::ToolSpec;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use store::ToolCall;
+
+/// An answer asks for at most so many tools; what comes after is told to the model as left out.
+pub const CALLS: usize = 32;
+/// The arguments of a call have at most so many bytes as JSON.
+pub const ARGUMENTS: usize = 2 << 20;
+/// So many schemas are kept compiled.
+const SCHEMAS: usize = 1_000;
+
+/// A fenced call: where it stands in the text, and what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fenced {
+    /// The fence, with its ticks, in bytes of the text.
+    pub range: std::ops::Range<usize>,
+    /// Name and arguments, or why they cannot be read.
+    pub call: Result<(String, Map<String, Value>), String>,
+}
+
+/// Finds calls in the form of `llmos-lite.md`: a fence named `tool` that holds `{"tool": …, "inputs": {…}}`. Also
+/// `name` with `arguments` or `parameters` is understood, since small models mix the forms up.
+pub fn fenced(text: &str) -> Vec<Fenced> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, usize, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let body = line.trim();
+        let ticks = body.bytes().take_while(|byte| *byte == b'`').count();
+        match open {
+            None if ticks >= 3 && matches!(body[ticks..].trim(), "tool" | "tool_call" | "json tool") => {
+                open = Some((at, at + line.len(), ticks));
+            }
+            Some((start, from, fence)) if ticks >= fence && body.len() == ticks => {
+                found.push(Fenced { range: start..at + line.trim_end().len(), call: read(&text[from..at]) });
+                open = None;
+            }
+            None | Some(_) => {}
+        }
+        at += line.len();
+    }
+    // A model that was cut off, or forgot the end, still meant the call if its JSON is whole.
+    if let Some((start, from, _)) = open {
+        let call = read(&text[from..]);
+        if call.is_ok() {
+            found.push(Fenced { range: start..text.len(), call });
+        }
+    }
+    found
+}
+
+fn read(json: &str) -> Result<(String, Map<String, Value>), String> {
+    let value: Value = serde_json::from_str(json.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
+    let Value::Object(mut object) = value else { return Err("it is no JSON object".to_owned()) };
+    let name = ["tool", "name", "toolId"].iter().find_map(|key| object.get(*key)?.as_str().map(str::to_owned));
+    let name = name.ok_or("it names no tool: {\"tool\": …, \"inputs\": {…}} is meant")?;
+    let inputs = ["inputs", "arguments", "parameters"].iter().find_map(|key| object.remove(*key));
+    match inputs {
+        None => Ok((name, Map::new())),
+        Some(Value::Object(inputs)) => Ok((name, inputs)),
+        Some(_) => Err("its inputs are no JSON object".to_owned()),
+    }
+}
+
+/// The text without its fenced calls.
+pub fn without(text: &str, calls: &[Fenced]) -> String {
+    let mut rest = String::new();
+    let mut from = 0;
+    for call in calls {
+        rest.push_str(&text[from..call.range.start]);
+        from = call.range.end;
+    }
+    rest.push_str(&text[from..]);
+    rest.trim().to_owned()
+}
+
+/// Gives calls ids where they have none, or one that was used before: results are told apart by them.
+pub fn named(calls: Vec<ToolCall>, used: &mut BTreeSet<String>) -> Vec<ToolCall> {
+    let mut given = Vec::new();
+    for mut call in calls {
+        let fits = |id: &str| !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic());
+        if !fits(&call.id) || used.contains(&call.id) {
+            let mut number = used.len() + 1;
+            while used.contains(&format!("call_{number}")) {
+                number += 1;
+            }
+            call.id = format!("call_{number}");
+        }
+        used.insert(call.id.clone());
+        given.push(call);
+    }
+    given
+}
+
+/// A tool's schema, compiled once.
+fn compiled(tool: &ToolSpec) -> Result<Arc<jsonschema::Validator>, String> {
+    static KNOWN: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
+    let schema = tool.parameters.to_string();
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(validator) = known.get(&schema) {
+        return Ok(validator.clone());
+    }
+    let made = jsonschema::validator_for(&tool.parameters)
+        .map_err(|error| format!("the schema of {} does not hold: {error}", tool.name))?;
+    if known.len() >= SCHEMAS {
+        known.clear(); // servers that make up new ones all the time
+    }
+    let made = Arc::new(made);
+    known.insert(schema, made.clone());
+    Ok(made)
+}
+
+/// Checks a call's arguments against the tool's schema.
+///
+/// # Errors
+/// A sentence for the model: what is wrong, where, and what the tool takes.
+pub fn check(tool: &ToolSpec, arguments: &Map<String, Value>) -> Result<(), String> {
+    let value = Value::Object(arguments.clone());
+    if value.to_string().len() > ARGUMENTS {
+        return Err(format!("the arguments of {} have over {} MB", tool.name, ARGUMENTS >> 20));
+    }
+    let validator = compiled(tool)?;
+    let wrong: Vec<String> = validator
+        .iter_errors(&value)
+        .take(3)
+        .map(|error| {
+            let place = error.instance_path().to_string();
+            let words: String = error.to_string().chars().take(200).collect();
+            if place.is_empty() { words } else { format!("{} {words}", place.trim_start_matches('/')) }
+        })
+        .collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} was called wrongly: {}. It takes {}", tool.name, wrong.join("; "), tool.parameters))
+}
+
+/// The tool that is nearest in name, for a model that has misspelt one.
+pub fn nearest<'a>(name: &str, tools: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' ', '.'], "_");
+    let wanted = plain(name);
+    let bare = |name: &str| name.replace('_', "");
+    tools.into_iter().find(|tool| bare(&plain(tool)) == bare(&wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::tool::{Permissions, Risk};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn fenced_calls_are_found() {
+        let text = "I look.\n```tool\n{\"tool\": \"read_file\", \"inputs\": {\"path\": \"a.md\"}}\n```\nThen:\n\
+                    ````tool\n{\"name\": \"x\", \"arguments\": {\"code\": \"```\\n\"}}\n````\n```tool\nnonsense\n```\n";
+        let calls = fenced(text);
+        let names: Vec<_> = calls.iter().map(|call| call.call.as_ref().map(|(name, _)| name.as_str())).collect();
+        assert_eq!(names[..2], [Ok("read_file"), Ok("x")]);
+        assert!(names[2].is_err());
+        assert_eq!(without(text, &calls), "I look.\n\nThen:");
+        assert_eq!(fenced("```tool\n{\"tool\": \"ls\"}").len(), 1, "the end may be missing");
+        assert_eq!(fenced("```tool\n{\"tool\": \"l").len(), 0, "half a call is none");
+        assert_eq!(fenced("```python\n{\"tool\": \"ls\"}\n```").len(), 0);
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        let tool = ToolSpec {
+            name: "read_file".to_owned(),
+            description: String::new(),
+            parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
+                "additionalProperties": false}),
+            risk: Risk::None,
+            permissions: Permissions::default(),
+            idempotent: true,
+        };
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        assert_eq!(check(&tool, &object(json!({"path": "a"}))), Ok(()));
+        for wrong in [json!({}), json!({"path": 1}), json!({"path": "a", "mode": "x"})] {
+            let why = check(&tool, &object(wrong)).expect_err("wrong");
+            assert!(why.starts_with("read_file was called wrongly: "), "{why}");
+        }
+    }
+
+    #[test]
+    fn ids_are_given_once() {
+        let call = |id: &str| ToolCall { id: id.to_owned(), name: "x".to_owned(), arguments: Map::new() };
+        let mut used = BTreeSet::from(["a".to_owned()]);
+        let ids: Vec<String> =
+            named(vec![call("a"), call(""), call("b"), call("b")], &mut used).into_iter().map(|call| call.id).collect();
+        assert_eq!(ids, ["call_2", "call_3", "b", "call_5"]);
+        assert_eq!(nearest("Read-File", ["list_files", "read_file"].into_iter()), Some("read_file"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_model_says_is_cut_at_letters(text in "(\\PC|`|\n|tool){0,80}") {
+            let calls = fenced(&text);
+            without(&text, &calls);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The tools that every agent has: names, schemas, risk. What they do is in `session/runs/deeds.rs`.
+
+use crate::agent::tool::{Permissions, Risk, ToolSpec};
+use serde_json::{Value, json};
+use std::sync::OnceLock;
+
+/// A tool that only looks at files.
+const LOOKS: Permissions = Permissions { network: false, fs: true, process: false, ui: false };
+/// A tool that runs code.
+const RUNS: Permissions = Permissions { network: false, fs: true, process: true, ui: false };
+/// A tool that touches nothing outside the run.
+const NOTHING: Permissions = Permissions { network: false, fs: false, process: false, ui: false };
+
+fn tool(name: &str, description: &str, risk: Risk, permissions: Permissions, properties: &Value) -> ToolSpec {
+    let required: Vec<&str> = properties
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, property)| property.get("optional").is_none())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let mut plain = properties.clone();
+    for (_, property) in plain.as_object_mut().into_iter().flatten() {
+        property.as_object_mut().map(|property| property.remove("optional"));
+    }
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: json!({"type": "object", "properties": plain, "required": required, "additionalProperties": false}),
+        risk,
+        permissions,
+        // What another agent does the second time is another thing.
+        idempotent: risk == Risk::None && name != "ask_agent",
+    }
+}
+
+/// The built-in tools, in the order in which they are offered.
+pub fn built_in() -> Vec<ToolSpec> {
+    static MADE: OnceLock<Vec<ToolSpec>> = OnceLock::new();
+    MADE.get_or_init(all).clone()
+}
+
+fn all() -> Vec<ToolSpec> {
+    let path = json!({"type": "string", "description": "Path inside the project, such as notes/plan.md"});
+    vec![
+        tool(
+            "read_file",
+            "Read a note or another text file of the project.",
+            Risk::None,
+            LOOKS,
+            &json!({"path": path, "from_line": {"type": "integer", "minimum": 1, "optional": true},
+                "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "optional": true}}),
+        ),
+        tool(
+            "write_file",
+            "Create a file, or replace all that it holds. To change a part of a file use edit_file.",
+            Risk::Low,
+            LOOKS,
+            &json!({"path": path, "content": {"type": "string", "description": "The whole new text"}}),
+        ),
+        tool(
+            "edit_file",
+            "Replace one passage of a file. old_content must stand there exactly once.",
+            Risk::Low,
+            LOOKS,
+            &json!({"path": path, "old_content": {"type": "string", "minLength": 1},
+                "new_content": {"type": "string"}}),
+        ),
+        tool(
+            "delete_file",
+            "Put a file into the trash. The user can take it out again.",
+            Risk::Medium,
+            LOOKS,
+            &json!({"path": path}),
+        ),
+        tool(
+            "list_files",
+            "List the files of the project, or of one folder of it.",
+            Risk::None,
+            LOOKS,
+            &json!({"directory": {"type": "string", "description": "Folder inside the project", "optional": true}}),
+        ),
+        tool(
+            "search",
+            "Find passages of notes, cell outputs and past runs by words and by meaning.",
+            Risk::None,
+            LOOKS,
+            &json!({"query": {"type": "string", "minLength": 1},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 50, "optional": true}}),
+        ),
+        tool(
+            "run_cell",
+            "Run a Python cell of a note, as the user would, and read what it prints.",
+            Risk::Medium,
+            RUNS,
+            &json!({"path": path, "cell": {"type": "integer", "minimum": 1, "description": "Its number, from 1"}}),
+        ),
+        tool(
+            "run_python",
+            "Run Python code in a sandbox of its own and read what it prints. Nothing is kept.",
+            Risk::Medium,
+            RUNS,
+            &json!({"code": {"type": "string", "minLength": 1},
+                "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
+        ),
+        tool(
+            "shell",
+            "Run a line of shell in the project's folder, in a sandbox without network.",
+            Risk::Medium,
+            RUNS,
+            &json!({"command": {"type": "string", "minLength": 1},
+                "seconds": {"type": "integer", "minimum": 1, "maximum": 600, "optional": true}}),
+        ),
+        tool("git_status", "What has changed since the last commit.", Risk::None, LOOKS, &json!({})),
+        tool(
+            "git_diff",
+            "How files have changed since the last commit.",
+            Risk::None,
+            LOOKS,
+            &json!({"path": {"type": "string", "optional": true}}),
+        ),
+        tool(
+            "git_log",
+            "The last commits.",
+            Risk::None,
+            LOOKS,
+            &json!({"limit": {"type": "integer", "minimum": 1, "maximum": 200, "optional": true}}),
+        ),
+        tool(
+            "git_commit",
+            "Commit files: those that are named, or all that changed.",
+            Risk::Medium,
+            LOOKS,
+            &json!({"message": {"type": "string", "minLength": 1},
+                "files": {"type": "array", "items": {"type": "string"}, "optional": true}}),
+        ),
+        tool(
+            "fetch_url",
+            "Fetch a page from the network as text.",
+            Risk::High,
+            Permissions { network: true, ..NOTHING },
+            &json!({"url": {"type": "string", "pattern": "^https?://"}}),
+        ),
+        tool(
+            "todo_write",
+            "Write the list of what you will do, in its order: all of it, each time. The user may change it.",
+            Risk::None,
+            NOTHING,
+            &json!({"todos": {"type": "array", "maxItems": 100, "items": {"type": "object", "properties": {
+                "id": {"type": "string"}, "content": {"type": "string", "minLength": 1},
+                "status": {"enum": ["pending", "in_progress", "completed", "cancelled"]},
+                "priority": {"enum": ["lowest", "low", "normal", "medium", "high", "highest"]},
+                "due": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}, "required": ["content"]}}}),
+        ),
+        tool(
+            "ask_user",
+            "Ask the user a question and wait for the answer.",
+            Risk::None,
+            Permissions { ui: true, ..NOTHING },
+            &json!({"question": {"type": "string", "minLength": 1}}),
+        ),
+        tool(
+            "ask_agent",
+            "Hand a part of the work to another agent and wait for its answer. It knows nothing of this conversation: \
+             say in the goal all that it needs. Calls beside each other run at the same time.",
+            Risk::None,
+            NOTHING,
+            &json!({"agent": {"type": "string", "minLength": 1, "maxLength": 60},
+                "goal": {"type": "string", "minLength": 1, "maxLength": 20000},
+                "task": {"type": "string", "maxLength": 60, "optional": true},
+                "mode": {"enum": ["auto", "learner", "follower"], "optional": true},
+                "budget": {"type": "number", "minimum": 0, "description": "US dollars", "optional": true}}),
+        ),
+        tool(
+            "create_tool",
+            "Propose a tool of your own, in Python. It is pending until the user has read and approved it; then it is \
+             there in every project. The code defines a function run(**arguments) that returns what can be JSON.",
+            Risk::Low,
+            NOTHING,
+            &json!({"name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{1,47}$"},
+                "description": {"type": "string", "minLength": 1},
+                "parameters": {"type": "object", "description": "JSON schema of the arguments"},
+                "code": {"type": "string", "minLength": 1},
+                "network": {"type": "boolean", "optional": true}}),
+        ),
+        tool(
+            "propose_view",
+            "Propose a view for a note: a tree of text, table, plot, form, slider, button, bound to properties of the \
+             note and variables of its cells. It is shown once the user presses \u{201c}Render preview\u{201d}.",
+            Risk::Low,
+            LOOKS,
+            &json!({"path": path, "title": {"type": "string"},
+                "view": {"type": "object", "description": crate::view::GUIDE}}),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::calls;
+
+    #[test]
+    fn every_schema_holds() {
+        for tool in built_in() {
+            jsonschema::validator_for(&tool.parameters).unwrap_or_else(|error| panic!("{}: {error}", tool.name));
+            assert!(tool.name.len() <= 64 && !tool.description.is_empty());
+        }
+        let named = |name: &str| built_in().into_iter().find(|tool| tool.name == name).expect("there");
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        assert_eq!(calls::check(&named("read_file"), &object(json!({"path": "a.md"}))), Ok(()));
+        assert!(calls::check(&named("fetch_url"), &object(json!({"url": "ftp://x"}))).is_err());
+        let todos = json!({"todos": [{"content": "a", "priority": "high"}]});
+        assert_eq!(calls::check(&named("todo_write"), &object(todos)), Ok(()));
+    }
+}

@@ -1,0 +1,475 @@
+//! The configuration: YAML with the meaning of the file in `mixos-go.md` (shared/reference), and rules for the
+//! router, limits of cost, MCP servers, hosts. Files are read strictly (an unknown key or a value of the wrong kind
+//! is an error with line and column), then laid over one another; at the bottom lies `system::CONFIG`, which names
+//! every key. Where the files lie is the host's business.
+
+mod values;
+
+use crate::agent::model::{Endpoint, Wire};
+use crate::agent::router::When;
+use crate::agent::tool::Risk;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+pub use values::is_local;
+
+/// A longer file is refused, in bytes.
+const LONGEST: usize = 1 << 20;
+/// Tokens that fit into a request to a model of which nothing is known.
+pub const UNKNOWN_CONTEXT: u64 = 8_192;
+/// The same of one on this machine: what Ollama gives unless it is told otherwise, and cuts without a word.
+pub const LOCAL_CONTEXT: u64 = 4_096;
+
+/// The whole configuration.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How it runs.
+    #[serde(deserialize_with = "values::section")]
+    pub runtime: Runtime,
+    /// Language models.
+    #[serde(deserialize_with = "values::section")]
+    pub llm: Llm,
+    /// Agents.
+    #[serde(deserialize_with = "values::section")]
+    pub agents: Agents,
+    /// What needs the user's word.
+    #[serde(deserialize_with = "values::section")]
+    pub approval: Approval,
+    /// What tools may reach.
+    #[serde(deserialize_with = "values::section")]
+    pub security: Security,
+    /// Tools of other programs.
+    #[serde(deserialize_with = "values::section")]
+    pub mcp: Mcp,
+    /// What is remembered.
+    #[serde(deserialize_with = "values::section")]
+    pub memory: Memory,
+    /// What may be spent.
+    #[serde(deserialize_with = "values::section")]
+    pub budget: Budget,
+}
+
+/// What may be spent in a calendar month, UTC.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// US dollars for all runs; `None`: no limit.
+    #[serde(deserialize_with = "values::dollars")]
+    pub month: Option<f64>,
+    /// US dollars for the runs of one project; `None`: no limit.
+    #[serde(deserialize_with = "values::dollars")]
+    pub project: Option<f64>,
+}
+
+/// What is remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Memory {
+    /// Whether runs that went well become traces, and all become experiences.
+    #[serde(deserialize_with = "values::plain")]
+    pub learn: bool,
+}
+
+/// How much a run does at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// One thing after the other.
+    Minimal,
+    /// For most machines.
+    #[default]
+    Standard,
+    /// For machines with time to spare.
+    Performance,
+}
+
+impl Profile {
+    /// So many tool calls of one turn run at the same time.
+    pub fn parallel_tools(self) -> usize {
+        match self {
+            Profile::Minimal => 1,
+            Profile::Standard => 4,
+            Profile::Performance => 8,
+        }
+    }
+}
+
+/// What the command line says on standard error while a run goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// What failed, and what is tried again.
+    #[default]
+    Error,
+    /// Also which model was chosen, and why.
+    Info,
+    /// Also each step.
+    Debug,
+}
+
+/// How it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Runtime {
+    /// How much a run does at once.
+    pub profile: Profile,
+    /// The workspace that is opened where none is named; empty: the platform's.
+    pub data_dir: String,
+    /// What the command line says on standard error.
+    pub log_level: LogLevel,
+}
+
+/// Language models and how one is chosen.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Llm {
+    /// Who is asked where no rule says otherwise.
+    pub default_provider: String,
+    /// Whether a provider on this machine goes before the default one.
+    #[serde(deserialize_with = "values::plain")]
+    pub prefer_local: bool,
+    /// US dollars for one session; `None`: no limit.
+    #[serde(deserialize_with = "values::dollars")]
+    pub cost_limit: Option<f64>,
+    /// US dollars for one request; `None`: no limit.
+    #[serde(deserialize_with = "values::dollars")]
+    pub request_cost_limit: Option<f64>,
+    /// Who is known to need longer for an answer is passed over if another is there, in milliseconds.
+    #[serde(deserialize_with = "values::plain")]
+    pub latency_target: Option<u64>,
+    /// Who is asked when the chosen one does not answer, in this order.
+    pub fallback: Vec<String>,
+    /// Who is asked for which requests.
+    #[serde(deserialize_with = "values::section")]
+    pub rules: Vec<Rule>,
+    /// All of them, by name.
+    #[serde(deserialize_with = "values::section")]
+    pub providers: BTreeMap<String, Provider>,
+}
+
+/// Which provider is asked for which requests.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// For which requests.
+    pub when: When,
+    /// The provider.
+    #[serde(rename = "use")]
+    pub provider: String,
+    /// The highest goes first.
+    #[serde(default, deserialize_with = "values::plain")]
+    pub priority: i64,
+}
+
+/// US dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Of the request.
+    #[serde(deserialize_with = "values::amount")]
+    pub input: f64,
+    /// Of the answer.
+    #[serde(deserialize_with = "values::amount")]
+    pub output: f64,
+}
+
+impl Price {
+    /// What so many tokens cost, US dollars.
+    pub fn of(self, input: u64, output: u64) -> f64 {
+        (self.input * input as f64 + self.output * output as f64) / 1e6
+    }
+}
+
+/// Who gives answers.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Provider {
+    /// Whether it may be asked; where nothing is said, it may.
+    #[serde(deserialize_with = "values::plain")]
+    pub enabled: Option<bool>,
+    /// How it speaks; `None`: as its name says, else like OpenAI.
+    pub wire: Option<Wire>,
+    /// Where; `None`: its own address.
+    #[serde(deserialize_with = "values::address")]
+    pub base_url: Option<String>,
+    /// The model's name as the provider has it.
+    pub model: String,
+    /// Under which name its key is kept, never the key; `None`: it needs none.
+    #[serde(deserialize_with = "values::key")]
+    pub api_key: Option<String>,
+    /// Whether it runs on this machine; `None`: whether its address is on it.
+    #[serde(deserialize_with = "values::plain")]
+    pub local: Option<bool>,
+    /// Tokens that fit into a request; `None`: as the price list has it.
+    #[serde(deserialize_with = "values::plain")]
+    pub context: Option<u64>,
+    /// Tokens of an answer; `None`: the provider's default.
+    #[serde(deserialize_with = "values::plain")]
+    pub max_tokens: Option<u32>,
+    /// 0 to 2; `None`: the provider's default.
+    #[serde(deserialize_with = "values::temperature")]
+    pub temperature: Option<f64>,
+    /// What it costs; `None`: as the price list has it.
+    pub price: Option<Price>,
+}
+
+impl Provider {
+    /// Whether it may be asked.
+    pub fn enabled(&self) -> bool {
+        self.enabled.unwrap_or(true)
+    }
+}
+
+/// The agents that there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Agents {
+    /// The one that answers.
+    #[serde(deserialize_with = "values::section")]
+    pub lead: AgentChoice,
+    /// Others, by name.
+    #[serde(deserialize_with = "values::section")]
+    pub specialists: BTreeMap<String, AgentChoice>,
+}
+
+/// What is set for one agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentChoice {
+    /// Whether it is used; where nothing is said, it is.
+    #[serde(deserialize_with = "values::plain")]
+    pub enabled: Option<bool>,
+    /// The provider that it always asks; `None`: as the rules say.
+    pub llm_provider: Option<String>,
+}
+
+/// What needs the user's word.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Approval {
+    /// What has less risk than this runs without asking: none, low or medium.
+    #[serde(deserialize_with = "values::level")]
+    pub auto_approve_level: Risk,
+    /// A question that nobody answers for so many seconds is a no.
+    #[serde(deserialize_with = "values::seconds")]
+    pub timeout_seconds: u64,
+    /// Tools that ask whatever their risk. They win over `never_approve`.
+    pub always_approve: Vec<String>,
+    /// Tools that never ask.
+    pub never_approve: Vec<String>,
+}
+
+impl Default for Approval {
+    fn default() -> Approval {
+        Approval {
+            auto_approve_level: Risk::Medium,
+            timeout_seconds: 300,
+            always_approve: Vec::new(),
+            never_approve: Vec::new(),
+        }
+    }
+}
+
+/// What tools may reach.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Security {
+    /// Whether shell and Python tools run in the sandbox. Where not, each of them asks every time.
+    #[serde(deserialize_with = "values::plain")]
+    pub sandbox_enabled: bool,
+    /// Whether tools reach the allowed hosts only; otherwise others are asked for.
+    #[serde(deserialize_with = "values::plain")]
+    pub network_restricted: bool,
+    /// Hosts; a leading `.` stands for all below.
+    pub allowed_hosts: Vec<String>,
+}
+
+impl Default for Security {
+    fn default() -> Security {
+        Security { sandbox_enabled: true, network_restricted: false, allowed_hosts: Vec::new() }
+    }
+}
+
+/// Tools of other programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mcp {
+    /// Servers of the Model Context Protocol, by name.
+    #[serde(deserialize_with = "values::section")]
+    pub servers: BTreeMap<String, McpServer>,
+}
+
+/// A server of tools: a program, or an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpServer {
+    /// Whether it is used; where nothing is said, it is.
+    #[serde(deserialize_with = "values::plain")]
+    pub enabled: Option<bool>,
+    /// The program.
+    pub command: Option<String>,
+    /// What it is given.
+    pub args: Vec<String>,
+    /// Variables of its environment; values may hold `${NAME}`.
+    #[serde(deserialize_with = "values::hidden")]
+    pub env: BTreeMap<String, String>,
+    /// The address.
+    #[serde(deserialize_with = "values::address")]
+    pub url: Option<String>,
+    /// What is sent along; values may hold `${NAME}`.
+    #[serde(deserialize_with = "values::hidden")]
+    pub headers: BTreeMap<String, String>,
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigError {
+    /// The file, as it was named.
+    pub file: String,
+    /// Line and column, from 1; `None`: it is about the whole.
+    pub place: Option<(u64, u64)>,
+    /// What, as a sentence without its stop.
+    pub what: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.file, self.what),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// One file, read and found well-formed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    file: String,
+    value: Value,
+}
+
+impl Layer {
+    /// Reads the text of a file; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// It is no YAML, names unknown keys, or has values of the wrong kind.
+    pub fn parse(file: &str, text: &str) -> Result<Layer, ConfigError> {
+        let error = |place, what: String| ConfigError { file: file.to_owned(), place, what };
+        if text.len() > LONGEST {
+            return Err(error(None, format!("it is longer than {LONGEST} bytes")));
+        }
+        let said = |why: serde_saphyr::Error| {
+            let place = why.location().map(|place| (place.line(), place.column())).filter(|place| place.0 > 0);
+            error(place, values::words(&why))
+        };
+        let empty = text.lines().all(|line| line.trim_start().starts_with('#') || line.trim().is_empty());
+        if empty {
+            return Ok(Layer { file: file.to_owned(), value: Value::Object(serde_json::Map::new()) });
+        }
+        serde_saphyr::from_str_with_options::<Config>(text, values::strict()).map_err(said)?;
+        let value = serde_saphyr::from_str_with_options::<Value>(text, values::strict()).map_err(said)?;
+        Ok(Layer { file: file.to_owned(), value })
+    }
+}
+
+/// The configuration that comes of files laid over one another, the strongest last, all over [`system::CONFIG`]. What
+/// a later one says replaces what an earlier one said; names are joined, lists are replaced whole.
+///
+/// # Errors
+/// What each file says is fine, but together they are not: a provider that is meant is not there, and the like.
+pub fn merge(layers: &[Layer]) -> Result<Config, ConfigError> {
+    let mut whole = Layer::parse("the default configuration", system::CONFIG)?.value;
+    for layer in layers {
+        lay(&mut whole, &layer.value);
+    }
+    let file = layers.last().map_or("the default configuration", |layer| layer.file.as_str());
+    let error = |what: String| ConfigError { file: file.to_owned(), place: None, what };
+    let config = serde_json::from_value::<Config>(whole).map_err(|why| error(why.to_string()))?;
+    config.check().map_err(error)?;
+    Ok(config)
+}
+
+fn lay(below: &mut Value, above: &Value) {
+    match (below, above) {
+        (Value::Object(below), Value::Object(above)) => {
+            for (key, value) in above {
+                lay(below.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        // A name with nothing behind it, as of a section whose lines are all comments, says nothing.
+        (Value::Object(_) | Value::Array(_), Value::Null) => {}
+        (below, above) => *below = above.clone(),
+    }
+}
+
+impl Config {
+    /// Where a provider's model is to be had.
+    pub fn endpoint(&self, name: &str) -> Option<Endpoint> {
+        let provider = self.llm.providers.get(name)?;
+        let wire = provider.wire.unwrap_or(values::wire_of(name));
+        let near = || match (&provider.base_url, wire) {
+            (Some(address), _) => is_local(address),
+            (None, wire) => wire == Wire::Ollama,
+        };
+        Some(Endpoint {
+            provider: name.to_owned(),
+            wire,
+            base_url: provider.base_url.clone(),
+            model: provider.model.clone(),
+            key: provider.api_key.clone(),
+            local: provider.local.unwrap_or_else(near),
+        })
+    }
+
+    /// What must fit together across keys.
+    fn check(&self) -> Result<(), String> {
+        let llm = &self.llm;
+        let known = |name: &str, at: &str| match llm.providers.contains_key(name) {
+            true => Ok(()),
+            false => {
+                let names = llm.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+                Err(format!("{at}: there is no provider “{name}” under llm.providers; there are {names}"))
+            }
+        };
+        known(&llm.default_provider, "llm.default_provider")?;
+        for (at, name) in llm.fallback.iter().enumerate() {
+            known(name, &format!("llm.fallback, entry {}", at + 1))?;
+        }
+        for (at, rule) in llm.rules.iter().enumerate() {
+            known(&rule.provider, &format!("llm.rules, rule {}", at + 1))?;
+        }
+        for (name, agent) in std::iter::once(("lead", &self.agents.lead))
+            .chain(self.agents.specialists.iter().map(|(name, agent)| (name.as_str(), agent)))
+        {
+            if let Some(provider) = &agent.llm_provider {
+                known(provider, &format!("the llm_provider of the agent “{name}”"))?;
+            }
+        }
+        for (name, provider) in &llm.providers {
+            if provider.enabled() && provider.model.trim().is_empty() {
+                return Err(format!("llm.providers.{name}.model is missing: name the model, or set enabled to false"));
+            }
+        }
+        for (name, server) in &self.mcp.servers {
+            match (&server.command, &server.url) {
+                (Some(_), Some(_)) => {
+                    return Err(format!("mcp.servers.{name} has both a command and a url; it takes one of them"));
+                }
+                (None, None) => return Err(format!("mcp.servers.{name} needs a command or a url")),
+                (Some(_), None) if !server.headers.is_empty() => {
+                    return Err(format!("mcp.servers.{name} has headers, but a command takes env"));
+                }
+                (None, Some(_)) if !server.args.is_empty() || !server.env.is_empty() => {
+                    return Err(format!("mcp.servers.{name} has args or env, but a url takes headers"));
+                }
+                (Some(_), None) | (None, Some(_)) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Single values of the configuration, each checked where it stands, so that an error has its line and column.
+
+use crate::agent::model::Wire;
+use crate::agent::tool::Risk;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
+use std::collections::BTreeMap;
+
+/// How files are read: nothing is guessed. `yes` is no truth value and `5` is no name.
+pub(super) fn strict() -> serde_saphyr::Options {
+    serde_saphyr::options! { strict_booleans: true, no_schema: true, with_snippet: false }
+}
+
+/// What the parser says, on one line and without the place, which stands in front.
+pub(super) fn words(why: &serde_saphyr::Error) -> String {
+    let text = why.without_snippet().to_string();
+    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(at) = text.rfind(" at line ") {
+        text.truncate(at);
+    }
+    let plainer = [
+        (", set DuplicateKeyPolicy in Options if acceptable", ""),
+        ("duplicate mapping key: ", "it stands there twice: "),
+        ("expected sequence start", "expected a list"),
+        ("expected mapping start", "expected names and values"),
+        ("expected u64", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+    ];
+    for (from, to) in plainer {
+        text = text.replace(from, to);
+    }
+    // A parser's message holds what stood in the file; a long one helps nobody.
+    text.chars().take(400).collect()
+}
+
+/// A section with nothing in it is as good as none.
+pub(super) fn section<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}
+
+/// A value as it stands there: `"true"` in quotes is a word and no truth value, `"5"` no number.
+pub(super) fn plain<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
+    T::deserialize(serde_json::Value::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// An amount of money that is not below nothing.
+pub(super) fn amount<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let amount: f64 = plain(from)?;
+    match amount.is_finite() && amount >= 0.0 {
+        true => Ok(amount),
+        false => Err(D::Error::custom(format!("{amount} is no amount of US dollars; it takes 0 or more"))),
+    }
+}
+
+pub(super) fn dollars<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let Some(amount) = plain::<D, Option<f64>>(from)? else { return Ok(None) };
+    match amount.is_finite() && amount >= 0.0 {
+        true => Ok(Some(amount)),
+        false => Err(D::Error::custom(format!("{amount} is no amount of US dollars; it takes 0 or more, or null"))),
+    }
+}
+
+pub(super) fn temperature<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let Some(value) = plain::<D, Option<f64>>(from)? else { return Ok(None) };
+    match (0.0..=2.0).contains(&value) {
+        true => Ok(Some(value)),
+        false => Err(D::Error::custom(format!("{value} is no temperature; it takes 0 to 2, or null"))),
+    }
+}
+
+pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let value: u64 = plain(from)?;
+    match (1..=604_800).contains(&value) {
+        true => Ok(value),
+        false => Err(D::Error::custom(format!("{value} seconds is too little or too much; it takes 1 to 604800"))),
+    }
+}
+
+/// The risk below which nothing asks; what leaves the sandbox always may ask.
+pub(super) fn level<'de, D: Deserializer<'de>>(from: D) -> Result<Risk, D::Error> {
+    match Risk::deserialize(from)? {
+        level @ (Risk::None | Risk::Low | Risk::Medium) => Ok(level),
+        Risk::High | Risk::Critical => Err(D::Error::custom("auto_approve_level takes none, low or medium")),
+    }
+}
+
+/// `${NAME}` as `NAME`.
+pub(super) fn key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    // What stands there may be a key: the sentence does not repeat it.
+    named(&text).map(|name| Some(name.to_owned())).ok_or_else(|| {
+        D::Error::custom(
+            "a key does not belong in a file; write ${NAME} and keep the key in the environment variable NAME or by \
+             `tracebook secrets set NAME`",
+        )
+    })
+}
+
+/// The name in `${NAME}`.
+fn named(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("${")?.strip_suffix('}')?;
+    let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') && !name.is_empty();
+    (fits && name.len() <= 128).then_some(name)
+}
+
+/// Variables and headers: what their names call secret is named, not written down.
+pub(super) fn hidden<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let map = Option::<BTreeMap<String, String>>::deserialize(from)?.unwrap_or_default();
+    for (name, value) in &map {
+        let low = name.to_lowercase();
+        let secret = ["key", "token", "secret", "password", "authorization", "cookie"];
+        if secret.iter().any(|word| low.contains(word)) && !value.contains("${") {
+            return Err(D::Error::custom(format!(
+                "the value of {name} does not belong in a file; write ${{NAME}} and keep it in the environment \
+                 variable NAME or by `tracebook secrets set NAME`"
+            )));
+        }
+    }
+    Ok(map)
+}
+
+pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    match host(&text) {
+        Some(host) if host.contains('@') => {
+            Err(D::Error::custom("an address holds no user and no password; a key is named by api_key"))
+        }
+        Some(_) if text.len() <= 2_000 && !text.chars().any(|letter| letter.is_whitespace() || letter.is_control()) => {
+            Ok(Some(text))
+        }
+        _ => Err(D::Error::custom("this is no address; it begins with http:// or https:// and names a host")),
+    }
+}
+
+/// What stands between `//` and the path, with the port.
+fn host(address: &str) -> Option<&str> {
+    let rest = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"))?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    (!host.is_empty()).then_some(host)
+}
+
+/// Whether an address is on this machine.
+pub fn is_local(address: &str) -> bool {
+    let Some(host) = host(address) else { return false };
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.to_ascii_lowercase().ends_with(".localhost")
+        || matches!(name, "::1" | "::" | "0.0.0.0")
+        || (name.starts_with("127.")
+            && name.split('.').count() == 4
+            && name.split('.').all(|part| part.parse::<u8>().is_ok()))
+}
+
+/// How a provider speaks that says nothing about it: as its name has it.
+pub(super) fn wire_of(name: &str) -> Wire {
+    match name {
+        "ollama" => Wire::Ollama,
+        "anthropic" => Wire::Anthropic,
+        "google" | "gemini" => Wire::Google,
+        "openai" => Wire::Responses,
+        _ => Wire::OpenAi,
+    }
+}

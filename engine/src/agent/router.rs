@@ -1,0 +1,349 @@
+//! The router: which provider answers a request, and why, as `mixos-go.md` (shared/reference) has it. Pure: what is
+//! known of providers (keys, prices, how long they took) is handed in.
+//!
+//! In this order: what cannot be asked is left out (switched off, no key, already tried, over a limit of cost); then
+//! the agent's own provider, the first rule that fits, one on this machine, the default, the fallback chain. A
+//! provider that is known to be slower than the target is passed over where another is left.
+
+mod when;
+
+use crate::agent::config::{Config, Price};
+use crate::agent::model::Endpoint;
+use std::collections::{BTreeMap, VecDeque};
+pub use when::When;
+
+/// An answer longer than so many tokens is a large one.
+const LARGE_ANSWER: u32 = 4_096;
+/// A request longer than so many tokens is a large one.
+const LARGE_REQUEST: u64 = 32_000;
+/// An answer is taken to be so long where no limit is set, in tokens.
+const USUAL_ANSWER: u64 = 1_024;
+/// So many latencies of a model are remembered.
+const REMEMBERED: usize = 21;
+/// So much of a prompt is looked at, in bytes.
+const LOOKED_AT: usize = 64 * 1024;
+
+/// What a request is like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Features {
+    /// Tokens of the whole request, estimated.
+    pub tokens: u64,
+    /// How hard it is, 0 to 1.
+    pub complexity: f64,
+    /// Whether it asks for code.
+    pub code: bool,
+    /// Whether it is long, or its answer may be.
+    pub large: bool,
+    /// How many tools are offered.
+    pub tools: u64,
+}
+
+/// Tokens of a text, estimated: four bytes each.
+pub fn tokens(text: &str) -> u64 {
+    (text.len() as u64).div_ceil(4)
+}
+
+impl Features {
+    /// Of the user's words `prompt` in a request of `tokens`, that offers `tools` and whose answer may have
+    /// `max_tokens`.
+    pub fn of(prompt: &str, tokens: u64, tools: usize, max_tokens: Option<u32>) -> Features {
+        let large = tokens > LARGE_REQUEST || max_tokens.is_some_and(|most| most > LARGE_ANSWER);
+        let prompt = prompt.get(..prompt.floor_char_boundary(LOOKED_AT)).unwrap_or_default();
+        let code = asks_for_code(prompt);
+        Features { tokens, complexity: complexity(prompt, code), code, large, tools: tools as u64 }
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '#')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+}
+
+fn asks_for_code(prompt: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "api",
+        "bug",
+        "cell",
+        "class",
+        "code",
+        "compile",
+        "compiler",
+        "css",
+        "debug",
+        "exception",
+        "function",
+        "html",
+        "javascript",
+        "json",
+        "numpy",
+        "pandas",
+        "plot",
+        "program",
+        "python",
+        "refactor",
+        "regex",
+        "rust",
+        "script",
+        "sql",
+        "stacktrace",
+        "test",
+        "tests",
+        "traceback",
+        "typescript",
+        "unittest",
+    ];
+    prompt.contains("```") || prompt.contains("def ") || words(prompt).any(|word| WORDS.contains(&word.as_str()))
+}
+
+/// A guess from what can be counted: how long it is, how many things it asks for, and words of hard work.
+fn complexity(prompt: &str, code: bool) -> f64 {
+    const HARD: &[&str] = &[
+        "analyse",
+        "analyze",
+        "architecture",
+        "compare",
+        "debug",
+        "derive",
+        "design",
+        "evaluate",
+        "explain",
+        "implement",
+        "investigate",
+        "migrate",
+        "optimise",
+        "optimize",
+        "plan",
+        "prove",
+        "refactor",
+        "research",
+        "review",
+        "rewrite",
+        "summarise",
+        "summarize",
+        "trade",
+        "why",
+    ];
+    let (mut count, mut hard) = (0_u32, 0_u32);
+    for word in words(prompt) {
+        count += 1;
+        hard += u32::from(HARD.contains(&word.as_str()));
+    }
+    let begins = |line: &&str| {
+        let line = line.trim_start();
+        line.starts_with(['-', '*'])
+            || line.split_once(['.', ')']).is_some_and(|(number, _)| number.parse::<u32>().is_ok())
+    };
+    let parts = prompt.lines().filter(begins).count() + prompt.matches('?').count() + prompt.matches(" then ").count();
+    let long = f64::from(count.min(400)) / 400.0;
+    let hard = f64::from(hard.min(4)) / 4.0;
+    let parts = parts.min(6) as f64 / 6.0;
+    (0.3 * long + 0.4 * hard + 0.2 * parts + if code { 0.1 } else { 0.0 }).clamp(0.0, 1.0)
+}
+
+/// What is known of one provider at the time of asking.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Why it cannot be asked, such as a missing key; `None`: it can.
+    pub barred: Option<String>,
+    /// What the price list says; the configuration's own price goes before it.
+    pub price: Option<Price>,
+    /// How long an answer took of late, the median, in milliseconds.
+    pub latency: Option<u64>,
+}
+
+/// What the choice depends on beside the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Situation {
+    /// What is known of providers, by name. Of one that is not named nothing is known.
+    pub known: BTreeMap<String, Known>,
+    /// The provider that the agent always asks.
+    pub wanted: Option<String>,
+    /// Those that did not answer this request, with their reason.
+    pub tried: Vec<(String, String)>,
+    /// What the session has cost so far, US dollars.
+    pub spent: f64,
+}
+
+/// Who is asked, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Who.
+    pub endpoint: Endpoint,
+    /// Why, in words.
+    pub reason: String,
+    /// What the request will cost at most, US dollars; `None`: the price is not known.
+    pub cost: Option<f64>,
+}
+
+impl Decision {
+    /// As it is kept in a step of a run.
+    pub fn route(&self) -> String {
+        format!("{}/{}: {}", self.endpoint.provider, self.endpoint.model, self.reason)
+    }
+}
+
+/// Chooses who is asked.
+///
+/// # Errors
+/// A sentence that says of each provider why it is not: nobody can be asked.
+pub fn route(config: &Config, features: &Features, situation: &Situation) -> Result<Decision, String> {
+    let llm = &config.llm;
+    let mut left_out: Vec<(&str, String)> = Vec::new();
+    let mut open: Vec<(&str, Endpoint, Option<f64>)> = Vec::new();
+    for (name, provider) in &llm.providers {
+        if !provider.enabled() {
+            continue;
+        }
+        let Some(endpoint) = config.endpoint(name) else { continue };
+        let known = situation.known.get(name);
+        let price = match endpoint.local {
+            true => Some(Price { input: 0.0, output: 0.0 }),
+            false => provider.price.or(known.and_then(|known| known.price)),
+        };
+        let answer = provider.max_tokens.map_or(USUAL_ANSWER, u64::from);
+        let cost = price.map(|price| price.of(features.tokens, answer));
+        let over = |limit: Option<f64>, spent: f64| {
+            limit.zip(cost).filter(|(limit, cost)| *cost > 0.0 && spent + cost > *limit)
+        };
+        let why = if let Some((_, why)) = situation.tried.iter().find(|(tried, _)| tried == name) {
+            Some(why.clone())
+        } else if let Some(why) = known.and_then(|known| known.barred.clone()) {
+            Some(why)
+        } else if let Some((limit, cost)) = over(llm.request_cost_limit, 0.0) {
+            Some(format!("${cost:.4} is over the ${limit:.4} for a request"))
+        } else if let Some((limit, cost)) = over(llm.cost_limit, situation.spent) {
+            Some(format!("${:.4} spent and ${cost:.4} more is over the ${limit:.4} for a session", situation.spent))
+        } else {
+            None
+        };
+        match why {
+            Some(why) => left_out.push((name, why)),
+            None => open.push((name, endpoint, cost)),
+        }
+    }
+    let slow = slow_ones(llm.latency_target, &open, situation);
+    let (name, mut reason) =
+        choose(config, features, situation, &open, &slow).ok_or_else(|| nobody(config, &left_out))?;
+    // What would have been chosen otherwise and was not is part of the reason.
+    for (tried, why) in &situation.tried {
+        reason.push_str(&format!("; {tried} did not answer: {}", why.trim_end_matches('.')));
+    }
+    for (other, why) in left_out.iter().filter(|(other, _)| situation.tried.iter().all(|(tried, _)| tried != other)) {
+        let mattered = *other == llm.default_provider
+            || situation.wanted.as_deref() == Some(*other)
+            || llm.rules.iter().any(|rule| rule.provider == *other && rule.when.holds(features));
+        if mattered {
+            reason.push_str(&format!("; not {other}: {why}"));
+        }
+    }
+    let (_, endpoint, cost) =
+        open.into_iter().find(|(open, ..)| *open == name).ok_or_else(|| nobody(config, &left_out))?;
+    if cost.is_none() && (llm.cost_limit.is_some() || llm.request_cost_limit.is_some()) {
+        reason.push_str("; its price is not known, so no limit of cost holds");
+    }
+    Ok(Decision { endpoint, reason, cost })
+}
+
+/// Those that are known to be slower than the target, unless all are.
+fn slow_ones<'a>(
+    target: Option<u64>,
+    open: &[(&'a str, Endpoint, Option<f64>)],
+    situation: &Situation,
+) -> Vec<(&'a str, u64)> {
+    let Some(target) = target else { return Vec::new() };
+    let took = |name: &str| situation.known.get(name).and_then(|known| known.latency);
+    let slow: Vec<(&str, u64)> = open
+        .iter()
+        .filter_map(|(name, ..)| took(name).filter(|took| *took > target).map(|took| (*name, took)))
+        .collect();
+    if slow.len() == open.len() { Vec::new() } else { slow }
+}
+
+fn choose<'a>(
+    config: &'a Config,
+    features: &Features,
+    situation: &'a Situation,
+    open: &[(&'a str, Endpoint, Option<f64>)],
+    slow: &[(&'a str, u64)],
+) -> Option<(&'a str, String)> {
+    let llm = &config.llm;
+    let find = |name: &str| open.iter().find(|(open, ..)| *open == name).map(|(open, ..)| *open);
+    if let Some(name) = situation.wanted.as_deref().and_then(find) {
+        return Some((name, "the agent's own provider".to_owned()));
+    }
+    let mut rules: Vec<(usize, &crate::agent::config::Rule)> = llm.rules.iter().enumerate().collect();
+    rules.sort_by_key(|(at, rule)| (std::cmp::Reverse(rule.priority), *at));
+    for (_, rule) in rules {
+        if rule.when.holds(features)
+            && let Some(name) = find(&rule.provider)
+        {
+            return Some((name, format!("rule “{}”: {}", rule.when.text(), rule.when.facts(features))));
+        }
+    }
+    let quick = |name: &str| slow.iter().all(|(slow, _)| *slow != name);
+    let passed = |name: &str| {
+        let shown = |(slow, took): &(&str, u64)| format!("; not {slow}: it takes {took} ms, more than the target");
+        slow.iter().filter(|(slow, _)| *slow != name).map(shown).collect::<String>()
+    };
+    let mut chain: Vec<(&str, &str)> = Vec::new();
+    if llm.prefer_local {
+        // The default one first, if it is on this machine.
+        let mut near: Vec<&str> = open.iter().filter(|(_, end, _)| end.local).map(|(name, ..)| *name).collect();
+        near.sort_by_key(|name| *name != llm.default_provider);
+        chain.extend(near.into_iter().map(|name| (name, "on this machine")));
+    }
+    chain.extend(find(&llm.default_provider).map(|name| (name, "the default")));
+    chain.extend(llm.fallback.iter().filter_map(|name| find(name)).map(|name| (name, "next in the fallback chain")));
+    // An agent or a rule may mean somebody beyond the chain; when they do not answer, that is no leave to ask others.
+    let (name, why) = chain.iter().find(|(name, _)| quick(name)).or(chain.first())?;
+    Some((name, format!("{why}{}", passed(name))))
+}
+
+fn nobody(config: &Config, left_out: &[(&str, String)]) -> String {
+    let llm = &config.llm;
+    let meant = |name: &str| {
+        name == llm.default_provider
+            || llm.fallback.iter().any(|other| other == name)
+            || llm.rules.iter().any(|rule| rule.provider == name)
+    };
+    let mut said: Vec<String> = left_out
+        .iter()
+        .filter(|(name, _)| meant(name))
+        .map(|(name, why)| format!("{name}: {}", why.trim_end_matches('.')))
+        .collect();
+    if llm.providers.get(&llm.default_provider).is_some_and(|provider| !provider.enabled()) {
+        said.push(format!("{} is switched off", llm.default_provider));
+    }
+    if said.is_empty() {
+        said.push("none is switched on".to_owned());
+    }
+    format!("No model can be asked. {}. See `tracebook providers`.", said.join("; "))
+}
+
+/// How long models took of late.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Latencies {
+    took: BTreeMap<String, VecDeque<u64>>,
+}
+
+impl Latencies {
+    /// A model of this provider took so many milliseconds for a whole answer.
+    pub fn record(&mut self, provider: &str, milliseconds: u64) {
+        let took = self.took.entry(provider.to_owned()).or_default();
+        took.push_back(milliseconds);
+        while took.len() > REMEMBERED {
+            took.pop_front();
+        }
+    }
+
+    /// The median of the last answers, milliseconds.
+    pub fn median(&self, provider: &str) -> Option<u64> {
+        let mut took: Vec<u64> = self.took.get(provider)?.iter().copied().collect();
+        took.sort_unstable();
+        took.get(took.len() / 2).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;

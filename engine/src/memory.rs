@@ -1,0 +1,238 @@
+//! Memory: what was done before, kept as notes of the project that people can read and edit. Pure: files come as text,
+//! and what is to be written goes as text.
+
+pub mod experience;
+pub mod goal;
+pub mod insight;
+pub mod learn;
+pub mod shape;
+pub mod template;
+pub mod trace;
+
+use goal::Goal;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use template::Values;
+use trace::{FOLLOWS, TRACES, Trace};
+
+/// The folder of a project's memory.
+pub const FOLDER: &str = "memory";
+/// The folder in it of what holds for long.
+pub const LONG_TERM: &str = "long_term";
+/// The folder of projects inside a volume.
+pub const PROJECTS: &str = "projects";
+
+/// Whether a file belongs to the memory of its volume or of one of the projects in it.
+pub fn is_memory(path: &str) -> bool {
+    let below =
+        path.strip_prefix(PROJECTS).and_then(|rest| rest.strip_prefix('/')).and_then(|rest| rest.split_once('/'));
+    let own = below.map_or(path, |(_, rest)| rest);
+    own.strip_prefix(FOLDER).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Where inside a folder of memory its files lie.
+pub const PLACES: [&str; 2] = ["", TRACES];
+
+/// What is made of the memory of a volume, without a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Upkeep {
+    /// What repeats and what has proved good becomes long-term notes; what is over goes.
+    Consolidate,
+    /// It is asked, and what it says is kept as a note.
+    Analyze(insight::Query),
+}
+
+/// How a goal is to be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// By a trace that is sure enough, else by a model.
+    #[default]
+    Auto,
+    /// By a model.
+    Learner,
+    /// By a trace that fits, however sure it is; else by a model.
+    Follower,
+}
+
+impl Mode {
+    /// The mode of this name.
+    pub fn named(name: &str) -> Option<Mode> {
+        match name.to_lowercase().as_str() {
+            "auto" => Some(Mode::Auto),
+            "learner" => Some(Mode::Learner),
+            "follower" => Some(Mode::Follower),
+            _ => None,
+        }
+    }
+}
+
+/// What of memory a run may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recall {
+    /// How its goal is to be reached.
+    pub mode: Mode,
+    /// What the user does not want: paths of traces, ids of experiences.
+    pub without: Vec<String>,
+}
+
+/// A trace, and where it lies in its volume.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filed {
+    /// Its path.
+    pub path: String,
+    /// Its text, as it was read.
+    pub text: String,
+    /// It.
+    pub trace: Trace,
+}
+
+/// What a project remembers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// Its traces.
+    pub traces: Vec<Filed>,
+    /// Its experiences.
+    pub entries: Vec<experience::Entry>,
+    /// Files that cannot be read, and why.
+    pub problems: Vec<String>,
+    /// Experiences that a search by words and meaning has found for the goal in question, the best first.
+    pub near: Vec<Near>,
+}
+
+/// An experience that a search has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Near {
+    /// Its id.
+    pub id: String,
+    /// How well it fits, 0 to about 1; to be compared among those of one search.
+    pub score: f64,
+    /// How near it is in meaning: a cosine. `None`: it has not been compared.
+    pub meaning: Option<f64>,
+}
+
+/// A trace that fits a goal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitting {
+    /// Which, among those of the memory.
+    pub at: usize,
+    /// The values that it gets.
+    pub values: Values,
+    /// How sure it is.
+    pub confidence: f64,
+    /// Why it fits: a sentence.
+    pub why: String,
+}
+
+/// The folder in which memory is kept for work at this note: the project's, where the note lies in one.
+pub fn folder(note: Option<&str>) -> String {
+    let mut parts = note.unwrap_or_default().split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(PROJECTS), Some(name), Some(_)) => format!("{PROJECTS}/{name}/{FOLDER}"),
+        _ => FOLDER.to_owned(),
+    }
+}
+
+/// The folders in which is looked for it.
+pub fn folders(note: Option<&str>) -> Vec<String> {
+    let own = folder(note);
+    if own == FOLDER { vec![own] } else { vec![own, FOLDER.to_owned()] }
+}
+
+/// Whether a path is that of a note of experiences.
+pub fn is_log(path: &str) -> bool {
+    is_memory(path) && path.ends_with(&format!("/{}", experience::LOG))
+}
+
+/// Whether a path is that of a trace.
+pub fn is_trace(path: &str) -> bool {
+    path.ends_with(".md") && path.contains(&format!("{FOLDER}/{TRACES}/"))
+}
+
+impl Memory {
+    /// Of these files: path inside the volume, and text.
+    pub fn read(files: impl IntoIterator<Item = (String, String)>) -> Memory {
+        let mut memory = Memory::default();
+        for (path, text) in files {
+            if is_trace(&path) {
+                match Trace::parse(&text) {
+                    Ok(trace) => memory.traces.push(Filed { path, text, trace }),
+                    Err(why) => memory.problems.push(format!("{why}: {path}")),
+                }
+            } else if path.ends_with(&format!("{FOLDER}/{}", experience::LOG)) {
+                memory.entries.extend(experience::entries(&path, &text, &mut memory.problems));
+            }
+        }
+        memory
+    }
+
+    /// The traces that fit a goal, the surest first. `tools`: by name, what they are known by now.
+    pub fn fitting(
+        &self,
+        goal: &str,
+        note: Option<&str>,
+        agent: &str,
+        tools: &BTreeMap<String, String>,
+    ) -> Vec<Fitting> {
+        let goal = Goal::read(goal);
+        let mut found: Vec<Fitting> = Vec::new();
+        for (at, filed) in self.traces.iter().enumerate() {
+            let trace = &filed.trace;
+            if trace.known.agent != agent || trace.changed_tool(tools).is_some() {
+                continue;
+            }
+            let Ok(values) = trace.fits(&goal, note) else { continue };
+            let confidence = trace.confidence();
+            let said: Vec<String> = values.iter().map(|(name, (_, text))| format!("{name} = {text}")).collect();
+            let with = if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) };
+            let (good, all) = (trace.known.verified_count, trace.known.usage_count);
+            let why =
+                format!("the same goal{with}; {good} of {all} replays were good, so {:.0} % sure", confidence * 100.0);
+            found.push(Fitting { at, values, confidence, why });
+        }
+        found.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
+        found
+    }
+
+    /// The trace to replay for a goal, if there is one.
+    pub fn chosen(
+        &self,
+        goal: &str,
+        note: Option<&str>,
+        agent: &str,
+        tools: &BTreeMap<String, String>,
+        recall: &Recall,
+    ) -> Option<Fitting> {
+        if recall.mode == Mode::Learner {
+            return None;
+        }
+        let mut found = self.fitting(goal, note, agent, tools);
+        found.retain(|fitting| {
+            let wanted = self.traces.get(fitting.at).is_some_and(|filed| !recall.without.contains(&filed.path));
+            wanted && (recall.mode == Mode::Follower || fitting.confidence > FOLLOWS)
+        });
+        // Two that would do different things: nobody can say which is meant.
+        let calls =
+            |fitting: &Fitting| self.traces.get(fitting.at).map(|filed| filed.trace.calls(&fitting.values, &[]));
+        let first = found.first()?;
+        let alike = found.iter().all(|other| calls(other) == calls(first));
+        (alike || found.len() == 1).then(|| found.swap_remove(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_lies_with_its_project() {
+        assert_eq!(folder(None), "memory");
+        assert_eq!(folder(Some("plan.md")), "memory");
+        assert_eq!(folder(Some("projects/fft/notes/plan.md")), "projects/fft/memory");
+        assert_eq!(folders(Some("projects/fft/plan.md")), ["projects/fft/memory", "memory"]);
+        assert!(is_memory("projects/fft/memory/memory_log.md") && is_memory("memory/traces/a.md"));
+        assert!(!is_memory("memory.md") && !is_memory("notes/memory/a.md") && !is_memory("projects/memory/a.md"));
+        assert!(is_trace("projects/fft/memory/traces/a.md") && !is_trace("memory/a.md"));
+    }
+}

@@ -1,0 +1,603 @@
+//! Experiences: what came of earlier work, each with its source, as entries of the note `memory_log.md`. What is
+//! written passes a gate: nothing without source, nothing twice, and what is contradicted is said to be so.
+
+use super::goal::Goal;
+use super::trace::iso;
+use crate::task::Day;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The note of experiences in a folder of memory.
+pub const LOG: &str = "memory_log.md";
+/// Two goals of which so much is the same are one.
+const ALIKE: f64 = 0.8;
+/// Failures are forgotten after so many days: what failed then may work now.
+const FAILURES_LAST: i64 = 180;
+/// An entry's texts have at most so many bytes.
+const TEXT: usize = 4_000;
+
+/// What came of something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It went well.
+    #[default]
+    Success,
+    /// It failed.
+    Failure,
+    /// Something failed on the way, and it went well.
+    SuccessWithRecovery,
+}
+
+impl Outcome {
+    /// The word that stands in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Success => "success",
+            Outcome::Failure => "failure",
+            Outcome::SuccessWithRecovery => "success_with_recovery",
+        }
+    }
+
+    /// The outcome of this name.
+    pub fn named(word: &str) -> Option<Outcome> {
+        [Outcome::Success, Outcome::Failure, Outcome::SuccessWithRecovery].into_iter().find(|one| one.word() == word)
+    }
+
+    /// Whether it went well in the end.
+    pub fn is_good(self) -> bool {
+        self != Outcome::Failure
+    }
+}
+
+/// How long something is remembered, and what for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// What happened once.
+    #[default]
+    Episodic,
+    /// What only counts for a while.
+    ShortTerm,
+    /// What holds.
+    LongTerm,
+}
+
+impl Tier {
+    /// The tier of this name.
+    pub fn named(word: &str) -> Option<Tier> {
+        match word {
+            "episodic" => Some(Tier::Episodic),
+            "short_term" => Some(Tier::ShortTerm),
+            "long_term" => Some(Tier::LongTerm),
+            _ => None,
+        }
+    }
+
+    /// The word that stands in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Tier::Episodic => "episodic",
+            Tier::ShortTerm => "short_term",
+            Tier::LongTerm => "long_term",
+        }
+    }
+}
+
+fn once() -> u64 {
+    1
+}
+
+/// What came of earlier work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Experience {
+    /// Its name.
+    pub experience_id: String,
+    /// In which project.
+    pub project_name: String,
+    /// What was wanted.
+    pub primary_goal: String,
+    /// What came of it.
+    pub final_outcome: Outcome,
+    /// Agents and tools.
+    pub components_used: Vec<String>,
+    /// How many files it made.
+    pub files_created: u64,
+    /// What it led to.
+    pub output_summary: String,
+    /// How long it took.
+    pub execution_time_ms: u64,
+    /// What can be learned from it.
+    pub learnings_or_issues: String,
+    /// When, `2026-11-22T10:30:00Z`.
+    pub timestamp: String,
+    /// For how long it is remembered.
+    pub tier: Tier,
+    /// Where it comes from: a run, a step, a note. An entry without is not kept.
+    pub source: String,
+    /// Who wrote it.
+    pub author: String,
+    /// How often it was the same.
+    #[serde(default = "once")]
+    pub count: u64,
+    /// The day from which on it does not count, `2027-05-21`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub expires: String,
+    /// The entry that says otherwise.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub superseded_by: String,
+}
+
+/// An entry, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The path of its note.
+    pub path: String,
+    /// Where it begins there, in bytes.
+    pub at: usize,
+    /// Its text in the note.
+    pub text: String,
+    /// It.
+    pub experience: Experience,
+}
+
+/// What the gate says of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is new.
+    Keep,
+    /// It is the same as this one, which counts once more.
+    Merge(usize),
+    /// It is new, and says otherwise than this one.
+    Supersede(usize),
+    /// It is not kept: why.
+    Refuse(String),
+}
+
+/// The words by which two goals are compared.
+fn words(text: &str) -> BTreeSet<String> {
+    let goal = Goal::read(text);
+    let values = goal.values().map(|(_, text)| text.to_lowercase()).collect::<Vec<_>>();
+    goal.words().map(str::to_owned).chain(values).collect()
+}
+
+/// How much of two goals is the same, 0 to 1.
+fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
+    let both = one.intersection(other).count() as f64;
+    let all = one.union(other).count() as f64;
+    if all == 0.0 { 0.0 } else { both / all }
+}
+
+/// Judges an entry before it is written.
+pub fn judge(new: &Experience, known: &[&Experience]) -> Verdict {
+    if new.source.trim().is_empty() {
+        return Verdict::Refuse("it has no source".to_owned());
+    }
+    let own = words(&new.primary_goal);
+    let telling = own.iter().filter(|word| word.chars().filter(|c| c.is_alphanumeric()).count() > 1).count();
+    // A user's own words count for themselves; of a run the goal must say something.
+    let written = new.author == "user" && new.learnings_or_issues.split_whitespace().count() >= 3;
+    if telling < 2 && !written {
+        return Verdict::Refuse("it says too little to be of use".to_owned());
+    }
+    let mut best: Option<(usize, f64)> = None;
+    for (at, other) in known.iter().enumerate() {
+        if other.project_name != new.project_name || !other.superseded_by.is_empty() {
+            continue;
+        }
+        let like = likeness(&own, &words(&other.primary_goal));
+        // What was learned tells two experiences of one goal apart only where somebody wrote it.
+        let lesson = likeness(&words(&other.learnings_or_issues), &words(&new.learnings_or_issues));
+        let by_hand = new.author == "user" || other.author == "user";
+        if like >= ALIKE && (!by_hand || lesson >= ALIKE) && best.is_none_or(|(_, known)| like > known) {
+            best = Some((at, like));
+        }
+    }
+    match best {
+        None => Verdict::Keep,
+        Some((at, _))
+            if known.get(at).is_some_and(|other| other.final_outcome.is_good() == new.final_outcome.is_good()) =>
+        {
+            Verdict::Merge(at)
+        }
+        Some((at, _)) => Verdict::Supersede(at),
+    }
+}
+
+fn cut(text: &str) -> String {
+    let text = text.trim();
+    text[..text.floor_char_boundary(TEXT)].to_owned()
+}
+
+impl Experience {
+    /// With its texts within bounds, and for failures a day on which they are forgotten. `now`: as of [`iso`].
+    pub fn bounded(mut self, now: i64) -> Experience {
+        self.primary_goal = cut(&self.primary_goal);
+        self.output_summary = cut(&self.output_summary);
+        self.learnings_or_issues = cut(&self.learnings_or_issues);
+        if self.timestamp.is_empty() {
+            self.timestamp = iso(now);
+        }
+        if self.final_outcome == Outcome::Failure && self.expires.is_empty() {
+            let until = now.saturating_add(FAILURES_LAST * 86_400_000);
+            self.expires = iso(until).get(..10).unwrap_or_default().to_owned();
+        }
+        self.count = self.count.max(1);
+        self
+    }
+
+    /// This entry, seen once more.
+    pub fn merged(&self, new: &Experience) -> Experience {
+        let mut one = self.clone();
+        one.count = self.count.saturating_add(new.count.max(1));
+        one.timestamp.clone_from(&new.timestamp);
+        one.expires.clone_from(&new.expires);
+        one.execution_time_ms = new.execution_time_ms;
+        one.output_summary.clone_from(&new.output_summary);
+        if new.learnings_or_issues.len() > one.learnings_or_issues.len() {
+            one.learnings_or_issues.clone_from(&new.learnings_or_issues);
+        }
+        for part in &new.components_used {
+            if !one.components_used.contains(part) {
+                one.components_used.push(part.clone());
+            }
+        }
+        one
+    }
+
+    /// What it says, for a search: what was wanted, what came of it, what was learned.
+    pub fn words(&self) -> String {
+        let parts = [&self.primary_goal, &self.output_summary, &self.learnings_or_issues];
+        parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whether it counts on this day.
+    pub fn counts(&self, today: Day) -> bool {
+        self.superseded_by.is_empty() && Day::parse(&self.expires).is_none_or(|expires| today < expires)
+    }
+
+    /// As an entry of the note.
+    pub fn written(&self) -> String {
+        let title: String = self.primary_goal.lines().next().unwrap_or_default().chars().take(80).collect();
+        let body = serde_saphyr::to_string(self).unwrap_or_default();
+        let mut fence = "```".to_owned();
+        while body.contains(&fence) {
+            fence.push('`');
+        }
+        format!("## {}: {title}\n\n{fence}yaml\n{body}{fence}\n", self.experience_id)
+    }
+}
+
+/// The beginning of a note of experiences.
+pub const HEAD: &str = "# Memory log\n\nWhat came of earlier work. Each entry can be edited or deleted here.\n\n";
+
+/// The entries of a note, in their order. What cannot be read is told.
+pub fn entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<Entry> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut heading = 0;
+    let mut open: Option<(usize, String)> = None;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim();
+        let ticks = &bare[..bare.bytes().take_while(|byte| *byte == b'`').count()];
+        match &open {
+            None if bare.starts_with("## ") => heading = at,
+            None if ticks.len() >= 3 && bare[ticks.len()..].trim() == "yaml" => {
+                open = Some((at + line.len(), ticks.to_owned()));
+            }
+            Some((from, fence)) if bare == ticks && ticks.len() >= fence.len() => {
+                match serde_saphyr::from_str::<Experience>(&text[*from..at]) {
+                    Ok(experience) if !experience.experience_id.is_empty() => found.push(Entry {
+                        path: path.to_owned(),
+                        at: heading,
+                        text: text[heading..at + line.len()].to_owned(),
+                        experience,
+                    }),
+                    Ok(_) => problems.push(format!("an entry has no experience_id: {path}")),
+                    Err(error) => problems.push(format!("an entry cannot be read ({error}): {path}")),
+                }
+                open = None;
+                heading = at + line.len();
+            }
+            None | Some(_) => {}
+        }
+        at += line.len();
+    }
+    if found.is_empty() && text.contains("experience_id:") {
+        found = theirs(path, text);
+    }
+    found
+}
+
+/// Entries in the form of the reference: a list between two lines `---`, each value an item of its own.
+fn theirs(path: &str, text: &str) -> Vec<Entry> {
+    let yaml = text.split("\n---").next().unwrap_or(text).trim_start_matches("---").trim_start();
+    let Ok(items) = serde_saphyr::from_str::<Vec<serde_json::Map<String, serde_json::Value>>>(yaml) else {
+        return Vec::new();
+    };
+    let mut maps: Vec<serde_json::Map<String, serde_json::Value>> = Vec::new();
+    for item in items {
+        match maps.last_mut() {
+            Some(last) if !item.contains_key("experience_id") => last.extend(item),
+            _ => maps.push(item),
+        }
+    }
+    let one = |map| {
+        let experience: Experience = serde_json::from_value(serde_json::Value::Object(map)).ok()?;
+        Some(Entry { path: path.to_owned(), at: 0, text: String::new(), experience })
+    };
+    maps.into_iter().filter_map(one).collect()
+}
+
+/// What is to be done to a note of experiences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The note is made with this text.
+    Make(String),
+    /// A piece of it becomes another.
+    Replace {
+        /// What stands there.
+        old: String,
+        /// What comes.
+        new: String,
+    },
+}
+
+/// Brings an entry through the gate. `entries`: those of the note, `exists`: whether there is one.
+///
+/// # Errors
+/// Why it is not kept.
+pub fn admit(new: Experience, entries: &[Entry], exists: bool) -> Result<Vec<Change>, String> {
+    let known: Vec<&Experience> = entries.iter().map(|entry| &entry.experience).collect();
+    let replace = |at: usize, one: &Experience| {
+        let entry = entries.get(at)?;
+        (!entry.text.is_empty()).then(|| Change::Replace { old: entry.text.clone(), new: one.written() })
+    };
+    let verdict = judge(&new, &known);
+    let mut changes = Vec::new();
+    match verdict {
+        Verdict::Refuse(why) => return Err(why),
+        Verdict::Merge(at) => {
+            let merged = known.get(at).map(|one| one.merged(&new));
+            return Ok(merged.and_then(|one| replace(at, &one)).into_iter().collect());
+        }
+        Verdict::Keep => {}
+        Verdict::Supersede(_) => {}
+    }
+    let last = entries.len().checked_sub(1);
+    let superseded = if let Verdict::Supersede(at) = verdict { Some(at) } else { None };
+    let changed = |at: usize| {
+        let one = (*known.get(at)?).clone();
+        Some(Experience { superseded_by: new.experience_id.clone(), ..one })
+    };
+    if let Some(at) = superseded.filter(|at| Some(*at) != last) {
+        changes.extend(changed(at).and_then(|one| replace(at, &one)));
+    }
+    // It stands behind the last one.
+    let behind = last.and_then(|last| {
+        let entry = entries.get(last).filter(|entry| !entry.text.is_empty())?;
+        let before = match superseded {
+            Some(at) if at == last => changed(at)?.written(),
+            _ => entry.text.clone(),
+        };
+        Some(Change::Replace { old: entry.text.clone(), new: format!("{before}\n{}", new.written()) })
+    });
+    match behind {
+        Some(change) => changes.push(change),
+        None if !exists => changes.push(Change::Make(format!("{HEAD}{}", new.written()))),
+        None => changes.push(Change::Replace { old: String::new(), new: format!("\n{}", new.written()) }),
+    }
+    Ok(changes)
+}
+
+/// The text of a note of experiences with one more, if it is admitted.
+pub fn admitted(text: &str, new: Experience) -> Option<String> {
+    let known = entries("", text, &mut Vec::new());
+    let mut whole = text.to_owned();
+    for change in admit(new, &known, !text.trim().is_empty()).ok()? {
+        match change {
+            Change::Make(made) => whole = made,
+            Change::Replace { old, new } if old.is_empty() => whole.push_str(&new),
+            Change::Replace { old, new } => whole = whole.replacen(&old, &new, 1),
+        }
+    }
+    Some(whole)
+}
+
+/// The text of a note of experiences without those of these names.
+pub fn without(text: &str, names: &[String]) -> String {
+    let mut whole = text.to_owned();
+    for entry in entries("", text, &mut Vec::new()) {
+        if names.contains(&entry.experience.experience_id) && !entry.text.is_empty() {
+            whole = whole.replacen(&entry.text, "", 1);
+        }
+    }
+    whole
+}
+
+/// The log of what was done lately, in a folder of memory.
+pub const TASKS: &str = "short_term/execution_log.md";
+/// So many tasks are kept in it.
+const KEPT: usize = 100;
+
+/// A task that was carried out, as the log has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// What was wanted.
+    pub goal: String,
+    /// What kind of thing was done.
+    pub action: String,
+    /// How it stands.
+    pub status: String,
+    /// When.
+    pub timestamp: String,
+    /// The run.
+    pub run: String,
+    /// What was done, in order.
+    pub actions: Vec<String>,
+    /// What it led to.
+    pub results: String,
+    /// The code that was written or run.
+    pub code: Vec<String>,
+}
+
+/// Of the code of a task so much is logged, in bytes.
+const CODE: usize = 4_000;
+
+impl Task {
+    /// A call in a line.
+    pub fn action(call: &super::learn::Call) -> String {
+        let subject = crate::agent::policy::subject(&call.arguments).lines().next().unwrap_or_default();
+        let subject = &subject[..subject.floor_char_boundary(120)];
+        let end = if call.success == Some(true) { "" } else { " (failed)" };
+        let colon = if subject.is_empty() { "" } else { ": " };
+        format!("{}{colon}{subject}{end}", call.tool)
+    }
+
+    /// The code that a call wrote or ran.
+    pub fn code_of(call: &super::learn::Call) -> Option<String> {
+        let word = |key: &str| call.arguments.get(key).and_then(serde_json::Value::as_str);
+        match call.tool.as_str() {
+            "run_python" => word("code"),
+            "write_file" if word("path").is_some_and(|path| path.ends_with(".py")) => word("content"),
+            _ => None,
+        }
+        .map(str::to_owned)
+    }
+
+    /// As a section of the log.
+    pub fn written(&self) -> String {
+        let title: String = self.goal.lines().next().unwrap_or_default().chars().take(80).collect();
+        let actions: Vec<String> =
+            self.actions.iter().zip(1..).map(|(one, number)| format!("{number}. {one}")).collect();
+        // Headings in what was said would read as further tasks.
+        let plain = |text: &str| {
+            text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+        };
+        let mut code = String::new();
+        for piece in &self.code {
+            let room = CODE.saturating_sub(code.len());
+            let piece = &piece[..piece.floor_char_boundary(room)];
+            if piece.trim().is_empty() {
+                continue;
+            }
+            // Indented, so that a heading in it is none, and it is no cell.
+            let piece: String = piece.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect();
+            code.push_str(&format!("\n{piece}"));
+        }
+        let code = if code.is_empty() { code } else { format!("\n## Code generated\n{code}") };
+        format!(
+            "# Task: {title}\n\n- timestamp: {}\n- action: {}\n- status: {}\n- run: {}\n\n## Request\n\n{}\n\n\
+             ## Actions taken\n\n{}\n\n## Results\n\n{}\n{code}",
+            self.timestamp,
+            self.action,
+            self.status,
+            self.run,
+            plain(&self.goal),
+            actions.join("\n"),
+            plain(&self.results)
+        )
+    }
+}
+
+/// The text of a log with one more task; the oldest go.
+pub fn logged(text: &str, task: &str) -> String {
+    let mut starts: Vec<usize> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.starts_with("# Task: ") {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    let from = starts.len().checked_sub(KEPT - 1).and_then(|at| starts.get(at)).copied();
+    let (head, rest) = match (from, starts.first()) {
+        (Some(from), Some(first)) => (&text[..*first], &text[from..]),
+        _ => ("", text),
+    };
+    let gap = if text.is_empty() || text.ends_with("\n\n") { "" } else { "\n" };
+    format!("{head}{rest}{gap}{task}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn experience(id: &str, goal: &str, outcome: Outcome) -> Experience {
+        let one = Experience {
+            experience_id: id.to_owned(),
+            project_name: "p".to_owned(),
+            primary_goal: goal.to_owned(),
+            final_outcome: outcome,
+            learnings_or_issues: "scipy.fft: works\n```\nfast\n```".to_owned(),
+            source: "run 1".to_owned(),
+            ..Experience::default()
+        };
+        one.bounded(1_795_000_000_000)
+    }
+
+    /// The note with these changes made.
+    fn applied(text: &str, changes: &[Change]) -> String {
+        let mut text = text.to_owned();
+        for change in changes {
+            match change {
+                Change::Make(new) => text.clone_from(new),
+                Change::Replace { old, new } if old.is_empty() => text.push_str(new),
+                Change::Replace { old, new } => text = text.replacen(old, new, 1),
+            }
+        }
+        text
+    }
+
+    fn read(text: &str) -> Vec<Entry> {
+        let mut problems = Vec::new();
+        let found = entries("memory/memory_log.md", text, &mut problems);
+        assert_eq!(problems, [] as [String; 0], "{text}");
+        found
+    }
+
+    #[test]
+    fn what_is_admitted_is_new_has_a_source_and_is_read_again() {
+        let one = experience("exp_1", "Create a sine wave and apply an FFT", Outcome::Failure);
+        let text = applied("", &admit(one.clone(), &[], false).expect("kept"));
+        assert_eq!(read(&text)[0].experience, one);
+        assert_eq!(one.expires, "2027-05-17");
+        // The same once more is counted, not repeated.
+        let again = experience("exp_2", "please create a sine wave, and apply the FFT", Outcome::Failure);
+        let text = applied(&text, &admit(again, &read(&text), true).expect("merged"));
+        assert_eq!((read(&text).len(), read(&text)[0].experience.count), (1, 2));
+        // What went well later takes the place of what failed, which names it.
+        let good = experience("exp_3", "Create a sine wave and apply an FFT", Outcome::SuccessWithRecovery);
+        let text = applied(&text, &admit(good, &read(&text), true).expect("kept"));
+        let found = read(&text);
+        assert_eq!((found.len(), found[0].experience.superseded_by.as_str()), (2, "exp_3"));
+        let today = Day::parse("2026-11-22").expect("a day");
+        assert!(!found[0].experience.counts(today) && found[1].experience.counts(today));
+        // Another thing stands behind.
+        let other = experience("exp_4", "Translate the letter into French", Outcome::Success);
+        let text = applied(&text, &admit(other, &read(&text), true).expect("kept"));
+        assert_eq!(read(&text).len(), 3);
+        let none = Experience { source: String::new(), ..experience("exp_5", "Count all the birds", Outcome::Success) };
+        assert!(admit(none, &read(&text), true).is_err_and(|why| why.contains("no source")));
+        let noise = Experience { learnings_or_issues: String::new(), ..experience("exp_6", "ok!", Outcome::Success) };
+        assert!(admit(noise, &read(&text), true).is_err_and(|why| why.contains("too little")));
+    }
+
+    #[test]
+    fn the_form_of_the_reference_is_read() {
+        let text = "---\n- experience_id: exp_001\n- project_name: fft\n- primary_goal: Make a sine wave, apply FFT\n\
+                    - final_outcome: success\n- components_used: [SystemAgent, scipy]\n- files_created: 9\n---\n";
+        let found = read(text);
+        assert_eq!((found.len(), found[0].experience.files_created), (1, 9));
+        assert_eq!(found[0].experience.components_used, ["SystemAgent", "scipy"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_note_is_read(text in "(## x\n|```yaml\n|```\n|experience_id: a\n|---\n|- \\PC|\\PC|\n){0,40}") {
+            entries("memory/memory_log.md", &text, &mut Vec::new());
+        }
+    }
+}

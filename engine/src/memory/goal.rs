@@ -1,0 +1,476 @@
+//! What a goal says: words that carry its intent, and values that may be others the next time. Two goals mean the same
+//! only where all words do, in the same order; nearness alone decides nothing.
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of value a slot takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SlotKind {
+    /// A day.
+    Date,
+    /// A month of a year.
+    Month,
+    /// A number.
+    Number,
+    /// A file or folder.
+    Path,
+    /// An address of the web, or of a person's mail.
+    Url,
+    /// A name, such as a person's, a place's or an identifier.
+    Name,
+    /// Words between quotation marks.
+    Text,
+}
+
+impl SlotKind {
+    /// The word that stands in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            SlotKind::Date => "date",
+            SlotKind::Month => "month",
+            SlotKind::Number => "number",
+            SlotKind::Path => "path",
+            SlotKind::Url => "url",
+            SlotKind::Name => "name",
+            SlotKind::Text => "text",
+        }
+    }
+
+    /// Whether a value of this kind may stand where one of the other stood.
+    pub fn fits(self, other: SlotKind) -> bool {
+        let loose = |kind| matches!(kind, SlotKind::Name | SlotKind::Text);
+        self == other || (loose(self) && loose(other))
+    }
+}
+
+/// A part of a goal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// A word, in the form in which words are compared.
+    Word(String),
+    /// A value. Days as `2026-11-22`, months as `2026-11`, numbers without separators.
+    Value(SlotKind, String),
+}
+
+/// A goal as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Goal {
+    /// Its parts, in order, without words that only ask politely.
+    pub tokens: Vec<Token>,
+    /// Whether what is to be done depends on what is found: then the same steps need the same findings.
+    pub depends: bool,
+}
+
+/// A goal is read up to so many bytes; one that is longer is never replayed.
+pub const LONGEST: usize = 4_000;
+/// Words between quotation marks have at most so many bytes.
+const QUOTED: usize = 400;
+
+/// Words without which a goal says the same.
+const POLITE: [&str; 29] = [
+    "a", "an", "the", "please", "kindly", "could", "can", "would", "will", "you", "i", "me", "want", "need", "like",
+    "to", "us", "hey", "hi", "hello", "just", "thanks", "thank", "my", "our", "so", "that", "would", "now",
+];
+
+/// Words for the same: each becomes the first of its row.
+const SAME: [&[&str]; 14] = [
+    &["create", "make", "generate", "produce"],
+    &["delete", "remove", "erase"],
+    &["show", "display"],
+    &["find", "locate"],
+    &["summarise", "summarize"],
+    &["folder", "directory", "dir"],
+    &["compute", "calculate"],
+    &["change", "alter", "modify"],
+    &["start", "begin", "commence"],
+    &["buy", "purchase"],
+    &["named", "called", "titled"],
+    &["picture", "image"],
+    &["about", "regarding", "concerning"],
+    &["within", "inside"],
+];
+
+/// Words by which what is done depends on what is found, or on when it is asked.
+const DEPENDS: [&str; 55] = [
+    "if",
+    "unless",
+    "whether",
+    "otherwise",
+    "else",
+    "when",
+    "until",
+    "only",
+    "except",
+    "depending",
+    "best",
+    "worst",
+    "highest",
+    "lowest",
+    "cheapest",
+    "largest",
+    "smallest",
+    "biggest",
+    "most",
+    "least",
+    "first",
+    "last",
+    "latest",
+    "newest",
+    "oldest",
+    "recent",
+    "recently",
+    "current",
+    "currently",
+    "today",
+    "yesterday",
+    "tomorrow",
+    "tonight",
+    "next",
+    "previous",
+    "ago",
+    "missing",
+    "available",
+    "random",
+    "each",
+    "every",
+    "all",
+    "any",
+    "both",
+    "which",
+    "whichever",
+    "where",
+    "same",
+    "necessary",
+    "needed",
+    "appropriate",
+    "remaining",
+    "rest",
+    "other",
+    "others",
+];
+
+/// The months, as they are written in full.
+pub(super) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+const NUMBERS: [&str; 13] =
+    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+
+/// A piece of a goal between spaces or quotation marks.
+struct Piece<'a> {
+    text: &'a str,
+    quoted: bool,
+    /// Whether it begins a sentence: then a capital says nothing.
+    first: bool,
+}
+
+impl Goal {
+    /// Reads a goal.
+    pub fn read(text: &str) -> Goal {
+        let text = &text[..text.floor_char_boundary(LONGEST)];
+        let mut raw: Vec<(Token, bool)> = Vec::new();
+        let mut depends = false;
+        for piece in pieces(text) {
+            classify(&piece, &mut raw);
+        }
+        dated(&mut raw);
+        let mut tokens: Vec<Token> = Vec::new();
+        let mut joins = false;
+        for (token, capital) in raw {
+            match (token, tokens.last_mut()) {
+                // Two capitals in a row are one name.
+                (Token::Value(SlotKind::Name, next), Some(Token::Value(SlotKind::Name, name))) if joins && capital => {
+                    name.push(' ');
+                    name.push_str(&next);
+                }
+                (Token::Word(word), _) => {
+                    depends |= DEPENDS.contains(&word.as_str());
+                    joins = false;
+                    if !POLITE.contains(&word.as_str()) || word == "to" {
+                        tokens.push(Token::Word(word));
+                    }
+                }
+                (value, _) => {
+                    joins = capital;
+                    tokens.push(value);
+                }
+            }
+        }
+        // "I want to write" and "write" say the same; "move a to b" needs its "to".
+        while tokens.first() == Some(&Token::Word("to".to_owned())) {
+            tokens.remove(0);
+        }
+        Goal { tokens, depends }
+    }
+
+    /// Its words that are no values.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.tokens.iter().filter_map(|token| match token {
+            Token::Word(word) => Some(word.as_str()),
+            Token::Value(..) => None,
+        })
+    }
+
+    /// Its values.
+    pub fn values(&self) -> impl Iterator<Item = (SlotKind, &str)> {
+        self.tokens.iter().filter_map(|token| match token {
+            Token::Word(_) => None,
+            Token::Value(kind, text) => Some((*kind, text.as_str())),
+        })
+    }
+
+    /// What the goal says with its values left out: goals of one form differ in values only.
+    pub fn form(&self) -> String {
+        let word = |token: &Token| match token {
+            Token::Word(word) => word.clone(),
+            Token::Value(kind, _) => format!("{{{}}}", kind.word()),
+        };
+        self.tokens.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    let mut first = true;
+    while let Some(letter) = rest.chars().next() {
+        if letter.is_whitespace() || matches!(letter, '(' | '[' | '{' | '*' | '-' | '>') {
+            // A dash before a digit is a sign.
+            let sign = letter == '-' && rest[1..].starts_with(|next: char| next.is_ascii_digit());
+            if !sign {
+                first |= letter == '\n';
+                rest = &rest[letter.len_utf8()..];
+                continue;
+            }
+        }
+        if let Some((inside, behind)) = quoted(rest, letter) {
+            found.push(Piece { text: inside, quoted: true, first: false });
+            (rest, first) = (behind, false);
+            continue;
+        }
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let chunk = &rest[..end];
+        rest = &rest[end..];
+        let closing = |c: char| matches!(c, ')' | ']' | '}' | '"' | '\'' | '`' | '”' | '’' | '*');
+        let bare = chunk.trim_end_matches(closing).trim_end_matches([',', ';', ':', '.', '!', '?', '…']);
+        let bare = bare.trim_end_matches(closing).trim_start_matches(['"', '\'', '`', '“', '‘']);
+        if !bare.is_empty() {
+            found.push(Piece { text: bare, quoted: false, first });
+        }
+        first = chunk.trim_end_matches(closing).ends_with(['.', '!', '?', ':']);
+    }
+    found
+}
+
+/// What stands between quotation marks at the beginning of `text`, and what comes behind.
+fn quoted(text: &str, open: char) -> Option<(&str, &str)> {
+    let close = match open {
+        '"' | '\'' | '`' => open,
+        '“' => '”',
+        '‘' => '’',
+        _ => return None,
+    };
+    let inner = &text[open.len_utf8()..];
+    for (at, letter) in inner.char_indices().take_while(|(at, letter)| *at <= QUOTED && *letter != '\n') {
+        let behind = &inner[at + letter.len_utf8()..];
+        // An apostrophe inside a word closes nothing.
+        if letter == close && !behind.starts_with(char::is_alphanumeric) && at > 0 {
+            return Some((inner[..at].trim(), behind));
+        }
+    }
+    None
+}
+
+fn classify(piece: &Piece<'_>, into: &mut Vec<(Token, bool)>) {
+    let text = piece.text;
+    let mut value = |kind, text: &str| into.push((Token::Value(kind, text.to_owned()), false));
+    if text.starts_with("http://") || text.starts_with("https://") || (text.contains('@') && !text.starts_with('@')) {
+        return value(SlotKind::Url, text);
+    }
+    if let Some((kind, text)) = day(text) {
+        return value(kind, &text);
+    }
+    let plain = text.strip_prefix('@').unwrap_or(text);
+    if is_path(plain) && (!piece.quoted || !plain.contains(' ') || plain.contains('/')) {
+        return value(SlotKind::Path, plain.trim_start_matches("./"));
+    }
+    if piece.quoted {
+        return value(SlotKind::Text, text);
+    }
+    let (sign, amount) = match text.strip_prefix(['$', '€', '£']) {
+        Some(amount) => (text.chars().next(), amount),
+        None => (None, text),
+    };
+    let (amount, percent) = amount.strip_suffix('%').map_or((amount, false), |amount| (amount, true));
+    if let Some(number) = number(amount) {
+        into.extend(sign.map(|sign| (Token::Word(sign.to_string()), false)));
+        into.push((Token::Value(SlotKind::Number, number), false));
+        into.extend(percent.then(|| (Token::Word("%".to_owned()), false)));
+        return;
+    }
+    let lower = text.to_lowercase();
+    if let Some(at) = NUMBERS.iter().position(|word| *word == lower) {
+        return value(SlotKind::Number, &at.to_string());
+    }
+    let capitals = text.chars().filter(|c| c.is_uppercase()).count();
+    let odd = text.contains(['_', '#', '$', '\\', '=']) || text.chars().any(|c| c.is_ascii_digit());
+    let camel = text.chars().skip(1).any(char::is_uppercase);
+    if !text.starts_with('@') && (odd || (camel && text.len() > 1)) {
+        return value(SlotKind::Name, text);
+    }
+    let bare = lower.strip_suffix("'s").or_else(|| lower.strip_suffix("’s")).unwrap_or(&lower);
+    if capitals > 0 && !piece.first && bare != "i" && !bare.starts_with("i'") {
+        return into.push((Token::Value(SlotKind::Name, text.to_owned()), true));
+    }
+    // "archive/old" is a path; "and/or" are words.
+    for part in bare.split(['/', '\u{2014}']).filter(|part| !part.is_empty()) {
+        let same = SAME.iter().find(|row| row.contains(&part)).map_or(part, |row| row[0]);
+        into.push((Token::Word(same.to_owned()), false));
+    }
+}
+
+/// A number as it is written, without separators between thousands.
+fn number(text: &str) -> Option<String> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let fits = digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
+        && digits.len() <= 20;
+    let plain = text.replace(',', "");
+    (fits && plain.parse::<f64>().is_ok()).then_some(plain)
+}
+
+fn is_path(text: &str) -> bool {
+    if text.len() > 300 || text.is_empty() {
+        return false;
+    }
+    let slash = text.contains('/') && text != "/" && text != "and/or" && !text.contains("//");
+    let simple = text.split('/').all(|part| part.chars().all(char::is_lowercase)) && text.matches('/').count() == 1;
+    // "read/write" are two words, "/tmp" and "data/2026" are places.
+    if slash && (!simple || text.starts_with('/')) {
+        return true;
+    }
+    let Some((stem, ending)) = text.rsplit_once('.') else { return text.ends_with('/') && text.len() > 1 };
+    let letters = ending.starts_with(|c: char| c.is_ascii_alphabetic());
+    // "e.g" and "U.S" are no files.
+    stem.len() + ending.len() > 2
+        && !stem.is_empty()
+        && letters
+        && ending.len() <= 8
+        && ending.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// A day or a month as numbers.
+fn day(text: &str) -> Option<(SlotKind, String)> {
+    let parts: Vec<&str> = text.split(['-', '.', '/']).collect();
+    let number = |at: usize| parts.get(at).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    let sized = |at: usize, len: usize| number(at).filter(|part| part.len() == len)?.parse::<u32>().ok();
+    let small = |at: usize| number(at).filter(|part| matches!(part.len(), 1 | 2))?.parse::<u32>().ok();
+    let good = |month: u32, day: u32| (1..=12).contains(&month) && (1..=31).contains(&day);
+    match parts.len() {
+        3 => {
+            if let (Some(year), Some(month), Some(day)) = (sized(0, 4), small(1), small(2)) {
+                return good(month, day).then(|| (SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")));
+            }
+            // 05.06.2026 has one meaning; 05/06/2026 has two, and is left as it stands.
+            let (day, month, year) = (small(0)?, small(1)?, sized(2, 4)?);
+            let dotted = text.contains('.') && good(month, day);
+            dotted.then(|| (SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
+        }
+        2 if text.contains('-') => {
+            let (year, month) = (sized(0, 4)?, sized(1, 2)?);
+            good(month, 1).then(|| (SlotKind::Month, format!("{year:04}-{month:02}")))
+        }
+        _ => None,
+    }
+}
+
+/// Months and days that are written in words become values.
+fn dated(tokens: &mut Vec<(Token, bool)>) {
+    let month = |token: &Token| {
+        let (Token::Word(word) | Token::Value(SlotKind::Name, word)) = token else { return None };
+        let fits =
+            |name: &str| name.eq_ignore_ascii_case(word) || (word.len() == 3 && name[..3].eq_ignore_ascii_case(word));
+        MONTHS.iter().position(|name| fits(name)).map(|at| at + 1)
+    };
+    let number = |token: Option<&(Token, bool)>, from: u32, to: u32| match token {
+        Some((Token::Value(SlotKind::Number, text), _)) => text.parse::<u32>().ok().filter(|n| (from..=to).contains(n)),
+        Some((Token::Value(SlotKind::Name, text), _)) => {
+            // The 3rd, the 22nd.
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
+            digits.parse::<u32>().ok().filter(|n| (from..=to).contains(n))
+        }
+        _ => None,
+    };
+    let mut at = 0;
+    while at < tokens.len() {
+        if let Some(month) = month(&tokens[at].0) {
+            let year = |at: usize| number(tokens.get(at), 1000, 9999);
+            let (from, to, made) = if let (Some(day), Some(year)) = (number(tokens.get(at + 1), 1, 31), year(at + 2)) {
+                (at, at + 3, Token::Value(SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
+            } else if let Some(year) = year(at + 1) {
+                let before = at.checked_sub(1).and_then(|before| number(tokens.get(before), 1, 31));
+                match before {
+                    Some(day) => {
+                        (at - 1, at + 2, Token::Value(SlotKind::Date, format!("{year:04}-{month:02}-{day:02}")))
+                    }
+                    None => (at, at + 2, Token::Value(SlotKind::Month, format!("{year:04}-{month:02}"))),
+                }
+            } else {
+                at += 1;
+                continue;
+            };
+            tokens.splice(from..to, [(made, false)]);
+            at = from;
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn goals_are_read() {
+        let form = |text: &str| Goal::read(text).form();
+        let values = |text: &str| {
+            let goal = Goal::read(text);
+            goal.values().map(|(_, text)| text.to_owned()).collect::<Vec<_>>().join("|")
+        };
+        let said = "Please write the report for October 2026 into reports/october.md.";
+        assert_eq!(form(said), "write report for {month} into {path}");
+        assert_eq!(values(said), "2026-10|reports/october.md");
+        assert_eq!(form("Could you write a report for 2026-11 into \"reports/november.md\"?"), form(said));
+        assert_eq!(form("Move 'a.pdf' to 'temp'"), "move {path} to {text}");
+        assert_ne!(form("Copy 'a.pdf' to 'temp'"), form("Move 'a.pdf' to 'temp'"));
+        assert_eq!(form("I want to make a folder."), form("Create the directory"));
+        assert_eq!(
+            values("Pay $1,250.50 to New York by 3 May 2026, 15% of it to Ann's"),
+            "1250.50|New York|2026-05-03|15|Ann's"
+        );
+        assert_eq!(values("on the 3rd of five"), "3rd|5");
+        assert_eq!(form("don't delete it"), "don't delete it");
+        assert!(Goal::read("Delete all of them").depends && !Goal::read("Delete a.md").depends);
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_be_read(text in "(\\PC|['\"`“ .-]|2026-10|May ){0,60}") {
+            Goal::read(&text).form();
+        }
+    }
+}

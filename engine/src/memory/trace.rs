@@ -1,0 +1,482 @@
+//! Traces: what a successful run did, as a note that people can read and edit and a run can replay.
+//!
+//! The form is that of `llm-os.md`: front matter with what is known of the trace, then its steps as YAML, in a note
+//! between fences.
+
+use super::goal::{Goal, SlotKind, Token};
+use super::shape::Expect;
+use super::template::{self, Values};
+use crate::agent::tool::ToolSpec;
+use crate::outline;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use store::BlobHash;
+
+/// The folder of traces below the one of a project's memory.
+pub const TRACES: &str = "traces";
+/// From this confidence on a trace is replayed without being asked for.
+pub const FOLLOWS: f64 = 0.9;
+/// A file of a trace has at most so many bytes.
+pub const LARGEST: usize = 1 << 20;
+/// A trace has at most so many steps.
+const STEPS: usize = 200;
+
+/// A value of the goal that may be another the next time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// By which name the steps call it.
+    pub name: String,
+    /// What kind of value it is.
+    #[serde(rename = "type")]
+    pub kind: SlotKind,
+    /// What it was when the trace was learned.
+    pub value: String,
+}
+
+/// One step: a call of a tool, what must hold before it, and what must have come of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The tool.
+    pub tool: String,
+    /// By what its schema is known: a tool that has changed since is another one.
+    #[serde(default)]
+    pub schema: String,
+    /// What it is given; texts are templates.
+    #[serde(default)]
+    pub input: Map<String, Value>,
+    /// Files that must be there before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// Files that must not be there before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub free: Vec<String>,
+    /// Files that must be there after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<String>,
+    /// Files that must not be there after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removes: Vec<String>,
+    /// What its result must be like.
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+/// What a trace does: the part of its file that is YAML.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Body {
+    #[serde(default)]
+    slots: Vec<Slot>,
+    steps: Vec<Step>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+}
+
+/// What is known of a trace: its front matter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Known {
+    /// `trace`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What goals of its form have in common, as a number.
+    pub goal_signature: String,
+    /// The goal from which it was learned.
+    pub goal_text: String,
+    /// The share of its replays that were good.
+    pub success_rating: f64,
+    /// How often it was replayed, or compared with what a model did.
+    pub usage_count: u64,
+    /// How often all its conditions held.
+    pub verified_count: u64,
+    /// When that was last, `2026-11-22T10:30:00Z`.
+    pub last_used: String,
+    /// When it was learned.
+    pub created_at: String,
+    /// What a replay costs: nothing.
+    pub estimated_cost_usd: f64,
+    /// How long a replay takes, seconds.
+    pub estimated_time_secs: f64,
+    /// Tokens that it took to learn.
+    pub learned_tokens: u64,
+    /// US dollars that it cost to learn.
+    pub learned_usd: f64,
+    /// Seconds that it took to learn.
+    pub learned_secs: f64,
+    /// Tokens that its replays have saved.
+    pub saved_tokens: u64,
+    /// US dollars that they have saved.
+    pub saved_usd: f64,
+    /// Seconds that they have saved.
+    pub saved_secs: f64,
+    /// Whose steps they are.
+    pub agent: String,
+    /// The run from which it was learned.
+    pub learned_from: String,
+}
+
+/// What a run did, to be done again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// What is known of it.
+    pub known: Known,
+    /// The values that may be others.
+    pub slots: Vec<Slot>,
+    /// What it does.
+    pub steps: Vec<Step>,
+    /// What it says at the end; `None`: what its last step said.
+    pub answer: Option<String>,
+}
+
+/// By what a tool is known: schema, risk, and for the user's own tools their code.
+pub fn schema_hash(tool: &ToolSpec, code: &str) -> String {
+    let whole = format!("{}\n{}\n{:?}\n{}\n{code}", tool.name, tool.parameters, tool.risk, tool.idempotent);
+    short(whole.as_bytes())
+}
+
+/// The first half of a hash, as a word.
+pub(super) fn short(bytes: &[u8]) -> String {
+    BlobHash::of(bytes).to_string().chars().take(16).collect()
+}
+
+/// The lower end of the interval in which the true share lies, of which `good` of `all` were seen (Wilson, 95 %).
+pub fn wilson(good: u64, all: u64) -> f64 {
+    if all == 0 {
+        return 0.0;
+    }
+    let (n, z) = (all as f64, 1.959_964);
+    let p = (good.min(all) as f64) / n;
+    let middle = p + z * z / (2.0 * n);
+    let width = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    ((middle - width) / (1.0 + z * z / n)).max(0.0)
+}
+
+/// A point in time, milliseconds since 1970, as files have it.
+pub fn iso(at: i64) -> String {
+    let (year, month, day) = crate::task::Day(at.div_euclid(86_400_000)).date();
+    let seconds = at.rem_euclid(86_400_000) / 1_000;
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// A tool's name, and what it is given.
+pub type Call = (String, Map<String, Value>);
+
+impl Trace {
+    /// How sure it is that a replay does what is wanted.
+    pub fn confidence(&self) -> f64 {
+        wilson(self.known.verified_count, self.known.usage_count)
+    }
+
+    /// Whether it fits this goal, and with which values.
+    ///
+    /// # Errors
+    /// Why it does not: a sentence.
+    pub fn fits(&self, goal: &Goal, note: Option<&str>) -> Result<Values, String> {
+        let own = Goal::read(&self.known.goal_text);
+        let mut values = Values::new();
+        if own.tokens.is_empty() || own.tokens.len() != goal.tokens.len() {
+            return Err("the words are others".to_owned());
+        }
+        let slot = |kind: SlotKind, text: &str| self.slots.iter().find(|slot| slot.kind == kind && slot.value == text);
+        for (own, new) in own.tokens.iter().zip(&goal.tokens) {
+            match (own, new) {
+                (Token::Word(own), Token::Word(new)) if own == new => {}
+                (Token::Value(own_kind, own), Token::Value(new_kind, new)) if own_kind.fits(*new_kind) => {
+                    match slot(*own_kind, own) {
+                        None if own == new => {}
+                        None => return Err(format!("it is for {own}, not {new}")),
+                        Some(slot) => match values.insert(slot.name.clone(), (*new_kind, new.clone())) {
+                            Some((_, before)) if before != *new => {
+                                return Err(format!("{before} and {new} were one value when it was learned"));
+                            }
+                            Some(_) | None => {}
+                        },
+                    }
+                }
+                (Token::Word(_) | Token::Value(..), _) => return Err("the words are others".to_owned()),
+            }
+        }
+        // What stood apart when it was learned must stand apart now, or a step would do another thing.
+        let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+        for (name, (_, text)) in &values {
+            if let Some(other) = seen.insert(text, name) {
+                return Err(format!("{other} and {name} are both {text}"));
+            }
+        }
+        if let Some(slot) = self.slots.iter().find(|slot| slot.name == "note") {
+            let note = note.ok_or("it was learned beside a note, and none is open")?;
+            values.insert(slot.name.clone(), (SlotKind::Path, note.to_owned()));
+        }
+        if let Some(slot) = self.slots.iter().find(|slot| !values.contains_key(&slot.name)) {
+            return Err(format!("the goal does not say its {}", slot.name));
+        }
+        // A file that was called after the month must be called after the month now: which of the two a step meant
+        // cannot be said otherwise.
+        for one in &self.slots {
+            for other in self.slots.iter().filter(|other| other.name != one.name) {
+                let alike = |kind, text: &str, of: (SlotKind, &str)| {
+                    let of = template::renderings(of.0, of.1);
+                    let all = template::renderings(kind, text).into_iter();
+                    let same = |form: &'static str, text: &str| {
+                        of.iter()
+                            .filter(|(_, known)| known == text)
+                            .map(|(other, _)| (form, *other))
+                            .collect::<Vec<_>>()
+                    };
+                    all.flat_map(|(form, text)| same(form, &text)).collect::<Vec<_>>()
+                };
+                let before = alike(one.kind, &one.value, (other.kind, &other.value));
+                if before.is_empty() {
+                    continue;
+                }
+                let (Some((kind, text)), Some((other_kind, other_text))) =
+                    (values.get(&one.name), values.get(&other.name))
+                else {
+                    continue;
+                };
+                let now = alike(*kind, text, (*other_kind, other_text));
+                if before.iter().any(|pair| !now.contains(pair)) {
+                    return Err(format!("{text} and {other_text} belonged together when it was learned"));
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// Which of its tools have changed or are gone. `tools`: by name, what they are known by now.
+    pub fn changed_tool(&self, tools: &BTreeMap<String, String>) -> Option<&str> {
+        let step = self.steps.iter().find(|step| tools.get(&step.tool) != Some(&step.schema))?;
+        Some(&step.tool)
+    }
+
+    /// What its steps would be given, as far as no result is needed for it.
+    pub fn calls(&self, values: &Values, results: &[String]) -> Vec<Result<Call, String>> {
+        let one = |step: &Step| Ok((step.tool.clone(), template::arguments(&step.input, values, results)?));
+        self.steps.iter().map(one).collect()
+    }
+
+    /// What goals of its form have in common.
+    pub fn signature(&self) -> String {
+        let own = Goal::read(&self.known.goal_text);
+        let word = |token: &Token| match token {
+            Token::Word(word) => word.clone(),
+            Token::Value(kind, text) => match self.slots.iter().any(|slot| slot.kind == *kind && slot.value == *text) {
+                true => format!("{{{}}}", kind.word()),
+                false => format!("{text:?}"),
+            },
+        };
+        let form: Vec<String> = own.tokens.iter().map(word).collect();
+        short(format!("{}\n{}", self.known.agent, form.join(" ")).as_bytes())
+    }
+
+    /// As one that another workspace has learned: what is known of it there proves nothing here.
+    pub fn imported(self) -> Trace {
+        let known = Known {
+            kind: "trace".to_owned(),
+            success_rating: 0.0,
+            usage_count: 0,
+            verified_count: 0,
+            last_used: String::new(),
+            saved_tokens: 0,
+            saved_usd: 0.0,
+            saved_secs: 0.0,
+            ..self.known.clone()
+        };
+        let mut trace = Trace { known, ..self };
+        trace.known.goal_signature = trace.signature();
+        trace
+    }
+
+    /// The name of its file, without a folder.
+    pub fn file_name(&self) -> String {
+        let own = Goal::read(&self.known.goal_text);
+        let words: Vec<&str> = own.words().filter(|word| word.chars().all(char::is_alphanumeric)).take(5).collect();
+        let mut name = words.join("-");
+        name.truncate(name.floor_char_boundary(48));
+        let signature: String = self.known.goal_signature.chars().take(6).collect();
+        format!("{}-{signature}.md", if name.is_empty() { "trace" } else { &name })
+    }
+
+    fn front(&self) -> String {
+        serde_saphyr::to_string(&self.known).unwrap_or_default()
+    }
+
+    fn body(&self) -> String {
+        let (slots, steps, answer) = (self.slots.clone(), self.steps.clone(), self.answer.clone());
+        serde_saphyr::to_string(&Body { slots, steps, answer }).unwrap_or_default()
+    }
+
+    /// As a note.
+    pub fn note(&self) -> String {
+        let body = self.body();
+        let mut fence = "```".to_owned();
+        while body.contains(&fence) {
+            fence.push('`');
+        }
+        let title = self.known.goal_text.lines().next().unwrap_or_default();
+        format!("---\n{}---\n\n# {title}\n\n{fence}yaml\n{body}{fence}\n", self.front())
+    }
+
+    /// As YAML with front matter, the form in which libraries are exchanged.
+    pub fn exported(&self) -> String {
+        format!("---\n{}---\n\n{}", self.front(), self.body())
+    }
+
+    /// Reads a trace: a note, or YAML with front matter.
+    ///
+    /// # Errors
+    /// A sentence: what cannot be read.
+    pub fn parse(text: &str) -> Result<Trace, String> {
+        if text.len() > LARGEST {
+            return Err(format!("a trace has at most {} MB", LARGEST >> 20));
+        }
+        let range = outline::front_matter(text).ok_or("a trace begins with front matter, between two lines ---")?;
+        let mut known: Known = serde_saphyr::from_str(&text[range.clone()])
+            .map_err(|error| format!("its front matter cannot be read: {error}"))?;
+        let behind = text[range.end..].split_once('\n').map_or("", |(_, behind)| behind);
+        let body: Body =
+            serde_saphyr::from_str(yaml(behind)).map_err(|error| format!("its steps cannot be read: {error}"))?;
+        if body.steps.is_empty() || body.steps.len() > STEPS {
+            return Err(format!("a trace has from 1 to {STEPS} steps"));
+        }
+        if Goal::read(&known.goal_text).tokens.is_empty() {
+            return Err("its goal_text says nothing".to_owned());
+        }
+        if known.agent.is_empty() {
+            "assistant".clone_into(&mut known.agent);
+        }
+        for step in &body.steps {
+            for text in step.needs.iter().chain(&step.free).chain(&step.leaves).chain(&step.removes) {
+                template::parts(text)?;
+            }
+        }
+        Ok(Trace { known, slots: body.slots, steps: body.steps, answer: body.answer })
+    }
+}
+
+/// The YAML of a body: what stands between fences, or all of it.
+fn yaml(text: &str) -> &str {
+    let mut at = 0;
+    let mut open: Option<(usize, &str)> = None;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim();
+        let ticks = &bare[..bare.bytes().take_while(|byte| *byte == b'`').count()];
+        match open {
+            None if ticks.len() >= 3 && matches!(bare[ticks.len()..].trim(), "yaml" | "yml") => {
+                open = Some((at + line.len(), ticks));
+            }
+            Some((from, fence)) if bare == ticks && ticks.len() >= fence.len() => return &text[from..at],
+            None | Some(_) => {}
+        }
+        at += line.len();
+    }
+    text
+}
+
+/// The traces of a library: YAML with front matter, one behind the other.
+///
+/// # Errors
+/// A sentence: which of them cannot be read, and why.
+pub fn library(text: &str) -> Result<Vec<Trace>, String> {
+    // A trace begins where front matter does: a line --- before a line that names its type.
+    let mut starts = Vec::new();
+    let mut at = 0;
+    let mut before = "";
+    for line in text.split_inclusive('\n') {
+        let first = line.starts_with("type: trace") || line.starts_with("goal_signature:");
+        if first && before.trim_end() == "---" {
+            starts.push(at - before.len());
+        }
+        at += line.len();
+        before = line;
+    }
+    if starts.is_empty() {
+        return Err("there is no trace in it".to_owned());
+    }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let one = |(number, (from, to)): (usize, (&usize, usize))| {
+        Trace::parse(&text[*from..to]).map_err(|why| format!("trace {}: {why}", number + 1))
+    };
+    starts.iter().zip(ends).enumerate().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    pub(crate) fn sample() -> Trace {
+        let input = json!({"path": "data/{month1}.csv", "lines": {"$slot": "number1"}, "text": "a: {{b}}\n```\nc\n"});
+        let step = Step {
+            tool: "read_file".to_owned(),
+            schema: "0123456789abcdef".to_owned(),
+            input: input.as_object().cloned().unwrap_or_default(),
+            needs: vec!["data/{month1}.csv".to_owned()],
+            expect: Expect::of("a,b\n1,2\n", false),
+            ..Step::default()
+        };
+        let slot = |name: &str, kind, value: &str| Slot { name: name.to_owned(), kind, value: value.to_owned() };
+        let mut trace = Trace {
+            known: Known {
+                kind: "trace".to_owned(),
+                goal_text: "Show 5 lines of October 2026: \"quick\" and yes".to_owned(),
+                agent: "assistant".to_owned(),
+                created_at: iso(1_795_000_000_000),
+                ..Known::default()
+            },
+            slots: vec![slot("month1", SlotKind::Month, "2026-10"), slot("number1", SlotKind::Number, "5")],
+            steps: vec![step.clone(), step],
+            answer: Some("Yes: {step1}\n- [x] no".to_owned()),
+        };
+        trace.known.goal_signature = trace.signature();
+        trace
+    }
+
+    #[test]
+    fn traces_are_written_and_read() {
+        let trace = sample();
+        assert_eq!(Trace::parse(&trace.note()).as_ref(), Ok(&trace), "{}", trace.note());
+        assert_eq!(Trace::parse(&trace.exported()).as_ref(), Ok(&trace));
+        let two = format!("{}\n{}", trace.exported(), trace.exported());
+        assert_eq!(library(&two), Ok(vec![trace.clone(), trace.clone()]));
+        // The form of the reference is read, too.
+        let front = "goal_signature: \"a3f7c9e1b2d4f8a6\"\ngoal_text: \"Calculate primes\"\nusage_count: 15\n";
+        let theirs =
+            format!("---\n{front}---\n\nsteps:\n  - tool: Write\n    input:\n      content: |\n        def f():\n");
+        let read = library(&theirs).expect("read");
+        assert_eq!((read[0].known.usage_count, read[0].steps.len()), (15, 1));
+        assert!(library("nothing").is_err() && Trace::parse("---\n---\nsteps: []").is_err());
+        assert!(trace.file_name().ends_with(".md"), "{}", trace.file_name());
+    }
+
+    #[test]
+    fn only_its_own_form_fits() {
+        let trace = sample();
+        let fits = |text: &str| trace.fits(&Goal::read(text), None);
+        let values = fits("Please display 7 lines of November 2026: \"quick\" and yes").expect("it fits");
+        assert_eq!(values["month1"].1, "2026-11");
+        assert_eq!(values["number1"].1, "7");
+        assert!(fits("Show 7 lines of November 2026: \"slow\" and yes").is_err_and(|why| why.contains("quick")));
+        assert!(fits("Hide 7 lines of November 2026: \"quick\" and yes").is_err());
+        assert!(fits("Show 7 lines of November 2026").is_err());
+        let tools = BTreeMap::from([("read_file".to_owned(), "other".to_owned())]);
+        assert_eq!(trace.changed_tool(&tools), Some("read_file"));
+    }
+
+    #[test]
+    fn confidence_has_to_be_earned() {
+        assert_eq!(wilson(0, 0), 0.0);
+        assert!(wilson(1, 1) < 0.21 && wilson(34, 34) < FOLLOWS && wilson(35, 35) > FOLLOWS);
+        assert!(wilson(50, 52) < FOLLOWS && wilson(100, 101) > FOLLOWS);
+        assert_eq!(iso(1_795_000_000_000), "2026-11-18T11:06:40Z");
+    }
+
+    proptest! {
+        #[test]
+        fn any_file_is_read_or_refused(text in "(---\n|type: trace\n|steps:\n|- tool: x\n|```yaml\n|\\PC|\n){0,40}") {
+            let _ = (Trace::parse(&text), library(&text));
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Schedules: what begins when, by cron expressions, and what becomes of what was missed. Pure: the time is told.
+//!
+//! The policy for what was missed (the program was closed, the machine slept, the clock was set): of all that fell in,
+//! only the last counts. Where that is no longer ago than the schedule's window, it is made up for, once; else it is
+//! left out, and said to be. Nothing begins twice for the same point in time, also where the clock is set back; where
+//! it is set back by more than a day, it was wrong before, and the schedule begins anew from now.
+
+use crate::memory::Mode;
+use crate::memory::insight::Query;
+use crate::task::Day;
+use crate::time::Time;
+use croner::errors::CronError;
+use croner::parser::{CronParser, Seconds, Year};
+use croner::{CivilDate, CivilDateTime, CivilTime, Cron, CronDateTime, Resolution, Weekday};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use store::{DocId, Ending};
+
+/// What was missed is made up for within so many seconds where nothing else is said.
+pub const WINDOW: u64 = 12 * 3_600;
+/// A clock that is set back by more milliseconds was wrong before.
+const WRONG: i64 = 86_400_000;
+/// A longer expression is refused, in bytes.
+const LONGEST: usize = 200;
+/// Of what was missed so many are counted.
+const COUNTED: u64 = 10_000;
+
+/// What a schedule begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Work {
+    /// An agent is asked.
+    Goal {
+        /// What is to be done.
+        goal: String,
+        /// The note that it is about.
+        #[serde(default)]
+        note: Option<DocId>,
+        /// Which agent; `None`: as the goal says, else the assistant.
+        #[serde(default)]
+        agent: Option<String>,
+        /// Each run may cost at most so many US dollars.
+        #[serde(default)]
+        budget: Option<f64>,
+        /// How the goal is to be reached.
+        #[serde(default)]
+        mode: Mode,
+    },
+    /// Cells of a note run.
+    Cells {
+        /// Which note.
+        note: DocId,
+        /// Which cell, from 1; `None`: all.
+        #[serde(default)]
+        cell: Option<u64>,
+    },
+    /// Memory is consolidated: what repeats and what has proved good becomes long-term notes.
+    Consolidate,
+    /// Memory is asked, and what it says kept as a note.
+    Analyze {
+        /// What it is asked.
+        query: Query,
+    },
+}
+
+impl Work {
+    /// In words, of one line.
+    pub fn words(&self) -> String {
+        match self {
+            Work::Goal { goal, .. } => goal.lines().next().unwrap_or_default().to_owned(),
+            Work::Cells { cell: Some(cell), .. } => format!("run cell {cell}"),
+            Work::Cells { cell: None, .. } => "run all cells".to_owned(),
+            Work::Consolidate => "consolidate memory".to_owned(),
+            Work::Analyze { query } => format!("analyze: {}", query.query),
+        }
+    }
+}
+
+/// What came of it the last time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "came", rename_all = "snake_case")]
+pub enum Came {
+    /// It has begun.
+    Begun {
+        /// The run; `None`: it is no run.
+        run: Option<DocId>,
+    },
+    /// Its run is over.
+    Ended {
+        /// The run.
+        run: DocId,
+        /// How.
+        how: Ending,
+    },
+    /// It is done.
+    Done,
+    /// It could not begin: a sentence.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// It was left out: a sentence.
+    Skipped {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Came {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Came::Begun { .. } => "began".to_owned(),
+            Came::Done | Came::Ended { how: Ending::Done, .. } => "done".to_owned(),
+            Came::Ended { how, .. } => format!("{how:?}").to_lowercase(),
+            Came::Failed { why } => format!("could not begin: {why}"),
+            Came::Skipped { why } => format!("left out: {why}"),
+        }
+    }
+}
+
+/// The last time that a schedule was due.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Last {
+    /// When it was due.
+    pub due: Time,
+    /// When that was seen.
+    pub at: Time,
+    /// How many points in time before it were missed.
+    pub missed: u64,
+    /// What came of it.
+    pub came: Came,
+}
+
+impl Last {
+    /// What came of it, and what was missed before, in words.
+    pub fn words(&self) -> String {
+        let missed = if self.missed > 0 { format!(" ({} missed)", self.missed) } else { String::new() };
+        format!("{}{missed}", self.came.words())
+    }
+}
+
+/// A name of the first words of what begins that none of these is yet.
+pub fn free_name(work: &Work, taken: &[&str]) -> String {
+    let said = work.words().to_lowercase();
+    let words = said.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    let base: String = words.take(4).collect::<Vec<_>>().join("-").chars().take(24).collect();
+    let base = if base.is_empty() { "schedule".to_owned() } else { base };
+    let mut name = base.clone();
+    let mut number = 2;
+    while taken.contains(&name.as_str()) {
+        name = format!("{base}-{number}");
+        number += 1;
+    }
+    name
+}
+
+/// A schedule, kept on this device: each device has its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// By what the user calls it.
+    pub name: String,
+    /// The cron expression: minute, hour, day of the month, month, day of the week.
+    pub when: String,
+    /// On a clock that is so many minutes east of UTC, the whole year.
+    pub offset: i32,
+    /// The volume in which it works.
+    pub volume: DocId,
+    /// What begins.
+    pub work: Work,
+    /// What its runs may do without asking, as the user said when they made it: patterns of the policy.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// What was missed is made up for within so many seconds.
+    pub window: u64,
+    /// Whether it rests.
+    #[serde(default)]
+    pub paused: bool,
+    /// When it is due next; `None`: never again.
+    #[serde(default)]
+    pub next: Option<Time>,
+    /// The last time.
+    #[serde(default)]
+    pub last: Option<Last>,
+}
+
+/// Whether a schedule is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Not yet.
+    No,
+    /// It begins now.
+    Yes {
+        /// For this point in time.
+        due: Time,
+        /// So many before it were missed.
+        missed: u64,
+    },
+    /// It is too late for it.
+    Late {
+        /// For this point in time.
+        due: Time,
+        /// So many before it were missed.
+        missed: u64,
+    },
+}
+
+/// Seconds since 1970 on a clock on a wall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wall(i64);
+
+impl CronDateTime for Wall {
+    fn to_civil(&self) -> CivilDateTime {
+        let (year, month, day) = Day(self.0.div_euclid(86_400)).date();
+        let part = |number: i64| u32::try_from(number).unwrap_or(0);
+        let seconds = self.0.rem_euclid(86_400);
+        let date = CivilDate::from_parts_unchecked(i32::try_from(year).unwrap_or(0), part(month), part(day));
+        let time = CivilTime::from_parts_unchecked(part(seconds / 3_600), part(seconds / 60 % 60), part(seconds % 60));
+        CivilDateTime::new(date, time)
+    }
+
+    fn civil_weekday(&self) -> Weekday {
+        let monday = Day(self.0.div_euclid(86_400)).weekday();
+        Weekday::from_days_from_sunday(u32::try_from(monday + 1).unwrap_or(0))
+    }
+
+    fn resolve_civil(&self, civil: CivilDateTime) -> Result<Resolution<Wall>, CronError> {
+        let day = Day::of(i64::from(civil.year()), i64::from(civil.month()), i64::from(civil.day()));
+        let time = i64::from(civil.hour() * 3_600 + civil.minute() * 60 + civil.second());
+        Ok(Resolution::Single(Wall(day.0 * 86_400 + time)))
+    }
+
+    fn checked_add_seconds(&self, seconds: i64) -> Option<Wall> {
+        self.0.checked_add(seconds).map(Wall)
+    }
+
+    fn cmp_instant(&self, other: &Wall) -> Ordering {
+        self.cmp(other)
+    }
+}
+
+/// Reads an expression: five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+fn read(when: &str) -> Result<Cron, String> {
+    if when.len() > LONGEST {
+        return Err(format!("a cron expression has at most {LONGEST} bytes"));
+    }
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    parser.parse(when).map_err(|error| {
+        format!("“{when}” is no cron expression of minute, hour, day, month and weekday, as in “0 9 * * 1-5”: {error}")
+    })
+}
+
+impl Schedule {
+    fn wall(&self, time: Time) -> Wall {
+        Wall(time.seconds() + i64::from(self.offset) * 60)
+    }
+
+    fn time(&self, wall: Wall) -> Time {
+        Time((wall.0 - i64::from(self.offset) * 60).saturating_mul(1_000))
+    }
+
+    /// The first point in time after this one.
+    ///
+    /// # Errors
+    /// The expression cannot be read, or names no point in time.
+    pub fn after(&self, time: Time) -> Result<Time, String> {
+        let found = read(&self.when)?.find_next_occurrence(&self.wall(time), false);
+        found.map(|wall| self.time(wall)).map_err(|_| format!("“{}” never comes", self.when))
+    }
+
+    /// The next point in time from now on: none that has been due already.
+    ///
+    /// # Errors
+    /// As of [`Schedule::after`].
+    pub fn upcoming(&self, now: Time) -> Result<Time, String> {
+        let last = self.last.as_ref().map(|last| last.due).filter(|due| due.0 - now.0 <= WRONG);
+        self.after(last.map_or(now, |due| due.max(now)))
+    }
+
+    /// Whether it is due now.
+    pub fn due(&self, now: Time) -> Due {
+        let Some(next) = self.next.filter(|next| *next <= now && !self.paused) else { return Due::No };
+        let Ok(cron) = read(&self.when) else { return Due::No };
+        let due = cron.find_previous_occurrence(&self.wall(now), true).map_or(next, |wall| self.time(wall)).max(next);
+        let mut missed = 0;
+        let mut at = next;
+        while at < due && missed < COUNTED {
+            missed += 1;
+            at = cron.find_next_occurrence(&self.wall(at), false).map_or(due, |wall| self.time(wall));
+        }
+        let late = u64::try_from(now.since(due)).unwrap_or(0) / 1_000;
+        if late <= self.window { Due::Yes { due, missed } } else { Due::Late { due, missed } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(when: &str, offset: i32) -> Schedule {
+        Schedule {
+            name: "s".to_owned(),
+            when: when.to_owned(),
+            offset,
+            volume: DocId([1; 16]),
+            work: Work::Consolidate,
+            allow: Vec::new(),
+            window: 3_600,
+            paused: false,
+            next: None,
+            last: None,
+        }
+    }
+
+    fn at(day: &str, hour: i64, minute: i64) -> Time {
+        let day = Day::parse(day).expect("a day");
+        Time((day.0 * 86_400 + hour * 3_600 + minute * 60) * 1_000)
+    }
+
+    #[test]
+    fn expressions_name_points_in_time() {
+        // 2026-11-22 is a Sunday.
+        let now = at("2026-11-22", 18, 20);
+        let cases = [
+            ("0 9 * * 1-5", 0, at("2026-11-23", 9, 0)),
+            ("0 9 * * 1-5", 60, at("2026-11-23", 8, 0)),
+            ("0 9 * * *", -480, at("2026-11-23", 17, 0)),
+            ("*/15 * * * *", 0, at("2026-11-22", 18, 30)),
+            ("30 18 L * *", 0, at("2026-11-30", 18, 30)),
+            ("0 0 29 2 *", 0, at("2028-02-29", 0, 0)),
+            ("@daily", 0, at("2026-11-23", 0, 0)),
+            ("20 18 * * *", 0, at("2026-11-23", 18, 20)),
+        ];
+        for (when, offset, next) in cases {
+            assert_eq!(schedule(when, offset).after(now), Ok(next), "{when}");
+        }
+        let long = "*".repeat(500);
+        for wrong in ["", "9", "0 0 30 2 *", "61 * * * *", "* * * * * *", "0 9 * * mörgen", long.as_str()] {
+            assert!(schedule(wrong, 0).after(now).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_was_missed_is_made_up_for_once_or_left_out() {
+        let mut one = schedule("0 * * * *", 0);
+        one.next = Some(at("2026-11-22", 8, 0));
+        assert_eq!(one.due(at("2026-11-22", 7, 59)), Due::No);
+        assert_eq!(one.due(at("2026-11-22", 8, 0)), Due::Yes { due: at("2026-11-22", 8, 0), missed: 0 });
+        let later = at("2026-11-22", 11, 20);
+        assert_eq!(one.due(later), Due::Yes { due: at("2026-11-22", 11, 0), missed: 3 });
+        one.window = 600;
+        assert_eq!(one.due(later), Due::Late { due: at("2026-11-22", 11, 0), missed: 3 });
+        one.paused = true;
+        assert_eq!(one.due(later), Due::No);
+        // A year of minutes is not counted one by one for ever.
+        let minutes = Schedule { next: Some(at("2025-11-22", 8, 0)), ..schedule("* * * * *", 0) };
+        assert_eq!(minutes.due(later), Due::Yes { due: later, missed: COUNTED });
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_begins_nothing_twice() {
+        let mut one = schedule("0 * * * *", 0);
+        let due = at("2026-11-22", 10, 0);
+        one.last = Some(Last { due, at: due, missed: 0, came: Came::Done });
+        assert_eq!(one.upcoming(at("2026-11-22", 9, 30)), Ok(at("2026-11-22", 11, 0)));
+        assert_eq!(one.upcoming(at("2026-11-22", 10, 0)), Ok(at("2026-11-22", 11, 0)));
+        // By more than a day: it was wrong before.
+        assert_eq!(one.upcoming(at("2026-11-20", 9, 30)), Ok(at("2026-11-20", 10, 0)));
+    }
+}

@@ -1,0 +1,35 @@
+//! Addresses of runs and sessions: what the search gives for a step or a message, and what notes link to, such as
+//! `run-3f2a90c1#5`.
+
+use super::Agents;
+use store::DocId;
+
+const RUN: &str = "run-";
+const SESSION: &str = "session-";
+/// Hexadecimal digits of an id that stand in an address.
+const DIGITS: usize = 8;
+
+/// The address of a run, without a step.
+pub fn run_address(run: DocId) -> String {
+    format!("{RUN}{}", &run.to_string()[..DIGITS])
+}
+
+/// The address of a session, without a message.
+pub fn session_address(session: DocId) -> String {
+    format!("{SESSION}{}", &session.to_string()[..DIGITS])
+}
+
+impl Agents {
+    /// The run or session that an address names; what follows a `#` is left to the caller. A note of that name, where
+    /// there is one, goes first: ask for it before.
+    pub fn addressed(&self, address: &str) -> Option<DocId> {
+        let name = address.split('#').next().unwrap_or_default().trim();
+        let digits = |rest: &str| rest.len() == DIGITS && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is = |doc: &DocId, rest: &str| doc.to_string()[..DIGITS].eq_ignore_ascii_case(rest);
+        if let Some(rest) = name.strip_prefix(RUN).filter(|rest| digits(rest)) {
+            return self.run_lines.keys().find(|doc| is(doc, rest)).copied();
+        }
+        let rest = name.strip_prefix(SESSION).filter(|rest| digits(rest))?;
+        self.lines.keys().find(|doc| is(doc, rest)).copied()
+    }
+}

@@ -1,0 +1,139 @@
+//! Approvals: what the user decides, what follows from it, and what happens where nobody decides in time.
+
+use super::{CallPhase, RULES, Record};
+use crate::agent::job::Outcome;
+use crate::agent::policy::Policy;
+use crate::session::{Reject, Session, Turn};
+use crate::time::Time;
+use store::disk::Write;
+use store::{Decision, DocId, Scope};
+
+/// The tool that asks the user something: there is nothing to allow, only to answer.
+pub(super) const ANSWERED: &str = "ask_user";
+
+impl Session {
+    /// A user's decision on something that waits.
+    pub(in crate::session) fn decide(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        approval: &str,
+        decision: Decision,
+    ) -> Result<(), Reject> {
+        let tools = self.all_tools();
+        let Decision { allowed, scope, arguments, comment, .. } = decision;
+        let Some(run) = self.agents.runs.get_mut(&id) else {
+            return Err(Reject("the run is not open yet; try again in a moment".to_owned()));
+        };
+        if run.about.ending.is_some() {
+            return Err(Reject("the run is over, so there is nothing to decide".to_owned()));
+        }
+        if !self.agents.sessions.contains_key(&run.about.session) {
+            return Err(Reject("the run's session is still being read; try again in a moment".to_owned()));
+        }
+        let Some(known) = run.approvals.iter_mut().find(|known| known.id == approval) else {
+            return Err(Reject(format!("there is no such approval: {approval}")));
+        };
+        if known.decision.is_some() {
+            return Err(Reject("that was decided already".to_owned()));
+        }
+        let elsewhere = run.device.as_ref().filter(|device| device.id != self.device.id);
+        if let Some(device) = elsewhere.filter(|_| allowed && known.tool != ANSWERED) {
+            let name = &device.name;
+            return Err(Reject(format!("the run is at work on {name}: it can be denied here, and allowed there only")));
+        }
+        let tool = tools.iter().find(|tool| tool.name == known.tool).filter(|_| elsewhere.is_none());
+        if let (Some(arguments), Some(tool), true) = (&arguments, tool, allowed) {
+            crate::agent::calls::check(tool, arguments).map_err(Reject)?;
+        }
+        let by = "user".to_owned();
+        let used = arguments.clone().unwrap_or_else(|| known.arguments.clone());
+        known.decision = Some(Decision { allowed, scope, by, at: turn.now.0, arguments, comment });
+        let volume = run.about.volume;
+        if let Some(rule) = tool.and_then(|tool| Policy::learned(scope, allowed, tool, &used, volume, id)) {
+            self.agents.rules.push(rule);
+            self.keep_rules(turn);
+        }
+        self.decided(turn, id, approval);
+        Ok(())
+    }
+
+    /// What follows from a decision.
+    pub(super) fn decided(&mut self, turn: &mut Turn<'_>, id: DocId, approval: &str) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(known) = run.approvals.iter().find(|known| known.id == approval).cloned() else { return };
+        let Some(decision) = known.decision.clone() else { return };
+        let mut record = Record { approvals: vec![approval.to_owned()], ..Record::default() };
+        let pending = run.calls.iter_mut().find(|pending| pending.call.id == approval);
+        let Some(pending) = pending else {
+            self.record(turn, id, record);
+            return;
+        };
+        if let Some(arguments) = decision.arguments {
+            pending.call.arguments = arguments;
+        }
+        let answer = known.tool == ANSWERED;
+        if decision.allowed && !answer {
+            pending.phase = CallPhase::Ready;
+        } else {
+            let comment = decision.comment.unwrap_or_default();
+            let outcome = if decision.allowed {
+                Outcome { success: true, text: comment, ..Outcome::default() }
+            } else {
+                let who = match decision.by.as_str() {
+                    "timeout" => "Nobody decided in time, so it counts as denied.".to_owned(),
+                    _ => "The user denied it.".to_owned(),
+                };
+                let words = if comment.is_empty() { who } else { format!("{who} They say: {comment}") };
+                Outcome { success: false, text: format!("{words} Do not try it again."), ..Outcome::default() }
+            };
+            self.answer_call(turn, id, approval, outcome, &mut record);
+        }
+        let batch = self.record(turn, id, record);
+        self.go_on_after(batch, id);
+    }
+
+    pub(in crate::session) fn keep_rules(&mut self, turn: &mut Turn<'_>) {
+        let value = serde_json::to_vec(&self.agents.rules).ok();
+        self.append(turn, vec![Write::Meta { key: RULES.to_owned(), value }], None);
+    }
+
+    /// Takes back a rule that a decision made.
+    pub(in crate::session) fn forget_rule(&mut self, turn: &mut Turn<'_>, number: usize) -> Result<(), Reject> {
+        if number >= self.agents.rules.len() {
+            return Err(Reject(format!("there is no rule {}", number + 1)));
+        }
+        self.agents.rules.remove(number);
+        self.agents.revision += 1;
+        self.keep_rules(turn);
+        Ok(())
+    }
+
+    /// Approvals whose time is over count as denied.
+    pub(in crate::session) fn tick_runs(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now.0;
+        let mut late: Vec<(DocId, String)> = Vec::new();
+        let mut next: Option<i64> = None;
+        let here = self.device.id;
+        let ours = |run: &&mut super::Run| run.device.as_ref().is_none_or(|device| device.id == here);
+        for run in self.agents.runs.values_mut().filter(ours).filter(|run| run.about.ending.is_none()) {
+            for approval in run.approvals.iter_mut().filter(|approval| approval.decision.is_none()) {
+                if approval.expires > now {
+                    next = Some(next.map_or(approval.expires, |next| next.min(approval.expires)));
+                    continue;
+                }
+                let by = "timeout".to_owned();
+                let scope = Scope::Once;
+                approval.decision =
+                    Some(Decision { allowed: false, scope, by, at: now, arguments: None, comment: None });
+                late.push((run.id, approval.id.clone()));
+            }
+        }
+        for (run, approval) in late {
+            self.decided(turn, run, &approval);
+        }
+        if let Some(next) = next {
+            self.wake_at(turn, Time(next));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a run changed, taken back and made again: a hunk, a change, or all of a run. To take back is an edit like any
+//! other, so it can be taken back itself, and nothing is destroyed.
+
+use super::Record;
+use crate::agent::job::{Job, Outcome};
+use crate::effect::Effect;
+use crate::session::{Reject, Session, Turn};
+use store::{Change, ChangeKind, DocId};
+
+/// How many parts of a change can be taken back on their own.
+pub fn parts(change: &Change) -> usize {
+    match &change.what {
+        ChangeKind::Edited { hunks } => hunks.len(),
+        ChangeKind::Created { .. } | ChangeKind::Deleted | ChangeKind::Bytes { .. } => 1,
+    }
+}
+
+impl Session {
+    /// Takes back (or, with `again`, makes again) what a run changed: all of it, one change, or one hunk of it.
+    pub(crate) fn revert(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        only: Option<(u64, Option<usize>)>,
+        again: bool,
+    ) -> Result<(), Reject> {
+        let Some(run) = self.agents.runs.get(&id) else {
+            return Err(Reject("the run is not open yet; try again in a moment".to_owned()));
+        };
+        if run.is_busy() {
+            return Err(Reject("the run is at work; stop it first".to_owned()));
+        }
+        let mut todo: Vec<(Change, Vec<usize>)> = Vec::new();
+        for change in &run.changes {
+            let hunk = match only {
+                None => None,
+                Some((number, hunk)) if number == change.number => hunk,
+                Some(_) => continue,
+            };
+            let fits = |part: &usize| hunk.is_none_or(|hunk| hunk == *part);
+            let mut parts: Vec<usize> =
+                (0..parts(change)).filter(|part| fits(part) && change.undone.contains(part) == again).collect();
+            // From the end, so that the places of those before stay what they are.
+            if !again {
+                parts.reverse();
+            }
+            if !parts.is_empty() {
+                todo.push((change.clone(), parts));
+            }
+        }
+        if todo.is_empty() {
+            let words = if again { "nothing of it was taken back" } else { "there is nothing to take back" };
+            return Err(Reject(words.to_owned()));
+        }
+        // The last change goes first; forwards, the first.
+        if !again {
+            todo.reverse();
+        }
+        let mut problems = Vec::new();
+        // Files come and go together.
+        let (mut gone, mut back) = (Vec::new(), Vec::new());
+        for (change, _) in &todo {
+            match (&change.what, again, change.file) {
+                (ChangeKind::Created { .. }, false, Some(file)) | (ChangeKind::Deleted, true, Some(file)) => {
+                    gone.push(file);
+                }
+                (ChangeKind::Created { .. }, true, Some(file)) | (ChangeKind::Deleted, false, Some(file)) => {
+                    back.push(file);
+                }
+                (ChangeKind::Edited { .. } | ChangeKind::Bytes { .. }, _, _) | (_, _, None) => {}
+            }
+        }
+        let moved = match gone.is_empty() && back.is_empty() {
+            true => Ok(()),
+            false => self.swap_files(turn, &gone, &back),
+        };
+        let mut made = 0;
+        for (mut change, parts) in todo {
+            for part in parts.iter().copied() {
+                let done = match &change.what {
+                    ChangeKind::Created { .. } | ChangeKind::Deleted => moved.clone(),
+                    ChangeKind::Edited { hunks } => match (hunks.get(part), change.file) {
+                        (Some(hunk), Some(note)) => self.swap(turn, note, hunk, again),
+                        (None, _) | (_, None) => Err(Reject("the file is not there any more".to_owned())),
+                    },
+                    ChangeKind::Bytes { .. } => self.put_back(turn, id, &change, again),
+                };
+                match done {
+                    Ok(()) => {
+                        made += 1;
+                        if again {
+                            change.undone.retain(|undone| *undone != part);
+                        } else {
+                            change.undone.push(part);
+                        }
+                    }
+                    Err(Reject(why)) => problems.push(format!("{}: {why}", change.path)),
+                }
+            }
+            self.record(turn, id, Record { changes: vec![change], ..Record::default() });
+        }
+        if made == 0 {
+            return Err(Reject(problems.join("; ")));
+        }
+        self.problems.extend(problems);
+        Ok(())
+    }
+
+    /// Has a file that is no note hold again what it held before a change, or after it.
+    fn put_back(&mut self, turn: &mut Turn<'_>, id: DocId, change: &Change, again: bool) -> Result<(), Reject> {
+        let ChangeKind::Bytes { before, after } = &change.what else { return Ok(()) };
+        let root = self.volumes.get(&change.volume).and_then(|volume| volume.root.clone());
+        let root = root.ok_or_else(|| Reject("the volume has no folder on this device".to_owned()))?;
+        let (expected, to) = if again { (*before, *after) } else { (*after, *before) };
+        let job = Job::Restore { root, path: change.path.clone(), expected, to };
+        let call = format!("{}{}", if again { "redo-" } else { "undo-" }, change.number);
+        turn.effects.push(Effect::RunTool { run: id, call, job: Box::new(job) });
+        Ok(())
+    }
+
+    /// The end of a job that took something back: if it could not be done, the change stands as it stood.
+    pub(super) fn reverted(&mut self, turn: &mut Turn<'_>, id: DocId, call: &str, outcome: &Outcome) {
+        let back = |prefix: &str| call.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok());
+        let (number, again) = match (back("undo-"), back("redo-")) {
+            (Some(number), _) => (number, false),
+            (None, Some(number)) => (number, true),
+            (None, None) => return, // a late result of a call that was cancelled
+        };
+        if outcome.success {
+            return;
+        }
+        self.problems.push(outcome.text.clone());
+        let run = self.agents.runs.get(&id);
+        let known = run.and_then(|run| run.changes.iter().find(|change| change.number == number)).cloned();
+        if let Some(mut change) = known {
+            change.undone = if again { vec![0] } else { Vec::new() };
+            self.record(turn, id, Record { changes: vec![change], ..Record::default() });
+        }
+    }
+}

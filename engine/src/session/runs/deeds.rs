@@ -1,0 +1,516 @@
+//! What tools do. Those that concern notes are done by the session itself, as if the user had done them; others are
+//! jobs for the host. Each call ends with a result, a step and a message.
+
+use super::chores::{Chore, What};
+use super::team::{DELEGATE, PYTHON_AGENT};
+use super::{CallPhase, Record, buttons, registry, step};
+use crate::agent::calls;
+use crate::agent::job::{GitJob, Job, Outcome, SHOWN};
+use crate::agent::planner::PLAN;
+use crate::agent::policy::{self, Word};
+use crate::agent::tool::ToolSpec;
+use crate::effect::Effect;
+use crate::note::Phase;
+use crate::notice::Notice;
+use crate::session::{Reject, Session, Turn};
+use serde_json::{Map, Value};
+use store::{
+    Approval, ChangeKind, Decision, DocId, FileKind, Message, MessageId, Origin, Role, Scope, StepKind, TodoItem,
+    TodoStatus, UserTool,
+};
+
+/// A text that a tool writes has at most so many bytes.
+const WRITTEN: usize = 4 << 20;
+/// Seconds that a program may run where the model says nothing.
+pub(super) const SECONDS: u64 = 60;
+
+/// What a schedule's runs ask for waits so many milliseconds for the user: a week.
+const UNATTENDED: i64 = 7 * 86_400_000;
+
+pub(super) fn word<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
+    arguments.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+fn number(arguments: &Map<String, Value>, key: &str) -> Option<u64> {
+    arguments.get(key).and_then(Value::as_u64)
+}
+
+pub(super) fn failed(text: impl Into<String>) -> Outcome {
+    Outcome { success: false, text: text.into(), ..Outcome::default() }
+}
+
+pub(super) fn done(text: impl Into<String>) -> Outcome {
+    Outcome { success: true, text: text.into(), ..Outcome::default() }
+}
+
+/// What a call would do, in words for the user.
+fn in_words(tool: &str, arguments: &Map<String, Value>) -> String {
+    let subject = policy::subject(arguments);
+    match tool {
+        "shell" => format!("Run in the sandbox: {subject}"),
+        "write_file" => format!("Write {subject}"),
+        "edit_file" => format!("Change {subject}"),
+        "delete_file" => format!("Put {subject} into the trash"),
+        "run_cell" => format!("Run cell {} of {subject}", number(arguments, "cell").unwrap_or(1)),
+        "run_python" => "Run Python in the sandbox".to_owned(),
+        "fetch_url" => format!("Fetch {subject}"),
+        "git_commit" => format!("Commit: {}", word(arguments, "message")),
+        "ask_user" => word(arguments, "question").to_owned(),
+        PYTHON_AGENT => format!("Run the agent {} of this project in the sandbox", word(arguments, "agent")),
+        buttons::COMMAND => {
+            let id = word(arguments, "name");
+            let title = crate::commands::command(id).map_or(id, |command| command.title);
+            format!("{title} in {subject}")
+        }
+        _ if subject.is_empty() => format!("Use {tool}"),
+        _ => format!("Use {tool}: {subject}"),
+    }
+}
+
+impl Session {
+    /// Decides of each call of a turn: it may begin, it waits for the user, or it has failed already.
+    pub(super) fn judge_calls(&mut self, turn: &mut Turn<'_>, id: DocId, tools: &[ToolSpec], record: &mut Record) {
+        let policy = self.agents.policy();
+        let first = self.agents.ancestors(id).last().and_then(|first| self.agents.run_lines.get(first));
+        let scheduled = first.is_some_and(|line| matches!(line.origin, Origin::Schedule { .. }));
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let volume = run.about.volume;
+        let replayed = run.remembered.replay.is_some();
+        let patience = match run.about.origin {
+            // Nobody sits there: it waits until somebody comes.
+            Origin::Schedule { .. } => UNATTENDED,
+            _ if scheduled => UNATTENDED,
+            Origin::User | Origin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
+        };
+        let mut asks_for: Vec<(String, String)> = Vec::new();
+        let mut over: Vec<(String, Outcome)> = Vec::new();
+        for pending in &mut run.calls {
+            let call = &pending.call;
+            let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
+                let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+                let words = format!("there is no tool {}; there are {}", call.name, names.join(", "));
+                over.push((call.id.clone(), failed(words)));
+                continue;
+            };
+            if let Err(why) = calls::check(tool, &call.arguments) {
+                over.push((call.id.clone(), failed(why)));
+                continue;
+            }
+            let asks = call.name == "ask_user";
+            let verdict = policy.decide(tool, &call.arguments, volume, id);
+            // A trace is no leave: what is not as good twice as once is seen each time.
+            let anew = replayed && !tool.idempotent;
+            let word = if (asks || anew) && verdict.word == Word::Allow { Word::Ask } else { verdict.word };
+            let asked = turn.now.0;
+            let mut approval = Approval {
+                id: call.id.clone(),
+                step: pending.step,
+                tool: call.name.clone(),
+                arguments: call.arguments.clone(),
+                what: in_words(&call.name, &call.arguments),
+                reason: match (asks, anew && verdict.word == Word::Allow) {
+                    (true, _) => "It has a question.".to_owned(),
+                    (false, true) => "a replay asks before each step that changes something".to_owned(),
+                    (false, false) => verdict.why.clone(),
+                },
+                asked,
+                expires: asked.saturating_add(patience),
+                decision: None,
+            };
+            // Every decision is kept, also those that no one was asked for.
+            let decided = |allowed| Decision {
+                allowed,
+                scope: Scope::Once,
+                by: "policy".to_owned(),
+                at: asked,
+                arguments: None,
+                comment: None,
+            };
+            match word {
+                Word::Deny => {
+                    approval.decision = Some(decided(false));
+                    let words = format!("This is not allowed: {}. Do not try it again.", verdict.why);
+                    over.push((call.id.clone(), failed(words)));
+                }
+                Word::Allow => {
+                    approval.decision = Some(decided(true));
+                    pending.phase = CallPhase::Ready;
+                }
+                Word::Ask => {
+                    pending.phase = CallPhase::Asked;
+                    asks_for.push((approval.id.clone(), approval.what.clone()));
+                }
+            }
+            record.approvals.push(approval.id.clone());
+            run.approvals.push(approval);
+        }
+        for (call, outcome) in over {
+            self.answer_call(turn, id, &call, outcome, record);
+        }
+        for (approval, what) in asks_for {
+            self.notify(turn, Notice::Asked { run: id, approval, what });
+        }
+        self.tick_runs(turn);
+    }
+
+    /// Starts the calls that may begin: those that only look at once, those that change something one after the other.
+    pub(super) fn start_tools(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let parallel = self.agents.setup().map_or(4, |setup| setup.config.runtime.profile.parallel_tools());
+        loop {
+            let Some(run) = self.agents.runs.get_mut(&id).filter(|run| run.about.ending.is_none()) else { return };
+            if run.calls.iter().all(|pending| pending.phase == CallPhase::Done) {
+                // A result that came at once is on its way to the disk; the run goes on when it is there.
+                if self.agents.after.contains_key(&id) {
+                    return;
+                }
+                run.calls.clear();
+                return self.call_model(turn, id);
+            }
+            let running = |phase: &CallPhase| matches!(phase, CallPhase::Running { .. });
+            let busy = run.calls.iter().filter(|pending| running(&pending.phase)).count();
+            let mut next = None;
+            for (at, pending) in run.calls.iter().enumerate() {
+                let before = &run.calls[..at];
+                let free = if pending.changes {
+                    before.iter().all(|other| other.phase == CallPhase::Done)
+                } else {
+                    before.iter().all(|other| other.phase == CallPhase::Done || !other.changes)
+                };
+                if pending.phase == CallPhase::Ready && free {
+                    next = Some(at);
+                    break;
+                }
+            }
+            let Some(at) = next.filter(|_| busy < parallel) else { return };
+            run.calls[at].phase = CallPhase::Running { since: turn.now };
+            run.revision += 1;
+            let call = run.calls[at].call.clone();
+            self.watch_call(turn, &call);
+            if let Some(outcome) = self.begin_deed(turn, id, &call.id, &call.name, &call.arguments) {
+                let mut record = Record::default();
+                self.answer_call(turn, id, &call.id, outcome, &mut record);
+                let batch = self.record(turn, id, record);
+                self.go_on_after(batch, id);
+            }
+        }
+    }
+
+    /// Begins what a call asks for. What can be done at once has its outcome at once.
+    fn begin_deed(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        call: &str,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Outcome> {
+        let volume = self.agents.runs.get(&id)?.about.volume;
+        let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else {
+            return Some(failed("the project's folder is not on this device"));
+        };
+        let path = word(arguments, "path").trim_start_matches("./").to_owned();
+        let seconds = number(arguments, "seconds").unwrap_or(SECONDS);
+        let chore = |note: DocId, what: What| Chore { run: id, call: call.to_owned(), note, what, begun: false };
+        let job = match tool {
+            "read_file" => {
+                let lines = number(arguments, "from_line")
+                    .or_else(|| number(arguments, "lines").map(|_| 1))
+                    .map(|from| (from as usize, number(arguments, "lines").unwrap_or(2_000) as usize));
+                // A note that is open may be ahead of its file.
+                if let Some(text) = self.file_of(volume, &path).and_then(|note| self.open_text(note)) {
+                    return Some(done(part(&text, lines)));
+                }
+                Job::Read { root, path: self.resolved(volume, &path), lines }
+            }
+            "write_file" => {
+                let text = word(arguments, "content").to_owned();
+                if text.len() > WRITTEN {
+                    return Some(failed(format!("a file that is written has at most {} MB", WRITTEN >> 20)));
+                }
+                match self.file_of(volume, &path).filter(|note| self.is_note(*note)) {
+                    Some(note) => return self.begin_chore(turn, chore(note, What::Write(text))),
+                    None if FileKind::of(&path).is_text() => {
+                        return Some(self.create(turn, id, call, volume, &path, &text));
+                    }
+                    None => Job::Replace { root, path, text, expected: None },
+                }
+            }
+            "edit_file" => {
+                let (old, new) = (word(arguments, "old_content").to_owned(), word(arguments, "new_content").to_owned());
+                match self.file_of(volume, &path).filter(|note| self.is_note(*note)) {
+                    Some(note) => return self.begin_chore(turn, chore(note, What::Edit { old, new })),
+                    None => Job::Amend { root, path, old, new },
+                }
+            }
+            "delete_file" => match self.file_of(volume, &path) {
+                Some(file) => {
+                    self.agents.chores.push(chore(file, What::Delete));
+                    return None;
+                }
+                None => Job::Remove { root, path },
+            },
+            "run_cell" => {
+                let Some(note) = self.file_of(volume, &path).filter(|note| self.is_note(*note)) else {
+                    return Some(failed(format!("there is no note {path}")));
+                };
+                let number = number(arguments, "cell").unwrap_or(1) as usize;
+                return self.begin_chore(turn, chore(note, What::Cell { number, execution: None }));
+            }
+            buttons::COMMAND => {
+                let Some(note) = self.file_of(volume, &path).filter(|note| self.is_note(*note)) else {
+                    return Some(failed(format!("there is no note {path}")));
+                };
+                let name = word(arguments, "name").to_owned();
+                return self.begin_chore(turn, chore(note, What::Command(name)));
+            }
+            PLAN => return Some(self.take_plan(turn, id, arguments)),
+            DELEGATE => return self.hand_on(turn, id, call, arguments),
+            PYTHON_AGENT => match self.python_job(id, root, arguments) {
+                Some(job) => job,
+                None => return Some(failed("the agent's file has to be read again; ask once more")),
+            },
+            "todo_write" => return Some(self.write_todos(turn, id, arguments)),
+            "list_files" => Job::List { root, path: word(arguments, "directory").trim_matches('/').to_owned() },
+            "search" => Job::Search {
+                query: word(arguments, "query").to_owned(),
+                limit: number(arguments, "limit").unwrap_or(8) as usize,
+            },
+            "shell" => {
+                let command = word(arguments, "command").to_owned();
+                Job::Shell { root, path: String::new(), command, seconds, network: false }
+            }
+            "run_python" => Job::Python { root, code: word(arguments, "code").to_owned(), seconds, network: false },
+            "git_status" => Job::Git { root, what: GitJob::Status },
+            "git_diff" => {
+                let path = Some(path).filter(|path| !path.is_empty());
+                Job::Git { root, what: GitJob::Diff { path } }
+            }
+            "git_log" => {
+                let limit = number(arguments, "limit").map(|limit| limit as usize);
+                Job::Git { root, what: GitJob::Log { limit } }
+            }
+            "git_commit" => {
+                let files = arguments.get("files").and_then(Value::as_array).into_iter().flatten();
+                let files = files.filter_map(|file| file.as_str().map(ToOwned::to_owned)).collect();
+                Job::Git { root, what: GitJob::Commit { message: word(arguments, "message").to_owned(), files } }
+            }
+            "fetch_url" => {
+                let url = word(arguments, "url").to_owned();
+                // What was allowed is this host, wherever it leads.
+                let mut hosts = self.agents.policy().hosts;
+                hosts.extend(policy::host(&url));
+                Job::Fetch { url, hosts }
+            }
+            "create_tool" => return Some(self.create_tool(turn, arguments)),
+            "propose_view" => {
+                let Some(note) = self.file_of(volume, &path).filter(|note| self.is_note(*note)) else {
+                    return Some(failed(format!("there is no note {path}")));
+                };
+                let view = arguments.get("view").cloned().unwrap_or_default();
+                let title = word(arguments, "title").replace(['\n', '`'], " ");
+                let json = serde_json::to_string_pretty(&serde_json::json!({"title": title, "view": view}));
+                let json = json.unwrap_or_default();
+                if let Err(why) = crate::view::View::read(&json) {
+                    return Some(failed(format!("The view does not hold: {why}. {}", crate::view::GUIDE)));
+                }
+                let text = format!("\n```{}\n{json}\n```\n", crate::view::LANGUAGE);
+                return self.begin_chore(turn, chore(note, What::Append(text)));
+            }
+            _ if self.approved_tool(tool).is_some() => {
+                let tool = self.approved_tool(tool)?;
+                Job::Python { root, code: registry::program(tool, arguments), seconds, network: tool.network }
+            }
+            _ => {
+                let setup = self.agents.setup()?;
+                match setup.servers.iter().find(|(_, _, spec)| spec.name == tool) {
+                    Some((server, name, _)) => {
+                        let (server, tool, arguments) = (server.clone(), name.clone(), arguments.clone());
+                        Job::Mcp { server, tool, arguments }
+                    }
+                    None => return Some(failed(format!("{tool} cannot be used yet"))),
+                }
+            }
+        };
+        turn.effects.push(Effect::RunTool { run: id, call: call.to_owned(), job: Box::new(job) });
+        None
+    }
+
+    /// The file of this path, also where the ending of a note was left out.
+    pub(in crate::session) fn file_of(&self, volume: DocId, path: &str) -> Option<DocId> {
+        let files = &self.volumes.get(&volume)?.files;
+        files.get(path).or_else(|| files.get(&format!("{path}.md"))).map(|row| row.id)
+    }
+
+    fn resolved(&self, volume: DocId, path: &str) -> String {
+        let file = self.file_of(volume, path).and_then(|file| self.place(file));
+        file.map_or_else(|| path.to_owned(), |(_, path)| path.to_owned())
+    }
+
+    fn is_note(&self, file: DocId) -> bool {
+        self.place(file).is_some_and(|(volume, path)| {
+            let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
+            row.is_some_and(|row| row.kind.is_text())
+        })
+    }
+
+    pub(super) fn open_text(&self, note: DocId) -> Option<String> {
+        self.notes.get(&note).filter(|note| note.phase == Phase::Ready).map(crate::Note::text)
+    }
+
+    /// A new note.
+    fn create(&mut self, turn: &mut Turn<'_>, id: DocId, call: &str, volume: DocId, path: &str, text: &str) -> Outcome {
+        if let Err(Reject(why)) = self.new_note(turn, volume, path, text) {
+            return failed(why);
+        }
+        let Some(note) = self.file_of(volume, path) else { return failed("the note was not made") };
+        if let Some(note) = self.notes.get_mut(&note) {
+            note.shown = false; // it is not looked at; it closes once it is saved
+        }
+        if let Some(note) = self.notes.get_mut(&note) {
+            note.by_agent = true;
+        }
+        self.end_burst(turn, note);
+        self.keep_change(turn, id, call, note, ChangeKind::Created { text: text.to_owned() });
+        done(format!("Created {path}.\n{}", crate::compare::unified(path, None, Some(text))))
+    }
+
+    /// A tool of the model's own: it waits for the user.
+    fn create_tool(&mut self, turn: &mut Turn<'_>, arguments: &Map<String, Value>) -> Outcome {
+        let tool = UserTool {
+            name: word(arguments, "name").to_owned(),
+            version: 0,
+            description: word(arguments, "description").to_owned(),
+            parameters: arguments.get("parameters").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+            code: word(arguments, "code").to_owned(),
+            network: arguments.get("network").and_then(Value::as_bool).unwrap_or(false),
+            created: 0,
+            author: "an agent".to_owned(),
+        };
+        let name = tool.name.clone();
+        match self.propose_tool(turn, tool) {
+            Ok(()) => done(format!("{name} waits for the user, who reads it and may approve it. Go on without it.")),
+            Err(Reject(why)) => failed(why),
+        }
+    }
+
+    /// A job has ended, or work on a note.
+    pub(crate) fn tool_done(&mut self, turn: &mut Turn<'_>, id: DocId, call: &str, outcome: Outcome) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        if run.about.ending.is_some() {
+            return self.reverted(turn, id, call, &outcome);
+        }
+        let waits =
+            |pending: &&super::Pending| pending.call.id == call && matches!(pending.phase, CallPhase::Running { .. });
+        if run.calls.iter().find(waits).is_none() {
+            return self.reverted(turn, id, call, &outcome);
+        }
+        let volume = run.about.volume;
+        for changed in &outcome.changed {
+            let what = ChangeKind::Bytes { before: changed.before, after: changed.after };
+            self.push_change(turn, id, call, (volume, None, changed.path.clone()), what);
+        }
+        let mut record = Record::default();
+        self.answer_call(turn, id, call, outcome, &mut record);
+        let batch = self.record(turn, id, record);
+        self.go_on_after(batch, id);
+    }
+
+    /// A call has its result: a step, and a message for the model.
+    pub(super) fn answer_call(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        call: &str,
+        outcome: Outcome,
+        record: &mut Record,
+    ) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
+        let since = match pending.phase {
+            CallPhase::Running { since } => Some(since),
+            CallPhase::Asked | CallPhase::Ready | CallPhase::Done => None,
+        };
+        pending.phase = CallPhase::Done;
+        let (name, parent) = (pending.call.name.clone(), pending.step);
+        let mut text = outcome.text;
+        if text.len() > SHOWN {
+            let cut = text.floor_char_boundary(SHOWN);
+            text.truncate(cut);
+            text.push_str("\n[The rest was left out.]");
+        }
+        let (result, error) = match outcome.success {
+            true => (Some(Value::String(text.clone())), None),
+            false => (None, Some(text.clone())),
+        };
+        let kind = StepKind::ToolResult {
+            tool_call_id: call.to_owned(),
+            success: outcome.success,
+            result,
+            error: error.clone(),
+            whole: outcome.whole.clone(),
+        };
+        let mut made = step(turn, vec![parent], kind);
+        made.duration = since.map(|since| u64::try_from(turn.now.since(since)).unwrap_or(0));
+        record.steps.push(made);
+        let head = record.messages.last().map_or(run.about.head, |message| message.id);
+        let content = if outcome.success { text } else { format!("Error: {text}") };
+        record.messages.push(Message {
+            parents: vec![head],
+            run: Some(id),
+            tool_call_id: Some(call.to_owned()),
+            tool_name: Some(name),
+            error,
+            whole: outcome.whole,
+            ..Message::new(MessageId(turn.name()), Role::Tool, content, turn.now.0)
+        });
+    }
+
+    /// The model's list of todos becomes the run's. What the user has ticked stays ticked.
+    fn write_todos(&mut self, turn: &mut Turn<'_>, id: DocId, arguments: &Map<String, Value>) -> Outcome {
+        let Some(run) = self.agents.runs.get(&id) else { return failed("the run is not open") };
+        let mut todos: Vec<TodoItem> = Vec::new();
+        for (at, item) in arguments.get("todos").and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let content = item.get("content").and_then(Value::as_str).unwrap_or("").trim().to_owned();
+            let given = item.get("id").and_then(Value::as_str).map(ToOwned::to_owned);
+            let same = |todo: &&TodoItem| Some(&todo.id) == given.as_ref() || todo.content == content;
+            let known = run.todos.iter().find(same);
+            let mut name = known.map(|todo| todo.id.clone()).or(given).unwrap_or_else(|| format!("{}", at + 1));
+            while todos.iter().any(|todo| todo.id == name) {
+                name.push('x');
+            }
+            let status = item.get("status").cloned().and_then(|word| serde_json::from_value(word).ok());
+            let status = match known.map(|todo| todo.status) {
+                Some(TodoStatus::Completed) => TodoStatus::Completed,
+                known => status.or(known).unwrap_or_default(),
+            };
+            let words = ["lowest", "low", "normal", "medium", "high", "highest"];
+            let priority = item.get("priority").and_then(Value::as_str);
+            let priority = priority.and_then(|word| words.iter().position(|known| *known == word));
+            todos.push(TodoItem {
+                id: name,
+                content,
+                status,
+                priority: priority
+                    .and_then(|at| u8::try_from(at).ok())
+                    .or(known.map(|todo| todo.priority))
+                    .unwrap_or(2),
+                due: item.get("due").and_then(Value::as_str).map(ToOwned::to_owned),
+                repeat: known.and_then(|todo| todo.repeat.clone()),
+            });
+        }
+        let open = todos.iter().filter(|todo| todo.status != TodoStatus::Completed).count();
+        let words = format!("{} todos, {open} of them open.", todos.len());
+        let parents = run.last_step();
+        let made = step(turn, parents, StepKind::Todo { todos: todos.clone() });
+        self.record(turn, id, Record { steps: vec![made], todos: Some(todos), ..Record::default() });
+        done(words)
+    }
+}
+
+/// These lines of a text, from 1.
+fn part(text: &str, lines: Option<(usize, usize)>) -> String {
+    match lines {
+        None => text.to_owned(),
+        Some((from, count)) => text.split_inclusive('\n').skip(from.saturating_sub(1)).take(count).collect(),
+    }
+}

@@ -1,0 +1,166 @@
+//! The economy of runs: what they have spent, by month, project and session, and what is left. Asked before each call
+//! of a model that costs something.
+
+use super::{Run, RunLine};
+use crate::agent::config::Budget;
+use crate::notice::Notice;
+use crate::session::{Session, Turn};
+use crate::task::Day;
+use crate::time::Time;
+use serde::Serialize;
+use store::DocId;
+
+/// A budget is low when less than this share of it is left.
+const LOW: f64 = 0.2;
+
+/// What was spent of what there is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Balance {
+    /// Of what: `this month`, or `NAME this month`.
+    pub of: String,
+    /// US dollars that may be spent; `None`: no limit.
+    pub limit: Option<f64>,
+    /// US dollars that were.
+    pub spent: f64,
+    /// Tokens that were read and written.
+    pub tokens: u64,
+    /// Runs of which the price is not known in all: they are counted with what is known.
+    pub unknown: u64,
+}
+
+impl Balance {
+    fn of(of: String, limit: Option<f64>, lines: &[&RunLine]) -> Balance {
+        let tokens = lines.iter().map(|line| line.spent.input_tokens.saturating_add(line.spent.output_tokens));
+        Balance {
+            of,
+            limit,
+            spent: lines.iter().filter_map(|line| line.spent.cost).sum(),
+            tokens: tokens.fold(0, u64::saturating_add),
+            unknown: lines.iter().filter(|line| line.spent.cost.is_none()).count() as u64,
+        }
+    }
+
+    /// US dollars that are left; `None`: there is no limit.
+    pub fn left(&self) -> Option<f64> {
+        self.limit.map(|limit| (limit - self.spent).max(0.0))
+    }
+
+    /// A word where little is left, or nothing: less than a fifth of the limit.
+    pub fn low(&self) -> Option<String> {
+        let (limit, left) = (self.limit?, self.left()?);
+        let of = &self.of;
+        if left <= 0.0 {
+            return Some(format!("Nothing is left of ${limit:.2} for {of}: no model that costs something is called."));
+        }
+        (left < LOW * limit).then(|| format!("Low balance: ${left:.4} of ${limit:.2} for {of} are left."))
+    }
+
+    /// Why this much more is too much: a sentence. `more`: US dollars.
+    pub fn short(&self, more: f64) -> Option<String> {
+        let limit = self.limit.filter(|limit| self.spent >= *limit || self.spent + more > *limit)?;
+        let Balance { of, spent, .. } = self;
+        Some(format!(
+            "The balance is too low: ${spent:.4} of ${limit:.2} for {of} are spent, and the next call costs about \
+             ${more:.4}. What was done is kept; raise `budget` in the configuration and resume the run."
+        ))
+    }
+}
+
+/// The year and month of a point in time, UTC.
+fn month(at: i64) -> (i64, i64) {
+    let (year, month, _) = Day(at.div_euclid(86_400_000)).date();
+    (year, month)
+}
+
+impl Session {
+    /// What was spent in this month: in all, and by project.
+    pub fn balances(&self, now: Time) -> Vec<Balance> {
+        let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
+        let lines: Vec<&RunLine> = self.own_lines().filter(|line| month(line.start_time) == month(now.0)).collect();
+        let mut all = vec![Balance::of("this month".to_owned(), limits.month, &lines)];
+        for volume in self.volumes.values() {
+            all.push(self.balance_of(volume.id, &limits, &lines));
+        }
+        all
+    }
+
+    /// A word before something is asked in a volume, where little is left of the month's money or of the project's.
+    pub fn low_balance(&self, now: Time, volume: Option<DocId>) -> Option<String> {
+        let limits = self.agents.setup().map(|setup| &setup.config.budget)?;
+        if limits.month.is_none() && limits.project.is_none() {
+            return None;
+        }
+        let lines: Vec<&RunLine> = self.own_lines().filter(|line| month(line.start_time) == month(now.0)).collect();
+        let whole = Balance::of("this month".to_owned(), limits.month, &lines).low();
+        whole.or_else(|| self.balance_of(volume?, limits, &lines).low())
+    }
+
+    /// The runs of this device: what those of others have spent is not its money.
+    fn own_lines(&self) -> impl Iterator<Item = &RunLine> {
+        self.agents.run_lines.values().filter(|line| self.is_here(line.device.as_ref()))
+    }
+
+    fn balance_of(&self, volume: DocId, limits: &Budget, lines: &[&RunLine]) -> Balance {
+        let own: Vec<&RunLine> = lines.iter().copied().filter(|line| line.volume == volume).collect();
+        let name = self.volumes.get(&volume).map_or("a project", |volume| volume.name.as_str());
+        Balance::of(format!("{name} this month"), limits.project, &own)
+    }
+
+    /// Why a run may not spend this much more, in US dollars: a sentence.
+    pub(super) fn over_budget(&self, run: &Run, now: Time, more: f64) -> Option<String> {
+        let limits = &self.agents.setup()?.config.budget;
+        if limits.month.is_none() && limits.project.is_none() {
+            return None;
+        }
+        let lines: Vec<&RunLine> = self.own_lines().filter(|line| month(line.start_time) == month(now.0)).collect();
+        // What other runs are about to spend is as good as spent.
+        let coming: f64 = self.agents.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum();
+        let more = more + coming;
+        let whole = Balance::of("this month".to_owned(), limits.month, &lines);
+        whole.short(more).or_else(|| self.balance_of(run.about.volume, limits, &lines).short(more))
+    }
+}
+
+impl Session {
+    /// Says once a month that little is left of a budget. `more`: US dollars that the next call costs.
+    pub(super) fn tell_budget(&mut self, turn: &Turn<'_>, id: DocId, more: f64) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
+        if limits.month.is_none() && limits.project.is_none() {
+            return;
+        }
+        let lines: Vec<&RunLine> =
+            self.agents.run_lines.values().filter(|line| month(line.start_time) == month(turn.now.0)).collect();
+        let both = [
+            Balance::of("this month".to_owned(), limits.month, &lines),
+            self.balance_of(run.about.volume, &limits, &lines),
+        ];
+        for balance in both {
+            let (Some(limit), Some(left)) = (balance.limit, balance.left()) else { continue };
+            let low = left - more < limit * LOW;
+            if low && self.agents.told_low.insert((balance.of.clone(), month(turn.now.0))) {
+                self.notify(turn, Notice::BudgetLow { of: balance.of, left, limit });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_balance_says_when_it_is_short() {
+        let balance = |limit, spent| Balance { of: "this month".to_owned(), limit, spent, tokens: 0, unknown: 0 };
+        assert_eq!(balance(None, 900.0).short(1.0), None);
+        assert_eq!(balance(Some(1.0), 0.5).short(0.4), None);
+        assert!(balance(Some(1.0), 0.5).short(0.6).is_some_and(|why| why.contains("$0.5000 of $1.00")));
+        assert!(balance(Some(1.0), 1.0).short(0.0).is_some());
+        assert_eq!((balance(None, 9.0).low(), balance(Some(1.0), 0.75).low()), (None, None));
+        assert!(balance(Some(1.0), 0.95).low().is_some_and(|word| word.contains("$0.0500 of $1.00")));
+        assert!(balance(Some(1.0), 1.0).low().is_some_and(|word| word.contains("Nothing is left")));
+        assert_eq!((balance(Some(1.0), 1.5).left(), balance(None, 1.0).left()), (Some(0.0), None));
+        // 1970-01-31 and 1970-02-01.
+        assert_ne!(month(30 * 86_400_000), month(31 * 86_400_000));
+    }
+}

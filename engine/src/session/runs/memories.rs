@@ -1,0 +1,163 @@
+//! What runs leave behind, and what they are told of it: an experience for each that did something, a task in the log
+//! of the session, and before the next one what bears on its goal.
+
+use super::{Record, step};
+use crate::memory::experience::{self, Experience, Outcome};
+use crate::memory::trace::iso;
+use crate::memory::{self, Memory, insight, learn};
+use crate::notice::Notice;
+use crate::session::{Reject, Session, Turn};
+use crate::task::Day;
+use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
+
+/// Of an answer so much is kept as a summary, in bytes.
+const SUMMARY: usize = 400;
+
+impl Session {
+    /// Shows a run what bears on its goal, but for what the user has dropped: a step, and a message for the model.
+    pub(super) fn consult(&mut self, turn: &mut Turn<'_>, id: DocId, memory: &Memory, record: &mut Record) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let about = &run.about;
+        let today = Day(turn.now.0.div_euclid(86_400_000));
+        let note = about.note.and_then(|note| self.place(note)).map(|(_, path)| path.to_owned());
+        let schemas = self.schemas_of(&self.definition_of(run));
+        let mut bearing = memory.bears(&about.prompt, note.as_deref(), &about.agent, &schemas, today);
+        let without = &run.remembered.recall.without;
+        bearing.retain(|one| !without.contains(&one.name));
+        let Some(words) = insight::told_of(&bearing, without) else { return };
+        let mut made = step(turn, run.last_step(), StepKind::Thinking { content: words, is_streaming: None });
+        made.route = Some("memory".to_owned());
+        record.steps.push(made);
+        bearing.retain(|one| one.kind == insight::EXPERIENCE);
+        if !bearing.is_empty() {
+            let head = record.messages.last().map_or(run.about.head, |message| message.id);
+            record.messages.push(Message {
+                parents: vec![head],
+                run: Some(id),
+                ..Message::new(MessageId(turn.name()), Role::System, memory.told(&bearing), turn.now.0)
+            });
+        }
+    }
+
+    /// What a run did becomes an experience and a task in the log, where it did something by a model.
+    pub(super) fn remember_run(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let wanted = self.agents.setup().is_some_and(|setup| setup.config.memory.learn);
+        let Some(run) = self.agents.runs.get(&id).filter(|run| wanted && run.about.iteration > 0) else { return };
+        if super::lead::leads(run) {
+            return; // it remembers in its own phases, and each part of it for itself
+        }
+        let about = &run.about;
+        let Some(ending) = about.ending.filter(|ending| *ending != Ending::Cancelled) else { return };
+        let calls = learn::calls(&run.steps, &run.approvals, &run.changes);
+        if calls.is_empty() {
+            return;
+        }
+        let errors: Vec<&str> = run
+            .steps
+            .iter()
+            .filter_map(|step| match &step.kind {
+                StepKind::Error { message, .. } => Some(message.as_str()),
+                StepKind::ToolResult { success: false, error, .. } => error.as_deref(),
+                StepKind::ToolResult { .. }
+                | StepKind::ToolCall { .. }
+                | StepKind::Thinking { .. }
+                | StepKind::Todo { .. }
+                | StepKind::FinalAnswer { .. } => None,
+            })
+            .collect();
+        let outcome = match (ending, errors.is_empty()) {
+            (Ending::Done, true) => Outcome::Success,
+            (Ending::Done, false) => Outcome::SuccessWithRecovery,
+            (Ending::Failed | Ending::Limit | Ending::Budget | Ending::Cancelled, _) => Outcome::Failure,
+        };
+        let mut tools: Vec<String> = Vec::new();
+        for call in &calls {
+            if !tools.contains(&call.tool) {
+                tools.push(call.tool.clone());
+            }
+        }
+        let clip = |text: &str, most: usize| text[..text.floor_char_boundary(most)].trim().to_owned();
+        let line = |text: &str| clip(text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default(), SUMMARY);
+        let names = tools.join(", ");
+        let learnings = match outcome {
+            Outcome::Success => format!("{names} did it, in {} model calls.", about.iteration),
+            Outcome::SuccessWithRecovery => {
+                let first = errors.first().copied().unwrap_or_default();
+                format!("{names} did it, in {} model calls. On the way: {}", about.iteration, line(first))
+            }
+            Outcome::Failure => line(errors.last().copied().unwrap_or("It came to no answer.")),
+        };
+        let created = |change: &&store::Change| {
+            matches!(change.what, ChangeKind::Created { .. } | ChangeKind::Bytes { before: None, .. })
+        };
+        let note = about.note.and_then(|note| self.place(note)).map(|(_, path)| path.to_owned());
+        let folder = match &run.project {
+            Some(project) => format!("{}/{project}/{}", memory::PROJECTS, memory::FOLDER),
+            None => memory::folder(note.as_deref()),
+        };
+        let own = folder.strip_prefix(&format!("{}/", memory::PROJECTS)).and_then(|rest| rest.split('/').next());
+        let volume = self.volumes.get(&about.volume).map_or("", |volume| volume.name.as_str());
+        let ended = about.ended.unwrap_or(turn.now.0);
+        let answer = learn::answer(&run.steps).unwrap_or_default();
+        let one = Experience {
+            experience_id: format!("exp_{}", id.to_string().chars().take(8).collect::<String>()),
+            project_name: own.unwrap_or(volume).to_owned(),
+            primary_goal: about.prompt.clone(),
+            final_outcome: outcome,
+            components_used: std::iter::once(about.agent.clone()).chain(tools).collect(),
+            files_created: run.changes.iter().filter(created).count() as u64,
+            output_summary: clip(answer, SUMMARY),
+            execution_time_ms: u64::try_from(ended.saturating_sub(about.start_time)).unwrap_or(0),
+            learnings_or_issues: learnings,
+            source: format!("run {id}"),
+            author: about.agent.clone(),
+            ..Experience::default()
+        };
+        let one = one.bounded(turn.now.0);
+        let task = experience::Task {
+            goal: about.prompt.clone(),
+            action: "task_execution".to_owned(),
+            status: if outcome.is_good() { "completed" } else { "failed" }.to_owned(),
+            timestamp: iso(ended),
+            run: id.to_string(),
+            actions: calls.iter().map(experience::Task::action).collect(),
+            results: clip(answer, 4 * SUMMARY),
+            code: calls.iter().filter_map(experience::Task::code_of).collect(),
+        };
+        let volume = about.volume;
+        let log = format!("{folder}/{}", experience::LOG);
+        self.put_into_memory(turn, volume, &log, Some(one), None);
+        self.put_into_memory(turn, volume, &format!("{folder}/{}", experience::TASKS), None, Some(task.written()));
+    }
+
+    /// Brings something into a note of memory, which is made where there is none.
+    pub(in crate::session) fn put_into_memory(
+        &mut self,
+        turn: &mut Turn<'_>,
+        volume: DocId,
+        path: &str,
+        experience: Option<Experience>,
+        task: Option<String>,
+    ) {
+        self.notify(turn, Notice::Remembered { volume, path: path.to_owned() });
+        let Some(file) = self.file_of(volume, path) else {
+            let text = match (experience, task) {
+                (Some(one), _) => experience::admitted("", one),
+                (None, Some(task)) => Some(experience::logged("", &task)),
+                (None, None) => None,
+            };
+            if let Some(text) = text {
+                self.keep_note(turn, volume, path, &text);
+            }
+            return;
+        };
+        let made = match (experience, task) {
+            (Some(one), _) => self.remember(turn, file, one),
+            (None, Some(task)) => self.log_task(turn, file, task),
+            (None, None) => Ok(()),
+        };
+        if let Err(Reject(why)) = made {
+            self.problems.push(format!("what was done could not be remembered ({why}): {path}"));
+        }
+    }
+}

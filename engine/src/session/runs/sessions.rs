@@ -1,0 +1,354 @@
+//! Sessions: trees of messages. Any message can be branched from, branches are compared and brought together, and
+//! what was said is never changed.
+
+use super::{RUNS, SESSIONS};
+use crate::effect::Effect;
+use crate::session::{Reject, Session, Turn};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use store::disk::Write;
+use store::{About, DocId, Kept, Message, MessageId, MessageTree, Role, SessionDoc};
+
+/// A title has at most so many letters.
+const TITLE: usize = 80;
+
+/// A line about a session, for lists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLine {
+    /// Its title.
+    pub title: String,
+    /// The volume in which it works.
+    pub volume: Option<DocId>,
+    /// The note in which it was begun.
+    pub note: Option<DocId>,
+    /// When something was said last, milliseconds since 1970.
+    pub updated: i64,
+    /// How many messages it has.
+    pub messages: usize,
+    /// How many ends its tree has.
+    pub branches: usize,
+    /// Whether the user has put it away.
+    #[serde(default)]
+    pub closed: bool,
+    /// The heads of its document, as [`SessionDoc::heads`] has them.
+    #[serde(default)]
+    pub heads: String,
+}
+
+/// A session that is loaded.
+#[derive(Debug)]
+pub struct Conversation {
+    /// Its id.
+    pub id: DocId,
+    /// What is said of it.
+    pub about: About,
+    /// Counts what is said in it.
+    pub revision: u64,
+    pub(super) tree: MessageTree,
+    pub(super) doc: Box<SessionDoc>,
+    fresh: bool,
+}
+
+impl Conversation {
+    fn new(id: DocId, doc: Box<SessionDoc>, fresh: bool) -> Conversation {
+        let tree = MessageTree::new(doc.messages());
+        Conversation { id, about: doc.about(), revision: 0, tree, doc, fresh }
+    }
+
+    /// All that was said.
+    pub fn tree(&self) -> &MessageTree {
+        &self.tree
+    }
+
+    /// The end of the branch that is looked at.
+    pub fn head(&self) -> Option<MessageId> {
+        self.about.head.filter(|head| self.tree.get(*head).is_some()).or_else(|| self.tree.leaves().first().copied())
+    }
+
+    /// The branch that is looked at.
+    pub fn branch(&self) -> Vec<&Message> {
+        self.head().map(|head| self.tree.branch(head)).unwrap_or_default()
+    }
+
+    pub(super) fn line(&self) -> SessionLine {
+        SessionLine {
+            title: self.about.title.clone(),
+            volume: self.about.volume,
+            note: self.about.note,
+            updated: self.tree.all().map(|message| message.timestamp).max().unwrap_or(0),
+            messages: self.tree.len(),
+            branches: self.tree.leaves().len(),
+            closed: self.about.closed,
+            heads: self.doc.heads(),
+        }
+    }
+}
+
+/// The beginning of what was asked, as a title.
+fn title(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
+    let mut title: String = line.chars().take(TITLE).collect();
+    if line.chars().count() > TITLE {
+        title.push('\u{2026}');
+    }
+    title
+}
+
+impl Session {
+    pub(crate) fn open_session(&mut self, turn: &mut Turn<'_>, id: DocId) -> Result<(), Reject> {
+        if !self.agents.lines.contains_key(&id) {
+            return Err(Reject(format!("there is no session {id}")));
+        }
+        self.agents.elsewhere.keep(id);
+        if !self.agents.sessions.contains_key(&id) && self.agents.loading.insert(id) {
+            turn.effects.push(Effect::LoadSession { session: id });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn session_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, doc: Result<Box<SessionDoc>, String>) {
+        self.agents.loading.remove(&id);
+        self.agents.revision += 1;
+        match doc {
+            Ok(doc) => {
+                let read = |agents: &mut super::Agents| {
+                    agents.sessions.entry(id).or_insert_with(|| Conversation::new(id, doc, false));
+                };
+                read(&mut self.agents);
+            }
+            Err(why) => {
+                self.agents.troubles.insert(id, why);
+            }
+        }
+        self.take_early_session(turn, id);
+        self.take_read(turn);
+        self.begin_questions(turn);
+        self.go_on_stalled(turn);
+    }
+
+    /// The session of this name, made if there is none.
+    pub(super) fn make_session(
+        &mut self,
+        id: DocId,
+        volume: DocId,
+        note: Option<DocId>,
+        text: &str,
+    ) -> Result<(), Reject> {
+        if self.agents.sessions.contains_key(&id) {
+            return Ok(());
+        }
+        let loaded = SessionDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?;
+        let mut made = Conversation::new(id, Box::new(loaded.doc), true);
+        made.about = About { title: title(text), volume: Some(volume), note, head: None, closed: false };
+        self.agents.sessions.insert(id, made);
+        Ok(())
+    }
+
+    /// Adds messages to a session. Who looks at the branch that they continue goes along.
+    pub(super) fn say(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        messages: Vec<Message>,
+        from: MessageId,
+        to: MessageId,
+    ) -> Vec<Write> {
+        let Some(session) = self.agents.sessions.get_mut(&id) else {
+            self.problems.push(format!("the session {id} is not open, so what was said is not in it"));
+            return Vec::new();
+        };
+        let head = session.head();
+        let answers = |message: &Message| message.role == Role::User || message.parents.first().copied() == head;
+        if head.is_none() || head == Some(from) || messages.first().is_some_and(answers) {
+            session.about.head = Some(to);
+        }
+        for message in &messages {
+            session.tree.add(message.clone());
+        }
+        self.keep_session(turn, id, &messages)
+    }
+
+    fn keep_session(&mut self, turn: &mut Turn<'_>, id: DocId, messages: &[Message]) -> Vec<Write> {
+        let Some(session) = self.agents.sessions.get_mut(&id) else { return Vec::new() };
+        session.revision += 1;
+        self.agents.revision += 1;
+        let said: Vec<&Message> = messages.iter().collect();
+        let bytes = match session.doc.commit(&said, &session.about, turn.now.seconds()) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.problems.push(error.to_string());
+                return Vec::new();
+            }
+        };
+        let fresh = std::mem::take(&mut session.fresh);
+        let bytes = if fresh { session.doc.save() } else { bytes };
+        let line = session.line();
+        let value = serde_json::to_vec(&line).ok();
+        if let Some(volume) = line.volume.filter(|_| fresh) {
+            self.list_kept(volume, Kept::Session, id, None);
+        }
+        self.agents.lines.insert(id, line);
+        vec![Write::Chunk { doc: id, bytes }, Write::Meta { key: format!("{SESSIONS}{id}"), value }]
+    }
+
+    fn loaded(&mut self, id: DocId) -> Result<&mut Conversation, Reject> {
+        let why = || Reject("the session is not open yet; try again in a moment".to_owned());
+        self.agents.sessions.get_mut(&id).ok_or_else(why)
+    }
+
+    /// Looks at another branch.
+    pub(crate) fn go_to(&mut self, turn: &mut Turn<'_>, id: DocId, to: MessageId) -> Result<(), Reject> {
+        let session = self.loaded(id)?;
+        if session.tree.get(to).is_none() {
+            return Err(Reject(format!("there is no message {to} in the session")));
+        }
+        session.about.head = Some(to);
+        let writes = self.keep_session(turn, id, &[]);
+        self.append(turn, writes, None);
+        Ok(())
+    }
+
+    /// Gives a session another title, or puts it away and back.
+    pub(crate) fn describe_session(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        title: Option<String>,
+        closed: Option<bool>,
+    ) -> Result<(), Reject> {
+        let session = self.loaded(id)?;
+        if let Some(title) = title {
+            let title: String = title.trim().chars().take(TITLE * 2).collect();
+            if title.is_empty() {
+                return Err(Reject("a session needs a title".to_owned()));
+            }
+            session.about.title = title;
+        }
+        session.about.closed = closed.unwrap_or(session.about.closed);
+        let writes = self.keep_session(turn, id, &[]);
+        self.append(turn, writes, None);
+        Ok(())
+    }
+
+    /// A new session that begins with all that was said up to a message.
+    pub(crate) fn fork_session(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        at: MessageId,
+        new: DocId,
+    ) -> Result<(), Reject> {
+        if self.agents.lines.contains_key(&new) {
+            return Err(Reject("there is a session of that name already".to_owned()));
+        }
+        let session = self.loaded(id)?;
+        let said: Vec<Message> = session.tree.branch(at).into_iter().cloned().collect();
+        if said.is_empty() {
+            return Err(Reject(format!("there is no message {at} in the session")));
+        }
+        let about = About { head: Some(at), title: format!("{} (fork)", session.about.title), ..session.about.clone() };
+        let loaded = SessionDoc::load(new, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?;
+        let mut made = Conversation::new(new, Box::new(loaded.doc), true);
+        made.about = about;
+        made.tree = MessageTree::new(said.clone());
+        self.agents.sessions.insert(new, made);
+        let writes = self.keep_session(turn, new, &said);
+        self.append(turn, writes, None);
+        Ok(())
+    }
+
+    /// Takes over a session that was exported.
+    pub(crate) fn import_session(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        volume: DocId,
+        name: &str,
+        messages: Vec<Message>,
+    ) -> Result<(), Reject> {
+        if self.agents.lines.contains_key(&id) {
+            return Err(Reject("there is a session of that name already".to_owned()));
+        }
+        let Some(last) = messages.last().map(|message| message.id) else {
+            return Err(Reject("there is no message in it".to_owned()));
+        };
+        self.make_session(id, volume, None, name)?;
+        if let Some(session) = self.agents.sessions.get_mut(&id) {
+            session.tree = MessageTree::new(messages.clone());
+            session.about.head = Some(last);
+        }
+        let writes = self.keep_session(turn, id, &messages);
+        self.append(turn, writes, None);
+        Ok(())
+    }
+
+    /// Tells one branch what came of another.
+    pub(crate) fn merge_branch(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        from: MessageId,
+        into: MessageId,
+    ) -> Result<(), Reject> {
+        let session = self.loaded(id)?;
+        let (Some(_), Some(_)) = (session.tree.get(from), session.tree.get(into)) else {
+            return Err(Reject("there is no such message in the session".to_owned()));
+        };
+        let fork = session.tree.fork(from, into);
+        let own =
+            session.tree.branch(from).into_iter().skip_while(|message| fork.is_some_and(|fork| message.id != fork));
+        let own: Vec<&Message> = own.skip(usize::from(fork.is_some())).collect();
+        let answer = own.iter().rev().find(|message| message.role == Role::Assistant && !message.content.is_empty());
+        let Some(answer) = answer else {
+            return Err(Reject("that branch has no answer that could be brought over".to_owned()));
+        };
+        let asked =
+            own.iter().find(|message| message.role == Role::User).map_or("", |message| message.content.as_str());
+        let words = format!("From another branch of this session, where was asked: {asked}\n\n{}", answer.content);
+        let message = Message {
+            parents: vec![into, from],
+            ..Message::new(MessageId(turn.name()), Role::System, words, turn.now.0)
+        };
+        session.about.head = Some(message.id);
+        session.tree.add(message.clone());
+        let writes = self.keep_session(turn, id, &[message]);
+        self.append(turn, writes, None);
+        Ok(())
+    }
+
+    /// Deletes a session for good, with its runs. `told`: other devices are to do the same.
+    pub(crate) fn delete_session(&mut self, turn: &mut Turn<'_>, id: DocId, told: bool) -> Result<(), Reject> {
+        if !self.agents.lines.contains_key(&id) {
+            return Err(Reject(format!("there is no session {id}")));
+        }
+        let of = |line: &super::RunLine| line.session == id;
+        let runs: BTreeMap<DocId, bool> = self
+            .agents
+            .run_lines
+            .iter()
+            .filter(|(_, line)| of(line))
+            .map(|(run, _)| (*run, self.agents.runs.get(run).is_some_and(super::Run::is_busy)))
+            .collect();
+        if runs.values().any(|busy| *busy) {
+            return Err(Reject("the session is at work; stop it first".to_owned()));
+        }
+        if let Some(line) = self.agents.lines.get(&id).cloned()
+            && let Some(volume) = line.volume.filter(|_| told)
+        {
+            self.list_kept(volume, Kept::Session, id, Some(line.heads));
+            runs.keys().for_each(|run| self.list_kept(volume, Kept::Run, *run, Some(String::new())));
+        }
+        let mut writes = vec![Write::Forget { doc: id }, Write::Meta { key: format!("{SESSIONS}{id}"), value: None }];
+        for run in runs.keys() {
+            writes.push(Write::Forget { doc: *run });
+            writes.push(Write::Meta { key: format!("{RUNS}{run}"), value: None });
+            self.agents.run_lines.remove(run);
+            self.agents.runs.remove(run);
+        }
+        self.agents.lines.remove(&id);
+        self.agents.sessions.remove(&id);
+        self.agents.revision += 1;
+        self.append(turn, writes, None);
+        Ok(())
+    }
+}

@@ -1,0 +1,307 @@
+//! Work handed to other agents. Each gets a run of its own, under the same policy and within the budget of the run that
+//! asked; what it is asked and what it answers are steps of that run. Agents in Python run as one call that the policy
+//! judges like any other code.
+
+use super::deeds::{failed, word};
+use super::{Asking, Record, Run};
+use crate::agent::crew::Crew;
+use crate::agent::definition::{self, Definition};
+use crate::agent::job::{Job, Outcome};
+use crate::agent::policy::Word;
+use crate::agent::tool::{Permissions, Risk, ToolSpec};
+use crate::agent::{block::Standing, context};
+use crate::memory::{Mode, Recall};
+use crate::notice::Notice;
+use crate::session::{Reject, Session, Turn};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::{DocId, Ending, Origin, StepKind, TodoStatus, ToolCall};
+
+/// The tool by which work is handed on.
+pub(super) const DELEGATE: &str = "ask_agent";
+/// The tool that an agent in Python is, for the policy.
+pub(super) const PYTHON_AGENT: &str = "run_agent";
+/// Work is handed on by who got it handed on only so often.
+const DEEPEST: usize = 3;
+/// A run hands work on so often.
+const CHILDREN: usize = 60;
+
+/// An agent in Python as a tool: it carries what running Python does.
+pub(super) fn python_agent() -> ToolSpec {
+    ToolSpec {
+        name: PYTHON_AGENT.to_owned(),
+        description: "An agent of the project, in Python.".to_owned(),
+        parameters: json!({"type": "object", "additionalProperties": false, "required": ["agent", "code", "task"],
+            "properties": {"agent": {"type": "string"}, "code": {"type": "string"}, "task": {"type": "string"}}}),
+        risk: Risk::Medium,
+        permissions: Permissions { network: false, fs: true, process: true, ui: false },
+        idempotent: false,
+    }
+}
+
+/// Whether all that a run does is one call, whose result is its answer.
+pub(super) fn is_one_call(run: &Run) -> bool {
+    let python = |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == PYTHON_AGENT);
+    run.about.agent == definition::BUTTON || run.steps.iter().any(|step| python(&step.kind))
+}
+
+fn asker(origin: Origin) -> Option<DocId> {
+    match origin {
+        Origin::Agent { run } => Some(run),
+        Origin::User | Origin::Schedule { .. } => None,
+    }
+}
+
+impl super::Agents {
+    /// The run that a run was handed on from, and that one's, and so on; first the run itself.
+    pub fn ancestors(&self, run: DocId) -> Vec<DocId> {
+        let mut all = vec![run];
+        let mut at = run;
+        while let Some(above) = self.run_lines.get(&at).and_then(|line| asker(line.origin)) {
+            if all.contains(&above) {
+                break;
+            }
+            all.push(above);
+            at = above;
+        }
+        all
+    }
+
+    /// A run and all that was handed on from it.
+    pub fn family(&self, run: DocId) -> Vec<DocId> {
+        let mut all = vec![run];
+        let handed: Vec<DocId> =
+            self.run_lines.iter().filter(|(_, line)| asker(line.origin).is_some()).map(|(id, _)| *id).collect();
+        all.extend(handed.into_iter().filter(|id| *id != run && self.ancestors(*id).contains(&run)));
+        all
+    }
+
+    /// US dollars that a run and all that was handed on from it have cost, and those of the calls that are under way.
+    pub(super) fn family_cost(&self, run: DocId) -> (f64, f64) {
+        let (mut spent, mut coming) = (0.0, 0.0);
+        for id in self.family(run) {
+            spent += self.run_lines.get(&id).and_then(|line| line.spent.cost).unwrap_or(0.0);
+            coming += self.runs.get(&id).and_then(|run| run.live.as_ref()).map_or(0.0, |live| live.cost);
+        }
+        (spent, coming)
+    }
+}
+
+impl Session {
+    /// Who a run's agent is: the user's own before those of the program, and these before the project's.
+    pub(super) fn definition_of(&self, run: &Run) -> Definition {
+        self.known_agents(&run.crew).into_iter().find(|agent| agent.name == run.about.agent).unwrap_or_else(|| {
+            let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+            definition::find(&run.about.agent, own)
+        })
+    }
+
+    /// All agents in Markdown: none of a project's has the name of another.
+    pub(super) fn known_agents(&self, crew: &Crew) -> Vec<Definition> {
+        let mut all = self.agents.setup().map(|setup| setup.agents.clone()).unwrap_or_default();
+        for agent in definition::built_in().into_iter().chain(crew.definitions.iter().cloned()) {
+            if all.iter().all(|known| known.name != agent.name) {
+                all.push(agent);
+            }
+        }
+        // Who is switched off in the configuration gets no work.
+        let choices = self.agents.setup().map(|setup| &setup.config.agents.specialists);
+        all.retain(|agent| choices.and_then(|all| all.get(&agent.name)?.enabled) != Some(false));
+        all
+    }
+
+    /// The agents to which a run may hand work, for the model: their names, and with `whole` what they are good for.
+    pub(super) fn others(&self, run: &Run, whole: bool) -> String {
+        let about = |name: String, words: &str| match words.lines().next().filter(|_| whole) {
+            Some(words) => format!("{name} ({words})"),
+            None => name,
+        };
+        let mut all: Vec<String> = self
+            .known_agents(&run.crew)
+            .into_iter()
+            .filter(|agent| !super::lead::is_lead(&agent.name) && agent.name != run.about.agent)
+            .map(|agent| about(agent.name, &agent.description))
+            .collect();
+        all.extend(run.crew.python.iter().map(|agent| about(agent.class.clone(), &agent.description)));
+        all.join(", ")
+    }
+
+    /// Whether there is an agent of this name.
+    pub(super) fn knows_agent(&self, crew: &Crew, name: &str) -> bool {
+        crew.python(name).is_some() || self.known_agents(crew).iter().any(|agent| agent.name == name)
+    }
+
+    /// The agents of the run's project are known by now: whom the message meant is looked up among them.
+    pub(super) fn meet_crew(&mut self, id: DocId, crew: Crew) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let mut crew = crew;
+        if let Some(above) = asker(run.about.origin).and_then(|above| self.agents.runs.get(&above)) {
+            // Agents that were made for this work may be on their way to the disk still.
+            let new = |agent: &&Definition| crew.definitions.iter().all(|known| known.name != agent.name);
+            let made: Vec<Definition> = above.crew.definitions.iter().filter(new).cloned().collect();
+            crew.definitions.extend(made);
+        }
+        let mut named = None;
+        if run.about.agent == "assistant" {
+            let known = |name: &String| self.knows_agent(&crew, name);
+            named = context::mentions(&run.about.prompt).into_iter().find(known);
+        }
+        let new: Vec<String> =
+            crew.problems.iter().filter(|problem| !self.problems.contains(problem)).cloned().collect();
+        self.problems.extend(new);
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        run.crew = Arc::new(crew);
+        if let Some(name) = named {
+            run.about.agent = name;
+        }
+    }
+
+    /// Where a run's agent is one in Python: its one call.
+    pub(super) fn python_call(&self, id: DocId) -> Option<ToolCall> {
+        let run = self.agents.runs.get(&id)?;
+        if self.known_agents(&run.crew).iter().any(|agent| agent.name == run.about.agent) {
+            return None;
+        }
+        let agent = run.crew.python(&run.about.agent)?;
+        let mut arguments = Map::new();
+        for (key, value) in [("agent", agent.class.clone()), ("code", agent.hash()), ("task", run.about.prompt.clone())]
+        {
+            arguments.insert(key.to_owned(), Value::String(value));
+        }
+        Some(ToolCall { id: String::new(), name: PYTHON_AGENT.to_owned(), arguments })
+    }
+
+    /// What an agent in Python is as a job. `None`: its file is not the one that was judged.
+    pub(super) fn python_job(&self, id: DocId, root: PathBuf, arguments: &Map<String, Value>) -> Option<Job> {
+        let agent = self.agents.runs.get(&id).and_then(|run| run.crew.python(word(arguments, "agent")).cloned());
+        let agent = agent.filter(|agent| agent.hash() == word(arguments, "code"))?;
+        let code = agent.program(word(arguments, "task"));
+        Some(Job::Python { root, code, seconds: super::SECONDS, network: false })
+    }
+
+    /// Hands work on: a run of another agent begins, and its answer is the result of the call.
+    pub(super) fn hand_on(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        call: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Outcome> {
+        let (name, goal) = (word(arguments, "agent").trim_start_matches('@'), word(arguments, "goal"));
+        let run = self.agents.runs.get(&id)?;
+        if self.agents.ancestors(id).len() > DEEPEST {
+            return Some(failed("this work was handed on too often already; do it yourself"));
+        }
+        let asks = |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == DELEGATE);
+        if run.steps.iter().filter(|step| asks(&step.kind)).count() > CHILDREN {
+            return Some(failed(format!("a run hands work on at most {CHILDREN} times")));
+        }
+        if !self.knows_agent(&run.crew, name) {
+            let mut names: Vec<String> = self.known_agents(&run.crew).into_iter().map(|agent| agent.name).collect();
+            names.extend(run.crew.python.iter().map(|agent| agent.class.clone()));
+            return Some(failed(format!("there is no agent {name}; there are {}", names.join(", "))));
+        }
+        // What the user has allowed this run is allowed the parts of it, and no more.
+        let leave = |rule: &&crate::agent::policy::Rule| rule.within == Some(id) && rule.word == Word::Allow;
+        let allow = self.agents.rules.iter().filter(leave).map(|rule| rule.pattern.clone()).collect();
+        let mut bytes = [[0; 16]; 2];
+        bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
+        let [child, session] = bytes.map(DocId::random);
+        let question = Asking {
+            run: child,
+            session,
+            volume: run.about.volume,
+            note: run.about.note,
+            parent: None,
+            text: goal.to_owned(),
+            agent: Some(name.to_owned()),
+            budget: arguments.get("budget").and_then(Value::as_f64),
+            allow,
+            button: None,
+            recall: Recall {
+                mode: Mode::named(word(arguments, "mode")).unwrap_or_default(),
+                without: run.remembered.recall.without.clone(),
+            },
+            origin: Origin::Agent { run: id },
+            plan: None,
+            project: run.project.clone().or_else(|| super::lead::project(run)),
+        };
+        self.agents.children.insert(child, (id, call.to_owned()));
+        if let Err(Reject(why)) = self.ask(turn, question) {
+            self.agents.children.remove(&child);
+            return Some(failed(why));
+        }
+        None
+    }
+
+    /// A run that got work handed on is over: who asked is told.
+    pub(super) fn child_ended(&mut self, turn: &mut Turn<'_>, child: DocId, ending: Option<Ending>, said: &str) {
+        let Some((id, call)) = self.agents.children.remove(&child) else { return };
+        let short: String = child.to_string().chars().take(8).collect();
+        let agent = self.agents.runs.get(&child).map_or_else(String::new, |run| run.about.agent.clone());
+        let success = ending == Some(Ending::Done);
+        let text = if success { said.to_owned() } else { format!("{agent} came to no answer (run {short}): {said}") };
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        if ending == Some(Ending::Budget) {
+            run.lead.halted = Some(said.to_owned());
+        }
+        let pending = run.calls.iter().find(|pending| pending.call.id == call);
+        let task = pending.map(|pending| word(&pending.call.arguments, "task").to_owned()).unwrap_or_default();
+        if !task.is_empty() {
+            let given_up = run.todos.iter().any(|todo| todo.id == task && todo.status == TodoStatus::Cancelled);
+            let standing = if success { Standing::Done } else { Standing::Failed };
+            if !given_up {
+                self.task_stands(turn, id, &task, standing);
+            }
+        }
+        self.tool_done(turn, id, &call, Outcome { success, text, ..Outcome::default() });
+    }
+
+    /// A task of a run's plan stands otherwise: in its todos, in the note of the plan, and for who listens.
+    pub(super) fn task_stands(&mut self, turn: &mut Turn<'_>, id: DocId, task: &str, standing: Standing) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let mut todos = run.todos.clone();
+        for todo in todos.iter_mut().filter(|todo| todo.id == task) {
+            todo.status = match standing {
+                Standing::Open | Standing::Failed => TodoStatus::Pending,
+                Standing::Running => TodoStatus::InProgress,
+                Standing::Done => TodoStatus::Completed,
+                Standing::Cancelled => TodoStatus::Cancelled,
+            };
+        }
+        let note = self.plan_note(run);
+        self.record(turn, id, Record { todos: Some(todos), ..Record::default() });
+        if let Some(note) = note {
+            let _ = self.mark_task(turn, note, task.to_owned(), standing); // a note that cannot be read stays as it is
+        }
+        let (task, status) = (task.to_owned(), standing.word().to_owned());
+        self.notify(turn, Notice::Task { run: id, task, status });
+    }
+
+    /// The end of a run is the end of what it has handed on.
+    pub(super) fn stop_children(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let own: Vec<DocId> =
+            self.agents.children.iter().filter(|(_, (asker, _))| *asker == id).map(|(child, _)| *child).collect();
+        for child in own {
+            self.agents.children.remove(&child);
+            let _ = self.cancel_run(turn, child); // it refuses only where it is over
+        }
+    }
+
+    /// Why a run may spend no more of what it, or one that it works for, was given: a sentence. What others of the
+    /// family are about to spend is as good as spent.
+    pub(super) fn over_own_budget(&self, id: DocId) -> Option<String> {
+        for above in self.agents.ancestors(id) {
+            let Some(budget) = self.agents.runs.get(&above).and_then(|run| run.about.budget) else { continue };
+            let (spent, coming) = self.agents.family_cost(above);
+            if spent + coming >= budget {
+                let whose = if above == id { "The run" } else { "The run that it works for" };
+                return Some(format!(
+                    "{whose} has used ${spent:.4} of its ${budget:.2}. Raise its budget to let it go on."
+                ));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,486 @@
+//! Turns of a run: the model is chosen and called, and what it says becomes steps, messages and tool calls.
+
+use super::watchdog::SILENT;
+use super::{CallPhase, Live, Pending, Record, Run, Setup, lead, step, team};
+use crate::agent::config::UNKNOWN_CONTEXT;
+use crate::agent::context;
+use crate::agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
+use crate::agent::tool::{Risk, ToolSpec};
+use crate::agent::{calls, catalog, definition, planner, router};
+use crate::effect::Effect;
+use crate::session::{Session, Turn};
+use std::collections::BTreeSet;
+use store::{AgentState, DocId, Ending, Message, MessageId, Origin, Role, Spent, StepKind, ToolCall};
+
+/// So many turns that lead nowhere are one too many: the model answers with what it has.
+const ROUNDS: usize = 3;
+/// Of a long run so many steps are looked at for that.
+const WINDOW: usize = 60;
+/// What it is told then.
+const ENOUGH: &str = "All is done. Answer the user now, in a sentence or two: what was done, and what came of it?";
+/// An answer on its way is kept for drawing up to so many bytes; a longer one is still taken whole.
+const LIVE: usize = 4 << 20;
+
+impl Session {
+    /// The tools that a run may ask for: the built-in ones, the user's own, and those of servers.
+    pub(super) fn tools(&self) -> Vec<ToolSpec> {
+        let mut tools = catalog::built_in();
+        tools.extend(self.approved_tools());
+        let setup = self.agents.setup();
+        let further = setup.into_iter().flat_map(|setup| setup.servers.iter().map(|(_, _, tool)| tool.clone()));
+        for tool in further {
+            // A name that is taken stays whose it is.
+            if tools.iter().all(|known| known.name != tool.name) {
+                tools.push(tool);
+            }
+        }
+        tools
+    }
+
+    /// Calls the model for the next turn of a run; where the branch has grown too long for it, for a summary first.
+    pub(super) fn call_model(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        if self.agents.runs.get(&id).is_some_and(team::is_one_call) {
+            return self.pressed(turn, id);
+        }
+        let leading = self.agents.runs.get(&id).is_some_and(lead::leads);
+        let planning = self.agents.runs.get_mut(&id).is_some_and(|run| std::mem::take(&mut run.lead.planning));
+        if leading && !planning {
+            return self.lead(turn, id);
+        }
+        if self.replay_next(turn, id) {
+            return;
+        }
+        let tools = self.tools();
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let session = run.about.session;
+        let (setup, conversation) = (self.agents.setup.clone(), self.agents.sessions.get(&session));
+        let (Some(setup), Some(conversation)) = (setup, conversation) else {
+            // It goes on once both are there.
+            self.agents.stalled.insert(id);
+            if self.agents.setup.is_none() {
+                self.read_setup(turn);
+            }
+            let _ = self.open_session(turn, session);
+            return;
+        };
+        if run.about.iteration >= run.about.limit {
+            let limit = run.about.limit;
+            let message = format!("The run has had its {limit} iterations. Resume it with more to let it go on.");
+            return self.fail_run(turn, id, message, Ending::Limit);
+        }
+        let agent = self.definition_of(run);
+        let tools = if leading { vec![planner::tool()] } else { agent.allowed(tools) };
+        let system = agent.prompt(&self.surroundings(run));
+        let fixed = context::tokens(&system) + context::tool_tokens(&tools);
+        let mut messages = context::messages(conversation.tree(), run.about.head);
+        let size = fixed + messages.iter().map(context::message_tokens).sum::<u64>();
+        let features = router::Features::of(&run.about.prompt, size, tools.len(), None);
+        let choice = match router::route(&setup.config, &features, &self.situation(run, &setup)) {
+            Ok(choice) => choice,
+            Err(why) if leading => return self.plan_alone(turn, id, why),
+            Err(why) => return self.fail_run(turn, id, why, Ending::Failed),
+        };
+        let more = if choice.endpoint.local { 0.0 } else { choice.cost.unwrap_or(0.0) };
+        if let Some(words) = self.over_own_budget(id).filter(|_| !choice.endpoint.local) {
+            return self.fail_run(turn, id, words, Ending::Budget);
+        }
+        if let Some(words) = self.over_budget(run, turn.now, more).filter(|_| !choice.endpoint.local) {
+            return self.fail_run(turn, id, words, Ending::Budget);
+        }
+        // The answer needs room too.
+        let name = &choice.endpoint.provider;
+        let provider = setup.config.llm.providers.get(name);
+        let stated = provider.and_then(|provider| provider.context).or_else(|| setup.contexts.get(name).copied());
+        let room = stated.unwrap_or(UNKNOWN_CONTEXT);
+        let limit = room.saturating_sub(room / 4).max(1_000);
+        let (max_tokens, temperature) =
+            provider.map_or((None, None), |provider| (provider.max_tokens, provider.temperature));
+        let mut summary_of = context::to_summarise(&messages, fixed, limit);
+        let (mut system, mut tools) = (system, tools);
+        if summary_of.is_empty() {
+            context::squeeze(&mut messages, fixed, limit);
+        } else {
+            messages.retain(|message| summary_of.contains(&message.id));
+            summary_of = messages.iter().map(|message| message.id).collect();
+            context::squeeze(&mut messages, 0, limit);
+            messages = vec![Message::new(
+                MessageId(0),
+                Role::User,
+                format!("Summarise this conversation.\n{}", transcript(&messages)),
+                turn.now.0,
+            )];
+            (system, tools) = (definition::SUMMARY.to_owned(), Vec::new());
+        }
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        if summary_of.is_empty() && circles(run) {
+            // Told as a text, since providers want tools beside messages that speak of calls.
+            let words = format!("{}\n\n{ENOUGH}", transcript(&messages));
+            messages = vec![Message::new(MessageId(0), Role::User, words, turn.now.0)];
+            tools = Vec::new();
+        }
+        run.next_call += 1;
+        let call = CallId { run: id, number: run.next_call };
+        let route = choice.route();
+        run.live = Some(Live {
+            call,
+            text: String::new(),
+            thinking: String::new(),
+            since: turn.now,
+            heard: turn.now,
+            cost: more,
+            again: None,
+            route,
+            summary_of,
+        });
+        run.about.agent_state = AgentState::Thinking;
+        run.revision += 1;
+        self.agents.revision += 1;
+        let request = Request { endpoint: choice.endpoint, system, messages, tools, max_tokens, temperature };
+        turn.effects.push(Effect::CallModel { call, request: Box::new(request) });
+        self.wake_at(turn, turn.now.plus(SILENT));
+        self.tell_budget(turn, id, more);
+    }
+
+    /// The agent that a message calls with `@`, if there is one of that name.
+    pub(super) fn mentioned(&self, text: &str) -> Option<String> {
+        let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
+        let known = definition::built_in();
+        let named = |name: &String| own.iter().chain(&known).any(|agent| agent.name == *name);
+        context::mentions(text).into_iter().find(named)
+    }
+
+    /// What the choice of a model depends on.
+    fn situation(&self, run: &Run, setup: &Setup) -> router::Situation {
+        let mut known = setup.known.clone();
+        for name in setup.config.llm.providers.keys() {
+            known.entry(name.clone()).or_default().latency = self.agents.latencies.median(name);
+        }
+        let agents = &setup.config.agents;
+        let choice = agents.specialists.get(&run.about.agent).unwrap_or(&agents.lead);
+        let spent = self.session_cost(run);
+        router::Situation { known, wanted: choice.llm_provider.clone(), tried: run.failed.clone(), spent }
+    }
+
+    /// What a run has around it, in words for the model.
+    fn surroundings(&self, run: &Run) -> String {
+        let volume = self.volumes.get(&run.about.volume).map_or("", |volume| volume.name.as_str());
+        let note = run.about.note.and_then(|note| self.place(note)).map(|(_, path)| path);
+        let note = note.map_or_else(String::new, |path| format!("\nThe user looks at the note {path}."));
+        let todos: Vec<String> =
+            run.todos.iter().map(|todo| format!("- {:?}: {}", todo.status, todo.content)).collect();
+        let todos = if todos.is_empty() { String::new() } else { format!("\nYour todos:\n{}", todos.join("\n")) };
+        let mut around = format!("The project is called {volume}.{note}{todos}");
+        let own = self.definition_of(run).tools;
+        let leading = lead::leads(run);
+        if leading || own.is_none_or(|tools| tools.iter().any(|tool| tool == team::DELEGATE)) {
+            around.push_str(&format!("\nOther agents: {}.", self.others(run, leading)));
+        }
+        if leading {
+            let tools: Vec<String> = self.tools().into_iter().map(|tool| tool.name).collect();
+            around.push_str(&format!("\nTools that agents have: {}.", tools.join(", ")));
+        }
+        around
+    }
+
+    /// US dollars that all runs of a run's session have cost so far, with all that was handed on from them.
+    fn session_cost(&self, run: &Run) -> f64 {
+        let agents = &self.agents;
+        let session_of = |id: DocId| {
+            let first = agents.ancestors(id).last().copied().unwrap_or(id);
+            agents.run_lines.get(&first).map(|line| line.session)
+        };
+        let session = session_of(run.id).unwrap_or(run.about.session);
+        let handed = |line: &super::RunLine| matches!(line.origin, Origin::Agent { .. });
+        let own = |id: DocId, line: &super::RunLine| {
+            line.session == session || handed(line) && session_of(id) == Some(session)
+        };
+        let lines = agents.run_lines.iter().filter(|(id, line)| own(**id, line));
+        lines.filter_map(|(_, line)| line.spent.cost).sum()
+    }
+
+    pub(crate) fn model_delta(&mut self, turn: &Turn<'_>, call: CallId, delta: Delta) {
+        let Some(run) = self.agents.runs.get_mut(&call.run) else { return };
+        let Some(live) = run.live.as_mut().filter(|live| live.call == call) else { return };
+        live.heard = turn.now;
+        match delta {
+            Delta::Text(text) if live.text.len() < LIVE => live.text.push_str(&text),
+            Delta::Thinking(text) if live.thinking.len() < LIVE => live.thinking.push_str(&text),
+            Delta::Text(_) | Delta::Thinking(_) => {}
+            Delta::Again { why } => {
+                (live.text, live.thinking) = (String::new(), String::new());
+                live.again = Some(why);
+            }
+        }
+        run.revision += 1;
+        self.agents.revision += 1;
+    }
+
+    pub(crate) fn model_done(&mut self, turn: &mut Turn<'_>, call: CallId, result: Result<Box<Answer>, Failure>) {
+        let Some(run) = self.agents.runs.get_mut(&call.run) else { return };
+        let Some(live) = run.live.take_if(|live| live.call == call) else { return }; // cancelled meanwhile
+        match result {
+            Ok(mut answer) => {
+                // What no price list knows, the user may: the configuration says it.
+                let provider = live.route.split('/').next().unwrap_or_default();
+                let known = self.agents.setup().and_then(|setup| setup.config.llm.providers.get(provider)?.price);
+                if let (None, Some(price)) = (answer.spent.cost, known) {
+                    answer.spent.cost = Some(price.of(answer.spent.input_tokens, answer.spent.output_tokens));
+                }
+                let took = u64::try_from(turn.now.since(live.since)).unwrap_or(0);
+                if let Some(provider) = live.route.split('/').next() {
+                    self.agents.latencies.record(provider, took);
+                }
+                if live.summary_of.is_empty() {
+                    self.answered(turn, call.run, *answer, &live);
+                } else {
+                    self.summarised(turn, call.run, &answer, live);
+                }
+            }
+            Err(failure) => self.model_failed(turn, call.run, &failure, live),
+        }
+    }
+
+    /// A summary has come: it stands for the messages, which stay.
+    fn summarised(&mut self, turn: &mut Turn<'_>, id: DocId, answer: &Answer, live: Live) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        add(&mut run.about.spent, answer.spent);
+        let words = if answer.text.trim().is_empty() { "(Nothing was kept of it.)" } else { answer.text.trim() };
+        let content = format!("Summary of {} earlier messages.\n\n{words}", live.summary_of.len());
+        let mut thinking =
+            step(turn, run.last_step(), StepKind::Thinking { content: content.clone(), is_streaming: None });
+        thinking.timestamp = live.since.0;
+        thinking.duration = u64::try_from(turn.now.since(live.since)).ok();
+        (thinking.spent, thinking.route) = (Some(answer.spent), Some(live.route));
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            summary_of: live.summary_of,
+            ..Message::new(MessageId(turn.name()), Role::System, content, turn.now.0)
+        };
+        let record = Record { steps: vec![thinking], messages: vec![message], ..Record::default() };
+        let batch = self.record(turn, id, record);
+        self.go_on_after(batch, id);
+    }
+
+    /// An answer has come: steps, a message, and the tools that it asks for.
+    fn answered(&mut self, turn: &mut Turn<'_>, id: DocId, answer: Answer, live: &Live) {
+        let leading = self.agents.runs.get(&id).is_some_and(lead::leads);
+        // What an agent was not offered it cannot call either.
+        let tools = match self.agents.runs.get(&id) {
+            Some(_) if leading => vec![planner::tool()],
+            Some(run) => self.definition_of(run).allowed(self.tools()),
+            None => return,
+        };
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        run.failed.clear();
+        run.about.iteration += 1;
+        add(&mut run.about.spent, answer.spent);
+        let mut text = answer.text;
+        let mut asked = answer.calls;
+        let mut unreadable: Vec<String> =
+            answer.malformed.iter().map(|(name, why)| format!("the call of {name}: {}", clip(why, 300))).collect();
+        if asked.is_empty() && unreadable.is_empty() {
+            // Models without native calls write them into their answer.
+            let fenced = calls::fenced(&text);
+            text = calls::without(&text, &fenced);
+            for call in fenced {
+                match call.call {
+                    Ok((name, arguments)) => asked.push(ToolCall { id: String::new(), name, arguments }),
+                    Err(why) => unreadable.push(why),
+                }
+            }
+        }
+        let dropped = asked.len().saturating_sub(calls::CALLS);
+        asked.truncate(calls::CALLS);
+        for call in &mut asked {
+            if tools.iter().all(|tool| tool.name != call.name)
+                && let Some(name) = calls::nearest(&call.name, tools.iter().map(|tool| tool.name.as_str()))
+            {
+                call.name = name.to_owned();
+            }
+        }
+        let asked = calls::named(asked, &mut run.used);
+        let took = u64::try_from(turn.now.since(live.since)).ok();
+        let done = asked.is_empty() && unreadable.is_empty();
+        let kind = match (done, answer.thinking.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(answer.thinking.clone()),
+            (false, true) => Some(text.clone()),
+            (false, false) => Some([answer.thinking.as_str(), text.as_str()].join("\n\n").trim().to_owned()),
+        };
+        let mut record = Record::default();
+        let mut parents = run.last_step();
+        // Every call of a model is a step, so that what it cost is found there.
+        let mut thought =
+            step(turn, parents.clone(), StepKind::Thinking { content: kind.unwrap_or_default(), is_streaming: None });
+        thought.timestamp = live.since.0;
+        thought.duration = took;
+        (thought.spent, thought.route) = (Some(answer.spent), Some(live.route.clone()));
+        parents = vec![thought.id];
+        record.steps.push(thought);
+        let message = Message {
+            parents: vec![run.about.head],
+            run: Some(id),
+            duration: took,
+            tool_calls: asked.clone(),
+            partial: (answer.stop == Stop::Length).then(|| "it came to its limit of tokens".to_owned()),
+            ..Message::new(MessageId(turn.name()), Role::Assistant, text.clone(), turn.now.0)
+        };
+        let mut end = message.id;
+        record.messages.push(message);
+        let tell = |words: String, end: &mut MessageId, record: &mut Record, turn: &mut Turn<'_>| {
+            let message = Message {
+                parents: vec![*end],
+                run: Some(id),
+                ..Message::new(MessageId(turn.name()), Role::System, words, turn.now.0)
+            };
+            *end = message.id;
+            record.messages.push(message);
+        };
+        if done && leading {
+            // It was to call the tool: it is asked once more, then rules make the plan.
+            let batch = self.record(turn, id, record);
+            return self.go_on_after(batch, id);
+        }
+        if done {
+            record.steps.push(step(turn, parents, StepKind::FinalAnswer { content: text }));
+            self.end_run(turn, id, Ending::Done, record);
+            self.learn_run(turn, id);
+            return;
+        }
+        if !unreadable.is_empty() {
+            let words =
+                format!("Some tool calls could not be read: {}. Send them again, as JSON.", unreadable.join("; "));
+            let kind = StepKind::Error { message: words.clone(), recoverable: true };
+            record.steps.push(step(turn, parents.clone(), kind));
+            if asked.is_empty() {
+                tell(words, &mut end, &mut record, turn);
+            }
+        }
+        if dropped > 0 {
+            let words = format!("{dropped} further tool calls were left out: at most {} at once.", calls::CALLS);
+            record.steps.push(step(turn, parents.clone(), StepKind::Error { message: words, recoverable: true }));
+        }
+        if let Some(run) = self.agents.runs.get_mut(&id) {
+            run.about.agent_state = AgentState::Executing;
+            for call in asked {
+                let kind = StepKind::ToolCall {
+                    tool_call_id: call.id.clone(),
+                    tool_name: call.name.clone(),
+                    params: call.arguments.clone(),
+                };
+                let made = step(turn, parents.clone(), kind);
+                let tool = tools.iter().find(|tool| tool.name == call.name);
+                let changes = tool.is_some_and(|tool| tool.risk > Risk::None);
+                run.calls.push(Pending { call, step: made.id, phase: CallPhase::Ready, changes });
+                record.steps.push(made);
+            }
+        }
+        // The message stands before its results: they follow from it.
+        self.record(turn, id, record);
+        let mut record = Record::default();
+        self.judge_calls(turn, id, &tools, &mut record);
+        let batch = self.record(turn, id, record);
+        self.go_on_after(batch, id);
+    }
+
+    pub(super) fn model_failed(&mut self, turn: &mut Turn<'_>, id: DocId, failure: &Failure, live: Live) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let provider = live.route.split('/').next().unwrap_or_default().to_owned();
+        let elsewhere = matches!(
+            failure.kind,
+            FailureKind::Unreachable | FailureKind::Server | FailureKind::RateLimited | FailureKind::Key
+        );
+        let mut record = Record::default();
+        let kind = StepKind::Error { message: failure.why.clone(), recoverable: true };
+        let mut made = step(turn, run.last_step(), kind);
+        made.duration = u64::try_from(turn.now.since(live.since)).ok();
+        made.route = Some(live.route);
+        record.steps.push(made);
+        if elsewhere && run.failed.iter().all(|(name, _)| *name != provider) {
+            run.failed.push((provider, failure.why.clone()));
+            let run = self.agents.runs.get(&id);
+            let more = run.zip(self.agents.setup.clone()).is_some_and(|(run, setup)| {
+                let features = router::Features::of(&run.about.prompt, 0, 0, None);
+                router::route(&setup.config, &features, &self.situation(run, &setup)).is_ok()
+            });
+            if more {
+                let batch = self.record(turn, id, record);
+                self.go_on_after(batch, id);
+                return;
+            }
+        }
+        if let Some(run) = self.agents.runs.get_mut(&id).filter(|run| lead::leads(run)) {
+            run.lead.tries = u8::MAX; // rules make the plan
+            let batch = self.record(turn, id, record);
+            return self.go_on_after(batch, id);
+        }
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        if !failure.partial.trim().is_empty() && live.summary_of.is_empty() {
+            record.messages.push(Message {
+                parents: vec![run.about.head],
+                run: Some(id),
+                partial: Some(failure.why.clone()),
+                ..Message::new(MessageId(turn.name()), Role::Assistant, failure.partial.clone(), turn.now.0)
+            });
+        }
+        self.end_run(turn, id, Ending::Failed, record);
+    }
+
+    /// Ends a run for a reason that the user can do something about.
+    pub(super) fn fail_run(&mut self, turn: &mut Turn<'_>, id: DocId, message: String, ending: Ending) {
+        let Some(run) = self.agents.runs.get(&id) else { return };
+        let made = step(turn, run.last_step(), StepKind::Error { message, recoverable: true });
+        self.end_run(turn, id, ending, Record { steps: vec![made], ..Record::default() });
+    }
+}
+
+/// Whether a run goes in circles: in its last turns it called nothing that it had not called before, or that did not
+/// fail.
+fn circles(run: &Run) -> bool {
+    let steps = &run.steps[run.steps.len().saturating_sub(WINDOW)..];
+    let failed = |call: &str| {
+        steps.iter().any(|step| {
+            matches!(&step.kind, StepKind::ToolResult { tool_call_id, success: false, .. } if tool_call_id == call)
+        })
+    };
+    let mut seen: BTreeSet<(&str, String)> = BTreeSet::new();
+    // For each turn that called something, whether any of it was new and came to something.
+    let mut turns: Vec<bool> = Vec::new();
+    let mut parent = None;
+    for step in steps {
+        let StepKind::ToolCall { tool_call_id, tool_name, params } = &step.kind else { continue };
+        if parent != Some(&step.parents) || turns.is_empty() {
+            turns.push(false);
+            parent = Some(&step.parents);
+        }
+        let new = seen.insert((tool_name, serde_json::to_string(params).unwrap_or_default()));
+        let useful = new && !failed(tool_call_id);
+        turns.last_mut().into_iter().for_each(|turn| *turn |= useful);
+    }
+    turns.len() > ROUNDS && turns.iter().rev().take(ROUNDS).all(|useful| !useful)
+}
+
+/// Messages as a text.
+fn transcript(messages: &[Message]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        text.push_str(&format!("\n[{}] {}", message.role.word(), message.content));
+        for call in &message.tool_calls {
+            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
+            text.push_str(&format!("\n  called {} {}", call.name, clip(&arguments, 400)));
+        }
+    }
+    text
+}
+
+fn clip(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+fn add(sum: &mut Spent, more: Spent) {
+    sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
+    sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
+    // What is not known once is not known in the sum.
+    sum.cost = sum.cost.zip(more.cost).map(|(sum, more)| sum + more);
+}

@@ -1,0 +1,105 @@
+//! The watchdog: the one place that ends what hangs in a run, and says so there. What has a limit of its own keeps to
+//! it by itself; these are the last limits, for where that has failed.
+//!
+//! | what | its own limit | the watchdog's |
+//! |---|---|---|
+//! | a model, silent | 3 min until it begins, 15 on this machine, 5 in the middle | 20 min |
+//! | a model's whole answer | 1 h | 65 min |
+//! | `shell`, `run_python`, the user's own tools, Python agents | the `seconds` asked for, else 60 | 2 min more |
+//! | tools of MCP servers | none | 10 min |
+//! | `fetch_url` | 20 s | 2 min |
+//! | other tools: files, notes, search, git | none | 2 min |
+//! | cells | 30 s, or what the note says; then interrupted, then killed | none: the note's kernel is watched there |
+//! | work handed to another agent | that of its own run | none |
+
+use super::team::{DELEGATE, PYTHON_AGENT};
+use super::{CallPhase, SECONDS};
+use crate::agent::job::Outcome;
+use crate::agent::model::{Failure, FailureKind};
+use crate::effect::Effect;
+use crate::notice::Notice;
+use crate::session::{Session, Turn};
+use crate::time::Time;
+use store::{DocId, ToolCall};
+
+/// A model may be silent for so many milliseconds.
+pub(super) const SILENT: i64 = 20 * 60_000;
+/// A whole answer may take so many.
+const WHOLE: i64 = 65 * 60_000;
+/// What has a limit of its own gets so many more.
+const GRACE: i64 = 120_000;
+/// A tool of a server may take so many.
+const SERVER: i64 = 600_000;
+
+impl Session {
+    /// For how many milliseconds a call may run; `None`: as long as it takes.
+    fn patience(&self, call: &ToolCall) -> Option<i64> {
+        let asked = call.arguments.get("seconds").and_then(serde_json::Value::as_u64).unwrap_or(SECONDS);
+        let asked = i64::try_from(asked).unwrap_or(0).saturating_mul(1_000).saturating_add(GRACE);
+        let served = || {
+            let setup = self.agents.setup();
+            setup.is_some_and(|setup| setup.servers.iter().any(|(_, _, tool)| tool.name == call.name))
+        };
+        match call.name.as_str() {
+            "run_cell" | super::COMMAND | DELEGATE => None,
+            "shell" | "run_python" | PYTHON_AGENT => Some(asked),
+            name if self.approved_tool(name).is_some() => Some(asked),
+            _ if served() => Some(SERVER),
+            _ => Some(GRACE),
+        }
+    }
+
+    /// Has the watchdog look at a call once it has had its time.
+    pub(super) fn watch_call(&mut self, turn: &mut Turn<'_>, call: &ToolCall) {
+        if let Some(patience) = self.patience(call) {
+            self.wake_at(turn, turn.now.plus(patience));
+        }
+    }
+
+    /// Ends what hangs, and has itself called when the next thing would.
+    pub(in crate::session) fn watch_runs(&mut self, turn: &mut Turn<'_>) {
+        let mut next: Option<Time> = None;
+        let mut models: Vec<(DocId, String)> = Vec::new();
+        let mut tools: Vec<(DocId, String, String)> = Vec::new();
+        for run in self.agents.runs.values().filter(|run| run.about.ending.is_none()) {
+            if let Some(live) = &run.live {
+                let until = live.heard.plus(SILENT).min(live.since.plus(WHOLE));
+                if turn.now < until {
+                    next = Some(next.map_or(until, |next| next.min(until)));
+                } else {
+                    let minutes = turn.now.since(live.since) / 60_000;
+                    models.push((run.id, format!("{} did not come to an end in {minutes} min", live.route)));
+                }
+            }
+            for pending in &run.calls {
+                let CallPhase::Running { since } = pending.phase else { continue };
+                let Some(patience) = self.patience(&pending.call) else { continue };
+                let until = since.plus(patience);
+                if turn.now < until {
+                    next = Some(next.map_or(until, |next| next.min(until)));
+                } else {
+                    let what = format!("{} did not come to an end in {} s", pending.call.name, patience / 1_000);
+                    tools.push((run.id, pending.call.id.clone(), what));
+                }
+            }
+        }
+        for (id, what) in models {
+            let Some(live) = self.agents.runs.get_mut(&id).and_then(|run| run.live.take()) else { continue };
+            turn.effects.push(Effect::CancelModel { call: live.call });
+            let why = format!("The watchdog ended the call: {what}.");
+            self.notify(turn, Notice::Stopped { run: id, what: why.clone() });
+            // Another provider may answer.
+            let failure = Failure { kind: FailureKind::Unreachable, why, partial: live.text.clone() };
+            self.model_failed(turn, id, &failure, live);
+        }
+        for (id, call, what) in tools {
+            let text = format!("The watchdog ended it: {what}. What it did by then may stand.");
+            self.notify(turn, Notice::Stopped { run: id, what: text.clone() });
+            self.stop_deed(turn, id, &call);
+            self.tool_done(turn, id, &call, Outcome { text, ..Outcome::default() });
+        }
+        if let Some(next) = next {
+            self.wake_at(turn, next);
+        }
+    }
+}

@@ -1,0 +1,497 @@
+//! Sync as the session sees it: which volumes are shared over which hubs, what other devices changed, how far all of it
+//! has got. The protocol is the store's (`store::sync`), connections are the host's.
+
+mod files;
+mod merges;
+mod presence;
+mod shown;
+mod take;
+
+pub(super) use files::heads_text;
+pub use merges::{MERGES, Merge, Merged, read_heads};
+pub use presence::{SEEN, Seen, Somebody};
+pub use shown::{Spread, Standing};
+
+use super::{Reject, Session, Turn, Volume};
+use crate::effect::Effect;
+use crate::note::Phase;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::disk::Write;
+use store::sync::{document_address, read_document_address};
+use store::{BlobHash, DocId, FileEntry, VolumeDoc};
+
+/// What stands for the local network in place of a hub's address: all paired devices on it.
+pub const LAN: &str = "lan:";
+/// Under which name the disk keeps what is shared over which hubs.
+pub const SYNC: &str = "sync";
+/// Under which name the disk keeps the log of sync.
+pub const SYNC_LOG: &str = "sync/log";
+/// Lines of the log that are kept.
+const LOG: usize = 200;
+/// The log is kept on disk this often at most, in milliseconds.
+const LOG_EVERY: i64 = 2_000;
+/// The host is told of this many documents in a millisecond, at most.
+const TOLD_EVERY: usize = 100;
+/// Notes that are read at the same time so that they get documents, before they can be synced.
+const AT_ONCE: usize = 8;
+
+/// A hub, and what is shared over it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hub {
+    /// Its address: `ws://…` or `wss://…`.
+    pub url: String,
+    /// The volumes.
+    pub volumes: BTreeSet<DocId>,
+    /// Those of them that came from there and have not arrived yet.
+    #[serde(default)]
+    pub coming: BTreeSet<DocId>,
+}
+
+/// What lasts of the settings of sync, on this device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shares {
+    /// The hubs.
+    pub hubs: Vec<Hub>,
+    /// Whether nothing is synced for now, since the user wants it so.
+    pub paused: bool,
+    /// Tools of others that were removed here: they are not proposed again.
+    #[serde(default)]
+    pub refused_tools: BTreeSet<BlobHash>,
+}
+
+/// Documents by the volume that they belong to.
+pub type Documents = BTreeMap<DocId, Arc<BTreeSet<DocId>>>;
+
+/// What the host is to connect to, and which documents it is to sync there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Address of each hub, and the documents of each volume.
+    pub hubs: Vec<(String, Documents)>,
+    /// Whether to connect to none for now.
+    pub paused: bool,
+}
+
+/// What the disk kept of what was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    /// What other devices' edits did to notes, oldest first.
+    pub merges: VecDeque<Merge>,
+    /// Devices that were seen, by the beginning of their key or by name.
+    pub seen: BTreeMap<String, Seen>,
+}
+
+/// How the connection to a hub stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// It is not tried: sync is paused.
+    #[default]
+    Off,
+    /// It is being tried.
+    Trying,
+    /// It is there.
+    Online,
+    /// It is not there; it is tried again by itself. That is no error: all that is done meanwhile is sent later.
+    Offline {
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// What the host tells of a hub.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HubState {
+    /// Whether it is there.
+    pub reach: Reach,
+    /// When something was heard from it last.
+    pub seen: Option<Time>,
+    /// Documents that are synced with it.
+    pub documents: usize,
+    /// Bytes that were sent to it and came from it since the program began.
+    pub sent: u64,
+    /// The other way.
+    pub received: u64,
+    /// Documents of which not both have the same yet.
+    pub behind: Arc<BTreeSet<DocId>>,
+}
+
+/// How far a note or a volume has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is not shared.
+    Local,
+    /// It is on this device's disk, and not yet all of it elsewhere.
+    Saved,
+    /// All that shares it has the same.
+    Everywhere,
+}
+
+/// All that the session knows of sync.
+#[derive(Debug, Default)]
+pub struct Sync {
+    /// What is shared where.
+    pub shares: Shares,
+    /// How each hub stands, by address.
+    pub states: BTreeMap<String, HubState>,
+    /// What happened, oldest first.
+    pub log: VecDeque<(Time, String)>,
+    /// What other devices' edits did to notes here, oldest first.
+    pub merges: VecDeque<Merge>,
+    /// Counts changes of all this.
+    pub revision: u64,
+    /// When changes of other devices came last: of notes, volumes.
+    received: BTreeMap<DocId, Time>,
+    /// When documents and volumes were the same everywhere last.
+    same: BTreeMap<DocId, Time>,
+    /// Who else is where.
+    presence: presence::Presence,
+    /// When the log is to be kept on disk, if it has new lines.
+    log_due: Option<Time>,
+    /// Whether the host is to be told anew what is wanted.
+    stale: bool,
+    /// When it was told last, and of how many documents.
+    told: Option<(Time, usize)>,
+    /// The outputs document of each shared note with cells, and back.
+    outputs: HashMap<DocId, DocId>,
+    notes: HashMap<DocId, DocId>,
+    /// Notes of shared volumes that have no document yet.
+    bare: BTreeSet<DocId>,
+    /// Changes of a volume's document that came before it was loaded.
+    early: Vec<(DocId, u64, Vec<u8>)>,
+    /// New notes of other devices, by volume, until their text is there.
+    coming: BTreeMap<DocId, (DocId, FileEntry)>,
+    /// Text of such notes that waits for its place to be free.
+    arrived: Vec<(DocId, Vec<u8>)>,
+    /// What other devices did to files, and is to be done here.
+    renames: BTreeMap<DocId, String>,
+    deleted: BTreeSet<DocId>,
+    restored: BTreeSet<DocId>,
+    /// Moves that only repeat here what the volume's document says already.
+    echoes: BTreeSet<(DocId, Option<String>)>,
+}
+
+impl Sync {
+    pub(super) fn say(&mut self, now: Time, line: String) {
+        if self.log.back().is_some_and(|(_, last)| *last == line) {
+            self.log.pop_back(); // the same again: now
+        } else if self.log.len() >= LOG {
+            self.log.pop_front();
+        }
+        self.log.push_back((now, line));
+        self.log_due.get_or_insert(now.plus(LOG_EVERY));
+        self.revision += 1;
+    }
+
+    /// Whether a move of this file is only the echo of what another device did.
+    pub(super) fn is_echo(&mut self, file: DocId, path: Option<&str>) -> bool {
+        self.echoes.remove(&(file, path.map(str::to_owned)))
+    }
+
+    /// Whether the volume is one that was asked for and is not here yet: nothing may be written into its document.
+    pub(super) fn is_coming(&self, volume: DocId) -> bool {
+        self.shares.hubs.iter().any(|hub| hub.coming.contains(&volume))
+    }
+
+    /// Whether a volume was asked for and is not here yet.
+    pub fn is_awaited(&self, volume: DocId) -> bool {
+        self.is_coming(volume)
+    }
+
+    /// Whether all that came is in its place, and all that is to be sent can be. Notes whose text no hub has yet are
+    /// not waited for.
+    pub fn is_settled(&self) -> bool {
+        !self.stale
+            && self.arrived.is_empty()
+            && self.early.is_empty()
+            && self.bare.is_empty()
+            && self.renames.is_empty()
+            && self.deleted.is_empty()
+            && self.restored.is_empty()
+    }
+
+    /// Whether others may be looking: a hub that shares the volume is there.
+    pub(super) fn is_live(&self, volume: DocId) -> bool {
+        let there = |url: &str| self.states.get(url).is_some_and(|state| state.reach == Reach::Online);
+        self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume) && there(&hub.url))
+    }
+
+    /// Whether a volume is shared at all.
+    pub fn is_shared(&self, volume: DocId) -> bool {
+        self.shares.hubs.iter().any(|hub| hub.volumes.contains(&volume))
+    }
+
+    /// What the host is to be told once more.
+    pub(super) fn touch(&mut self) {
+        self.stale = true;
+        self.revision += 1;
+    }
+}
+
+/// The address under which others get a volume: the hub's, `#`, and the document's.
+pub fn volume_address(url: &str, volume: DocId) -> String {
+    format!("{url}#{}", document_address(volume))
+}
+
+/// Reads such an address.
+///
+/// # Errors
+/// A sentence.
+pub fn read_volume_address(address: &str) -> Result<(String, DocId), Reject> {
+    let parts = address.split_once('#').and_then(|(url, doc)| Some((url, read_document_address(doc)?)));
+    let Some((url, doc)) = parts else {
+        return Err(Reject(format!(
+            "a volume's address is a hub's address, # and a document's (ws://host:port#automerge:…): {address}"
+        )));
+    };
+    Ok((hub_address(url)?, doc))
+}
+
+/// A hub's address as it is kept; `lan` is the local network.
+///
+/// # Errors
+/// A sentence.
+pub fn hub_address(url: &str) -> Result<String, Reject> {
+    let url = url.trim().trim_end_matches('/');
+    if url == LAN || url == "lan" {
+        return Ok(LAN.to_owned());
+    }
+    let rest = url.strip_prefix("ws://").or_else(|| url.strip_prefix("wss://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && url.len() <= 500 && !url.contains([' ', '#', '"']) => Ok(url.to_owned()),
+        _ => {
+            Err(Reject(format!("a hub's address begins with ws:// or wss://, or is lan for the local network: {url}")))
+        }
+    }
+}
+
+impl Session {
+    /// What the session knows of sync.
+    pub fn sync(&self) -> &Sync {
+        &self.sync
+    }
+
+    pub(super) fn share_volume(&mut self, turn: &mut Turn<'_>, volume: DocId, url: &str) -> Result<(), Reject> {
+        let url = hub_address(url)?;
+        let name = match self.volumes.get(&volume) {
+            Some(Volume { root: Some(_), name, .. }) => name.clone(),
+            Some(volume) => {
+                return Err(Reject(format!("the volume has no folder on this device: {}", volume.name)));
+            }
+            None => return Err(Reject(format!("there is no volume {volume}"))),
+        };
+        self.hub(&url).volumes.insert(volume);
+        self.sync.say(turn.now, format!("{name} is shared over {url}"));
+        self.keep_shares(turn);
+        self.look_for_bare(volume);
+        self.kept_volume_loaded(turn, volume);
+        Ok(())
+    }
+
+    pub(super) fn join_volume(&mut self, turn: &mut Turn<'_>, address: &str, folder: PathBuf) -> Result<(), Reject> {
+        let (url, id) = read_volume_address(address)?;
+        if let Some(volume) = self.volumes.get(&id) {
+            return Err(Reject(format!("this volume is here already: {}", volume.name)));
+        }
+        let name = self.place_for(&folder, None)?;
+        let doc = VolumeDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?.doc;
+        let hub = self.hub(&url);
+        hub.volumes.insert(id);
+        hub.coming.insert(id);
+        self.sync.say(turn.now, format!("{name} is asked for at {url}"));
+        self.add_volume(turn, id, name, folder, doc, false)?;
+        self.keep_shares(turn);
+        Ok(())
+    }
+
+    pub(super) fn unshare_volume(&mut self, turn: &mut Turn<'_>, volume: DocId, url: &str) -> Result<(), Reject> {
+        let mut any = false;
+        for hub in self.sync.shares.hubs.iter_mut().filter(|hub| url.is_empty() || hub.url == url) {
+            any |= hub.volumes.remove(&volume);
+            hub.coming.remove(&volume);
+        }
+        if !any {
+            return Err(Reject("the volume is not shared there".to_owned()));
+        }
+        self.sync.shares.hubs.retain(|hub| !hub.volumes.is_empty());
+        let name = self.volumes.get(&volume).map_or_else(|| volume.to_string(), |volume| volume.name.clone());
+        self.sync.say(turn.now, format!("{name} is not shared any more; what others have of it stays with them"));
+        self.keep_shares(turn);
+        Ok(())
+    }
+
+    pub(super) fn pause_sync(&mut self, turn: &mut Turn<'_>, paused: bool) {
+        if self.sync.shares.paused != paused {
+            self.sync.shares.paused = paused;
+            self.sync.say(turn.now, if paused { "paused" } else { "goes on" }.to_owned());
+            self.keep_shares(turn);
+        }
+    }
+
+    pub(super) fn retry_sync(&mut self, turn: &mut Turn<'_>) {
+        turn.effects.push(Effect::RetrySync);
+    }
+
+    /// The host tells how a hub stands.
+    pub(super) fn hub_told(&mut self, turn: &mut Turn<'_>, url: &str, state: HubState, said: Vec<String>) {
+        if self.sync.shares.hubs.iter().any(|hub| hub.url == url) {
+            let before = self.sync.states.get(url).cloned().unwrap_or_default();
+            self.note_same(turn.now, &before, &state);
+            self.sync.states.insert(url.to_owned(), state);
+        } else {
+            self.sync.states.remove(url);
+        }
+        said.into_iter().for_each(|line| self.sync.say(turn.now, line));
+        self.sync.revision += 1;
+    }
+
+    fn hub(&mut self, url: &str) -> &mut Hub {
+        let hubs = &mut self.sync.shares.hubs;
+        let at = hubs.iter().position(|hub| hub.url == url).unwrap_or_else(|| {
+            hubs.push(Hub { url: url.to_owned(), volumes: BTreeSet::new(), coming: BTreeSet::new() });
+            hubs.len() - 1
+        });
+        &mut hubs[at]
+    }
+
+    pub(super) fn keep_shares(&mut self, turn: &mut Turn<'_>) {
+        let value = serde_json::to_vec(&self.sync.shares).ok();
+        self.sync.touch();
+        self.sync.told = None; // at once
+        self.append(turn, vec![Write::Meta { key: SYNC.to_owned(), value }], None);
+    }
+
+    /// What was shared when the program ended.
+    pub(super) fn sync_started(&mut self, shares: Shares, log: Vec<(i64, String)>, told: Kept) {
+        let Kept { merges, seen } = told;
+        self.sync.set_seen(seen);
+        self.sync.log = log.into_iter().map(|(at, line)| (Time(at), line)).collect();
+        self.sync.merges = merges;
+        self.sync.shares = shares;
+        self.sync.touch();
+    }
+
+    /// Notes of this volume without a document get one, a few at a time.
+    pub(super) fn look_for_bare(&mut self, volume: DocId) {
+        if !self.sync.is_shared(volume) {
+            return;
+        }
+        if let Some(volume) = self.volumes.get(&volume) {
+            let bare = volume.files.values().filter(|row| row.kind.is_text() && row.heads.is_empty());
+            self.sync.bare.extend(bare.map(|row| row.id));
+        }
+        self.sync.touch();
+    }
+
+    /// Files of a volume came, went or were renamed here, and its document says so.
+    pub(super) fn sync_files_changed(&mut self, volume: DocId, files: &[(DocId, Option<FileEntry>)]) {
+        if self.sync.is_shared(volume) {
+            let new = files.iter().filter(|(_, entry)| entry.as_ref().is_some_and(|entry| entry.kind.is_text()));
+            self.sync.bare.extend(new.map(|(file, _)| *file));
+            self.sync.touch();
+        }
+    }
+
+    /// Called whenever something has happened.
+    pub(super) fn sync_step(&mut self, turn: &mut Turn<'_>) {
+        if self.sync.shares.hubs.is_empty() && !self.sync.stale {
+            return;
+        }
+        self.move_files_of_others(turn);
+        self.place_what_arrived(turn);
+        if !self.sync.bare.is_empty() {
+            // Those that are under way stand among the first: they leave the list when they have a document.
+            let next: Vec<DocId> = self.sync.bare.iter().copied().take(4 * AT_ONCE).collect();
+            let busy = next.iter().filter(|note| self.notes.contains_key(note)).count();
+            let mut room = AT_ONCE.saturating_sub(busy);
+            for note in next {
+                let done = self.place(note).is_none_or(|(volume, path)| {
+                    let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
+                    row.is_none_or(|row| !row.heads.is_empty())
+                });
+                if done {
+                    self.sync.bare.remove(&note);
+                } else if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready && !note.adopted) {
+                    self.adopt(turn, note);
+                } else if room > 0 && !self.notes.contains_key(&note) {
+                    self.read_note(turn, note);
+                    room -= 1;
+                }
+            }
+        }
+        self.tools_step(turn);
+        self.write_kept(turn);
+        self.keep_log(turn, false);
+        self.presence_step(turn);
+        if self.sync.stale {
+            // All documents are gone through for it: the more there are, the more seldom.
+            let due = self.sync.told.map(|(at, count)| at.plus((count / TOLD_EVERY).min(1_000) as i64));
+            if let Some(due) = due.filter(|due| turn.now < *due) {
+                return self.wake_at(turn, due);
+            }
+            self.sync.stale = false;
+            let wanted = self.wanted();
+            let count = wanted.hubs.iter().flat_map(|(_, volumes)| volumes.values()).map(|docs| docs.len()).sum();
+            self.sync.told = Some((turn.now, count));
+            turn.effects.push(Effect::Sync(Box::new(wanted)));
+        }
+    }
+
+    /// Keeps the log on disk, if it is time or `now`.
+    pub(super) fn keep_log(&mut self, turn: &mut Turn<'_>, now: bool) {
+        let Some(due) = self.sync.log_due else { return };
+        if !now && turn.now < due {
+            return self.wake_at(turn, due);
+        }
+        self.sync.log_due = None;
+        let lines: Vec<(i64, &str)> = self.sync.log.iter().map(|(at, line)| (at.0, line.as_str())).collect();
+        let (lines, merges) = (serde_json::to_vec(&lines).ok(), serde_json::to_vec(&self.sync.merges).ok());
+        let log = Write::Meta { key: SYNC_LOG.to_owned(), value: lines };
+        let merges = Write::Meta { key: MERGES.to_owned(), value: merges };
+        let seen = Write::Meta { key: SEEN.to_owned(), value: serde_json::to_vec(self.sync.seen()).ok() };
+        self.append(turn, vec![log, merges, seen], None);
+    }
+
+    /// The shared note whose outputs these are.
+    fn note_of_outputs(&self, doc: DocId) -> Option<DocId> {
+        self.sync.notes.get(&doc).copied().filter(|note| self.places.contains_key(note))
+    }
+
+    /// Which documents are to be synced where: of each volume its own, its notes, the outputs of notes with cells, its
+    /// sessions, runs and tools. Never settings of this device, keys, or what a workspace alone knows.
+    fn wanted(&mut self) -> Wanted {
+        let (mut outputs, mut notes) = (std::mem::take(&mut self.sync.outputs), std::mem::take(&mut self.sync.notes));
+        let shares = &self.sync.shares;
+        let mut known: BTreeMap<DocId, Arc<BTreeSet<DocId>>> = BTreeMap::new();
+        for volume in shares.hubs.iter().flat_map(|hub| &hub.volumes) {
+            if known.contains_key(volume) {
+                continue;
+            }
+            let mut docs = BTreeSet::from([*volume]);
+            let files = self.volumes.get(volume).into_iter().flat_map(|volume| volume.files.values());
+            for row in files.filter(|row| row.kind.is_text()) {
+                docs.insert(row.id);
+                if row.cells > 0 {
+                    docs.insert(*outputs.entry(row.id).or_insert_with(|| {
+                        let outputs = row.id.outputs();
+                        notes.insert(outputs, row.id);
+                        outputs
+                    }));
+                }
+            }
+            if self.volumes.contains_key(volume) {
+                docs.extend(self.kept_docs(*volume));
+            }
+            let coming = self.sync.coming.iter().filter(|(_, (of, _))| of == volume);
+            docs.extend(coming.map(|(note, _)| *note));
+            known.insert(*volume, Arc::new(docs));
+        }
+        let of = |volume: &DocId| Some((*volume, known.get(volume)?.clone()));
+        let hubs = shares.hubs.iter().map(|hub| (hub.url.clone(), hub.volumes.iter().filter_map(of).collect()));
+        let wanted = Wanted { hubs: hubs.collect(), paused: shares.paused };
+        (self.sync.outputs, self.sync.notes) = (outputs, notes);
+        wanted
+    }
+}

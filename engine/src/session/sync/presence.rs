@@ -1,0 +1,258 @@
+//! Who else is at a note: where their carets stand, which cells they run; and which devices were seen when. What is
+//! said of us is decided here, how often and to whom is the host's (`store::sync::presence`).
+
+use super::Sync;
+use crate::effect::Effect;
+use crate::note::{KernelPhase, Note};
+use crate::session::{Reject, Session, Turn};
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use store::sync::presence::{Mark, Present};
+use store::{BlockId, DocId};
+
+/// Under which name the disk keeps which devices were seen.
+pub const SEEN: &str = "sync/seen";
+/// Devices that are kept in mind.
+const DEVICES: usize = 100;
+/// Carets of one device that are said and shown.
+const CARETS: usize = 32;
+
+/// A device that was heard of, over any hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// How it is called.
+    pub name: String,
+    /// When it was heard of last.
+    pub at: Time,
+}
+
+/// Somebody else at a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Somebody {
+    /// What names this run of their program.
+    pub peer: String,
+    /// How their device is called.
+    pub name: String,
+    /// Their carets in bytes of the note, each with the other end of what is selected there.
+    pub carets: Vec<(usize, usize)>,
+    /// The note's revision for which these bytes are right.
+    pub revision: u64,
+    /// The cells that they run.
+    pub running: Vec<BlockId>,
+    /// Counts what was heard of them: their carets have moved when it grows.
+    pub moves: u64,
+    marks: Vec<Mark>,
+}
+
+/// What the session knows of presence.
+#[derive(Debug, Default)]
+pub(super) struct Presence {
+    /// Who is at which document.
+    at: BTreeMap<DocId, Vec<Somebody>>,
+    /// Devices by the beginning of their key, or by name.
+    seen: BTreeMap<String, Seen>,
+    /// Those of them that are here, by where they are.
+    devices: BTreeMap<DocId, BTreeSet<String>>,
+    /// Where the user's carets are.
+    own: Option<(DocId, Vec<Mark>)>,
+    /// What the host was told to say.
+    said: BTreeMap<DocId, Present>,
+    moves: u64,
+}
+
+impl Sync {
+    /// Who else is at a note.
+    pub fn others(&self, note: DocId) -> &[Somebody] {
+        self.presence.at.get(&note).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who runs a cell on another device.
+    pub fn runs_elsewhere(&self, note: DocId, cell: BlockId) -> Option<&str> {
+        let runs = |one: &&Somebody| one.running.contains(&cell);
+        self.others(note).iter().find(runs).map(|one| one.name.as_str())
+    }
+
+    /// Devices that were seen, each with whether it is here now; those first, then the one that was seen last.
+    pub fn devices(&self) -> Vec<(&Seen, bool)> {
+        let here = |key: &String| self.presence.devices.values().any(|devices| devices.contains(key));
+        let mut all: Vec<(&Seen, bool)> = self.presence.seen.iter().map(|(key, seen)| (seen, here(key))).collect();
+        all.sort_by_key(|(seen, here)| (!here, std::cmp::Reverse(seen.at), seen.name.clone()));
+        all
+    }
+
+    pub(super) fn seen(&self) -> &BTreeMap<String, Seen> {
+        &self.presence.seen
+    }
+
+    pub(super) fn set_seen(&mut self, seen: BTreeMap<String, Seen>) {
+        self.presence.seen = seen;
+    }
+}
+
+impl Session {
+    /// The user's carets are there now: bytes of the note, each with the other end of what is selected.
+    pub(in crate::session) fn carets(&mut self, note: Option<DocId>, carets: &[(usize, usize)]) {
+        let own = note.and_then(|id| {
+            let (volume, _) = self.place(id)?;
+            let note = self.notes.get(&id).filter(|_| self.sync.is_shared(volume))?;
+            let mark =
+                |(at, anchor): &(usize, usize)| Some(Mark { at: spot(note, *at)?, anchor: spot(note, *anchor)? });
+            Some((id, carets.iter().take(CARETS).filter_map(mark).collect()))
+        });
+        self.sync.presence.own = own;
+    }
+
+    /// Others are at a document, or no longer. `here`: what names their program, and what they say.
+    pub(in crate::session) fn presence_told(&mut self, turn: &Turn<'_>, doc: DocId, here: Vec<(String, Present)>) {
+        let presence = &mut self.sync.presence;
+        let before = presence.at.remove(&doc).unwrap_or_default();
+        let mut devices = BTreeSet::new();
+        let mut people = Vec::new();
+        for (peer, present) in here {
+            let name = if present.name.is_empty() { "Another device".to_owned() } else { present.name };
+            let key = if present.device.is_empty() { name.clone() } else { present.device };
+            presence.seen.insert(key.clone(), Seen { name: name.clone(), at: turn.now });
+            devices.insert(key);
+            let known = before.iter().find(|one| one.peer == peer);
+            let moves = match known.filter(|known| known.marks == present.carets) {
+                Some(known) => known.moves,
+                None => {
+                    presence.moves += 1;
+                    presence.moves
+                }
+            };
+            let mut one = Somebody {
+                peer,
+                name,
+                carets: Vec::new(),
+                revision: 0,
+                running: present.running,
+                moves,
+                marks: present.carets,
+            };
+            one.marks.truncate(CARETS);
+            match known.filter(|known| known.moves == moves) {
+                Some(known) => (one.carets, one.revision) = (known.carets.clone(), known.revision),
+                None => self.notes.get(&doc).into_iter().for_each(|note| one.place(note)),
+            }
+            people.push(one);
+        }
+        // Who has just gone was here until now.
+        for key in presence.devices.remove(&doc).unwrap_or_default().difference(&devices) {
+            presence.seen.entry(key.clone()).and_modify(|seen| seen.at = turn.now);
+        }
+        while presence.seen.len() > DEVICES {
+            let Some(oldest) = presence.seen.iter().min_by_key(|(_, seen)| seen.at).map(|(key, _)| key.clone()) else {
+                break;
+            };
+            presence.seen.remove(&oldest);
+        }
+        if !devices.is_empty() {
+            presence.devices.insert(doc, devices);
+        }
+        if !people.is_empty() {
+            presence.at.insert(doc, people);
+        }
+        self.sync.log_due.get_or_insert(turn.now.plus(super::LOG_EVERY));
+        self.sync.revision += 1;
+    }
+
+    /// A note can be read now: carets of others have a place in it.
+    pub(in crate::session) fn presence_read(&mut self, note: DocId) {
+        let Some(read) = self.notes.get(&note) else { return };
+        for one in self.sync.presence.at.get_mut(&note).into_iter().flatten() {
+            one.place(read);
+        }
+    }
+
+    /// Why a cell cannot be run here: another device does.
+    pub(in crate::session) fn not_elsewhere(&self, note: DocId, cells: &[BlockId]) -> Result<(), Reject> {
+        match cells.iter().find_map(|cell| self.sync.runs_elsewhere(note, *cell)) {
+            Some(name) => Err(Reject(format!("{name} runs this cell; what it prints is seen here, too"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the host what is to be said of us, where that has changed.
+    pub(super) fn presence_step(&mut self, turn: &mut Turn<'_>) {
+        let mut wanted: BTreeMap<DocId, Present> = BTreeMap::new();
+        if !self.sync.shares.paused {
+            let volumes = self.sync.shares.hubs.iter().flat_map(|hub| &hub.volumes);
+            wanted.extend(volumes.map(|volume| (*volume, Present::default())));
+            for (id, note) in &self.notes {
+                let running = running(note);
+                let shared = || self.place(*id).is_some_and(|(volume, _)| self.sync.is_shared(volume));
+                if !running.is_empty() && shared() {
+                    wanted.entry(*id).or_default().running = running;
+                }
+            }
+            if let Some((note, carets)) =
+                self.sync.presence.own.clone().filter(|(note, _)| self.notes.contains_key(note))
+            {
+                wanted.entry(note).or_default().carets = carets;
+            }
+        }
+        let said = &mut self.sync.presence.said;
+        if *said == wanted {
+            return;
+        }
+        for (doc, state) in &wanted {
+            if said.get(doc) != Some(state) {
+                let volume = self.volumes.contains_key(doc);
+                turn.effects.push(Effect::Present { doc: *doc, state: Some(Box::new(state.clone())), volume });
+            }
+        }
+        for doc in said.keys().filter(|doc| !wanted.contains_key(doc)) {
+            turn.effects.push(Effect::Present { doc: *doc, state: None, volume: false });
+        }
+        *said = wanted;
+    }
+}
+
+impl Somebody {
+    /// Finds where their carets are in the note as it is now.
+    fn place(&mut self, note: &Note) {
+        let at = |(block, at): (BlockId, usize)| {
+            let (start, text) = (note.start(block)?, &note.blocks.iter().find(|known| known.id == block)?.text);
+            let mut at = at.min(text.len());
+            while !text.is_char_boundary(at) {
+                at -= 1;
+            }
+            Some(start + at)
+        };
+        self.carets = self.marks.iter().filter_map(|mark| Some((at(mark.at)?, at(mark.anchor)?))).collect();
+        self.revision = note.revision();
+    }
+}
+
+/// In which block a byte of the note stands, and where there.
+fn spot(note: &Note, at: usize) -> Option<(BlockId, usize)> {
+    let mut start = 0;
+    let mut last = None;
+    for block in note.blocks() {
+        if at < start + block.text.len() {
+            return Some((block.id, at - start));
+        }
+        last = Some((block.id, block.text.len()));
+        start += block.text.len();
+    }
+    last.filter(|_| at == start)
+}
+
+/// The cells that run or wait here.
+fn running(note: &Note) -> Vec<BlockId> {
+    let now = match note.kernel {
+        KernelPhase::Busy(execution) => note.executions.values().find(|run| run.id == execution).map(|run| run.cell),
+        KernelPhase::Off | KernelPhase::Idle => None,
+    };
+    now.into_iter().chain(note.queue.iter().copied()).collect()
+}
+
+impl Note {
+    /// Whether a cell runs or waits on this device.
+    pub fn runs_here(&self, cell: BlockId) -> bool {
+        let now = self.executions.get(&cell).is_some_and(|run| self.kernel == KernelPhase::Busy(run.id));
+        now || self.queue.contains(&cell)
+    }
+}

@@ -1,0 +1,163 @@
+//! How far sync has got, as people are told: of everything, of a volume, of a note.
+
+use super::{HubState, Reach, Sent};
+use crate::session::Session;
+use crate::time::Time;
+use std::collections::BTreeSet;
+use store::DocId;
+
+/// How sync stands as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is shared.
+    Alone,
+    /// The user has paused it.
+    Paused,
+    /// No hub is there. That is no error: all is saved here, and sent later.
+    Offline,
+    /// Hubs are being called.
+    Calling,
+    /// So many documents are on their way, to here or from here.
+    Busy(usize),
+    /// Those hubs that are there have all of it; how many are not there.
+    Same {
+        /// Hubs that are away.
+        away: usize,
+    },
+}
+
+impl Standing {
+    /// In few words.
+    pub fn words(&self) -> String {
+        match self {
+            Standing::Alone => "Nothing is shared".to_owned(),
+            Standing::Paused => "Sync paused".to_owned(),
+            Standing::Offline => "Offline".to_owned(),
+            Standing::Calling => "Connecting…".to_owned(),
+            Standing::Busy(1) => "1 to sync".to_owned(),
+            Standing::Busy(many) => format!("{many} to sync"),
+            Standing::Same { away: 0 } => "Synced".to_owned(),
+            Standing::Same { away: 1 } => "Synced, 1 hub away".to_owned(),
+            Standing::Same { away } => format!("Synced, {away} hubs away"),
+        }
+    }
+
+    /// What that means, in a sentence.
+    pub fn meaning(&self) -> &'static str {
+        match self {
+            Standing::Alone => "All notes are on this device alone.",
+            Standing::Paused => "All is saved on this device. Nothing is sent or received until sync goes on.",
+            Standing::Offline => "All is saved on this device and is sent by itself once a hub is there again.",
+            Standing::Calling => "All is saved on this device. The hub is being called.",
+            Standing::Busy(_) => "All is saved on this device; the rest is on its way.",
+            Standing::Same { away: 0 } => "All is saved on this device and at every hub.",
+            Standing::Same { .. } => "All is saved here and where a hub is there; the other gets it when it is back.",
+        }
+    }
+}
+
+/// How far a volume or a note has got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// How far.
+    pub sent: Sent,
+    /// Documents that are shared: of a volume its own, those of its notes and of their outputs.
+    pub documents: usize,
+    /// Those of them that are not the same everywhere yet.
+    pub behind: usize,
+    /// Notes whose names have come and whose text has not.
+    pub coming: usize,
+    /// When changes of another device came last, since the program began.
+    pub received: Option<Time>,
+    /// When all of it was the same everywhere last, since the program began.
+    pub same: Option<Time>,
+}
+
+impl Spread {
+    /// In words.
+    pub fn words(&self) -> String {
+        match (self.sent, self.coming, self.behind) {
+            (Sent::Local, ..) => "On this device only".to_owned(),
+            (_, 1, _) => "1 note is coming".to_owned(),
+            (_, coming @ 2.., _) => format!("{coming} notes are coming"),
+            (Sent::Everywhere, ..) => "Saved here and sent".to_owned(),
+            (Sent::Saved, _, 0 | 1) => "Saved here, not sent yet".to_owned(),
+            (Sent::Saved, _, behind) => format!("Saved here, {behind} not sent yet"),
+        }
+    }
+}
+
+impl Session {
+    /// How sync stands.
+    pub fn standing(&self) -> Standing {
+        let shares = &self.sync.shares;
+        if shares.hubs.is_empty() {
+            return Standing::Alone;
+        }
+        if shares.paused {
+            return Standing::Paused;
+        }
+        let states: Vec<Option<&HubState>> = shares.hubs.iter().map(|hub| self.sync.states.get(&hub.url)).collect();
+        let online = || states.iter().flatten().filter(|state| state.reach == Reach::Online);
+        if online().count() == 0 {
+            let offline =
+                |state: &Option<&HubState>| state.is_some_and(|state| matches!(state.reach, Reach::Offline { .. }));
+            return if states.iter().all(offline) { Standing::Offline } else { Standing::Calling };
+        }
+        let mut waiting: BTreeSet<DocId> = online().flat_map(|state| state.behind.iter().copied()).collect();
+        waiting.extend(self.sync.coming.keys());
+        match waiting.len() {
+            0 => Standing::Same { away: states.len() - online().count() },
+            some => Standing::Busy(some),
+        }
+    }
+
+    /// How far a volume, or a note of it, has got.
+    pub fn spread(&self, doc: DocId) -> Spread {
+        let volume = self.place(doc).map_or(doc, |(volume, _)| volume);
+        let whole = volume == doc;
+        let (received, same) = (self.sync.received.get(&doc).copied(), self.sync.same.get(&doc).copied());
+        let mut spread = Spread { sent: Sent::Local, documents: 0, behind: 0, coming: 0, received, same };
+        if !self.sync.is_shared(volume) {
+            return spread;
+        }
+        let (mut online, mut behind) = (true, BTreeSet::new());
+        for hub in self.sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume)) {
+            let state = self.sync.states.get(&hub.url);
+            online &= state.is_some_and(|state| state.reach == Reach::Online);
+            behind.extend(state.into_iter().flat_map(|state| state.behind.iter().copied()));
+        }
+        if whole {
+            let rows = || self.volumes.get(&volume).into_iter().flat_map(|volume| volume.files.values());
+            let texts = || rows().filter(|row| row.kind.is_text());
+            spread.documents = 1 + texts().map(|row| 1 + usize::from(row.cells > 0)).sum::<usize>();
+            spread.coming = self.sync.coming.values().filter(|(of, _)| *of == volume).count();
+            let (placed, others): (Vec<DocId>, Vec<DocId>) =
+                behind.iter().copied().partition(|one| *one == volume || self.place(*one).is_some());
+            let of = |one: &&DocId| **one == volume || self.place(**one).is_some_and(|(of, _)| of == volume);
+            spread.behind = placed.iter().filter(of).count();
+            if !others.is_empty() {
+                // The name of outputs does not tell whose they are; their note's name tells theirs.
+                let outputs = texts().filter(|row| row.cells > 0).map(|row| row.id.outputs());
+                spread.behind += outputs.filter(|outputs| others.binary_search(outputs).is_ok()).count();
+            }
+        } else {
+            spread.documents = 1;
+            spread.behind = usize::from(behind.contains(&doc));
+        }
+        let ahead = self.notes.get(&doc).is_some_and(|note| !note.pending.is_empty());
+        let done = online && !ahead && spread.behind == 0 && spread.coming == 0;
+        spread.sent = if done { Sent::Everywhere } else { Sent::Saved };
+        spread
+    }
+
+    /// Remembers when the documents were the same everywhere that are no longer behind.
+    pub(super) fn note_same(&mut self, now: Time, before: &HubState, after: &HubState) {
+        if after.reach == Reach::Online {
+            let done: Vec<DocId> = before.behind.difference(&after.behind).copied().collect();
+            self.sync.same.extend(done.iter().map(|doc| (*doc, now)));
+            let volumes: BTreeSet<DocId> = done.iter().filter_map(|doc| Some(self.place(*doc)?.0)).collect();
+            self.sync.same.extend(volumes.into_iter().map(|volume| (volume, now)));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Changes of other devices, each taken by what it concerns: a volume, a note, outputs.
+
+use super::super::{Session, Turn};
+use crate::effect::Effect;
+use crate::note::Phase;
+use store::DocId;
+use store::disk::Write;
+
+impl Session {
+    /// Changes of a document have come. They are said to be taken once they are on disk (the host sees to that), or
+    /// refused here.
+    pub(in crate::session) fn received(&mut self, turn: &mut Turn<'_>, doc: DocId, ticket: u64, bytes: Vec<u8>) {
+        let taken = if self.volumes.contains_key(&doc) {
+            self.volume_received(turn, doc, ticket, bytes)
+        } else if self.sync.coming.contains_key(&doc) {
+            self.sync.arrived.push((doc, bytes));
+            Ok(())
+        } else if self.places.contains_key(&doc) {
+            self.note_received(turn, doc, bytes)
+        } else if let Some(note) = self.note_of_outputs(doc) {
+            self.outputs_received(turn, note, bytes)
+        } else if let Some(taken) = self.kept_received(turn, doc, ticket, &bytes) {
+            taken
+        } else {
+            Err("it belongs to nothing that is shared".to_owned())
+        };
+        if taken.is_ok() {
+            let volume = self.place(doc).map_or(doc, |(volume, _)| volume);
+            self.sync.received.extend([(doc, turn.now), (volume, turn.now)]);
+        }
+        if let Err(why) = taken {
+            self.sync.say(turn.now, format!("changes from another device were refused: {why}"));
+            turn.effects.push(Effect::RefuseReceived { ticket, why });
+        }
+    }
+
+    fn volume_received(&mut self, turn: &mut Turn<'_>, id: DocId, ticket: u64, bytes: Vec<u8>) -> Result<(), String> {
+        let Some(volume) = self.volumes.get_mut(&id) else { return Err("its volume is closed".to_owned()) };
+        if let Some(trouble) = volume.trouble.as_ref().filter(|_| volume.doc.is_none()) {
+            return Err(trouble.clone());
+        }
+        let known = volume.known;
+        let Some(doc) = volume.doc.as_mut().filter(|_| known) else {
+            self.sync.early.push((id, ticket, bytes));
+            return Ok(());
+        };
+        let changed = doc.merge(id, &bytes).map_err(|error| error.to_string())?;
+        let new = std::mem::take(&mut volume.doc_new);
+        let mut writes = vec![Write::Chunk { doc: id, bytes }];
+        if new {
+            writes.push(Write::Chunk { doc: id, bytes: doc.save() });
+        }
+        self.append(turn, writes, None);
+        let mut arrived = false;
+        for hub in &mut self.sync.shares.hubs {
+            arrived |= hub.coming.remove(&id);
+        }
+        if arrived {
+            let name = self.volumes.get(&id).map_or_else(String::new, |volume| volume.name.clone());
+            self.sync.say(turn.now, format!("{name} has arrived, with {} files", changed.files.len()));
+            self.keep_shares(turn);
+            self.kept_volume_loaded(turn, id);
+        }
+        for (file, entry) in changed.files {
+            self.file_told(turn, id, file, entry);
+        }
+        for line in changed.kept {
+            self.kept_told(turn, id, line);
+        }
+        self.sync.touch();
+        self.write_volume_doc(turn, id);
+        Ok(())
+    }
+
+    /// A volume's document is loaded: what came before it is taken, and what it names and is not here is asked for.
+    pub(in crate::session) fn sync_volume_loaded(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        if !self.sync.is_shared(id) {
+            return;
+        }
+        let Some(volume) = self.volumes.get(&id) else { return };
+        let files = volume.doc.as_ref().map(|doc| doc.files()).unwrap_or_default();
+        for (file, entry) in files {
+            if !self.places.contains_key(&file) {
+                self.file_told(turn, id, file, Some(entry));
+            }
+        }
+        let early = std::mem::take(&mut self.sync.early);
+        for (doc, ticket, bytes) in early {
+            self.received(turn, doc, ticket, bytes);
+        }
+        self.look_for_bare(id);
+        self.kept_volume_loaded(turn, id);
+    }
+
+    fn note_received(&mut self, turn: &mut Turn<'_>, id: DocId, bytes: Vec<u8>) -> Result<(), String> {
+        let Some((volume, path)) = self.place(id).map(|(volume, path)| (volume, path.to_owned())) else {
+            return Err("the note is not here any more".to_owned());
+        };
+        let Some(known) = self.volumes.get(&volume).filter(|volume| volume.root.is_some()) else {
+            return Err("its volume has no folder on this device".to_owned());
+        };
+        let is_new = known.files.get(&path).is_some_and(|row| row.size == 0 && row.heads.is_empty());
+        if let Some(why) = self.notes.get(&id).and_then(|note| note.read_only()) {
+            return Err(format!("{why}: {path}"));
+        }
+        if is_new && self.notes.get(&id).is_none_or(|note| matches!(note.phase, Phase::Failed(_))) {
+            // Its name came before the program ended, its text did not.
+            self.begin_arrived(turn, id, volume);
+        }
+        self.remote(turn, id, bytes);
+        self.sync.say(turn.now, format!("{path}: changes from another device"));
+        Ok(())
+    }
+
+    fn outputs_received(&mut self, turn: &mut Turn<'_>, id: DocId, bytes: Vec<u8>) -> Result<(), String> {
+        if let Some(note) = self.notes.get_mut(&id)
+            && let Some(outputs) = &mut note.outputs
+        {
+            outputs.merge(id.outputs(), &bytes).map_err(|error| error.to_string())?;
+            note.outputs_new = false;
+            for execution in outputs.latest() {
+                let known = note.executions.get(&execution.cell);
+                // What runs here, and what is on its way to the disk, is newer.
+                let ours = note.unsaved_outputs.contains(&execution.cell)
+                    || note.runs_here(execution.cell)
+                    || known.is_some_and(|known| known.started > execution.started);
+                if !ours {
+                    note.executions.insert(execution.cell, execution);
+                }
+            }
+            note.runs += 1;
+            note.outputs_changed += 1;
+            note.cells_revision += 1;
+        }
+        self.append(turn, vec![Write::Chunk { doc: id.outputs(), bytes }], None);
+        Ok(())
+    }
+}

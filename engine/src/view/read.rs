@@ -1,0 +1,282 @@
+//! Views read: JSON that claims to be one. What is not known is refused, in a sentence that says where it stands.
+
+use super::{Action, COMMANDS, DEPTH, Field, Input, LARGEST, Look, NODES, Name, Node, Piece, PlotKind, Source, View};
+use serde_json::{Map, Value};
+
+/// Words are at most so long, in bytes.
+const WORDS: usize = 4_000;
+/// A name of a property or a variable, in bytes.
+const NAMED: usize = 100;
+/// Values that stand in a view itself.
+const ROWS: usize = 500;
+/// Fields of a form, columns of a table, choices of a field.
+const PARTS: usize = 50;
+
+/// What is read of an object: each key once, and none that nobody asked for.
+struct Object<'a> {
+    at: &'a str,
+    what: &'a str,
+    fields: &'a Map<String, Value>,
+}
+
+type Read<T> = Result<T, String>;
+
+impl<'a> Object<'a> {
+    fn of(value: &'a Value, at: &'a str, what: &'a str) -> Read<Object<'a>> {
+        let fields = value.as_object().ok_or_else(|| format!("{at} is no object, but {what} is one"))?;
+        Ok(Object { at, what, fields })
+    }
+
+    /// Nothing else may stand in it.
+    fn only(&self, known: &[&str]) -> Read<()> {
+        match self.fields.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(other) => {
+                let other: String = other.chars().take(40).collect();
+                Err(format!("{}: {} has no \u{201c}{other}\u{201d}; it has {}", self.at, self.what, known.join(", ")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn get(&self, key: &str) -> Read<&'a Value> {
+        self.fields.get(key).ok_or_else(|| format!("{}: {} needs \u{201c}{key}\u{201d}", self.at, self.what))
+    }
+
+    fn word(&self, key: &str) -> Read<String> {
+        text(self.get(key)?, &format!("{}.{key}", self.at))
+    }
+
+    fn word_or(&self, key: &str, or: &str) -> Read<String> {
+        if self.fields.contains_key(key) { self.word(key) } else { Ok(or.to_owned()) }
+    }
+
+    fn number(&self, key: &str) -> Read<f64> {
+        let value = self.get(key)?.as_f64().filter(|number| number.is_finite() && number.abs() < 1e15);
+        value.ok_or_else(|| format!("{}.{key} is no number", self.at))
+    }
+
+    fn list(&self, key: &str, most: usize) -> Read<&'a [Value]> {
+        let all = self.get(key)?.as_array().ok_or_else(|| format!("{}.{key} is no list", self.at))?;
+        if all.len() > most {
+            return Err(format!("{}.{key} has {} entries; {most} are the most", self.at, all.len()));
+        }
+        Ok(all)
+    }
+
+    fn words(&self, key: &str) -> Read<Vec<String>> {
+        if !self.fields.contains_key(key) {
+            return Ok(Vec::new());
+        }
+        let all = self.list(key, PARTS)?;
+        all.iter().enumerate().map(|(at, value)| text(value, &format!("{}.{key}[{at}]", self.at))).collect()
+    }
+}
+
+fn text(value: &Value, at: &str) -> Read<String> {
+    let text = value.as_str().ok_or_else(|| format!("{at} is no text"))?;
+    if text.len() > WORDS {
+        return Err(format!("{at} is longer than {WORDS} bytes"));
+    }
+    Ok(text.to_owned())
+}
+
+/// The name of a property.
+fn property(text: &str, at: &str) -> Read<String> {
+    let name = text.trim();
+    if name.is_empty() || name.len() > NAMED || name.contains(['\n', '\r', '{', '}']) {
+        return Err(format!("{at} names no property"));
+    }
+    Ok(name.to_owned())
+}
+
+/// The name of a variable: nothing that could be more than a name.
+fn variable(text: &str, at: &str) -> Read<String> {
+    let name = text.trim();
+    let letters = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    if !letters || name.is_empty() || name.len() > NAMED || name.starts_with(|c: char| c.is_numeric() || c == '_') {
+        return Err(format!("{at} names no variable"));
+    }
+    Ok(name.to_owned())
+}
+
+pub(super) fn view(source: &str) -> Read<View> {
+    if source.len() > LARGEST {
+        return Err(format!("a view has at most {} kB", LARGEST >> 10));
+    }
+    let value: Value = serde_json::from_str(source).map_err(|error| format!("it is no JSON: {error}"))?;
+    let whole = Object::of(&value, "it", "a view")?;
+    whole.only(&["title", "view"])?;
+    let title = whole.word_or("title", "")?;
+    let mut nodes = 0;
+    let root = node(whole.get("view")?, "view", 1, &mut nodes)?;
+    Ok(View { title: title.replace(['\n', '\r'], " "), root })
+}
+
+fn node(value: &Value, at: &str, depth: usize, nodes: &mut usize) -> Read<Node> {
+    *nodes += 1;
+    if *nodes > NODES {
+        return Err(format!("a view has at most {NODES} nodes"));
+    }
+    if depth > DEPTH {
+        return Err(format!("{at}: nodes stand inside at most {DEPTH} others"));
+    }
+    let kind = Object::of(value, at, "a node")?.word("type")?;
+    let what = match kind.as_str() {
+        "form" | "text" | "table" | "plot" | "slider" | "button" | "column" | "row" => format!("a {kind}"),
+        _ => {
+            let kind: String = kind.chars().take(40).collect();
+            let known = "column, row, text, table, plot, form, slider, button";
+            return Err(format!("{at}: there is no \u{201c}{kind}\u{201d}; there are {known}"));
+        }
+    };
+    let object = Object::of(value, at, &what)?;
+    Ok(match kind.as_str() {
+        "column" | "row" => {
+            object.only(&["type", "children"])?;
+            let children = object.list("children", NODES)?.iter().enumerate();
+            let child =
+                |(index, child): (usize, &Value)| node(child, &format!("{at}.children[{index}]"), depth + 1, nodes);
+            let children = children.map(child).collect::<Read<Vec<Node>>>()?;
+            if kind == "row" { Node::Row(children) } else { Node::Column(children) }
+        }
+        "text" => {
+            object.only(&["type", "text", "look"])?;
+            let look = match object.word_or("look", "body")?.as_str() {
+                "heading" => Look::Heading,
+                "body" => Look::Body,
+                "caption" => Look::Caption,
+                _ => return Err(format!("{at}.look is heading, body or caption")),
+            };
+            Node::Text { pieces: pieces(&object.word("text")?, &format!("{at}.text"))?, look }
+        }
+        "table" => {
+            object.only(&["type", "rows", "columns"])?;
+            Node::Table { rows: source(object.get("rows")?, &format!("{at}.rows"))?, columns: object.words("columns")? }
+        }
+        "plot" => {
+            object.only(&["type", "y", "x", "kind", "title"])?;
+            let kind = match object.word_or("kind", "line")?.as_str() {
+                "line" => PlotKind::Line,
+                "bar" => PlotKind::Bar,
+                "points" => PlotKind::Points,
+                _ => return Err(format!("{at}.kind is line, bar or points")),
+            };
+            let x = object.fields.get("x").map(|x| source(x, &format!("{at}.x"))).transpose()?;
+            let y = source(object.get("y")?, &format!("{at}.y"))?;
+            Node::Plot { kind, x, y, title: object.word_or("title", "")? }
+        }
+        "form" => {
+            object.only(&["type", "title", "fields"])?;
+            let fields = object.list("fields", PARTS)?.iter().enumerate();
+            let fields =
+                fields.map(|(index, value)| field(value, &format!("{at}.fields[{index}]"))).collect::<Read<_>>()?;
+            Node::Form { title: object.word_or("title", "")?, fields }
+        }
+        "slider" => {
+            object.only(&["type", "property", "label", "from", "to", "step"])?;
+            let property = property(&object.word("property")?, &format!("{at}.property"))?;
+            let (from, to) = (object.number("from")?, object.number("to")?);
+            let step = if object.fields.contains_key("step") { object.number("step")? } else { (to - from) / 100.0 };
+            if from >= to || step <= 0.0 || (to - from) / step > 1e6 {
+                return Err(format!(
+                    "{at}: a slider goes up from \u{201c}from\u{201d} to \u{201c}to\u{201d} by a step"
+                ));
+            }
+            Node::Slider { label: object.word_or("label", &property)?, property, from, to, step }
+        }
+        _ => {
+            object.only(&["type", "label", "action"])?;
+            let label = object.word("label")?.replace(['\n', '\r'], " ");
+            if label.trim().is_empty() {
+                return Err(format!("{at}: a button needs a label"));
+            }
+            Node::Button { label, action: action(object.get("action")?, &format!("{at}.action"))? }
+        }
+    })
+}
+
+fn field(value: &Value, at: &str) -> Read<Field> {
+    let object = Object::of(value, at, "a field")?;
+    object.only(&["property", "label", "input", "choices"])?;
+    let property = property(&object.word("property")?, &format!("{at}.property"))?;
+    let choices = object.words("choices")?;
+    let input = match object.word_or("input", if choices.is_empty() { "text" } else { "choice" })?.as_str() {
+        "text" => Input::Text,
+        "number" => Input::Number,
+        "check" => Input::Check,
+        "choice" if !choices.is_empty() => Input::Choice(choices),
+        "choice" => return Err(format!("{at}: a choice needs \u{201c}choices\u{201d}")),
+        _ => return Err(format!("{at}.input is text, number, check or choice")),
+    };
+    Ok(Field { label: object.word_or("label", &property)?, property, input })
+}
+
+fn action(value: &Value, at: &str) -> Read<Action> {
+    let object = Object::of(value, at, "an action")?;
+    if object.fields.contains_key("command") {
+        object.only(&["command"])?;
+        let id = object.word("command")?;
+        if !COMMANDS.contains(&id.as_str()) {
+            return Err(format!("{at}: a button commands {} and nothing else", COMMANDS.join(", ")));
+        }
+        return Ok(Action::Command(id));
+    }
+    object.only(&["tool", "arguments"])?;
+    let name = object.word("tool")?;
+    let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
+    if !plain || name.is_empty() || name.len() > 64 {
+        return Err(format!("{at}.tool is no name of a tool"));
+    }
+    let arguments = match object.fields.get("arguments") {
+        None => Map::new(),
+        Some(value) => value.as_object().cloned().ok_or_else(|| format!("{at}.arguments is no object"))?,
+    };
+    Ok(Action::Tool { name, arguments })
+}
+
+fn source(value: &Value, at: &str) -> Read<Source> {
+    if let Value::Array(all) = value {
+        if all.len() > ROWS {
+            return Err(format!("{at} has {} entries; {ROWS} are the most", all.len()));
+        }
+        return Ok(Source::Values(value.clone()));
+    }
+    let object = Object::of(value, at, "what is shown")?;
+    if object.fields.contains_key("property") {
+        object.only(&["property"])?;
+        return Ok(Source::Bound(Name::Property(property(&object.word("property")?, at)?)));
+    }
+    object.only(&["variable"])?;
+    Ok(Source::Bound(Name::Variable(variable(&object.word("variable")?, at)?)))
+}
+
+/// A text with `{property:NAME}` and `{variable:NAME}` in it. Other braces are braces.
+fn pieces(text: &str, at: &str) -> Read<Vec<Piece>> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let push = |pieces: &mut Vec<Piece>, words: &str| match pieces.last_mut() {
+        Some(Piece::Words(last)) => last.push_str(words),
+        _ if words.is_empty() => {}
+        _ => pieces.push(Piece::Words(words.to_owned())),
+    };
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('{') {
+        push(&mut pieces, before);
+        let bound = behind.split_once('}').and_then(|(name, after)| Some((name.split_once(':')?, after)));
+        match bound {
+            Some((("property", name), after)) => {
+                pieces.push(Piece::Bound(Name::Property(property(name, at)?)));
+                rest = after;
+            }
+            Some((("variable", name), after)) => {
+                pieces.push(Piece::Bound(Name::Variable(variable(name, at)?)));
+                rest = after;
+            }
+            _ => {
+                push(&mut pieces, "{");
+                rest = behind;
+            }
+        }
+    }
+    push(&mut pieces, rest);
+    Ok(pieces)
+}

@@ -1,0 +1,101 @@
+//! Small shares of a score that have nothing to do with the question: what was changed lately, what other notes link
+//! to, what the user starred. They decide between hits that fit about equally well, and no more.
+
+use crate::find::{Ask, Part};
+use crate::shelf::Index;
+use crate::{IndexError, link_name};
+use std::collections::HashMap;
+use store::DocId;
+use tantivy::columnar::StrColumn;
+use tantivy::{DocAddress, Searcher, Term};
+
+/// This many of the best passages are lifted: it only moves what is near to each other.
+const LIFTED: usize = 50;
+/// After this many milliseconds a change counts half.
+const MONTH: f32 = 30.0 * 86_400_000.0;
+/// This many links count in full.
+const MANY: f32 = 32.0;
+/// What is less need not be told.
+const LITTLE: f32 = 0.001;
+
+/// What lifted each passage.
+pub(crate) type Lifts = HashMap<DocAddress, Vec<Part>>;
+
+impl Index {
+    /// Lifts the best passages and puts them in order.
+    pub(crate) fn lift(
+        &self,
+        searcher: &Searcher,
+        ask: &Ask,
+        ranked: &mut [(f32, DocAddress)],
+    ) -> Result<Lifts, IndexError> {
+        let mut columns = Vec::new();
+        for segment in searcher.segment_readers() {
+            let fast = segment.fast_fields();
+            columns.push((fast.str("note")?, fast.str("path")?, fast.i64("modified")?));
+        }
+        let mut known: HashMap<(u32, u64), Vec<Part>> = HashMap::new();
+        let mut lifts = Lifts::new();
+        let count = ranked.len().min(LIFTED);
+        let best = &mut ranked[..count];
+        for (score, address) in best.iter_mut() {
+            let Some((Some(notes), Some(paths), modified)) = columns.get(address.segment_ord as usize) else {
+                continue;
+            };
+            let Some(number) = notes.term_ords(address.doc_id).next() else { continue };
+            let parts = match known.get(&(address.segment_ord, number)) {
+                Some(parts) => parts.clone(),
+                None => {
+                    let changed = modified.first(address.doc_id).unwrap_or(0);
+                    let note = text(notes, Some(number))?;
+                    let path = text(paths, paths.term_ords(address.doc_id).next())?;
+                    let parts = self.parts(searcher, ask, &note, &path, changed)?;
+                    known.insert((address.segment_ord, number), parts.clone());
+                    parts
+                }
+            };
+            *score += parts.iter().map(|part| part.value).sum::<f32>();
+            if !parts.is_empty() {
+                lifts.insert(*address, parts);
+            }
+        }
+        best.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        Ok(lifts)
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "days and links")]
+    fn parts(
+        &self,
+        searcher: &Searcher,
+        ask: &Ask,
+        note: &str,
+        path: &str,
+        changed: i64,
+    ) -> Result<Vec<Part>, IndexError> {
+        let mut parts = Vec::new();
+        let mut part = |name: &str, value: f32| {
+            if value >= LITTLE {
+                parts.push(Part { name: name.to_owned(), value });
+            }
+        };
+        if ask.now > 0 {
+            let age = ask.now.saturating_sub(changed).max(0) as f32;
+            part("changed lately", ask.tuning.recent * 0.5_f32.powf(age / MONTH));
+        }
+        let link = Term::from_field_text(self.fields.marks, &format!("link:{}", link_name(path)));
+        let links = searcher.doc_freq(&link)? as f32;
+        part("links to it", ask.tuning.linked * ((1.0 + links).log2() / (1.0 + MANY).log2()).min(1.0));
+        if !ask.starred.is_empty() && note.parse::<DocId>().is_ok_and(|note| ask.starred.contains(&note)) {
+            part("starred", ask.tuning.starred);
+        }
+        Ok(parts)
+    }
+}
+
+fn text(column: &StrColumn, number: Option<u64>) -> Result<String, IndexError> {
+    let mut text = String::new();
+    if let Some(number) = number {
+        column.ord_to_str(number, &mut text)?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,245 @@
+//! The devices document: who may speak to this device, or to this hub. Each device is its public key; what is said of
+//! it is one scalar under that key, and when it was revoked another, so that two lists that were written apart merge
+//! into one in which nobody who was revoked is welcome again by accident.
+
+use crate::document::{self, Loaded};
+use crate::error::StoreError;
+use crate::id::DocId;
+use crate::keys;
+use crate::note::container;
+use crate::schema::DocumentKind;
+use automerge::transaction::{CommitOptions, Transactable};
+use automerge::{ActorId, Automerge, AutomergeError, ObjId, ReadDoc};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A longer list is not read, in bytes.
+const LARGEST: usize = 4 << 20;
+/// A longer name is cut, in characters.
+const LONGEST_NAME: usize = 64;
+/// Of this document, wherever it is kept: it is not one of a workspace.
+const ID: DocId = DocId([0; 16]);
+
+/// What a device may do with documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// It sees nothing.
+    None,
+    /// It reads.
+    Read,
+    /// It reads and writes.
+    #[default]
+    Write,
+}
+
+/// A device that was paired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// The name that is shown, at most 64 characters.
+    pub name: String,
+    /// When it was paired, milliseconds since 1970.
+    pub added: i64,
+    /// When it was revoked, milliseconds since 1970.
+    #[serde(skip)]
+    pub revoked: Option<i64>,
+    /// The most that it may do.
+    #[serde(default)]
+    pub access: Access,
+    /// Whether it may change this list.
+    #[serde(default)]
+    pub admin: bool,
+    /// Where it listens, as `wss://host:port`, when it is a hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// BLAKE3 of the certificate that it shows there, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
+}
+
+impl Device {
+    /// Whether it is welcome.
+    pub fn is_welcome(&self) -> bool {
+        self.revoked.is_none()
+    }
+}
+
+/// A name as it is kept: one line, bounded.
+fn plain(name: &str) -> String {
+    let name: String = name.trim().chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect();
+    if name.is_empty() { "a device".to_owned() } else { name }
+}
+
+/// The list of devices.
+pub struct DevicesDoc {
+    doc: Automerge,
+    devices: ObjId,
+    revoked: ObjId,
+}
+
+impl std::fmt::Debug for DevicesDoc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DevicesDoc with {} devices", self.doc.length(&self.devices))
+    }
+}
+
+impl DevicesDoc {
+    /// Loads the list from its chunks; it writes under `actor` from now on.
+    ///
+    /// # Errors
+    /// Damage, a newer schema, another kind.
+    pub fn load(chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<DevicesDoc>, StoreError> {
+        let Loaded { doc, bad } = document::load(ID, DocumentKind::Devices, chunks, actor)?;
+        let devices = container(&doc, ID, keys::DEVICES)?;
+        let revoked = container(&doc, ID, keys::REVOKED)?;
+        Ok(Loaded { doc: DevicesDoc { doc, devices, revoked }, bad })
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
+    /// All devices by their keys (64 hexadecimal digits), those revoked too.
+    pub fn devices(&self) -> BTreeMap<String, Device> {
+        let read = |key: String| {
+            // Two lists that were written apart may say two things of one device: what gives less counts.
+            let said = self.doc.get_all(&self.devices, key.as_str()).ok()?;
+            let one = |(value, _): &(automerge::Value<'_>, ObjId)| serde_json::from_str(value.as_str()?).ok();
+            let mut all: Vec<Device> = said.iter().filter_map(one).collect();
+            all.sort_by_key(|device| (device.added, std::cmp::Reverse(device.access), !device.admin));
+            let mut device = all.pop()?;
+            device.name = plain(&device.name);
+            let revoked = self.doc.get_all(&self.revoked, key.as_str()).ok()?;
+            device.revoked = revoked.iter().filter_map(|(value, _)| value.as_i64()).max();
+            // Paired again after it was revoked.
+            device.revoked = device.revoked.filter(|revoked| *revoked >= device.added);
+            Some((key, device))
+        };
+        self.doc.keys(&self.devices).filter_map(read).collect()
+    }
+
+    /// One device.
+    pub fn device(&self, key: &str) -> Option<Device> {
+        self.devices().remove(key)
+    }
+
+    /// Adds a device, or says something else of it. One that was revoked is welcome again only when it was paired anew:
+    /// `added` is set behind the time of its revocation then.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn put(&mut self, key: &str, device: &Device, time: i64) -> Result<(), StoreError> {
+        let device = Device { name: plain(&device.name), ..device.clone() };
+        let json = serde_json::to_string(&device).map_err(|error| StoreError::Record(error.to_string()))?;
+        self.change(time, |tx, devices, _| tx.put(devices, key, json))
+    }
+
+    /// A device was paired: it is welcome from now on, also if it was revoked before. `device.added` is set.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn pair(&mut self, key: &str, mut device: Device, time: i64) -> Result<(), StoreError> {
+        let before = self.device(key).and_then(|device| device.revoked);
+        device.added = before.map_or(time, |revoked| time.max(revoked.saturating_add(1)));
+        self.put(key, &device, time)
+    }
+
+    /// Revokes a device.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn revoke(&mut self, key: &str, time: i64) -> Result<(), StoreError> {
+        // A device whose clock ran ahead when it was paired is revoked all the same.
+        let at = self.device(key).map_or(time, |device| time.max(device.added));
+        self.change(time, |tx, _, revoked| tx.put(revoked, key, at))
+    }
+
+    /// Takes in what another list says.
+    ///
+    /// # Errors
+    /// The bytes cannot be read whole, are too many, or hold something else; then nothing of them was taken.
+    pub fn merge(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        if bytes.len() > LARGEST {
+            return Err(StoreError::Record("the list of devices is too long".to_owned()));
+        }
+        // It must be a list by itself, or a stranger's document would stand in ours for good.
+        DevicesDoc::load(std::slice::from_ref(&bytes.to_vec()), self.doc.get_actor().clone())?;
+        document::merge(ID, &mut self.doc, bytes, |_| {})
+    }
+
+    fn change(
+        &mut self,
+        time: i64,
+        work: impl FnOnce(&mut automerge::transaction::Transaction<'_>, &ObjId, &ObjId) -> Result<(), AutomergeError>,
+    ) -> Result<(), StoreError> {
+        let (devices, revoked) = (&self.devices, &self.revoked);
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time / 1000),
+            |tx| work(tx, devices, revoked),
+        );
+        made.map(|_| ()).map_err(|failure| StoreError::Automerge(failure.error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(actor: u8) -> DevicesDoc {
+        DevicesDoc::load(&[], ActorId::from([actor; 16])).expect("made").doc
+    }
+
+    fn device(name: &str) -> Device {
+        Device {
+            name: name.to_owned(),
+            added: 0,
+            revoked: None,
+            access: Access::Write,
+            admin: false,
+            address: None,
+            certificate: None,
+        }
+    }
+
+    #[test]
+    fn who_was_revoked_in_one_list_is_revoked_in_both() {
+        let (mut one, mut other) = (list(1), list(2));
+        let key = "ab".repeat(32);
+        one.pair(&key, device("laptop"), 1_000).expect("paired");
+        other.pair(&key, device("laptop of Eva"), 1_200).expect("paired");
+        one.revoke(&key, 1_100).expect("revoked");
+        // It was paired with the other afterwards, which counts as the later word.
+        one.merge(&other.save()).expect("merged");
+        assert!(one.device(&key).expect("there").is_welcome());
+        other.revoke(&key, 1_300).expect("revoked");
+        one.merge(&other.save()).expect("merged");
+        other.merge(&one.save()).expect("merged");
+        assert!(!one.device(&key).expect("there").is_welcome());
+        assert_eq!(one.devices(), other.devices());
+        // Pairing anew makes it welcome, also by a clock that runs behind.
+        one.pair(&key, device("laptop"), 900).expect("paired");
+        assert!(one.device(&key).expect("there").is_welcome());
+    }
+
+    #[test]
+    fn bytes_that_are_no_list_are_not_taken() {
+        let mut ours = list(1);
+        ours.pair(&"cd".repeat(32), device("phone"), 5).expect("paired");
+        let before = ours.devices();
+        assert!(ours.merge(b"nonsense").is_err());
+        let note = crate::schema::first(DocumentKind::Note).expect("made").save();
+        assert!(ours.merge(&note).is_err());
+        assert!(ours.merge(&vec![0; LARGEST + 1]).is_err());
+        assert_eq!(ours.devices(), before);
+    }
+
+    #[test]
+    fn names_are_one_bounded_line() {
+        let mut ours = list(1);
+        ours.pair("k", device(&format!("a\nb\u{1b}[31m{}", "x".repeat(500))), 5).expect("paired");
+        let name = ours.device("k").expect("there").name;
+        assert_eq!(name.chars().count(), LONGEST_NAME);
+        assert!(!name.chars().any(char::is_control));
+    }
+}

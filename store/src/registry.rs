@@ -1,0 +1,202 @@
+//! The registry document: the user's own tools, with all their versions. A version never changes; which one is approved
+//! does.
+
+use crate::document::{self, Loaded};
+use crate::error::StoreError;
+use crate::id::DocId;
+use crate::keys;
+use crate::note::container;
+use crate::schema::DocumentKind;
+use automerge::transaction::{CommitOptions, Transactable};
+use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One version of a tool that the user, or an agent, has written in Python.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UserTool {
+    /// Its name.
+    pub name: String,
+    /// Its version, from 1.
+    pub version: u64,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub parameters: Value,
+    /// Python that defines `run(**arguments)`.
+    pub code: String,
+    /// Whether it may use the network.
+    #[serde(default)]
+    pub network: bool,
+    /// When it was written, milliseconds since 1970.
+    #[serde(default)]
+    pub created: i64,
+    /// Who wrote it, in words.
+    #[serde(default)]
+    pub author: String,
+}
+
+/// A tool with its versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registered {
+    /// All versions, oldest first; at least one.
+    pub versions: Vec<UserTool>,
+    /// The version that may be used; `None`: none was approved.
+    pub approved: Option<u64>,
+}
+
+impl Registered {
+    /// The newest version.
+    pub fn newest(&self) -> Option<&UserTool> {
+        self.versions.last()
+    }
+
+    /// The version that may be used.
+    pub fn usable(&self) -> Option<&UserTool> {
+        self.versions.iter().find(|tool| Some(tool.version) == self.approved)
+    }
+
+    /// Whether a newer version than the approved one waits for the user.
+    pub fn is_pending(&self) -> bool {
+        self.newest().is_some_and(|newest| self.approved.is_none_or(|approved| approved < newest.version))
+    }
+}
+
+/// The document behind the user's tools.
+pub struct RegistryDoc {
+    doc: Automerge,
+    tools: ObjId,
+}
+
+impl std::fmt::Debug for RegistryDoc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RegistryDoc")
+    }
+}
+
+/// What changes in the registry.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RegistryWrite {
+    /// A new version.
+    Version(UserTool),
+    /// Which version may be used; `None`: none.
+    Approved {
+        /// Of which tool.
+        name: String,
+        /// The version.
+        version: Option<u64>,
+    },
+    /// The tool goes, with its versions.
+    Removed {
+        /// Which.
+        name: String,
+    },
+}
+
+impl RegistryDoc {
+    /// Loads the registry from its chunks; it writes under `actor` from now on.
+    ///
+    /// # Errors
+    /// Damage, a newer schema, another kind.
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<RegistryDoc>, StoreError> {
+        let Loaded { doc, bad } = document::load(id, DocumentKind::Registry, chunks, actor)?;
+        let tools = container(&doc, id, keys::TOOLS)?;
+        Ok(Loaded { doc: RegistryDoc { doc, tools }, bad })
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
+    /// All tools, by name.
+    pub fn tools(&self) -> Vec<Registered> {
+        let mut all = Vec::new();
+        for name in self.doc.keys(&self.tools) {
+            let Ok(Some((_, object))) = self.doc.get(&self.tools, name.as_str()) else { continue };
+            let mut versions: Vec<UserTool> =
+                self.doc.map_range(&object, ..).filter_map(|item| document::parsed(&item)).collect();
+            versions.sort_by_key(|tool| tool.version);
+            let approved = self.doc.get(&object, keys::STATUS).ok().flatten();
+            let approved = approved.and_then(|(value, _)| value.as_u64()).filter(|version| *version > 0);
+            if !versions.is_empty() {
+                all.push(Registered { versions, approved });
+            }
+        }
+        all
+    }
+
+    /// Takes changes of another device.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
+    pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<(), StoreError> {
+        document::merge(id, &mut self.doc, bytes, |_| {})
+    }
+
+    /// Writes. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn commit(&mut self, writes: &[RegistryWrite], time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let tools = &self.tools;
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| {
+                for write in writes {
+                    match write {
+                        RegistryWrite::Version(tool) => {
+                            let object = match tx.get(tools, tool.name.as_str())? {
+                                Some((_, object)) => object,
+                                None => tx.put_object(tools, tool.name.as_str(), ObjType::Map)?,
+                            };
+                            let json = serde_json::to_string(tool).unwrap_or_default();
+                            tx.put(&object, format!("v{:08}", tool.version), json)?;
+                        }
+                        RegistryWrite::Approved { name, version } => {
+                            if let Some((_, object)) = tx.get(tools, name.as_str())? {
+                                tx.put(&object, keys::STATUS, version.unwrap_or(0))?;
+                            }
+                        }
+                        RegistryWrite::Removed { name } => tx.delete(tools, name.as_str())?,
+                    }
+                }
+                Ok(())
+            },
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_stay_and_one_is_approved() {
+        let id = DocId([4; 16]);
+        let mut doc = RegistryDoc::load(id, &[], ActorId::from([1; 16])).expect("made").doc;
+        let tool = |version| UserTool {
+            name: "double".to_owned(),
+            version,
+            description: "Doubles.".to_owned(),
+            parameters: serde_json::json!({"type": "object"}),
+            code: format!("def run(x): return {version} * x"),
+            network: false,
+            created: 1,
+            author: String::new(),
+        };
+        let approved = |version| RegistryWrite::Approved { name: "double".to_owned(), version };
+        doc.commit(&[RegistryWrite::Version(tool(1)), approved(Some(1)), RegistryWrite::Version(tool(2))], 0)
+            .expect("kept");
+        let again = RegistryDoc::load(id, &[doc.save()], ActorId::from([2; 16])).expect("read").doc;
+        let one = &again.tools()[0];
+        assert_eq!((one.versions.len(), one.usable().map(|tool| tool.version), one.is_pending()), (2, Some(1), true));
+        doc.commit(&[approved(None)], 0).expect("kept");
+        assert_eq!(doc.tools()[0].usable(), None);
+        doc.commit(&[RegistryWrite::Removed { name: "double".to_owned() }], 0).expect("kept");
+        assert_eq!(doc.tools(), []);
+    }
+}

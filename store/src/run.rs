@@ -1,0 +1,604 @@
+//! The run document: an execution graph. Steps with their parents, todos, approvals, and what was changed.
+
+use crate::conversation::{ExecutionStep, Spent, TodoItem, TodoStatus};
+use crate::document::{self, Loaded};
+use crate::error::StoreError;
+use crate::id::{BlobHash, DocId, MessageId, StepId};
+use crate::keys;
+use crate::note::container;
+use crate::schema::DocumentKind;
+use automerge::transaction::{CommitOptions, Transactable, Transaction};
+use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ReadDoc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What an agent is at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentState {
+    /// Nothing: it is over, or waits for a decision.
+    #[default]
+    Idle,
+    /// A model is being called.
+    Thinking,
+    /// Tools run.
+    Executing,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// With an answer.
+    Done,
+    /// The user stopped it.
+    Cancelled,
+    /// Something went wrong; it can be resumed.
+    Failed,
+    /// It came to its limit of iterations; it can be resumed with a higher one.
+    Limit,
+    /// The money was spent; it can be resumed with more.
+    Budget,
+}
+
+/// Who wanted a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "lowercase")]
+pub enum Origin {
+    /// The user, there and then.
+    #[default]
+    User,
+    /// A schedule of the user's.
+    Schedule {
+        /// Which.
+        schedule: DocId,
+    },
+    /// Another run, whose agent has handed a part of its work on.
+    Agent {
+        /// Which.
+        run: DocId,
+    },
+}
+
+/// What is said of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunAbout {
+    /// The session that it belongs to.
+    pub session: DocId,
+    /// The message that it answers.
+    pub asked: MessageId,
+    /// The end of the branch that it has grown.
+    pub head: MessageId,
+    /// The volume in which it works.
+    pub volume: DocId,
+    /// The note in which it was asked.
+    pub note: Option<DocId>,
+    /// What was asked.
+    pub prompt: String,
+    /// The agent's name.
+    pub agent: String,
+    /// When, milliseconds since 1970.
+    pub start_time: i64,
+    /// When it ended.
+    pub ended: Option<i64>,
+    /// How it ended; `None` while it is under way.
+    pub ending: Option<Ending>,
+    /// How often a model was called.
+    pub iteration: u64,
+    /// At most so often.
+    pub limit: u64,
+    /// What it is at.
+    pub agent_state: AgentState,
+    /// What it has used.
+    pub spent: Spent,
+    /// At most so many US dollars, with all runs that it has handed work to; `None`: no limit of its own.
+    pub budget: Option<f64>,
+    /// Who wanted it.
+    #[serde(default)]
+    pub origin: Origin,
+    /// The phase that it is in, from 1, where its agent works in phases; else 0.
+    #[serde(default)]
+    pub phase: u8,
+}
+
+/// The device that a run belongs to: it alone goes on with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDevice {
+    /// Its workspace.
+    pub id: DocId,
+    /// How it is called.
+    pub name: String,
+}
+
+/// How far a decision reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// This call.
+    #[default]
+    Once,
+    /// Calls like it in this run.
+    Run,
+    /// In this volume.
+    Project,
+    /// Everywhere.
+    Always,
+}
+
+/// A decision on an approval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Whether it may be done.
+    pub allowed: bool,
+    /// How far that reaches.
+    pub scope: Scope,
+    /// Who decided: `user`, `timeout`, `cancelled`, or a rule.
+    pub by: String,
+    /// When, milliseconds since 1970.
+    pub at: i64,
+    /// What is to be done instead of what was asked for, if the user has changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Map<String, Value>>,
+    /// What the user says about it; the model is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// Something that waits for the user, or was decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// Its name: the call's id.
+    pub id: String,
+    /// The step that asks.
+    pub step: StepId,
+    /// The tool.
+    pub tool: String,
+    /// What it would be given.
+    pub arguments: Map<String, Value>,
+    /// What it would do, in words.
+    pub what: String,
+    /// Why it is asked, in words.
+    pub reason: String,
+    /// When, milliseconds since 1970.
+    pub asked: i64,
+    /// When it counts as denied, milliseconds since 1970.
+    pub expires: i64,
+    /// What was decided; `None`: it waits.
+    #[serde(default)]
+    pub decision: Option<Decision>,
+}
+
+/// A piece of a text that was replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hunk {
+    /// Where, in bytes of the text after the change.
+    pub at: usize,
+    /// What stood there.
+    pub removed: String,
+    /// What stands there now.
+    pub inserted: String,
+    /// The end of what stands before it, by which its place is found again.
+    #[serde(default)]
+    pub before: String,
+}
+
+/// What was done to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// A note was made.
+    Created {
+        /// Its first text.
+        text: String,
+    },
+    /// A note's text was changed.
+    Edited {
+        /// Where.
+        hunks: Vec<Hunk>,
+    },
+    /// A file was put into the trash.
+    Deleted,
+    /// A file that is no note got other bytes; `None`: it was not there.
+    Bytes {
+        /// Before.
+        before: Option<BlobHash>,
+        /// Now.
+        after: Option<BlobHash>,
+    },
+}
+
+/// A change that a run made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Its number in the run, from 0.
+    pub number: u64,
+    /// The step that made it.
+    pub step: StepId,
+    /// Its volume.
+    pub volume: DocId,
+    /// The file, where it has an id.
+    pub file: Option<DocId>,
+    /// Its path inside the volume.
+    pub path: String,
+    /// When, milliseconds since 1970.
+    pub at: i64,
+    /// What was done.
+    pub what: ChangeKind,
+    /// The hunks that were taken back; of a change without hunks 0 stands for all of it.
+    #[serde(default)]
+    pub undone: Vec<usize>,
+}
+
+/// The document behind a run.
+pub struct RunDoc {
+    doc: Automerge,
+    steps: ObjId,
+    todos: ObjId,
+    approvals: ObjId,
+    changes: ObjId,
+    about: ObjId,
+}
+
+impl std::fmt::Debug for RunDoc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RunDoc")
+    }
+}
+
+/// What is to be written into a run's document at once.
+#[derive(Clone, Debug, Default)]
+pub struct RunWrite<'a> {
+    /// New steps.
+    pub steps: Vec<&'a ExecutionStep>,
+    /// Todos in their order, where they have changed. Those that are missing are removed.
+    pub todos: Option<&'a [TodoItem]>,
+    /// New or decided approvals.
+    pub approvals: Vec<&'a Approval>,
+    /// New changes, or changes of which more or less was taken back.
+    pub changes: Vec<&'a Change>,
+    /// What is said of it.
+    pub about: Option<&'a RunAbout>,
+    /// The device that it belongs to.
+    pub device: Option<&'a RunDevice>,
+}
+
+impl RunDoc {
+    /// Loads a run from its chunks; it writes under `actor` from now on.
+    ///
+    /// # Errors
+    /// Damage, a newer schema, another kind.
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<RunDoc>, StoreError> {
+        let Loaded { doc, bad } = document::load(id, DocumentKind::Run, chunks, actor)?;
+        let [steps, todos, approvals, changes, about] =
+            [keys::STEPS, keys::TODOS, keys::APPROVALS, keys::CHANGES, keys::ABOUT].map(|key| container(&doc, id, key));
+        let (steps, todos, approvals, changes, about) = (steps?, todos?, approvals?, changes?, about?);
+        Ok(Loaded { doc: RunDoc { doc, steps, todos, approvals, changes, about }, bad })
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
+    fn json<T: for<'a> Deserialize<'a>>(&self, object: &ObjId, key: &str) -> Option<T> {
+        let (value, _) = self.doc.get(object, key).ok()??;
+        serde_json::from_str(value.as_str()?).ok()
+    }
+
+    /// What is said of it; `None`: nothing that can be read.
+    pub fn about(&self) -> Option<RunAbout> {
+        let mut whole = Map::new();
+        for item in self.doc.map_range(&self.about, ..) {
+            whole.extend(document::parsed::<Value>(&item).map(|value| (item.key.to_string(), value)));
+        }
+        serde_json::from_value(Value::Object(whole)).ok()
+    }
+
+    /// The device that it belongs to; `None`: it was not kept, or is none.
+    pub fn device(&self) -> Option<RunDevice> {
+        self.json(&self.about, keys::DEVICE)
+    }
+
+    /// All steps, oldest first. One that cannot be read is left out.
+    pub fn steps(&self) -> Vec<ExecutionStep> {
+        let steps = self.doc.map_range(&self.steps, ..);
+        let mut all: Vec<ExecutionStep> = steps.filter_map(|item| document::parsed(&item)).collect();
+        all.sort_by_key(|step| (step.timestamp, step.id));
+        all
+    }
+
+    /// The todos in their order.
+    pub fn todos(&self) -> Vec<TodoItem> {
+        let mut all: Vec<(String, TodoItem)> = Vec::new();
+        for id in self.doc.keys(&self.todos) {
+            let Ok(Some((_, object))) = self.doc.get(&self.todos, id.as_str()) else { continue };
+            let word = |key: &str| {
+                let (value, _) = self.doc.get(&object, key).ok()??;
+                value.as_str().map(str::to_owned)
+            };
+            if word(keys::GONE).is_some() {
+                continue;
+            }
+            let status = word(keys::STATUS).and_then(|word| serde_json::from_value(Value::String(word)).ok());
+            let priority = self.doc.get(&object, keys::PRIORITY).ok().flatten().and_then(|(value, _)| value.as_i64());
+            let item = TodoItem {
+                id: id.clone(),
+                content: word(keys::CONTENT).unwrap_or_default(),
+                status: status.unwrap_or(TodoStatus::Pending),
+                priority: priority.and_then(|number| u8::try_from(number).ok()).unwrap_or(2).min(5),
+                due: word(keys::DUE),
+                repeat: word(keys::REPEAT),
+            };
+            all.push((word(keys::POS).unwrap_or_default(), item));
+        }
+        all.sort_by(|(one, item), (other, next)| (one, &item.id).cmp(&(other, &next.id)));
+        all.into_iter().map(|(_, item)| item).collect()
+    }
+
+    /// The approvals, oldest first.
+    pub fn approvals(&self) -> Vec<Approval> {
+        let mut all: Vec<Approval> = Vec::new();
+        for id in self.doc.keys(&self.approvals) {
+            let Ok(Some((_, object))) = self.doc.get(&self.approvals, id.as_str()) else { continue };
+            let Some(mut approval) = self.json::<Approval>(&object, keys::ASKED) else { continue };
+            approval.decision = self.json(&object, keys::DECIDED);
+            all.push(approval);
+        }
+        all.sort_by(|one, other| (one.asked, &one.id).cmp(&(other.asked, &other.id)));
+        all
+    }
+
+    /// What was changed, in the order in which it was.
+    pub fn changes(&self) -> Vec<Change> {
+        let mut all: Vec<Change> = Vec::new();
+        for id in self.doc.keys(&self.changes) {
+            let Ok(Some((_, object))) = self.doc.get(&self.changes, id.as_str()) else { continue };
+            let Some(mut change) = self.json::<Change>(&object, keys::ASKED) else { continue };
+            change.undone = self.json(&object, keys::UNDONE).unwrap_or_default();
+            all.push(change);
+        }
+        all.sort_by_key(|change| change.number);
+        all
+    }
+
+    /// Writes. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn commit(&mut self, write: &RunWrite<'_>, time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let (steps, todos, approvals, changes, about) =
+            (&self.steps, &self.todos, &self.approvals, &self.changes, &self.about);
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| {
+                for step in &write.steps {
+                    tx.put(steps, step.id.to_string(), serde_json::to_string(step).unwrap_or_default())?;
+                }
+                if let Some(items) = write.todos {
+                    write_todos(tx, todos, items)?;
+                }
+                for approval in &write.approvals {
+                    let object = entry(tx, approvals, &approval.id)?;
+                    let asked = Approval { decision: None, ..(*approval).clone() };
+                    put_json(tx, &object, keys::ASKED, &asked)?;
+                    if let Some(decision) = &approval.decision {
+                        put_json(tx, &object, keys::DECIDED, decision)?;
+                    }
+                }
+                for change in &write.changes {
+                    let object = entry(tx, changes, &format!("{:08}", change.number))?;
+                    let made = Change { undone: Vec::new(), ..(*change).clone() };
+                    put_json(tx, &object, keys::ASKED, &made)?;
+                    put_json(tx, &object, keys::UNDONE, &change.undone)?;
+                }
+                if let Some(Ok(Value::Object(fields))) = write.about.map(serde_json::to_value) {
+                    for (key, value) in &fields {
+                        put_json(tx, about, key, value)?;
+                    }
+                }
+                if let Some(device) = write.device {
+                    put_json(tx, about, keys::DEVICE, device)?;
+                }
+                Ok(())
+            },
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+
+    /// Takes changes of another device. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
+    pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        document::merge(id, &mut self.doc, bytes, |_| {})?;
+        Ok(document::increment(&self.doc, &before))
+    }
+}
+
+fn entry(tx: &mut Transaction<'_>, container: &ObjId, key: &str) -> Result<ObjId, AutomergeError> {
+    match tx.get(container, key)? {
+        Some((_, object)) => Ok(object),
+        None => tx.put_object(container, key, ObjType::Map),
+    }
+}
+
+/// Puts a value as JSON, unless it stands there already.
+fn put_json<T: Serialize>(
+    tx: &mut Transaction<'_>,
+    object: &ObjId,
+    key: &str,
+    value: &T,
+) -> Result<(), AutomergeError> {
+    put_word(tx, object, key, Some(&serde_json::to_string(value).unwrap_or_default()))
+}
+
+fn put_word(tx: &mut Transaction<'_>, object: &ObjId, key: &str, value: Option<&str>) -> Result<(), AutomergeError> {
+    let old = tx.get(object, key)?.and_then(|(old, _)| old.as_str().map(str::to_owned));
+    match value {
+        Some(value) if old.as_deref() != Some(value) => tx.put(object, key, value),
+        None if old.is_some() => tx.delete(object, key),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn write_todos(tx: &mut Transaction<'_>, container: &ObjId, items: &[TodoItem]) -> Result<(), AutomergeError> {
+    // Positions are kept where they are in order already: two devices that add at once then disagree on nothing.
+    let mut placed: BTreeMap<String, String> = BTreeMap::new();
+    for id in tx.keys(container).collect::<Vec<_>>() {
+        let Some((_, object)) = tx.get(container, id.as_str())? else { continue };
+        if items.iter().all(|item| item.id != id) {
+            put_word(tx, &object, keys::GONE, Some("yes"))?;
+        }
+        let pos = tx.get(&object, keys::POS)?.and_then(|(value, _)| value.as_str().map(str::to_owned));
+        placed.extend(pos.map(|pos| (id, pos)));
+    }
+    let mut last = String::new();
+    for (at, item) in items.iter().enumerate() {
+        let object = entry(tx, container, &item.id)?;
+        let kept = placed.get(&item.id).filter(|pos| **pos > last).cloned();
+        let pos = kept.unwrap_or_else(|| {
+            let after = items[at + 1..].iter().find_map(|next| placed.get(&next.id).filter(|pos| **pos > last));
+            let low = (!last.is_empty()).then_some(last.as_str());
+            crate::position::between(low, after.map(String::as_str))
+        });
+        put_word(tx, &object, keys::POS, Some(&pos))?;
+        put_word(tx, &object, keys::GONE, None)?;
+        put_word(tx, &object, keys::CONTENT, Some(&item.content))?;
+        let status = serde_json::to_value(item.status).ok();
+        put_word(tx, &object, keys::STATUS, status.as_ref().and_then(Value::as_str))?;
+        let priority = tx.get(&object, keys::PRIORITY)?.and_then(|(value, _)| value.as_i64());
+        if priority != Some(i64::from(item.priority)) {
+            tx.put(&object, keys::PRIORITY, i64::from(item.priority))?;
+        }
+        put_word(tx, &object, keys::DUE, item.due.as_deref())?;
+        put_word(tx, &object, keys::REPEAT, item.repeat.as_deref())?;
+        last = pos;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::StepKind;
+
+    const ID: DocId = DocId([9; 16]);
+
+    fn device(actor: u8) -> RunDoc {
+        RunDoc::load(ID, &[], ActorId::from([actor; 16])).expect("made").doc
+    }
+
+    fn todo(id: &str) -> TodoItem {
+        let id = id.to_owned();
+        TodoItem { content: format!("do {id}"), id, status: TodoStatus::Pending, priority: 2, due: None, repeat: None }
+    }
+
+    fn ids(doc: &RunDoc) -> Vec<String> {
+        doc.todos().into_iter().map(|todo| todo.id).collect()
+    }
+
+    #[test]
+    fn todos_are_ordered_added_and_removed_on_two_devices_at_once() {
+        let (mut one, mut other) = (device(1), device(2));
+        let write = |doc: &mut RunDoc, items: &[TodoItem]| {
+            doc.commit(&RunWrite { todos: Some(items), ..RunWrite::default() }, 0).expect("kept")
+        };
+        let first = write(&mut one, &[todo("a"), todo("b"), todo("c")]);
+        other.merge(ID, &first).expect("merged");
+        let moved = write(&mut one, &[todo("c"), todo("a"), todo("b")]);
+        let done = TodoItem { status: TodoStatus::Completed, ..todo("b") };
+        let ticked = write(&mut other, &[todo("a"), done.clone(), todo("c"), todo("d")]);
+        one.merge(ID, &ticked).expect("merged");
+        other.merge(ID, &moved).expect("merged");
+        assert_eq!(one.todos(), other.todos());
+        assert_eq!(ids(&one).len(), 4);
+        assert!(one.todos().contains(&done));
+        write(&mut one, &[todo("d"), todo("a")]);
+        assert_eq!(ids(&one), ["d", "a"]);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut doc = device(1);
+        let step = ExecutionStep {
+            id: StepId(1),
+            timestamp: 5,
+            duration: Some(7),
+            parents: vec![StepId(0)],
+            kind: StepKind::FinalAnswer { content: "42".to_owned() },
+            spent: None,
+            route: None,
+        };
+        let approval = Approval {
+            id: "call".to_owned(),
+            step: StepId(1),
+            tool: "shell".to_owned(),
+            arguments: Map::new(),
+            what: "run ls".to_owned(),
+            reason: "shell asks".to_owned(),
+            asked: 5,
+            expires: 9,
+            decision: None,
+        };
+        let about = RunAbout {
+            session: ID,
+            asked: MessageId(1),
+            head: MessageId(1),
+            volume: ID,
+            note: None,
+            prompt: "why?".to_owned(),
+            agent: "assistant".to_owned(),
+            start_time: 5,
+            ended: None,
+            ending: None,
+            iteration: 1,
+            limit: 20,
+            agent_state: AgentState::Executing,
+            spent: Spent { input_tokens: 3, output_tokens: 4, cost: Some(0.25) },
+            budget: Some(1.0),
+            origin: Origin::Agent { run: ID },
+            phase: 4,
+        };
+        let change = Change {
+            number: 0,
+            step: StepId(1),
+            volume: ID,
+            file: None,
+            path: "a.csv".to_owned(),
+            at: 6,
+            what: ChangeKind::Bytes { before: None, after: Some(BlobHash::of(b"1")) },
+            undone: vec![0],
+        };
+        let write = RunWrite {
+            steps: vec![&step],
+            todos: None,
+            approvals: vec![&approval],
+            changes: vec![&change],
+            about: Some(&about),
+            device: Some(&RunDevice { id: ID, name: "desk".to_owned() }),
+        };
+        doc.commit(&write, 0).expect("kept");
+        let decision = Decision {
+            allowed: false,
+            scope: Scope::Once,
+            by: "user".to_owned(),
+            at: 8,
+            arguments: None,
+            comment: None,
+        };
+        let decided = Approval { decision: Some(decision), ..approval };
+        doc.commit(&RunWrite { approvals: vec![&decided], ..RunWrite::default() }, 0).expect("kept");
+        let doc = RunDoc::load(ID, &[doc.save()], ActorId::from([2; 16])).expect("read").doc;
+        assert_eq!(doc.steps(), [step]);
+        assert_eq!(doc.approvals(), [decided]);
+        assert_eq!(doc.changes(), [change]);
+        assert_eq!(doc.about(), Some(about));
+        assert_eq!(doc.device().map(|device| device.name).as_deref(), Some("desk"));
+    }
+}

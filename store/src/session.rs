@@ -1,0 +1,283 @@
+//! The session document: a tree of messages. Any message can be branched from; the way from the root to a message is
+//! the context in which it was said. Messages never change and are never removed, so devices that write at once lose
+//! nothing.
+
+use crate::conversation::Message;
+use crate::document::{self, Loaded};
+use crate::error::StoreError;
+use crate::id::{DocId, MessageId};
+use crate::keys;
+use crate::note::container;
+use crate::schema::DocumentKind;
+use automerge::transaction::{CommitOptions, Transactable};
+use automerge::{ActorId, Automerge, AutomergeError, ObjId, ReadDoc};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is said of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Its title: the beginning of its first message, until the user gives another.
+    pub title: String,
+    /// The volume in which it works.
+    pub volume: Option<DocId>,
+    /// The note in which it was begun.
+    pub note: Option<DocId>,
+    /// The message that is looked at: the end of the current branch. The newest where nothing is said.
+    pub head: Option<MessageId>,
+    /// Whether the user has put it away.
+    #[serde(default)]
+    pub closed: bool,
+}
+
+/// The document behind a session.
+pub struct SessionDoc {
+    doc: Automerge,
+    messages: ObjId,
+    about: ObjId,
+}
+
+impl std::fmt::Debug for SessionDoc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SessionDoc")
+    }
+}
+
+impl SessionDoc {
+    /// Loads a session from its chunks; it writes under `actor` from now on.
+    ///
+    /// # Errors
+    /// Damage, a newer schema, another kind.
+    pub fn load(id: DocId, chunks: &[Vec<u8>], actor: ActorId) -> Result<Loaded<SessionDoc>, StoreError> {
+        let Loaded { doc, bad } = document::load(id, DocumentKind::Session, chunks, actor)?;
+        let messages = container(&doc, id, keys::MESSAGES)?;
+        let about = container(&doc, id, keys::ABOUT)?;
+        Ok(Loaded { doc: SessionDoc { doc, messages, about }, bad })
+    }
+
+    /// The whole document in one chunk.
+    pub fn save(&self) -> Vec<u8> {
+        self.doc.save()
+    }
+
+    /// The heads of its history, in hexadecimal, in order.
+    pub fn heads(&self) -> String {
+        let mut heads: Vec<String> = self.doc.get_heads().iter().map(ToString::to_string).collect();
+        heads.sort_unstable();
+        heads.join(" ")
+    }
+
+    /// All messages, oldest first. One that cannot be read is left out.
+    pub fn messages(&self) -> Vec<Message> {
+        let messages = self.doc.map_range(&self.messages, ..);
+        let mut all: Vec<Message> = messages.filter_map(|item| document::parsed(&item)).collect();
+        all.sort_by_key(|message| (message.timestamp, message.id));
+        all
+    }
+
+    /// What is said of it.
+    pub fn about(&self) -> About {
+        let word = |key: &str| {
+            let (value, _) = self.doc.get(&self.about, key).ok()??;
+            value.as_str().map(str::to_owned)
+        };
+        About {
+            title: word("title").unwrap_or_default(),
+            volume: word("volume").and_then(|id| id.parse().ok()),
+            note: word("note").and_then(|id| id.parse().ok()),
+            head: word("head").and_then(|id| id.parse().ok()),
+            closed: word("closed").is_some_and(|word| word == "yes"),
+        }
+    }
+
+    /// Adds messages and says `about`. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn commit(&mut self, messages: &[&Message], about: &About, time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let (container, object) = (&self.messages, &self.about);
+        let fields = [
+            ("title", Some(about.title.clone())),
+            ("volume", about.volume.map(|id| id.to_string())),
+            ("note", about.note.map(|id| id.to_string())),
+            ("head", about.head.map(|id| id.to_string())),
+            ("closed", about.closed.then(|| "yes".to_owned())),
+        ];
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| {
+                for message in messages {
+                    let json = serde_json::to_string(message).unwrap_or_default();
+                    tx.put(container, message.id.to_string(), json)?;
+                }
+                for (key, value) in &fields {
+                    let old = tx.get(object, *key)?.and_then(|(value, _)| value.as_str().map(str::to_owned));
+                    match value {
+                        Some(value) if old.as_ref() != Some(value) => tx.put(object, *key, value.as_str())?,
+                        None if old.is_some() => tx.delete(object, *key)?,
+                        Some(_) | None => {}
+                    }
+                }
+                Ok(())
+            },
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
+    }
+
+    /// Takes changes of another device. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
+    pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        document::merge(id, &mut self.doc, bytes, |_| {})?;
+        Ok(document::increment(&self.doc, &before))
+    }
+}
+
+/// The messages of a session as a tree.
+#[derive(Clone, Debug, Default)]
+pub struct MessageTree {
+    messages: BTreeMap<MessageId, Message>,
+    children: BTreeMap<Option<MessageId>, Vec<MessageId>>,
+}
+
+impl MessageTree {
+    /// The tree of these messages. A message whose parent is not known stands at the root.
+    pub fn new(messages: Vec<Message>) -> MessageTree {
+        let mut tree = MessageTree::default();
+        let known: BTreeSet<MessageId> = messages.iter().map(|message| message.id).collect();
+        for message in messages {
+            let parent = message.parents.first().copied().filter(|parent| known.contains(parent));
+            tree.children.entry(parent).or_default().push(message.id);
+            tree.messages.insert(message.id, message);
+        }
+        tree
+    }
+
+    /// Adds a message.
+    pub fn add(&mut self, message: Message) {
+        let parent = message.parents.first().copied().filter(|parent| self.messages.contains_key(parent));
+        self.children.entry(parent).or_default().push(message.id);
+        self.messages.insert(message.id, message);
+    }
+
+    /// A message.
+    pub fn get(&self, id: MessageId) -> Option<&Message> {
+        self.messages.get(&id)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Whether nothing was said yet.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// All messages, by id.
+    pub fn all(&self) -> impl Iterator<Item = &Message> {
+        self.messages.values()
+    }
+
+    /// What answers this message (`None`: what begins the session), oldest first.
+    pub fn children(&self, of: Option<MessageId>) -> &[MessageId] {
+        self.children.get(&of).map_or(&[], Vec::as_slice)
+    }
+
+    /// The way from the root to a message, both with it.
+    pub fn branch(&self, end: MessageId) -> Vec<&Message> {
+        let mut way = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut at = Some(end);
+        while let Some(message) = at.and_then(|id| self.messages.get(&id)).filter(|message| seen.insert(message.id)) {
+            way.push(message);
+            at = message.parents.first().copied();
+        }
+        way.reverse();
+        way
+    }
+
+    /// The ends of all branches, newest first.
+    pub fn leaves(&self) -> Vec<MessageId> {
+        let mut leaves: Vec<&Message> =
+            self.messages.values().filter(|message| self.children(Some(message.id)).is_empty()).collect();
+        leaves.sort_by_key(|message| std::cmp::Reverse((message.timestamp, message.id)));
+        leaves.into_iter().map(|message| message.id).collect()
+    }
+
+    /// The newest end below a message, and the message itself where nothing answers it.
+    pub fn newest_below(&self, from: MessageId) -> MessageId {
+        let mut best = from;
+        let mut waiting = vec![from];
+        let mut seen = BTreeSet::new();
+        while let Some(id) = waiting.pop().filter(|id| seen.insert(*id)) {
+            let newer = |id: MessageId| self.messages.get(&id).map(|message| (message.timestamp, message.id));
+            if newer(id) > newer(best) {
+                best = id;
+            }
+            waiting.extend(self.children(Some(id)));
+        }
+        best
+    }
+
+    /// The last message that two branches share.
+    pub fn fork(&self, one: MessageId, other: MessageId) -> Option<MessageId> {
+        let ids = |end| self.branch(end).into_iter().map(|message| message.id).collect::<Vec<_>>();
+        let (one, other) = (ids(one), ids(other));
+        one.iter().zip(&other).take_while(|(one, other)| one == other).last().map(|(id, _)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::Role;
+
+    const ID: DocId = DocId([7; 16]);
+
+    fn device(actor: u8) -> SessionDoc {
+        SessionDoc::load(ID, &[], ActorId::from([actor; 16])).expect("made").doc
+    }
+
+    fn message(id: u64, parent: Option<u64>) -> Message {
+        let at = i64::try_from(id).expect("small");
+        let parents = parent.map(MessageId).into_iter().collect();
+        Message { parents, ..Message::new(MessageId(id), Role::User, format!("message {id}"), at) }
+    }
+
+    #[test]
+    fn two_devices_that_append_at_once_lose_and_double_nothing() {
+        let (mut one, mut other) = (device(1), device(2));
+        let about = About { title: "plan".to_owned(), ..About::default() };
+        let root = one.commit(&[&message(1, None)], &about, 0).expect("kept");
+        other.merge(ID, &root).expect("merged");
+        let left = one.commit(&[&message(2, Some(1)), &message(4, Some(2))], &about, 1).expect("kept");
+        let right = other.commit(&[&message(3, Some(1))], &about, 1).expect("kept");
+        one.merge(ID, &right).expect("merged");
+        other.merge(ID, &left).expect("merged");
+        other.merge(ID, &left).expect("what is known already changes nothing");
+        assert_eq!(one.messages(), other.messages());
+        assert_eq!(one.messages().len(), 4);
+        let again = SessionDoc::load(ID, &[one.save()], ActorId::from([3; 16])).expect("read").doc;
+        assert_eq!((again.messages(), again.about()), (one.messages(), about));
+
+        let tree = MessageTree::new(one.messages());
+        let ids = |branch: Vec<&Message>| branch.iter().map(|message| message.id.0).collect::<Vec<_>>();
+        assert_eq!(ids(tree.branch(MessageId(4))), [1, 2, 4]);
+        assert_eq!(tree.leaves(), [MessageId(4), MessageId(3)]);
+        assert_eq!(tree.fork(MessageId(4), MessageId(3)), Some(MessageId(1)));
+        assert_eq!(tree.newest_below(MessageId(1)), MessageId(4));
+    }
+
+    #[test]
+    fn a_circle_of_parents_ends() {
+        let tree = MessageTree::new(vec![message(1, Some(2)), message(2, Some(1))]);
+        assert_eq!(tree.branch(MessageId(1)).len(), 2);
+        assert_eq!(tree.newest_below(MessageId(1)), MessageId(2));
+    }
+}

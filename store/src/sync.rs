@@ -1,0 +1,17 @@
+//! Sync without a network: what devices say to each other ([`wire`]), and what follows from it ([`peers`]).
+//!
+//! Nothing here waits, reads a clock or opens a socket: bytes and facts go in, bytes and wishes come out. So many
+//! devices are tested in one process. The protocol is automerge-repo's, version 1: any of its clients can take part.
+
+pub mod address;
+mod cbor;
+mod inflate;
+pub mod peers;
+pub mod presence;
+#[cfg(test)]
+mod simulation;
+pub mod wire;
+
+pub use address::{document_address, read_document_address};
+pub use peers::{Access, Docs, Link, Output, Peers, Print, Progress, Share, Ticket};
+pub use wire::{Message, Metadata, PeerId, WireError};

@@ -1,0 +1,214 @@
+//! As much of CBOR (RFC 8949) as the messages need: definite lengths, everything checked before it is believed.
+
+/// Why bytes are no such message.
+pub(super) type Bad = &'static str;
+
+/// Nested deeper, a value that is skipped is refused.
+const DEEPEST: u32 = 16;
+
+/// Reads values one after another.
+#[derive(Clone)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { rest: bytes }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Bad> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or("it ends early")?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// Kind and number of the next item; tags say nothing that matters here.
+    fn head(&mut self) -> Result<(u8, u64), Bad> {
+        for _ in 0..DEEPEST {
+            let first = self.take(1)?[0];
+            let (kind, short) = (first >> 5, first & 0x1f);
+            let number = match short {
+                0..=23 => u64::from(short),
+                24..=27 => {
+                    let bytes = self.take(1 << (short - 24))?;
+                    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+                }
+                _ => return Err("it has lengths that are not said beforehand"),
+            };
+            match (kind, short) {
+                (6, _) => {}
+                (7, 25..=27) => return Ok((8 + (short - 25), number)), // floats, by their width
+                _ => return Ok((kind, number)),
+            }
+        }
+        Err("it has too many tags")
+    }
+
+    fn peek(&self) -> Result<(u8, u64), Bad> {
+        Reader { rest: self.rest }.head()
+    }
+
+    /// How many entries a map has.
+    pub(super) fn map(&mut self, most: u64) -> Result<u64, Bad> {
+        match self.head()? {
+            (5, count) if count <= most => Ok(count),
+            (5, _) => Err("it has too many fields"),
+            _ => Err("a map was expected"),
+        }
+    }
+
+    /// How many items an array has.
+    pub(super) fn array(&mut self, most: u64) -> Result<u64, Bad> {
+        match self.head()? {
+            (4, count) if count <= most => Ok(count),
+            (4, _) => Err("a list is too long"),
+            _ => Err("a list was expected"),
+        }
+    }
+
+    pub(super) fn text(&mut self, most: usize) -> Result<&'a str, Bad> {
+        match self.head()? {
+            (3, length) => {
+                let length =
+                    usize::try_from(length).ok().filter(|length| *length <= most).ok_or("a text is too long")?;
+                std::str::from_utf8(self.take(length)?).map_err(|_| "a text is not UTF-8")
+            }
+            _ => Err("a text was expected"),
+        }
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Bad> {
+        match self.head()? {
+            (2, length) => self.take(usize::try_from(length).map_err(|_| "it ends early")?),
+            _ => Err("bytes were expected"),
+        }
+    }
+
+    /// A whole number from 0 on; JavaScript writes some of them as floats.
+    pub(super) fn number(&mut self) -> Result<u64, Bad> {
+        match self.head()? {
+            (0, number) => Ok(number),
+            (9, bits) => whole(f64::from(f32::from_bits(bits as u32))),
+            (10, bits) => whole(f64::from_bits(bits)),
+            _ => Err("a number was expected"),
+        }
+    }
+
+    pub(super) fn truth(&mut self) -> Result<bool, Bad> {
+        match self.head()? {
+            (7, 20) => Ok(false),
+            (7, 21) => Ok(true),
+            _ => Err("true or false was expected"),
+        }
+    }
+
+    /// Whether the next value is one of nothing: `null` or `undefined`. Then it is read.
+    pub(super) fn nothing(&mut self) -> Result<bool, Bad> {
+        let nothing = matches!(self.peek()?, (7, 22 | 23));
+        if nothing {
+            self.head()?;
+        }
+        Ok(nothing)
+    }
+
+    /// Passes over one value.
+    pub(super) fn skip(&mut self) -> Result<(), Bad> {
+        self.skip_within(DEEPEST)
+    }
+
+    fn skip_within(&mut self, deep: u32) -> Result<(), Bad> {
+        let deeper = deep.checked_sub(1).ok_or("it is nested too deep")?;
+        let (kind, number) = self.head()?;
+        match kind {
+            2 | 3 => {
+                self.take(usize::try_from(number).map_err(|_| "it ends early")?)?;
+            }
+            4 | 5 => {
+                let items = if kind == 5 { number.checked_mul(2).ok_or("it ends early")? } else { number };
+                if items > self.rest.len() as u64 {
+                    return Err("it ends early");
+                }
+                for _ in 0..items {
+                    self.skip_within(deeper)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn whole(number: f64) -> Result<u64, Bad> {
+    // Beyond this a float does not hold every whole number.
+    if number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number) {
+        Ok(number as u64)
+    } else {
+        Err("a whole number was expected")
+    }
+}
+
+/// Writes values one after another.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Writer {
+    fn head(&mut self, kind: u8, number: u64) {
+        let kind = kind << 5;
+        let wide = number.to_be_bytes();
+        match number {
+            0..=23 => self.bytes.push(kind | number as u8),
+            24..=0xff => self.bytes.extend([kind | 24, number as u8]),
+            0x100..=0xffff => {
+                self.bytes.push(kind | 25);
+                self.bytes.extend(&wide[6..]);
+            }
+            0x1_0000..=0xffff_ffff => {
+                self.bytes.push(kind | 26);
+                self.bytes.extend(&wide[4..]);
+            }
+            _ => {
+                self.bytes.push(kind | 27);
+                self.bytes.extend(wide);
+            }
+        }
+    }
+
+    pub(super) fn map(&mut self, count: usize) -> &mut Writer {
+        self.head(5, count as u64);
+        self
+    }
+
+    pub(super) fn array(&mut self, count: usize) -> &mut Writer {
+        self.head(4, count as u64);
+        self
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> &mut Writer {
+        self.head(3, text.len() as u64);
+        self.bytes.extend(text.as_bytes());
+        self
+    }
+
+    pub(super) fn data(&mut self, bytes: &[u8]) -> &mut Writer {
+        self.head(2, bytes.len() as u64);
+        self.bytes.extend(bytes);
+        self
+    }
+
+    pub(super) fn number(&mut self, number: u64) -> &mut Writer {
+        self.head(0, number);
+        self
+    }
+
+    pub(super) fn truth(&mut self, is: bool) -> &mut Writer {
+        self.bytes.push(if is { 0xf5 } else { 0xf4 });
+        self
+    }
+}

@@ -1,0 +1,276 @@
+//! How large automerge's chunks become when they are unpacked, found out before automerge unpacks them: a few bytes of
+//! deflate can stand for gigabytes, and a run of a few bytes for billions of operations.
+
+use flate2::bufread::DeflateDecoder;
+use std::io::Read;
+
+/// One message may unpack to this many bytes.
+pub(super) const LARGEST: u64 = 256 << 20;
+
+/// An operation counts as much as so many bytes.
+const OPERATION: u64 = 4;
+
+const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
+const DOCUMENT: u8 = 0;
+const CHANGE: u8 = 1;
+const COMPRESSED: u8 = 2;
+/// In a column's specification: its bytes are deflated.
+const DEFLATED: u64 = 0b1000;
+
+/// Checks a stream of chunks; `left` bytes may still come out of them.
+///
+/// # Errors
+/// Why it is refused.
+pub(super) fn check(mut bytes: &[u8], left: &mut u64) -> Result<(), &'static str> {
+    while !bytes.is_empty() {
+        let (head, rest) = bytes.split_at_checked(9).ok_or("a chunk ends early")?;
+        if head[..4] != MAGIC {
+            return Err("it holds something that is no chunk");
+        }
+        let (length, rest) = number(rest)?;
+        let length = usize::try_from(length).map_err(|_| "a chunk ends early")?;
+        let (content, rest) = rest.split_at_checked(length).ok_or("a chunk ends early")?;
+        match head[8] {
+            CHANGE => {
+                spend(content.len() as u64, left)?;
+                change(content, left)?;
+            }
+            COMPRESSED => {
+                let content = unpacked(content, left)?;
+                change(&content, left)?;
+            }
+            DOCUMENT => document(content, left)?,
+            _ => return Err("it holds a chunk of an unknown kind"),
+        }
+        bytes = rest;
+    }
+    Ok(())
+}
+
+fn spend(bytes: u64, left: &mut u64) -> Result<(), &'static str> {
+    *left = left.checked_sub(bytes).ok_or("it unpacks to more than a document may hold")?;
+    Ok(())
+}
+
+fn unpacked(packed: &[u8], left: &mut u64) -> Result<Vec<u8>, &'static str> {
+    let mut content = Vec::new();
+    let most = left.saturating_add(1);
+    let size = DeflateDecoder::new(packed).take(most).read_to_end(&mut content);
+    spend(size.map_err(|_| "it cannot be unpacked")? as u64, left)?;
+    Ok(content)
+}
+
+/// A change: what it stands on, who made it when, then what columns there are, then the columns.
+fn change(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
+    let (parents, rest) = number(content)?;
+    let mut rest = pass(rest, parents.checked_mul(32).ok_or("a chunk ends early")?)?;
+    let named = |rest| -> Result<_, &'static str> {
+        let (length, rest) = number(rest)?;
+        pass(rest, length)
+    };
+    rest = named(rest)?; // the actor
+    for _ in 0..3 {
+        rest = number(rest)?.1; // its number, its first operation, its time
+    }
+    rest = named(rest)?; // the message
+    let (others, behind) = number(rest)?;
+    rest = behind;
+    for _ in 0..others {
+        rest = named(rest)?;
+    }
+    let (columns, mut rest) = columns(rest)?;
+    let mut most = 0;
+    for (specification, length) in columns {
+        let length = usize::try_from(length).map_err(|_| "a chunk ends early")?;
+        let (column, behind) = rest.split_at_checked(length).ok_or("a chunk ends early")?;
+        most = rows(specification, column)?.max(most);
+        rest = behind;
+    }
+    spend(most.saturating_mul(OPERATION), left)
+}
+
+/// Columns: of each its specification and its length.
+type Columns = Vec<(u64, u64)>;
+
+/// What columns follow.
+fn columns(bytes: &[u8]) -> Result<(Columns, &[u8]), &'static str> {
+    let (count, mut rest) = number(bytes)?;
+    let mut columns = Vec::new();
+    for _ in 0..count {
+        let (specification, further) = number(rest)?;
+        let (length, further) = number(further)?;
+        columns.push((specification, length));
+        rest = further;
+    }
+    Ok((columns, rest))
+}
+
+/// How many rows a column has: it is written in runs.
+fn rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
+    let kind = specification & 0b111;
+    let mut rows = 0_u64;
+    // Bytes of values, of which the lengths stand in another column.
+    if kind == 7 {
+        return Ok(0);
+    }
+    while !column.is_empty() {
+        let (count, rest) = number(column)?;
+        // Whether something is so: lengths of runs alone.
+        if kind == 4 {
+            (rows, column) = (rows.saturating_add(count), rest);
+            continue;
+        }
+        let width = column.len() - rest.len();
+        let sign = column.get(width - 1).is_some_and(|last| last & 0x40 != 0);
+        let value = |rest| -> Result<_, &'static str> {
+            let (length, rest) = number(rest)?;
+            if kind == 5 { pass(rest, length) } else { Ok(rest) }
+        };
+        column = match (count, sign) {
+            // So many times nothing.
+            (0, _) => {
+                let (count, rest) = number(rest)?;
+                rows = rows.saturating_add(count);
+                rest
+            }
+            // So many values, one behind the other: none of them without a byte.
+            (count, true) => {
+                let bits = u32::try_from(width * 7).unwrap_or(64);
+                let literal = if bits >= 64 { count.wrapping_neg() } else { (1_u64 << bits) - count };
+                let mut rest = rest;
+                for _ in 0..literal {
+                    rest = value(rest)?;
+                }
+                rows = rows.saturating_add(literal);
+                rest
+            }
+            // So many times the same.
+            (count, false) => {
+                rows = rows.saturating_add(count);
+                value(rest)?
+            }
+        };
+    }
+    Ok(rows)
+}
+
+/// A whole document: actors, heads, then what columns there are, then the columns.
+fn document(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
+    spend(content.len() as u64, left)?;
+    let (actors, mut rest) = number(content)?;
+    for _ in 0..actors {
+        let (length, behind) = number(rest)?;
+        rest = pass(behind, length)?;
+    }
+    let (heads, behind) = number(rest)?;
+    rest = pass(behind, heads.checked_mul(32).ok_or("a chunk ends early")?)?;
+    let (mut all, behind) = columns(rest)?;
+    let (operations, mut rest) = columns(behind)?;
+    all.extend(operations);
+    let mut most = 0;
+    for (specification, length) in all {
+        let length = usize::try_from(length).map_err(|_| "a chunk ends early")?;
+        let (column, behind) = rest.split_at_checked(length).ok_or("a chunk ends early")?;
+        let rows = match specification & DEFLATED {
+            0 => rows(specification, column)?,
+            _ => rows(specification, &unpacked(column, left)?)?,
+        };
+        most = rows.max(most);
+        rest = behind;
+    }
+    spend(most.saturating_mul(OPERATION), left)
+}
+
+fn pass(bytes: &[u8], count: u64) -> Result<&[u8], &'static str> {
+    usize::try_from(count).ok().and_then(|count| bytes.get(count..)).ok_or("a chunk ends early")
+}
+
+/// A number as LEB128.
+fn number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
+    let mut number = 0_u64;
+    for (at, byte) in bytes.iter().enumerate().take(10) {
+        number |= u64::from(byte & 0x7f).checked_shl(at as u32 * 7).unwrap_or(0);
+        if byte & 0x80 == 0 {
+            return Ok((number, &bytes[at + 1..]));
+        }
+    }
+    Err("a chunk ends early")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use automerge::transaction::Transactable;
+    use automerge::{ActorId, AutoCommit, ROOT};
+    use flate2::Compression;
+    use flate2::bufread::DeflateEncoder;
+
+    fn limit(bytes: &[u8], mut left: u64) -> Result<u64, &'static str> {
+        check(bytes, &mut left).map(|()| left)
+    }
+
+    #[test]
+    fn what_automerge_writes_passes_and_is_counted() {
+        let mut doc = AutoCommit::new().with_actor(ActorId::from([1; 16]));
+        for number in 0..200 {
+            doc.put(ROOT, format!("key {number}"), "all work and no play ".repeat(40)).expect("put");
+            doc.commit();
+        }
+        let (whole, parts) = (doc.save(), doc.save_after(&[]));
+        for bytes in [&whole, &parts] {
+            let left = limit(bytes, LARGEST).expect("passes");
+            assert!(LARGEST - left > 100_000, "{}", LARGEST - left);
+            assert!(limit(bytes, 100_000).is_err(), "a limit is kept");
+            for cut in 1..bytes.len().min(3_000) {
+                let _ = limit(&bytes[..cut], LARGEST); // does not panic
+            }
+        }
+    }
+
+    /// As many letters as a note may have pass, in a chunk of each kind; a run of more does not.
+    #[test]
+    fn operations_are_counted_however_few_bytes_say_them() {
+        let mut doc = AutoCommit::new().with_actor(ActorId::from([1; 16]));
+        let text = doc.put_object(ROOT, "text", automerge::ObjType::Text).expect("a text");
+        doc.splice_text(&text, 0, 0, &"all work and no play ".repeat(1_000)).expect("typed");
+        doc.put(&ROOT, "a", 1.5).expect("put");
+        doc.delete(ROOT, "a").expect("gone");
+        for at in 0..50 {
+            doc.splice_text(&text, at * 7, 3, "é").expect("typed");
+            doc.commit();
+        }
+        for bytes in [doc.save(), doc.save_nocompress(), doc.save_after(&[])] {
+            let left = limit(&bytes, LARGEST).expect("passes");
+            assert!(LARGEST - left > 20_000 * OPERATION, "{}", LARGEST - left);
+        }
+        // Runs: of one value, of nothing, of booleans; and values one by one.
+        assert_eq!(rows(0x42, &[0xc0, 0x84, 0x3d, 1]), Ok(1_000_000));
+        assert_eq!(rows(0x42, &[0, 0xc0, 0x84, 0x3d]), Ok(1_000_000));
+        assert_eq!(rows(0x34, &[0, 0xc0, 0x84, 0x3d]), Ok(1_000_000));
+        assert_eq!(rows(0x42, &[0x7d, 1, 2, 3]), Ok(3));
+        assert_eq!(rows(0x55, &[0x7e, 1, b'a', 2, b'b', b'c']), Ok(2));
+        assert!(rows(0x42, &[0x7d, 1, 2]).is_err());
+        assert_eq!(rows(0x57, &[0xff; 9]), Ok(0));
+    }
+
+    #[test]
+    fn a_bomb_is_found_before_it_goes_off() {
+        let zeros = std::io::repeat(0).take(2 << 20);
+        let mut packed = Vec::new();
+        DeflateEncoder::new(std::io::BufReader::new(zeros), Compression::fast())
+            .read_to_end(&mut packed)
+            .expect("packed");
+        let mut chunk = MAGIC.to_vec();
+        chunk.extend([0; 4]);
+        chunk.push(COMPRESSED);
+        let mut length = packed.len();
+        while length > 0x7f {
+            chunk.push(0x80 | (length & 0x7f) as u8);
+            length >>= 7;
+        }
+        chunk.push(length as u8);
+        chunk.extend(packed);
+        assert!(chunk.len() < 100_000);
+        assert_eq!(limit(&chunk, 1 << 20), Err("it unpacks to more than a document may hold"));
+    }
+}

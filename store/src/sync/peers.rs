@@ -1,0 +1,552 @@
+//! All connections of one program over its documents, as one state machine.
+//!
+//! What a caller does: it tells of connections ([`Peers::connect`], [`Peers::receive`], [`Peers::disconnect`]), of its
+//! own changes **once they are on disk** ([`Peers::changed`]), and after each call performs what [`Peers::take`] gives:
+//! [`Output::Load`] is answered by [`Peers::loaded`], [`Output::Store`] by [`Peers::stored`] or [`Peers::refused`]. A
+//! program that dials says which documents it wants ([`Peers::follow`]); one that listens need not.
+//!
+//! Nothing is sent before it is durable: while changes of a peer are on their way to the disk, nothing is said about
+//! their document to anybody, and further messages about it wait. So they come to the disk as one batch, too.
+//!
+//! A peer that breaks the protocol, or whose bytes make automerge fail, loses its connection and nothing else.
+
+mod document;
+mod greeting;
+mod reconcile;
+mod said;
+
+use self::document::Document;
+use super::inflate;
+use super::wire::{self, Message, Metadata, PeerId};
+use crate::id::DocId;
+use automerge::ChangeHash;
+use automerge::sync::{self, SyncDoc};
+pub use reconcile::{Docs, Print};
+use reconcile::{Prints, Scopes};
+use said::Said;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A connection, named by the caller. A number is never used again.
+pub type Link = u64;
+/// Bytes on their way to the disk.
+pub type Ticket = u64;
+
+/// What a peer may do with a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// It does not learn of it.
+    None,
+    /// It gets what others write; what it writes is not taken.
+    Read,
+    /// It reads and writes.
+    Write,
+}
+
+/// Which documents a peer may see.
+pub type Share = Box<dyn Fn(DocId) -> Access + Send>;
+
+/// What the caller is to do.
+#[derive(Debug)]
+pub enum Output {
+    /// Send these bytes, as one message. In the order in which they are given.
+    Send {
+        /// Over which connection.
+        link: Link,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Close the connection; here it is forgotten already.
+    Close {
+        /// Which.
+        link: Link,
+        /// Why, for the log.
+        why: String,
+    },
+    /// A peer has greeted, and is taken in.
+    Welcome {
+        /// Over which connection.
+        link: Link,
+        /// Who.
+        peer: PeerId,
+        /// What it says of itself.
+        metadata: Metadata,
+    },
+    /// Read the document from the disk and call [`Peers::loaded`].
+    Load {
+        /// Which.
+        doc: DocId,
+    },
+    /// Append these changes to the document, durably, and call [`Peers::stored`] or [`Peers::refused`].
+    Store {
+        /// Whose.
+        doc: DocId,
+        /// To answer with.
+        ticket: Ticket,
+        /// From whom, of several the last.
+        link: Link,
+        /// A chunk of changes (or a whole document) as automerge reads it.
+        bytes: Vec<u8>,
+    },
+    /// Somebody said something about a document.
+    Heard {
+        /// Over which connection.
+        link: Link,
+        /// About which.
+        doc: DocId,
+        /// Who said it.
+        from: PeerId,
+        /// What; CBOR.
+        data: Vec<u8>,
+    },
+    /// The peer does not have the document, or does not share it.
+    Absent {
+        /// Which peer.
+        link: Link,
+        /// Which document.
+        doc: DocId,
+        /// Whether we have it.
+        ours: bool,
+    },
+    /// Whether both have the same of a document has changed; see [`Peers::in_step`].
+    Step {
+        /// With whom.
+        link: Link,
+        /// Which document.
+        doc: DocId,
+        /// Whether they have.
+        same: bool,
+    },
+    /// Something was not taken from a peer, which stays connected.
+    Refused {
+        /// From whom.
+        link: Link,
+        /// About which document.
+        doc: DocId,
+        /// Why, for the log.
+        why: String,
+    },
+    /// A Tracebook peer compares what it has of a volume with what we have: call [`Peers::scoped`] with the volume's
+    /// documents.
+    Scope {
+        /// Which peer.
+        link: Link,
+        /// The volume.
+        scope: DocId,
+    },
+    /// Of these documents both have the same; they are not spoken about until they change.
+    Agreed {
+        /// With whom.
+        link: Link,
+        /// Which.
+        docs: Vec<DocId>,
+    },
+    /// A Tracebook peer sent something of ours.
+    Extension {
+        /// From whom.
+        link: Link,
+        /// What it is about.
+        topic: String,
+        /// Its content.
+        data: Vec<u8>,
+    },
+}
+
+/// How far a connection has got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Documents that are synced over it.
+    pub documents: usize,
+    /// Those of them that both have the same of.
+    pub same: usize,
+    /// Those that the peer does not have.
+    pub absent: usize,
+}
+
+/// Limits that keep one peer from using up what all share.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Documents that one connection may be about.
+    pub documents: usize,
+    /// Bytes that may wait, of one connection, for documents to be read and written.
+    pub waiting: usize,
+    /// Documents kept in memory that nothing is under way for.
+    pub resting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { documents: 200_000, waiting: 256 << 20, resting: 1_024 }
+    }
+}
+
+/// What is known between us and one peer about one document.
+struct Between {
+    state: sync::State,
+    /// Whether the peer asked for the document and was not answered yet.
+    asked: bool,
+    /// Whether we want it and have asked.
+    wanted: bool,
+    same: bool,
+    absent: bool,
+    /// Whether it was said that the peer may not write.
+    warned: bool,
+}
+
+/// One connection.
+struct Peer {
+    /// Whether we are the one who connected.
+    dialed: bool,
+    /// Who it has to be, if that is known beforehand.
+    expected: Option<PeerId>,
+    /// Who it is, once it has greeted.
+    id: Option<PeerId>,
+    metadata: Metadata,
+    share: Share,
+    docs: BTreeMap<DocId, Between>,
+    /// What we want, until it has greeted.
+    wanted: Vec<DocId>,
+    waiting: usize,
+    scopes: Scopes,
+}
+
+/// All connections over all documents; see the head of this file.
+pub struct Peers {
+    me: PeerId,
+    metadata: Metadata,
+    limits: Limits,
+    links: BTreeMap<Link, Peer>,
+    docs: HashMap<DocId, Document>,
+    followers: HashMap<DocId, BTreeSet<Link>>,
+    tickets: HashMap<Ticket, DocId>,
+    last_ticket: Ticket,
+    touches: u64,
+    said: Said,
+    prints: Prints,
+    /// When so many documents are in memory, some are let go.
+    rest_at: usize,
+    outputs: VecDeque<Output>,
+}
+
+impl std::fmt::Debug for Peers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Peers of {}: {} connections, {} documents", self.me, self.links.len(), self.docs.len())
+    }
+}
+
+/// automerge has panicked on hostile bytes before: a panic in it is the peer's doing, not ours.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| "its bytes make automerge fail".to_owned())
+}
+
+impl Peers {
+    /// No connections yet. `me` is how this program calls itself to others, a name that no other has.
+    pub fn new(me: PeerId, metadata: Metadata, limits: Limits) -> Peers {
+        Peers {
+            me,
+            metadata,
+            limits,
+            links: BTreeMap::new(),
+            docs: HashMap::new(),
+            followers: HashMap::new(),
+            tickets: HashMap::new(),
+            last_ticket: 0,
+            touches: 0,
+            said: Said::default(),
+            prints: Prints::default(),
+            rest_at: limits.resting * 2,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// What is to be done, in this order. To be called after every other call.
+    pub fn take(&mut self) -> Vec<Output> {
+        self.rest();
+        self.outputs.drain(..).collect()
+    }
+
+    /// There is a connection. `dialed`: we made it, and greet first. `expected`: who the other end has proven to be.
+    pub fn connect(&mut self, link: Link, dialed: bool, expected: Option<PeerId>, share: Share) {
+        let peer = Peer {
+            dialed,
+            expected,
+            id: None,
+            metadata: Metadata::default(),
+            share,
+            docs: BTreeMap::new(),
+            wanted: Vec::new(),
+            waiting: 0,
+            scopes: Scopes::default(),
+        };
+        self.links.insert(link, peer);
+        if dialed {
+            let (sender, metadata) = (self.me.clone(), self.metadata.clone());
+            self.send(link, &Message::Join { sender, versions: vec![wire::VERSION.to_owned()], metadata });
+        }
+    }
+
+    /// The connection is gone.
+    pub fn disconnect(&mut self, link: Link) {
+        let Some(peer) = self.links.remove(&link) else { return };
+        for doc in peer.docs.keys() {
+            self.unfollow(link, *doc);
+        }
+    }
+
+    /// Gives a peer other rights. Documents that it may not see any more are not spoken of any more.
+    pub fn share(&mut self, link: Link, share: Share) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        peer.share = share;
+        let docs: Vec<DocId> = peer.docs.keys().copied().collect();
+        for doc in docs {
+            let Some(peer) = self.links.get_mut(&link) else { return };
+            let access = (peer.share)(doc);
+            if access == Access::None {
+                peer.docs.remove(&doc);
+                self.unfollow(link, doc);
+                self.unavailable(link, doc);
+            } else if let Some(between) = peer.docs.get_mut(&doc) {
+                between.state.set_read_only(access == Access::Read);
+                self.need(doc);
+            }
+        }
+    }
+
+    /// Syncs a document with a peer, beginning now: ours is offered, and what we lack is asked for.
+    pub fn follow(&mut self, link: Link, doc: DocId) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        if peer.id.is_none() {
+            peer.wanted.push(doc);
+            return;
+        }
+        if self.between(link, doc) {
+            self.need(doc);
+        }
+    }
+
+    /// A message has come.
+    pub fn receive(&mut self, link: Link, bytes: &[u8]) {
+        if !self.links.contains_key(&link) {
+            return;
+        }
+        match wire::decode(bytes) {
+            Ok(message) => self.message(link, message),
+            Err(error) => self.fail(link, &error.to_string()),
+        }
+    }
+
+    fn message(&mut self, link: Link, message: Message) {
+        let id = self.links.get(&link).and_then(|peer| peer.id.clone());
+        let id = match (&message, id) {
+            (Message::Join { .. } | Message::Peer { .. }, _) => return self.greeted(link, message),
+            (Message::Error { message }, _) => return self.close(link, &format!("it says: {message}")),
+            (Message::Unknown { .. }, _) => return,
+            (_, None) => return self.fail(link, "it spoke before it greeted"),
+            (_, Some(id)) => id,
+        };
+        match message {
+            Message::Request { sender, .. }
+            | Message::Sync { sender, .. }
+            | Message::Unavailable { sender, .. }
+            | Message::Extension { sender, .. }
+                if sender != id =>
+            {
+                self.fail(link, &format!("it is {id} and claims to be {sender}"));
+            }
+            Message::Request { doc, data, .. } => self.sync(link, doc, &data, true),
+            Message::Sync { doc, data, .. } => self.sync(link, doc, &data, false),
+            Message::Unavailable { doc, .. } => {
+                let between = self.links.get_mut(&link).and_then(|peer| peer.docs.get_mut(&doc));
+                if let Some(between) = between {
+                    between.absent = true;
+                    let ours = !between.wanted;
+                    self.outputs.push_back(Output::Absent { link, doc, ours });
+                }
+            }
+            Message::Ephemeral { sender, count, session, doc, data, .. } => {
+                self.heard(link, doc, (sender, session, count), data);
+            }
+            Message::Extension { topic, data, .. } if topic == reconcile::TOPIC => self.compared(link, &data),
+            Message::Extension { topic, data, .. } => self.outputs.push_back(Output::Extension { link, topic, data }),
+            Message::Leave { .. } => self.close(link, "it left"),
+            Message::Subscription { .. } | Message::RemoteHeads { .. } => {} // answered by nobody: an offer, not a duty
+            Message::Join { .. } | Message::Peer { .. } | Message::Error { .. } | Message::Unknown { .. } => {}
+        }
+    }
+
+    /// A sync message about a document.
+    fn sync(&mut self, link: Link, doc: DocId, data: &[u8], request: bool) {
+        let Some(peer) = self.links.get(&link) else { return };
+        let access = (peer.share)(doc);
+        if access == Access::None {
+            self.unavailable(link, doc);
+            let why = "it asks for a document that is not shared with it".to_owned();
+            self.outputs.push_back(Output::Refused { link, doc, why });
+            return;
+        }
+        let message = match guarded(|| sync::Message::decode(data)) {
+            Ok(Ok(message)) => message,
+            Ok(Err(error)) => return self.fail(link, &format!("a sync message that cannot be read: {error}")),
+            Err(why) => return self.fail(link, &why),
+        };
+        let mut left = inflate::LARGEST;
+        if let Some(why) = message.changes.iter().find_map(|chunk| inflate::check(chunk, &mut left).err()) {
+            return self.fail(link, &format!("a sync message that is refused: {why}"));
+        }
+        if !self.between(link, doc) {
+            return;
+        }
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let Some(between) = peer.docs.get_mut(&doc) else { return };
+        between.asked |= request;
+        between.absent = false;
+        if access == Access::Read && !message.changes.is_empty() && !std::mem::replace(&mut between.warned, true) {
+            let why = "it writes to a document that it may only read".to_owned();
+            self.outputs.push_back(Output::Refused { link, doc, why });
+        }
+        peer.waiting += data.len();
+        if peer.waiting > self.limits.waiting {
+            return self.fail(link, "it sends faster than its changes can be stored");
+        }
+        self.document(doc).queue.push_back((link, message, data.len()));
+        self.step(doc);
+    }
+
+    /// Has what is known between us and a peer about a document. Whether there is room for it.
+    fn between(&mut self, link: Link, doc: DocId) -> bool {
+        let limit = self.limits.documents;
+        let Some(peer) = self.links.get_mut(&link) else { return false };
+        if peer.docs.contains_key(&doc) {
+            return true;
+        }
+        if peer.docs.len() >= limit {
+            self.fail(link, "it is about too many documents");
+            return false;
+        }
+        let writes = (peer.share)(doc) == Access::Write;
+        let state = if writes { sync::State::new() } else { sync::State::new_read_only() };
+        let between = Between { state, asked: false, wanted: false, same: false, absent: false, warned: false };
+        peer.docs.insert(doc, between);
+        self.followers.entry(doc).or_default().insert(link);
+        true
+    }
+
+    /// Says to all who sync this document what they do not know yet, if all of it is on disk.
+    fn tell(&mut self, doc: DocId) {
+        let links: Vec<Link> = self.followers.get(&doc).into_iter().flatten().copied().collect();
+        for link in links {
+            self.tell_one(link, doc);
+        }
+    }
+
+    fn tell_one(&mut self, link: Link, doc: DocId) {
+        let Some(document) = self.docs.get(&doc).filter(|document| document.may_be_told()) else { return };
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let (Some(id), Some(between)) = (peer.id.clone(), peer.docs.get_mut(&doc)) else { return };
+        let heads = document.doc.get_heads();
+        let empty = heads.is_empty();
+        let them = between.state.their_heads.clone();
+        if empty && between.asked && them.as_ref().is_none_or(Vec::is_empty) {
+            // Neither has it. What we may still want ourselves was asked for before.
+            between.asked = false;
+            self.unavailable(link, doc);
+            return;
+        }
+        let mut made = Vec::new();
+        // automerge's way to begin anew says at first that nothing is there; what is there must follow (R: samod-core).
+        for _ in 0..3 {
+            let message = match guarded(|| document.doc.generate_sync_message(&mut between.state)) {
+                Ok(Some(message)) => message,
+                Ok(None) => break,
+                Err(why) => return self.fail(link, &why),
+            };
+            let again = message.heads != heads;
+            if again {
+                between.state.last_sent_heads.clone_from(&message.heads);
+            }
+            let data = message.encode();
+            let (sender, target) = (self.me.clone(), id.clone());
+            let first = empty && them.is_none() && !std::mem::replace(&mut between.wanted, true);
+            made.push(if first {
+                Message::Request { sender, target, doc, data }
+            } else {
+                Message::Sync { sender, target, doc, data }
+            });
+            if !again {
+                break;
+            }
+        }
+        between.asked = false;
+        let same = them.as_ref() == Some(&heads);
+        if std::mem::replace(&mut between.same, same) != same {
+            self.outputs.push_back(Output::Step { link, doc, same });
+        }
+        made.iter().for_each(|message| self.send(link, message));
+    }
+
+    /// Whether both have the same of a document, as far as they have heard of each other; `None`: it is not synced.
+    pub fn in_step(&self, link: Link, doc: DocId) -> Option<bool> {
+        self.links.get(&link)?.docs.get(&doc).map(|between| between.same)
+    }
+
+    /// How far a connection has got.
+    pub fn progress(&self, link: Link) -> Progress {
+        let Some(peer) = self.links.get(&link) else { return Progress::default() };
+        let mut progress = Progress { documents: peer.docs.len() + peer.wanted.len(), ..Progress::default() };
+        for between in peer.docs.values() {
+            progress.same += usize::from(between.same);
+            progress.absent += usize::from(between.absent);
+        }
+        progress
+    }
+
+    /// Who is at the other end, once it has greeted.
+    pub fn who(&self, link: Link) -> Option<&PeerId> {
+        self.links.get(&link)?.id.as_ref()
+    }
+
+    /// The heads of a document that is in memory; for tests and figures.
+    pub fn heads(&self, doc: DocId) -> Option<Vec<ChangeHash>> {
+        self.docs.get(&doc).map(|document| document.doc.get_heads())
+    }
+
+    /// Sends something of ours to a Tracebook peer.
+    pub fn extend(&mut self, link: Link, topic: &str, data: Vec<u8>) {
+        let Some(target) = self.who(link).cloned() else { return };
+        self.send(link, &Message::Extension { sender: self.me.clone(), target, topic: topic.to_owned(), data });
+    }
+
+    fn unavailable(&mut self, link: Link, doc: DocId) {
+        let Some(target) = self.who(link).cloned() else { return };
+        self.send(link, &Message::Unavailable { sender: self.me.clone(), target, doc });
+    }
+
+    fn send(&mut self, link: Link, message: &Message) {
+        self.outputs.push_back(Output::Send { link, bytes: wire::encode(message) });
+    }
+
+    /// Ends a connection whose peer broke the protocol, and tells it so.
+    fn fail(&mut self, link: Link, why: &str) {
+        if self.links.contains_key(&link) {
+            self.send(link, &Message::Error { message: why.chars().take(500).collect() });
+            self.close(link, why);
+        }
+    }
+
+    fn close(&mut self, link: Link, why: &str) {
+        self.disconnect(link);
+        self.outputs.push_back(Output::Close { link, why: why.to_owned() });
+    }
+
+    fn unfollow(&mut self, link: Link, doc: DocId) {
+        if let Some(followers) = self.followers.get_mut(&doc) {
+            followers.remove(&link);
+            if followers.is_empty() {
+                self.followers.remove(&doc);
+            }
+        }
+        if let Some(document) = self.docs.get_mut(&doc) {
+            document.queue.retain(|(from, ..)| *from != link);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The first words between two peers: who they are, and which version they speak.
+
+use super::{Link, Output, Peers};
+use crate::sync::wire::{self, Message, Metadata, PeerId};
+
+impl Peers {
+    /// `Join` or `Peer`.
+    pub(super) fn greeted(&mut self, link: Link, message: Message) {
+        let Some(peer) = self.links.get(&link) else { return };
+        let (dialed, again) = (peer.dialed, peer.id.is_some());
+        if again {
+            return self.fail(link, "it greeted twice");
+        }
+        match message {
+            Message::Join { sender, versions, metadata } if !dialed => {
+                if !versions.iter().any(|version| version == wire::VERSION) {
+                    return self.fail(link, &format!("it does not speak version {} of the protocol", wire::VERSION));
+                }
+                if self.is_expected(link, &sender) {
+                    let (me, ours) = (self.me.clone(), self.metadata.clone());
+                    let version = wire::VERSION.to_owned();
+                    let answer = Message::Peer { sender: me, target: sender.clone(), version, metadata: ours };
+                    self.send(link, &answer);
+                    self.welcome(link, sender, metadata);
+                }
+            }
+            Message::Peer { sender, version, metadata, .. } if dialed => {
+                if version != wire::VERSION {
+                    return self.fail(link, &format!("it chose version {version} of the protocol"));
+                }
+                if self.is_expected(link, &sender) {
+                    self.welcome(link, sender, metadata);
+                }
+            }
+            _ => self.fail(link, "it greeted out of turn"),
+        }
+    }
+
+    fn is_expected(&mut self, link: Link, sender: &PeerId) -> bool {
+        let expected = self.links.get(&link).and_then(|peer| peer.expected.clone());
+        let why = match expected {
+            Some(expected) if expected != *sender => format!("it is {expected} and claims to be {sender}"),
+            _ if *sender == self.me => "it calls itself as we do".to_owned(),
+            _ => return true,
+        };
+        self.fail(link, &why);
+        false
+    }
+
+    fn welcome(&mut self, link: Link, id: PeerId, metadata: Metadata) {
+        // Who connects again has lost the old connection, whether or not that is seen here yet.
+        let old: Vec<Link> =
+            self.links.iter().filter(|(_, peer)| peer.id.as_ref() == Some(&id)).map(|(link, _)| *link).collect();
+        for old in old {
+            self.close(old, "the same peer has connected again");
+        }
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        peer.id = Some(id.clone());
+        peer.metadata = metadata.clone();
+        let wanted = std::mem::take(&mut peer.wanted);
+        let scopes = std::mem::take(&mut peer.scopes.wanted);
+        self.outputs.push_back(Output::Welcome { link, peer: id, metadata });
+        for doc in wanted {
+            self.follow(link, doc);
+        }
+        for (scope, docs) in scopes {
+            self.follow_all(link, scope, docs);
+        }
+    }
+}

@@ -1,0 +1,569 @@
+//! Catching up fast, between two Tracebooks: instead of speaking about each document of a volume, two devices find the
+//! few that differ (set reconciliation, crate `negentropy`, over what each document's heads come to). The others are
+//! not spoken about until they change. Peers that do not say that they know this are never sent any of it.
+//!
+//! Who dialed begins, and follows what differs and what it lacks; who listens answers, and follows what it lacks. From
+//! the moment in which a side has made its table, each document of it that changes is followed by itself.
+
+use super::{Access, Link, Output, Peers};
+use crate::id::DocId;
+use crate::sync::wire;
+use negentropy::{Id, Negentropy, NegentropyStorageVector};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// What the heads of a document come to: the same on two devices that have the same of it, and else different.
+pub type Print = [u8; 32];
+
+/// What the messages are about, on the wire.
+pub(super) const TOPIC: &str = "reconcile";
+/// A message of this kind is about as long, in bytes, and one of twice the length is refused.
+const FRAME: usize = 60_000;
+/// So many messages may be needed for one volume; more are refused.
+const ROUNDS: u32 = 2_000;
+/// One connection may begin so often.
+const BEGINS: u32 = 10_000;
+/// Documents that are read at the same time to find out their heads.
+const READING: usize = 64;
+/// A device that has fewer documents than this has nothing to compare: it asks for all of them.
+const FEW: usize = 4;
+
+/// The first byte of a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Word {
+    /// Who dialed begins.
+    Begin = 0,
+    /// And goes on.
+    Next = 1,
+    /// The answer to either.
+    Answer = 2,
+    /// The other side does not do this, for this volume.
+    Never = 3,
+    /// Who dialed knows all.
+    Done = 4,
+}
+
+impl Word {
+    fn read(byte: u8) -> Option<Word> {
+        [Word::Begin, Word::Next, Word::Answer, Word::Never, Word::Done].into_iter().find(|word| *word as u8 == byte)
+    }
+}
+
+/// All documents of a volume.
+pub type Docs = Arc<BTreeSet<DocId>>;
+
+/// What one side knows of a volume, at one moment.
+#[derive(Debug)]
+struct Table {
+    storage: NegentropyStorageVector,
+    /// Which documents these are; on the side that began.
+    docs: HashMap<[u8; 32], DocId>,
+}
+
+/// A comparison under way.
+pub(super) struct Talk {
+    docs: Docs,
+    /// Documents of which the heads are not known yet.
+    missing: Vec<DocId>,
+    table: Option<Table>,
+    /// What the other side began with, until the table is made.
+    begun: Option<Vec<u8>>,
+    /// What was found to differ so far; on the side that began.
+    differ: BTreeSet<DocId>,
+    rounds: u32,
+    /// Which comparison of this connection it is: answers to one that was begun anew are too late.
+    number: [u8; 4],
+}
+
+/// The volumes of a connection.
+#[derive(Default)]
+pub(super) struct Scopes {
+    /// Documents that are followed as soon as they change, by volume.
+    quiet: BTreeMap<DocId, Docs>,
+    talks: BTreeMap<DocId, Talk>,
+    begins: u32,
+    /// Volumes that are to be compared once the peer has greeted.
+    pub(super) wanted: Vec<(DocId, Docs)>,
+}
+
+/// What is known of the heads of documents that are on disk.
+#[derive(Default)]
+pub(super) struct Prints {
+    /// `None`: it is there, and nobody has looked.
+    known: HashMap<DocId, Option<Print>>,
+    /// Documents that are being read for it.
+    reading: BTreeSet<DocId>,
+}
+
+/// What these heads of a document come to; `None`: there are none.
+fn print_of(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<Print> {
+    if heads.is_empty() {
+        return None;
+    }
+    let mut heads: Vec<[u8; 32]> = heads.iter().map(|head| head.0).collect();
+    heads.sort_unstable();
+    let mut hasher = blake3::Hasher::new_derive_key("tracebook 2026 heads of a document");
+    hasher.update(&doc.0);
+    heads.iter().for_each(|head| _ = hasher.update(head));
+    Some(*hasher.finalize().as_bytes())
+}
+
+fn words<T>(done: Result<T, negentropy::Error>) -> Result<T, String> {
+    done.map_err(|error| format!("a comparison that cannot be read: {error}"))
+}
+
+impl Peers {
+    /// A document is on disk, and what its heads come to, if the caller knows. For all documents, before the first
+    /// connection; later the state keeps itself.
+    pub fn recall(&mut self, doc: DocId, print: Option<Print>) {
+        self.prints.known.insert(doc, print);
+    }
+
+    /// What is known of all documents on disk, to be kept for the next start.
+    pub fn prints(&self) -> impl Iterator<Item = (DocId, Print)> {
+        self.prints.known.iter().filter_map(|(doc, print)| Some((*doc, (*print)?)))
+    }
+
+    /// The document is on disk as it is in memory: what its heads come to.
+    pub(super) fn note_print(&mut self, doc: DocId) {
+        let Some(document) = self.docs.get(&doc).filter(|document| document.may_be_told()) else { return };
+        match print_of(doc, &document.doc.get_heads()) {
+            Some(print) => _ = self.prints.known.insert(doc, Some(print)),
+            None => _ = self.prints.known.remove(&doc),
+        }
+        self.read_on(doc);
+    }
+
+    /// The document on disk is another than was known.
+    pub(super) fn forget_print(&mut self, doc: DocId) {
+        self.prints.known.insert(doc, None);
+        self.read_on(doc);
+    }
+
+    /// The document is not on disk any more.
+    pub(super) fn drop_print(&mut self, doc: DocId) {
+        self.prints.known.remove(&doc);
+        self.read_on(doc);
+    }
+
+    /// Whether both ends of a connection do this.
+    fn compares(&self, link: Link) -> bool {
+        let ours = self.metadata.tracebook.is_some_and(|version| version >= wire::EXTENSIONS);
+        let theirs = self.links.get(&link).and_then(|peer| peer.metadata.tracebook);
+        ours && theirs.is_some_and(|version| version >= wire::EXTENSIONS)
+    }
+
+    /// Syncs all these documents with a peer: all documents of this volume, and its own. May be called again when
+    /// there are others.
+    pub fn follow_all(&mut self, link: Link, scope: DocId, docs: Docs) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        if peer.id.is_none() {
+            peer.scopes.wanted.retain(|(known, _)| *known != scope);
+            peer.scopes.wanted.push((scope, docs));
+            return;
+        }
+        let dialed = peer.dialed;
+        if !self.compares(link) {
+            docs.iter().for_each(|doc| self.follow(link, *doc));
+            return;
+        }
+        self.follow(link, scope);
+        let known = docs.iter().filter(|doc| self.prints.known.contains_key(doc)).count();
+        if dialed && (known < FEW || known * 2 < docs.len()) {
+            docs.iter().for_each(|doc| self.follow(link, *doc));
+            return;
+        }
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        peer.scopes.quiet.insert(scope, docs.clone());
+        if dialed {
+            peer.scopes.begins += 1;
+            let number = peer.scopes.begins.to_le_bytes();
+            self.begin(link, scope, docs, number, None);
+            return;
+        }
+        let absent: Vec<DocId> = docs.iter().copied().filter(|doc| !self.prints.known.contains_key(doc)).collect();
+        absent.into_iter().for_each(|doc| self.follow(link, doc));
+    }
+
+    fn begin(&mut self, link: Link, scope: DocId, docs: Docs, number: [u8; 4], begun: Option<Vec<u8>>) {
+        let missing = docs.iter().copied().filter(|doc| self.prints.known.get(doc) == Some(&None)).collect();
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let talk = Talk { docs, missing, table: None, begun, differ: BTreeSet::new(), rounds: 0, number };
+        peer.scopes.talks.insert(scope, talk);
+        self.look(link, scope);
+    }
+
+    /// Goes on with a comparison whose table is not made yet: reads what is missing, or makes it.
+    fn look(&mut self, link: Link, scope: DocId) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let Some(talk) = peer.scopes.talks.get_mut(&scope).filter(|talk| talk.table.is_none()) else { return };
+        let mut next = Vec::new();
+        while self.prints.reading.len() < READING
+            && let Some(doc) = talk.missing.pop()
+        {
+            if self.prints.known.get(&doc) != Some(&None) {
+                continue;
+            }
+            match self.docs.get(&doc).filter(|document| document.may_be_told()) {
+                Some(document) => match print_of(doc, &document.doc.get_heads()) {
+                    Some(print) => _ = self.prints.known.insert(doc, Some(print)),
+                    None => _ = self.prints.known.remove(&doc),
+                },
+                None if self.prints.reading.insert(doc) => next.push(doc),
+                None => {}
+            }
+        }
+        next.into_iter().for_each(|doc| _ = self.document(doc));
+        let Some(peer) = self.links.get(&link) else { return };
+        let Some(talk) = peer.scopes.talks.get(&scope) else { return };
+        if talk.missing.is_empty() && self.prints.reading.is_empty() && talk.table.is_none() {
+            self.make_table(link, scope);
+        }
+    }
+
+    /// A document that was perhaps being read for its heads is there, or cannot be read.
+    pub(super) fn read_on(&mut self, doc: DocId) {
+        if !self.prints.reading.remove(&doc) {
+            return;
+        }
+        let waits = |(link, peer): (&Link, &super::Peer)| {
+            let talks = peer.scopes.talks.iter().filter(|(_, talk)| talk.table.is_none());
+            talks.map(|(scope, _)| (*link, *scope)).collect::<Vec<_>>()
+        };
+        let waiting: Vec<(Link, DocId)> = self.links.iter().flat_map(waits).collect();
+        for (link, scope) in waiting {
+            self.look(link, scope);
+        }
+    }
+
+    fn make_table(&mut self, link: Link, scope: DocId) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let Some(talk) = peer.scopes.talks.get_mut(&scope) else { return };
+        let mut storage = NegentropyStorageVector::with_capacity(talk.docs.len());
+        let mut docs = HashMap::new();
+        let (initiates, number) = (peer.dialed, talk.number);
+        for doc in talk.docs.iter().filter(|doc| **doc != scope) {
+            let Some(Some(print)) = self.prints.known.get(doc) else { continue };
+            if (peer.share)(*doc) == Access::None || storage.insert(0, Id::from_byte_array(*print)).is_err() {
+                continue;
+            }
+            if initiates {
+                docs.insert(*print, *doc);
+            }
+        }
+        if storage.seal().is_err() {
+            return;
+        }
+        let table = Table { storage, docs };
+        if initiates {
+            let first = Negentropy::borrowed(&table.storage, FRAME as u64).and_then(|mut side| side.initiate());
+            talk.table = Some(table);
+            match first {
+                Ok(bytes) => self.compare(link, scope, Word::Begin, number, &bytes),
+                Err(_) => self.differs(link, scope, false),
+            }
+            return;
+        }
+        talk.table = Some(table);
+        if let Some(bytes) = talk.begun.take() {
+            self.answer(link, scope, &bytes);
+        }
+    }
+
+    fn compare(&mut self, link: Link, scope: DocId, word: Word, number: [u8; 4], bytes: &[u8]) {
+        let mut data = vec![word as u8];
+        data.extend(number);
+        data.extend(scope.0);
+        data.extend(bytes);
+        self.extend(link, TOPIC, data);
+    }
+
+    /// A message of this kind has come.
+    pub(super) fn compared(&mut self, link: Link, data: &[u8]) {
+        if !self.compares(link) || data.len() > 2 * FRAME {
+            return self.fail(link, "it compares what nobody asked it to compare");
+        }
+        let read = data.split_at_checked(21).and_then(|(head, bytes)| {
+            let (word, head) = head.split_first()?;
+            let (number, scope) = head.split_first_chunk::<4>()?;
+            Some((Word::read(*word)?, *number, DocId(scope.try_into().ok()?), bytes))
+        });
+        let Some((word, number, scope, bytes)) = read else {
+            return self.fail(link, "it compares in words that nobody knows");
+        };
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let turn = match word {
+            Word::Begin | Word::Next | Word::Done => !peer.dialed,
+            Word::Answer | Word::Never => peer.dialed,
+        };
+        if !turn {
+            return self.fail(link, "it compares out of turn");
+        }
+        match word {
+            Word::Begin => {
+                peer.scopes.begins += 1;
+                if peer.scopes.begins > BEGINS {
+                    return self.fail(link, "it begins to compare again and again");
+                }
+                if (peer.share)(scope) == Access::None {
+                    return self.compare(link, scope, Word::Never, number, &[]);
+                }
+                // What was under way is begun anew.
+                let talk = Talk {
+                    docs: Docs::default(),
+                    missing: Vec::new(),
+                    table: None,
+                    begun: Some(bytes.to_vec()),
+                    differ: BTreeSet::new(),
+                    rounds: 0,
+                    number,
+                };
+                peer.scopes.talks.insert(scope, talk);
+                self.outputs.push_back(Output::Scope { link, scope });
+            }
+            Word::Next => self.answer(link, scope, bytes),
+            Word::Done => _ = peer.scopes.talks.remove(&scope),
+            Word::Never | Word::Answer if peer.scopes.talks.get(&scope).is_none_or(|talk| talk.number != number) => {}
+            Word::Never => self.differs(link, scope, false),
+            Word::Answer => self.answered(link, scope, bytes),
+        }
+    }
+
+    /// The answer to [`Output::Scope`]: the documents of the volume as they are here; none when it is not shared.
+    pub fn scoped(&mut self, link: Link, scope: DocId, docs: Docs) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let Some(talk) = peer.scopes.talks.remove(&scope).filter(|talk| talk.table.is_none()) else { return };
+        let Some(begun) = talk.begun else { return };
+        if docs.is_empty() {
+            return self.compare(link, scope, Word::Never, talk.number, &[]);
+        }
+        peer.scopes.quiet.insert(scope, docs.clone());
+        self.begin(link, scope, docs, talk.number, Some(begun));
+    }
+
+    fn answer(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let talk = peer.scopes.talks.get_mut(&scope);
+        let Some((rounds, number, table)) =
+            talk.and_then(|talk| Some((&mut talk.rounds, talk.number, talk.table.as_ref()?)))
+        else {
+            return self.fail(link, "it goes on comparing what it did not begin");
+        };
+        *rounds += 1;
+        if *rounds > ROUNDS {
+            return self.fail(link, "it compares without end");
+        }
+        let made = super::guarded(|| {
+            let mut side = Negentropy::borrowed(&table.storage, FRAME as u64)?;
+            side.reconcile(bytes)
+        });
+        match made.and_then(words) {
+            Ok(bytes) => self.compare(link, scope, Word::Answer, number, &bytes),
+            Err(why) => self.fail(link, &why),
+        }
+    }
+
+    fn answered(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let Some(talk) = peer.scopes.talks.get_mut(&scope) else { return };
+        let (Some(table), number) = (talk.table.as_ref(), talk.number) else { return };
+        talk.rounds += 1;
+        if talk.rounds > ROUNDS {
+            return self.fail(link, "it compares without end");
+        }
+        let (mut have, mut need) = (Vec::new(), Vec::new());
+        let next = super::guarded(|| {
+            let mut side = Negentropy::borrowed(&table.storage, FRAME as u64)?;
+            side.set_initiator();
+            side.reconcile_with_ids(bytes, &mut have, &mut need)
+        });
+        match next.and_then(words) {
+            Ok(next) => {
+                talk.differ.extend(have.iter().filter_map(|id| table.docs.get(id.as_bytes())));
+                match next {
+                    Some(bytes) => self.compare(link, scope, Word::Next, number, &bytes),
+                    None => {
+                        self.compare(link, scope, Word::Done, number, &[]);
+                        self.differs(link, scope, true);
+                    }
+                }
+            }
+            Err(why) => self.fail(link, &why),
+        }
+    }
+
+    /// What differs is known (or, not `compared`, that nothing is known): it is followed, the rest is not.
+    fn differs(&mut self, link: Link, scope: DocId, compared: bool) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let Some(talk) = peer.scopes.talks.remove(&scope) else { return };
+        let table = talk.table.unwrap_or_else(|| Table { storage: Default::default(), docs: HashMap::new() });
+        let compared_docs: BTreeSet<DocId> = table.docs.into_values().collect();
+        let is_same = |doc: &DocId| compared && compared_docs.contains(doc) && !talk.differ.contains(doc);
+        let (same, other): (Vec<DocId>, Vec<DocId>) =
+            talk.docs.iter().copied().filter(|doc| !peer.docs.contains_key(doc)).partition(is_same);
+        self.outputs.push_back(Output::Agreed { link, docs: same });
+        other.into_iter().for_each(|doc| self.follow(link, doc));
+    }
+
+    /// A document has changed: those who compared it, and do not follow it yet, follow it from now on.
+    pub(super) fn draw_in(&mut self, doc: DocId) {
+        for link in self.quiet(doc) {
+            if self.between(link, doc) {
+                self.outputs.push_back(Output::Step { link, doc, same: false });
+            }
+        }
+    }
+
+    /// Those who compared a document and do not follow it: nothing is said of it to them but what all hear.
+    pub(super) fn quiet(&self, doc: DocId) -> Vec<Link> {
+        let quiet = |peer: &super::Peer| {
+            peer.id.is_some()
+                && !peer.docs.contains_key(&doc)
+                && peer.scopes.quiet.values().any(|docs| docs.contains(&doc))
+                && (peer.share)(doc) != Access::None
+        };
+        self.links.iter().filter(|(_, peer)| quiet(peer)).map(|(link, _)| *link).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::peers::Limits;
+    use crate::sync::wire::{Message, Metadata, PeerId};
+    use proptest::prelude::*;
+
+    const VOLUME: DocId = DocId([255; 16]);
+
+    fn peers(name: &str) -> Peers {
+        let metadata = Metadata { tracebook: Some(wire::EXTENSIONS), ..Metadata::default() };
+        Peers::new(PeerId(name.to_owned()), metadata, Limits::default())
+    }
+
+    fn doc(number: u32) -> DocId {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        DocId(bytes)
+    }
+
+    fn print(number: u32, of: u8) -> Print {
+        *blake3::hash(&[&number.to_be_bytes()[..], &[of]].concat()).as_bytes()
+    }
+
+    /// Two that speak until nothing is said any more. Gives how many bytes went over the wire, the documents that the
+    /// first reads, and those that it takes for the same.
+    fn talk(one: &mut Peers, two: &mut Peers, docs: &Docs) -> (usize, BTreeSet<DocId>, usize) {
+        one.connect(1, true, None, Box::new(|_| Access::Write));
+        two.connect(1, false, None, Box::new(|_| Access::Write));
+        one.follow_all(1, VOLUME, docs.clone());
+        let (mut bytes_said, mut read, mut same) = (0, BTreeSet::new(), 0);
+        loop {
+            let mut quiet = true;
+            for back in [false, true] {
+                let (from, to) = if back { (&mut *two, &mut *one) } else { (&mut *one, &mut *two) };
+                for output in from.take() {
+                    quiet = false;
+                    match output {
+                        Output::Send { bytes, .. } => {
+                            bytes_said += bytes.len();
+                            to.receive(1, &bytes);
+                        }
+                        Output::Load { doc } if !back => _ = read.insert(doc),
+                        Output::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
+                        Output::Agreed { docs, .. } => same = docs.len(),
+                        Output::Close { why, .. } => panic!("{why}"),
+                        _ => {}
+                    }
+                }
+            }
+            if quiet {
+                return (bytes_said, read, same);
+            }
+        }
+    }
+
+    #[test]
+    fn ten_of_fifty_thousand_are_found_and_the_rest_is_left_alone() {
+        let (mut one, mut two) = (peers("one"), peers("two"));
+        let changed: BTreeSet<u32> = (0..10).map(|at| at * 4_999 + 7).collect();
+        for number in 0..50_000 {
+            one.recall(doc(number), Some(print(number, u8::from(changed.contains(&number)))));
+            two.recall(doc(number), Some(print(number, 0)));
+        }
+        let docs: Docs = Arc::new((0..50_000).map(doc).chain([VOLUME]).collect());
+        let (bytes, read, same) = talk(&mut one, &mut two, &docs);
+        let expected: BTreeSet<DocId> = changed.iter().copied().map(doc).chain([VOLUME]).collect();
+        assert_eq!(read, expected);
+        assert_eq!(same, 50_000 - changed.len());
+        assert!(bytes < 30_000, "{bytes} bytes");
+        // What changes later is spoken about by itself.
+        two.changed(doc(3), b"");
+        assert!(two.take().iter().any(|output| matches!(output, Output::Load { doc: read } if *read == doc(3))));
+    }
+
+    #[test]
+    fn whoever_does_not_say_that_it_knows_this_is_never_sent_it() {
+        let mut one = peers("one");
+        let mut other = Peers::new(PeerId("other".to_owned()), Metadata::default(), Limits::default());
+        (0..100).for_each(|number| one.recall(doc(number), Some(print(number, 0))));
+        let docs: Docs = Arc::new((0..100).map(doc).collect());
+        let (_, read, same) = talk(&mut one, &mut other, &docs);
+        assert_eq!((read.len(), same), (100, 0), "each is asked for as ever");
+    }
+
+    proptest! {
+        /// Whatever comes as a message of this kind, its sender's connection may end, and nothing else happens.
+        #[test]
+        fn hostile_words_end_their_peer(
+            words in proptest::collection::vec((0..7_u8, any::<[u8; 4]>(), any::<bool>(),
+                proptest::collection::vec(any::<u8>(), 0..300)), 1..12),
+            far in any::<bool>(),
+        ) {
+            let mut one = peers("one");
+            (0..100).for_each(|number| one.recall(doc(number), Some(print(number, 0))));
+            let docs: Docs = Arc::new((0..100).map(doc).collect());
+            let id = |name: &str| PeerId(name.to_owned());
+            for (link, name) in [(1, "hostile"), (2, "friend")] {
+                let metadata = Metadata { tracebook: (!far || link == 2).then_some(9), ..Metadata::default() };
+                one.connect(link, false, None, Box::new(|_| Access::Write));
+                let join = Message::Join { sender: id(name), versions: vec![wire::VERSION.to_owned()], metadata };
+                one.receive(link, &wire::encode(&join));
+            }
+            for (word, number, ours, tail) in words {
+                let mut data = vec![word];
+                data.extend(number);
+                data.extend(if ours { VOLUME.0 } else { [1; 16] });
+                // Some begin as what they claim to be.
+                data.extend(if number[0] % 2 == 0 { vec![0x61] } else { Vec::new() });
+                data.extend(tail);
+                let message = Message::Extension {
+                    sender: id("hostile"), target: id("one"), topic: TOPIC.to_owned(), data };
+                one.receive(1, &wire::encode(&message));
+                for output in one.take() {
+                    match output {
+                        Output::Scope { link, scope } => one.scoped(link, scope, docs.clone()),
+                        Output::Close { link, .. } => prop_assert_eq!(link, 1),
+                        _ => {}
+                    }
+                }
+            }
+            prop_assert!(one.who(2).is_some(), "the friend is still there");
+            if far {
+                prop_assert!(one.who(1).is_none(), "who does not know this and says it is let go");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused() {
+        let mut one = peers("one");
+        one.connect(1, false, None, Box::new(|_| Access::Write));
+        let metadata = Metadata { tracebook: Some(wire::EXTENSIONS), ..Metadata::default() };
+        let (sender, versions) = (PeerId("hostile".to_owned()), vec![wire::VERSION.to_owned()]);
+        one.receive(1, &wire::encode(&Message::Join { sender: sender.clone(), versions, metadata }));
+        let data = vec![0; 2 * FRAME + 1];
+        let target = PeerId("one".to_owned());
+        one.receive(1, &wire::encode(&Message::Extension { sender, target, topic: TOPIC.to_owned(), data }));
+        assert!(one.take().iter().any(|output| matches!(output, Output::Close { link: 1, .. })));
+    }
+}

@@ -1,0 +1,71 @@
+//! What is said and kept by nobody: where somebody's caret is, who runs which cell.
+
+use super::{Access, Link, Output, Peers};
+use crate::id::DocId;
+use crate::sync::wire::{Message, PeerId};
+use std::collections::BTreeMap;
+
+/// Sessions whose last number is remembered.
+const SESSIONS: usize = 10_000;
+/// A message of this kind has at most this many bytes.
+const LARGEST: usize = 64 << 10;
+
+/// Which messages were heard already: several ways may lead from one peer to another.
+#[derive(Default)]
+pub(super) struct Said {
+    heard: BTreeMap<(PeerId, String), u64>,
+    count: u64,
+}
+
+impl Said {
+    /// Whether this is new.
+    fn is_new(&mut self, sender: &PeerId, session: &str, count: u64) -> bool {
+        if self.heard.len() >= SESSIONS {
+            self.heard.clear(); // at worst something is heard twice
+        }
+        let last = self.heard.entry((sender.clone(), session.to_owned())).or_default();
+        let new = count > *last;
+        *last = count.max(*last);
+        new
+    }
+}
+
+impl Peers {
+    /// Says something to all who sync this document. `session` names this run of the program; `data` is CBOR.
+    pub fn say(&mut self, doc: DocId, session: &str, data: &[u8]) {
+        self.said.count += 1;
+        let (sender, count) = (self.me.clone(), self.said.count);
+        self.pass_on(doc, &(sender, session.to_owned(), count), data, None);
+    }
+
+    /// What a peer may do with a document.
+    pub fn may(&self, link: Link, doc: DocId) -> Access {
+        self.links.get(&link).map_or(Access::None, |peer| (peer.share)(doc))
+    }
+
+    /// Whether anybody has greeted, who would hear what is said.
+    pub fn is_heard(&self) -> bool {
+        self.links.values().any(|peer| peer.id.is_some())
+    }
+
+    pub(super) fn heard(&mut self, link: Link, doc: DocId, by: (PeerId, String, u64), data: Vec<u8>) {
+        let Some(peer) = self.links.get(&link) else { return };
+        if data.len() > LARGEST || by.0 == self.me || (peer.share)(doc) == Access::None {
+            return;
+        }
+        if self.said.is_new(&by.0, &by.1, by.2) {
+            self.pass_on(doc, &by, &data, Some(link));
+            self.outputs.push_back(Output::Heard { link, doc, from: by.0, data });
+        }
+    }
+
+    fn pass_on(&mut self, doc: DocId, by: &(PeerId, String, u64), data: &[u8], but: Option<Link>) {
+        let followers = self.followers.get(&doc).into_iter().flatten().copied();
+        let links: Vec<Link> = followers.chain(self.quiet(doc)).collect();
+        for link in links.into_iter().filter(|link| Some(*link) != but) {
+            let Some(target) = self.who(link).filter(|id| **id != by.0).cloned() else { continue };
+            let (sender, session, count) = by.clone();
+            self.send(link, &Message::Ephemeral { sender, target, count, session, doc, data: data.to_vec() });
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Who is at a document, where their carets stand, which cells they run: said as ephemeral messages in the form of
+//! automerge-repo's `Presence`, so that its clients see us and we see them. Kept by nobody; who falls silent is gone.
+//!
+//! Nothing here reads a clock: all times are milliseconds of one that only goes forward.
+
+use super::cbor::{Bad, Reader, Writer};
+use super::wire::PeerId;
+use crate::id::{BlockId, DocId};
+use std::collections::BTreeMap;
+
+/// What has changed is said this many milliseconds after the last word at the earliest.
+pub const SOONEST: u64 = 200;
+/// Who looks at a note says so again after this time …
+const BEAT: u64 = 3_000;
+/// … and is gone after so long a silence.
+const SILENCE: u64 = 8_000;
+/// The same for a volume as a whole: there it is of interest who is connected, not where.
+const SLOW_BEAT: u64 = 60_000;
+const SLOW_SILENCE: u64 = 150_000;
+/// Newcomers are greeted at once where so few are known; where there are more, they learn of them by and by.
+const GREETED: usize = 32;
+/// People at one document, and documents, that are kept in mind.
+const MOST: usize = 128;
+const DOCUMENTS: usize = 512;
+/// Carets and cells of one of them.
+const MARKS: usize = 64;
+/// Bytes of a name.
+const NAME: usize = 64;
+/// Bytes of a message.
+const LARGEST: usize = 16 << 10;
+/// The field by which automerge-repo knows such messages.
+const MARK: &str = "__presence";
+
+/// A caret, with the other end of what is selected at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// In which block it stands, and how many bytes from its beginning.
+    pub at: (BlockId, usize),
+    /// The same for the other end; equal where nothing is selected.
+    pub anchor: (BlockId, usize),
+}
+
+/// Somebody at a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Present {
+    /// How the device is called.
+    pub name: String,
+    /// The beginning of its key, where it has one.
+    pub device: String,
+    /// Their carets.
+    pub carets: Vec<Mark>,
+    /// The cells that they run.
+    pub running: Vec<BlockId>,
+}
+
+/// What we say of ourselves about a document.
+#[derive(Debug)]
+struct Own {
+    state: Present,
+    said: Option<u64>,
+    changed: bool,
+    slow: bool,
+}
+
+#[derive(Debug)]
+struct Other {
+    state: Present,
+    heard: u64,
+    slow: bool,
+}
+
+/// Who is where, ourselves included.
+#[derive(Debug, Default)]
+pub struct Presence {
+    own: BTreeMap<DocId, Own>,
+    gone: Vec<DocId>,
+    others: BTreeMap<DocId, BTreeMap<PeerId, Other>>,
+}
+
+/// What a message was about.
+enum Said {
+    State(Present),
+    Beat,
+    Goodbye,
+}
+
+impl Presence {
+    /// What is to be said of us about this document from now on; `None`: that we are gone. `slow`: it is a volume's.
+    pub fn set(&mut self, doc: DocId, state: Option<Present>, slow: bool) {
+        match state {
+            None => {
+                if self.own.remove(&doc).is_some_and(|own| own.said.is_some()) {
+                    self.gone.push(doc);
+                }
+            }
+            Some(state) => {
+                self.gone.retain(|gone| *gone != doc);
+                let own =
+                    self.own.entry(doc).or_insert(Own { state: Present::default(), said: None, changed: true, slow });
+                if own.state != state {
+                    (own.state, own.changed) = (state, true);
+                }
+            }
+        }
+    }
+
+    /// All of it is to be said again: there is a new connection.
+    pub fn again(&mut self) {
+        self.own.values_mut().for_each(|own| own.changed = true);
+    }
+
+    /// When something is to be done next: to be said, or somebody to be forgotten.
+    pub fn due(&self) -> Option<u64> {
+        let own = self.own.values().map(|own| match (own.said, own.changed) {
+            (None, _) => 0,
+            (Some(said), true) => said + SOONEST,
+            (Some(said), false) => said + if own.slow { SLOW_BEAT } else { BEAT },
+        });
+        own.chain(self.ends()).chain((!self.gone.is_empty()).then_some(0)).min()
+    }
+
+    /// When somebody is to be forgotten next.
+    pub fn ends(&self) -> Option<u64> {
+        let others = self.others.values().flat_map(BTreeMap::values);
+        others.map(|other| other.heard + if other.slow { SLOW_SILENCE } else { SILENCE }).min()
+    }
+
+    /// This device is called so from now on.
+    pub fn called(&mut self, name: &str, device: &str) {
+        for own in self.own.values_mut().filter(|own| own.state.name != name || own.state.device != device) {
+            (own.state.name, own.state.device) = (name.to_owned(), device.to_owned());
+            own.changed = true;
+        }
+    }
+
+    /// What is to be said now: about which document, and the message.
+    pub fn say(&mut self, now: u64) -> Vec<(DocId, Vec<u8>)> {
+        let mut words: Vec<(DocId, Vec<u8>)> = self.gone.drain(..).map(|doc| (doc, goodbye())).collect();
+        for (doc, own) in &mut self.own {
+            let next = match (own.said, own.changed) {
+                (None, _) => now,
+                (Some(said), true) => said + SOONEST,
+                (Some(said), false) => said + if own.slow { SLOW_BEAT } else { BEAT },
+            };
+            if next <= now {
+                (own.said, own.changed) = (Some(now), false);
+                words.push((*doc, snapshot(&own.state)));
+            }
+        }
+        words
+    }
+
+    /// Everything is to be said goodbye to: the program ends.
+    pub fn leave(&mut self) -> Vec<(DocId, Vec<u8>)> {
+        let own = std::mem::take(&mut self.own);
+        own.into_iter().filter(|(_, own)| own.said.is_some()).map(|(doc, _)| (doc, goodbye())).collect()
+    }
+
+    /// Somebody said something about a document. Whether that changes who is there, or where. What cannot be read, or
+    /// is of another kind, changes nothing.
+    pub fn hear(&mut self, now: u64, doc: DocId, from: &PeerId, data: &[u8]) -> bool {
+        let Ok(Some(said)) = read(data) else { return false };
+        let slow = self.own.get(&doc).is_some_and(|own| own.slow);
+        let documents = self.others.len();
+        let here = match self.others.entry(doc) {
+            std::collections::btree_map::Entry::Occupied(here) => here.into_mut(),
+            std::collections::btree_map::Entry::Vacant(_) if documents >= DOCUMENTS => return false,
+            std::collections::btree_map::Entry::Vacant(none) => none.insert(BTreeMap::new()),
+        };
+        let known = here.len();
+        let state = match said {
+            Said::Goodbye => {
+                let gone = here.remove(from).is_some();
+                if here.is_empty() {
+                    self.others.remove(&doc);
+                }
+                return gone;
+            }
+            Said::Beat => None,
+            Said::State(state) => Some(state),
+        };
+        match here.get_mut(from) {
+            Some(other) => {
+                other.heard = now;
+                state.is_some_and(|state| std::mem::replace(&mut other.state, state.clone()) != state)
+            }
+            None if known >= MOST => false,
+            None => {
+                here.insert(from.clone(), Other { state: state.unwrap_or_default(), heard: now, slow });
+                if known < GREETED
+                    && let Some(own) = self.own.get_mut(&doc)
+                {
+                    own.changed = true;
+                }
+                true
+            }
+        }
+    }
+
+    /// Forgets who has been silent for too long. Gives the documents where somebody is gone.
+    pub fn forget(&mut self, now: u64) -> Vec<DocId> {
+        let mut changed = Vec::new();
+        self.others.retain(|doc, here| {
+            let before = here.len();
+            here.retain(|_, other| now < other.heard + if other.slow { SLOW_SILENCE } else { SILENCE });
+            if here.len() != before {
+                changed.push(*doc);
+            }
+            !here.is_empty()
+        });
+        changed
+    }
+
+    /// Who else is at a document.
+    pub fn of(&self, doc: DocId) -> Vec<(PeerId, Present)> {
+        let here = self.others.get(&doc).into_iter().flatten();
+        here.map(|(peer, other)| (peer.clone(), other.state.clone())).collect()
+    }
+}
+
+fn enveloped(kind: &str, fields: usize, write: impl FnOnce(&mut Writer)) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.map(1).text(MARK).map(1 + fields).text("type").text(kind);
+    write(&mut out);
+    out.bytes
+}
+
+fn goodbye() -> Vec<u8> {
+    enveloped("goodbye", 0, |_| ())
+}
+
+fn snapshot(state: &Present) -> Vec<u8> {
+    enveloped("snapshot", 1, |out| {
+        out.text("state").map(3);
+        out.text("user").map(2).text("name").text(clean(&state.name)).text("device").text(clean(&state.device));
+        let place = |out: &mut Writer, (block, at): (BlockId, usize)| {
+            out.array(2).text(&block.to_string()).number(at as u64);
+        };
+        let carets = &state.carets[..state.carets.len().min(MARKS)];
+        out.text("carets").array(carets.len());
+        for mark in carets {
+            out.map(2).text("at");
+            place(out, mark.at);
+            out.text("anchor");
+            place(out, mark.anchor);
+        }
+        let running = &state.running[..state.running.len().min(MARKS)];
+        out.text("running").array(running.len());
+        for cell in running {
+            out.text(&cell.to_string());
+        }
+    })
+}
+
+/// As much of a name as is sent and shown.
+fn clean(name: &str) -> &str {
+    let mut end = name.len().min(NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
+}
+
+/// Reads a message; `None`: it is about something else.
+fn read(data: &[u8]) -> Result<Option<Said>, Bad> {
+    if data.len() > LARGEST {
+        return Err("it is too long");
+    }
+    let mut reader = Reader::new(data);
+    let mut said = None;
+    for _ in 0..reader.map(64)? {
+        if reader.text(NAME)? == MARK {
+            said = read_message(&mut reader)?;
+        } else {
+            reader.skip()?;
+        }
+    }
+    Ok(said)
+}
+
+fn read_message(reader: &mut Reader<'_>) -> Result<Option<Said>, Bad> {
+    let (mut kind, mut state) = (String::new(), None);
+    for _ in 0..reader.map(64)? {
+        match reader.text(NAME)? {
+            "type" => kind = reader.text(NAME)?.to_owned(),
+            "state" => state = Some(read_state(reader)?),
+            _ => reader.skip()?,
+        }
+    }
+    Ok(match kind.as_str() {
+        "snapshot" => state.map(Said::State),
+        // A change of one field, by a client that is not ours: it is there, at least.
+        "heartbeat" | "update" => Some(Said::Beat),
+        "goodbye" => Some(Said::Goodbye),
+        _ => None,
+    })
+}
+
+/// Fields of other programs are passed over, also where they are called as ours are and hold something else.
+fn read_state(reader: &mut Reader<'_>) -> Result<Present, Bad> {
+    let mut state = Present::default();
+    for _ in 0..reader.map(256)? {
+        let name = reader.text(NAME)?.to_owned();
+        let mut field = reader.clone();
+        let read = match name.as_str() {
+            "user" => read_user(&mut field, &mut state),
+            "carets" => read_carets(&mut field).map(|carets| state.carets = carets),
+            "running" => read_running(&mut field).map(|running| state.running = running),
+            _ => Err("unknown"),
+        };
+        match read {
+            Ok(()) => *reader = field,
+            Err(_) => reader.skip()?,
+        }
+    }
+    Ok(state)
+}
+
+fn read_user(reader: &mut Reader<'_>, state: &mut Present) -> Result<(), Bad> {
+    let text = |reader: &mut Reader<'_>| -> Result<String, Bad> {
+        let plain = |letter: &char| !letter.is_control();
+        Ok(clean(&reader.text(LARGEST)?.chars().filter(plain).collect::<String>()).to_owned())
+    };
+    for _ in 0..reader.map(64)? {
+        match reader.text(NAME)? {
+            "name" => state.name = text(reader)?,
+            "device" => state.device = text(reader)?,
+            _ => reader.skip()?,
+        }
+    }
+    Ok(())
+}
+
+fn read_block(reader: &mut Reader<'_>) -> Result<BlockId, Bad> {
+    reader.text(NAME)?.parse().map_err(|_| "a block was expected")
+}
+
+fn read_place(reader: &mut Reader<'_>) -> Result<(BlockId, usize), Bad> {
+    if reader.array(2)? != 2 {
+        return Err("a place was expected");
+    }
+    Ok((read_block(reader)?, usize::try_from(reader.number()?).map_err(|_| "a place was expected")?))
+}
+
+fn read_carets(reader: &mut Reader<'_>) -> Result<Vec<Mark>, Bad> {
+    let mut carets = Vec::new();
+    for _ in 0..reader.array(MARKS as u64)? {
+        let (mut at, mut anchor) = (None, None);
+        for _ in 0..reader.map(8)? {
+            match reader.text(NAME)? {
+                "at" => at = Some(read_place(reader)?),
+                "anchor" => anchor = Some(read_place(reader)?),
+                _ => reader.skip()?,
+            }
+        }
+        let at = at.ok_or("a caret without a place")?;
+        carets.push(Mark { at, anchor: anchor.unwrap_or(at) });
+    }
+    Ok(carets)
+}
+
+fn read_running(reader: &mut Reader<'_>) -> Result<Vec<BlockId>, Bad> {
+    (0..reader.array(MARKS as u64)?).map(|_| read_block(reader)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOC: DocId = DocId([7; 16]);
+
+    fn peer(name: &str) -> PeerId {
+        PeerId(name.to_owned())
+    }
+
+    fn desk() -> Present {
+        let (from, to) = ((BlockId(1), 3), (BlockId(2), 0));
+        let carets = vec![Mark { at: from, anchor: from }, Mark { at: to, anchor: from }];
+        Present { name: "desk é".to_owned(), device: "ab12".to_owned(), carets, running: vec![BlockId(9)] }
+    }
+
+    #[test]
+    fn what_is_said_is_understood_and_silence_ends_it() {
+        let (mut one, mut two) = (Presence::default(), Presence::default());
+        one.set(DOC, Some(desk()), false);
+        two.set(DOC, Some(Present::default()), false);
+        assert_eq!(one.due(), Some(0));
+        let words = one.say(1_000);
+        assert_eq!(words.len(), 1);
+        assert!(two.say(1_000).len() == 1 && two.due() == Some(4_000));
+        assert!(two.hear(1_000, DOC, &peer("one"), &words[0].1));
+        assert_eq!(two.of(DOC), [(peer("one"), desk())]);
+        assert!(!two.hear(1_100, DOC, &peer("one"), &words[0].1), "the same again is no news");
+        // A newcomer is greeted, but not at once after the last word.
+        assert!(two.say(1_100).is_empty());
+        assert_eq!(two.say(1_200).len(), 1);
+        // Changes are gathered, and without any there is a word now and then.
+        one.set(DOC, Some(Present { carets: Vec::new(), ..desk() }), false);
+        assert!(one.say(1_100).is_empty());
+        assert_eq!(one.say(1_200).len(), 1);
+        assert_eq!((one.say(4_199).len(), one.say(4_200).len()), (0, 1));
+        assert!(two.forget(1_100 + SILENCE - 1).is_empty());
+        assert_eq!(two.forget(1_100 + SILENCE), [DOC]);
+        assert!(two.of(DOC).is_empty());
+        const { assert!(SILENCE < 10_000, "who is lost is gone within ten seconds") };
+        // Who leaves says so.
+        assert!(two.hear(0, DOC, &peer("one"), &words[0].1));
+        one.set(DOC, None, false);
+        let goodbye = one.say(5_000);
+        assert!(two.hear(1, DOC, &peer("one"), &goodbye[0].1) && two.of(DOC).is_empty());
+        assert_eq!(two.leave().len(), 1);
+        assert_eq!(one.due(), None);
+    }
+
+    #[test]
+    fn what_other_programs_say_is_taken_as_far_as_it_is_understood() {
+        let mut presence = Presence::default();
+        let mut foreign = Writer::default();
+        foreign.map(1).text(MARK).map(2).text("type").text("snapshot").text("state").map(2);
+        foreign.text("carets").map(1).text("x").number(3).text("user").map(1).text("name").text("J\u{7}S");
+        assert!(presence.hear(0, DOC, &peer("js"), &foreign.bytes));
+        assert_eq!(presence.of(DOC)[0].1.name, "JS");
+        let mut beat = Writer::default();
+        beat.map(1).text(MARK).map(1).text("type").text("heartbeat");
+        assert!(!presence.hear(5_000, DOC, &peer("js"), &beat.bytes));
+        assert!(presence.forget(9_000).is_empty(), "a heartbeat keeps it there");
+        let mut other = Writer::default();
+        other.map(1).text("cursor").number(3);
+        assert!(!presence.hear(0, DOC, &peer("x"), &other.bytes), "it is about something else");
+        // No beginning of a message does harm, and none that is too long is read.
+        let whole = snapshot(&desk());
+        for end in 0..whole.len() {
+            assert!(!presence.hear(0, DOC, &peer("x"), &whole[..end]));
+        }
+        let mut long = Writer::default();
+        long.map(1).text(MARK).map(1).text("type").text(&"x".repeat(LARGEST));
+        assert!(!presence.hear(0, DOC, &peer("x"), &long.bytes));
+        for number in 0..1_000 {
+            presence.hear(0, DOC, &peer(&number.to_string()), &whole);
+            presence.hear(0, DocId([number as u8; 16]), &peer("x"), &whole);
+        }
+        assert!(presence.of(DOC).len() <= MOST);
+        let long = Present { name: "é".repeat(100), ..Present::default() };
+        presence.hear(0, DOC, &peer("js"), &snapshot(&long));
+        assert_eq!(clean(&long.name).len(), NAME);
+    }
+}

@@ -1,0 +1,416 @@
+//! Many devices in one process: random schedules, cut connections, messages that come twice, crashes between an edit
+//! and the disk, disks restored from an old backup. At the end all hold the same, and every edit that was on a disk.
+
+use super::peers::{Access, Limits, Link, Output, Peers, Print, Ticket};
+use super::wire::{self, Metadata, PeerId};
+use crate::id::{BlockId, DocId};
+use crate::note::{NoteDoc, Op};
+use automerge::ActorId;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Many, so that those that compare do compare.
+const DOCS: [DocId; 8] = {
+    let mut docs = [DocId([0; 16]); 8];
+    let mut at = 0;
+    while at < docs.len() {
+        docs[at] = DocId([at as u8 + 1; 16]);
+        at += 1;
+    }
+    docs
+};
+/// The volume that they belong to.
+const VOLUME: DocId = DOCS[0];
+
+/// SplitMix64.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, count: usize) -> usize {
+        (self.next() % count as u64) as usize
+    }
+}
+
+type Chunks = BTreeMap<DocId, Vec<Vec<u8>>>;
+
+/// Why something is on its way to the disk.
+#[derive(Clone, Copy)]
+enum Why {
+    /// An edit made here.
+    Edit(u64),
+    /// It came from a peer.
+    Peer(Ticket),
+}
+
+/// A device: what is on its disk, what is on its way there, its documents as its user sees them.
+struct Device {
+    name: String,
+    disk: Chunks,
+    backup: Chunks,
+    queue: VecDeque<(DocId, Vec<u8>, Why)>,
+    loads: VecDeque<DocId>,
+    docs: BTreeMap<DocId, NoteDoc>,
+    peers: Peers,
+    actor: ActorId,
+    /// What its heads came to, and how many chunks there were then: kept for the next start.
+    prints: BTreeMap<DocId, (usize, Print)>,
+    /// Whether it compares.
+    compares: bool,
+}
+
+/// Messages under way between two devices.
+struct Wire {
+    ends: (usize, usize),
+    links: (Link, Link),
+    queues: (VecDeque<Vec<u8>>, VecDeque<Vec<u8>>),
+}
+
+struct World {
+    chance: Chance,
+    devices: Vec<Device>,
+    wires: Vec<Wire>,
+    next_link: Link,
+    edits: u64,
+    actors: u8,
+    /// Edits that were lost with a disk that was restored from a backup, on purpose.
+    restored: bool,
+    durable: BTreeSet<u64>,
+    /// Documents of which two agreed without speaking about them.
+    agreed: usize,
+}
+
+/// A program that starts over a disk, with what it remembers of it.
+fn peers(name: &str, compares: bool, disk: &Chunks, prints: &BTreeMap<DocId, (usize, Print)>) -> Peers {
+    let limits = Limits { resting: 6, ..Limits::default() }; // documents are read again and again
+    let metadata = Metadata { tracebook: compares.then_some(wire::EXTENSIONS), ..Metadata::default() };
+    let mut peers = Peers::new(PeerId(name.to_owned()), metadata, limits);
+    for (doc, chunks) in disk {
+        let print = prints.get(doc).filter(|(count, _)| *count == chunks.len()).map(|(_, print)| *print);
+        peers.recall(*doc, print);
+    }
+    peers
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut chance = Chance(seed);
+        let count = 2 + chance.below(7);
+        let mut world = World {
+            chance,
+            devices: Vec::new(),
+            wires: Vec::new(),
+            next_link: 1,
+            edits: 0,
+            actors: 0,
+            restored: false,
+            durable: BTreeSet::new(),
+            agreed: 0,
+        };
+        // Most documents are everywhere from the beginning.
+        let actor = world.actor();
+        let mut disk = Chunks::new();
+        for doc in &DOCS[..7] {
+            world.edits += 1;
+            let op = Op::Insert { block: BlockId(world.edits), pos: "n".to_owned(), text: "old ".to_owned() };
+            let mut note = NoteDoc::load(*doc, &[], actor.clone()).expect("it loads").doc;
+            note.commit(&[op], 1, None).expect("an edit");
+            disk.insert(*doc, vec![note.save()]);
+            world.durable.insert(world.edits);
+        }
+        // In most worlds all are Tracebooks; in others some compare and some do not, as other programs.
+        let mixed = seed % 4 == 3;
+        for number in 0..count {
+            let name = format!("device {number}");
+            let actor = world.actor();
+            let compares = !mixed || world.chance.below(2) == 0;
+            world.devices.push(Device {
+                peers: peers(&name, compares, &disk, &BTreeMap::new()),
+                prints: BTreeMap::new(),
+                compares,
+                name,
+                disk: disk.clone(),
+                backup: disk.clone(),
+                queue: VecDeque::new(),
+                loads: VecDeque::new(),
+                docs: BTreeMap::new(),
+                actor,
+            });
+        }
+        world
+    }
+
+    fn actor(&mut self) -> ActorId {
+        self.actors += 1;
+        ActorId::from([self.actors; 16])
+    }
+
+    /// The document as the user of a device sees it, read from its disk when it is not open.
+    fn open(&mut self, at: usize, doc: DocId) -> &mut NoteDoc {
+        let device = &mut self.devices[at];
+        let chunks = device.disk.get(&doc).cloned().unwrap_or_default();
+        let actor = device.actor.clone();
+        device.docs.entry(doc).or_insert_with(|| NoteDoc::load(doc, &chunks, actor).expect("it loads").doc)
+    }
+
+    fn edit(&mut self, at: usize) {
+        let doc = DOCS[self.chance.below(DOCS.len())];
+        self.edits += 1;
+        let edit = self.edits;
+        let first = !self.devices[at].disk.contains_key(&doc)
+            && !self.devices[at].queue.iter().any(|(queued, ..)| *queued == doc);
+        let pos = char::from(b'a' + self.chance.below(26) as u8).to_string();
+        let note = self.open(at, doc);
+        let op = Op::Insert { block: BlockId(edit), pos, text: format!("{edit} ") };
+        let bytes = note.commit(&[op], edit as i64, None).expect("an edit");
+        let bytes = if first { note.save() } else { bytes };
+        self.devices[at].queue.push_back((doc, bytes, Why::Edit(edit)));
+    }
+
+    /// The disk of a device does one piece of its work.
+    fn write(&mut self, at: usize) {
+        let device = &mut self.devices[at];
+        if let Some((doc, bytes, why)) = device.queue.pop_front() {
+            device.disk.entry(doc).or_default().push(bytes.clone());
+            match why {
+                Why::Peer(ticket) => device.peers.stored(ticket),
+                Why::Edit(edit) => {
+                    device.peers.changed(doc, &bytes);
+                    self.durable.insert(edit);
+                }
+            }
+        } else if let Some(doc) = device.loads.pop_front() {
+            let chunks = device.disk.get(&doc).cloned().unwrap_or_default();
+            device.peers.loaded(doc, Ok(chunks));
+        }
+        self.perform(at);
+    }
+
+    fn on_disk(&self, at: usize) -> BTreeSet<u64> {
+        let read = |(doc, chunks): (&DocId, &Vec<Vec<u8>>)| {
+            let note = NoteDoc::load(*doc, chunks, ActorId::from([0; 16])).expect("it loads").doc;
+            note.blocks().into_iter().map(|block| block.id.0).collect::<Vec<u64>>()
+        };
+        self.devices[at].disk.iter().flat_map(read).collect()
+    }
+
+    fn perform(&mut self, at: usize) {
+        for output in self.devices[at].peers.take() {
+            match output {
+                Output::Send { link, bytes } => {
+                    for wire in &mut self.wires {
+                        if wire.links.0 == link && wire.ends.0 == at {
+                            wire.queues.0.push_back(bytes.clone());
+                        } else if wire.links.1 == link && wire.ends.1 == at {
+                            wire.queues.1.push_back(bytes.clone());
+                        }
+                    }
+                }
+                Output::Close { link, .. } => self.cut_link(link),
+                Output::Load { doc } => self.devices[at].loads.push_back(doc),
+                Output::Store { doc, ticket, bytes, .. } => {
+                    self.open(at, doc).merge(&bytes).expect("it merges");
+                    self.devices[at].queue.push_back((doc, bytes, Why::Peer(ticket)));
+                }
+                Output::Refused { why, .. } => panic!("refused: {why}"),
+                Output::Scope { link, scope } => {
+                    let docs = if scope == VOLUME { Arc::new(BTreeSet::from(DOCS)) } else { Arc::default() };
+                    self.devices[at].peers.scoped(link, scope, docs);
+                    self.perform(at);
+                }
+                Output::Agreed { docs, .. } => self.agreed += docs.len(),
+                Output::Welcome { .. }
+                | Output::Heard { .. }
+                | Output::Absent { .. }
+                | Output::Step { .. }
+                | Output::Extension { .. } => {}
+            }
+        }
+    }
+
+    fn connect(&mut self, a: usize, b: usize) {
+        if a == b || self.wires.iter().any(|wire| wire.ends == (a, b) || wire.ends == (b, a)) {
+            return;
+        }
+        let links = (self.next_link, self.next_link + 1);
+        self.next_link += 2;
+        self.wires.push(Wire { ends: (a, b), links, queues: Default::default() });
+        self.devices[a].peers.connect(links.0, true, None, Box::new(|_| Access::Write));
+        self.devices[b].peers.connect(links.1, false, None, Box::new(|_| Access::Write));
+        let docs = Arc::new(BTreeSet::from(DOCS));
+        self.devices[a].peers.follow_all(links.0, VOLUME, docs);
+        self.perform(a);
+        self.perform(b);
+    }
+
+    fn cut_link(&mut self, link: Link) {
+        if let Some(at) = self.wires.iter().position(|wire| wire.links.0 == link || wire.links.1 == link) {
+            self.cut(at);
+        }
+    }
+
+    fn cut(&mut self, at: usize) {
+        let wire = self.wires.swap_remove(at);
+        self.devices[wire.ends.0].peers.disconnect(wire.links.0);
+        self.devices[wire.ends.1].peers.disconnect(wire.links.1);
+    }
+
+    /// Delivers the first message that waits on one side of a wire; `twice`: and lets it come again.
+    fn deliver(&mut self, wire: usize, back: bool, twice: bool) {
+        let Wire { ends, links, queues } = &mut self.wires[wire];
+        let (queue, to, link) = if back { (&mut queues.1, ends.0, links.0) } else { (&mut queues.0, ends.1, links.1) };
+        let Some(bytes) = queue.pop_front() else { return };
+        self.devices[to].peers.receive(link, &bytes);
+        // A greeting that comes twice ends the connection, as it should.
+        if twice && bytes.windows(4).any(|part| part == b"sync") {
+            self.devices[to].peers.receive(link, &bytes);
+        }
+        self.perform(to);
+    }
+
+    /// The program is killed: what was not on disk is gone, and so is all that was in memory.
+    fn crash(&mut self, at: usize) {
+        while let Some(wire) = self.wires.iter().position(|wire| wire.ends.0 == at || wire.ends.1 == at) {
+            self.cut(wire);
+        }
+        let actor = self.actor();
+        let device = &mut self.devices[at];
+        // What it kept of its heads is of some moment before; or it is lost.
+        if self.chance.below(3) > 0 {
+            let counted = |(doc, print)| Some((doc, (device.disk.get(&doc)?.len(), print)));
+            device.prints = device.peers.prints().filter_map(counted).collect();
+        }
+        device.actor = actor;
+        device.queue.clear();
+        device.loads.clear();
+        device.docs.clear();
+        device.peers = peers(&device.name, device.compares, &device.disk, &device.prints);
+    }
+
+    fn chaos(&mut self) {
+        let count = self.devices.len();
+        let at = self.chance.below(count);
+        match self.chance.below(100) {
+            0..=14 => self.edit(at),
+            15..=39 => self.write(at),
+            40..=44 => {
+                let other = self.chance.below(count);
+                self.connect(at, other);
+            }
+            45..=46 if !self.wires.is_empty() => {
+                let wire = self.chance.below(self.wires.len());
+                self.cut(wire);
+            }
+            47 if self.actors < 250 => self.crash(at),
+            48 => self.devices[at].backup = self.devices[at].disk.clone(),
+            49 if self.chance.below(4) == 0 && self.actors < 250 => {
+                self.crash(at);
+                let device = &mut self.devices[at];
+                // What is kept of heads is in the backup too, as old as it.
+                (device.disk, device.prints) = (device.backup.clone(), BTreeMap::new());
+                device.peers = peers(&device.name, device.compares, &device.disk, &device.prints);
+                self.restored = true;
+            }
+            _ if !self.wires.is_empty() => {
+                let wire = self.chance.below(self.wires.len());
+                let (back, twice) = (self.chance.below(2) == 0, self.chance.below(10) == 0);
+                self.deliver(wire, back, twice);
+            }
+            _ => {}
+        }
+    }
+
+    /// All connect to the first device, and all that is under way comes to its end.
+    fn heal(&mut self, seed: u64) {
+        for at in 1..self.devices.len() {
+            self.connect(at, 0);
+        }
+        for _ in 0..3_000 {
+            let mut quiet = true;
+            for at in 0..self.devices.len() {
+                while !self.devices[at].queue.is_empty() || !self.devices[at].loads.is_empty() {
+                    quiet = false;
+                    self.write(at);
+                }
+            }
+            for wire in 0..self.wires.len() {
+                for back in [false, true] {
+                    let waits = self
+                        .wires
+                        .get(wire)
+                        .is_some_and(|wire| !if back { wire.queues.1.is_empty() } else { wire.queues.0.is_empty() });
+                    if waits {
+                        quiet = false;
+                        self.deliver(wire, back, false);
+                    }
+                }
+            }
+            if quiet {
+                return;
+            }
+        }
+        panic!("seed {seed}: it never becomes quiet");
+    }
+}
+
+/// Gives of how many documents two agreed without speaking about them.
+fn run(seed: u64, steps: usize) -> usize {
+    let mut world = World::new(seed);
+    for _ in 0..steps {
+        world.chaos();
+    }
+    for at in 0..world.devices.len() {
+        while !world.devices[at].queue.is_empty() {
+            world.write(at);
+        }
+    }
+    let all: BTreeSet<u64> = (0..world.devices.len()).flat_map(|at| world.on_disk(at)).collect();
+    if !world.restored {
+        assert_eq!(all, world.durable, "seed {seed}: an edit that was on a disk is gone");
+    }
+    world.heal(seed);
+    for at in 0..world.devices.len() {
+        assert_eq!(world.on_disk(at), all, "seed {seed}: {} lacks something", world.devices[at].name);
+        for doc in DOCS {
+            let heads = |at: usize| {
+                let chunks = world.devices[at].disk.get(&doc)?;
+                Some(NoteDoc::load(doc, chunks, ActorId::from([0; 16])).expect("it loads").doc.heads())
+            };
+            assert_eq!(heads(at), heads(0), "seed {seed}: {} has another history", world.devices[at].name);
+        }
+    }
+    for wire in &world.wires {
+        for doc in DOCS.into_iter().filter(|doc| world.devices[0].disk.contains_key(doc)) {
+            let device = &world.devices[wire.ends.0];
+            assert_ne!(device.peers.in_step(wire.links.0, doc), Some(false), "seed {seed}: {}", device.name);
+        }
+    }
+    world.agreed
+}
+
+/// `SYNC_SEEDS=from..to` runs others; the nightly run takes thousands.
+fn seeds(from: u64, to: u64) -> usize {
+    let asked = std::env::var("SYNC_SEEDS").ok();
+    let asked = asked.as_deref().and_then(|seeds| seeds.split_once(".."));
+    let asked = asked.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    asked.unwrap_or(from..to).map(|seed| run(seed, 150)).sum()
+}
+
+#[test]
+fn devices_agree_whatever_happens() {
+    assert!(seeds(0, 40) > 0, "nobody ever compares");
+}
+
+#[test]
+fn devices_agree_whatever_else_happens() {
+    if std::env::var_os("SYNC_SEEDS").is_none() {
+        assert!(seeds(100, 140) > 0, "nobody ever compares");
+    }
+}

@@ -1,0 +1,527 @@
+//! The messages of automerge-repo's network protocol, version 1, as CBOR, one in each WebSocket message.
+//!
+//! Beside automerge-repo's there is one of ours, [`Message::Extension`], that only goes to a peer whose metadata says
+//! that it knows it. What comes in is untrusted: every length is checked before it is believed.
+
+use super::address;
+use super::cbor::{Bad, Reader, Writer};
+use crate::id::DocId;
+use std::fmt;
+
+/// The version of the protocol that is spoken.
+pub const VERSION: &str = "1";
+/// What a peer of ours says in its metadata: that it knows [`Message::Extension`], of this version.
+pub const EXTENSIONS: u64 = 2;
+/// A message has at most this many bytes.
+pub const LARGEST: usize = 64 << 20;
+/// A name has at most this many bytes.
+const LONGEST_NAME: usize = 256;
+/// An error's text has at most this many bytes.
+const LONGEST_TEXT: usize = 4_096;
+/// Lists of names have at most this many.
+const MOST: u64 = 1_024;
+
+/// How a peer calls itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub String);
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a peer says of itself when it greets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// The name of its storage, if it keeps documents.
+    pub storage: Option<String>,
+    /// Whether it keeps nothing when it goes.
+    pub ephemeral: bool,
+    /// Which version of [`Message::Extension`] it knows; `None` for those that are no Tracebook.
+    pub tracebook: Option<u64>,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// First word of who connected.
+    Join {
+        /// Who.
+        sender: PeerId,
+        /// The versions of the protocol that it speaks.
+        versions: Vec<String>,
+        /// What it says of itself.
+        metadata: Metadata,
+    },
+    /// The answer to it.
+    Peer {
+        /// Who.
+        sender: PeerId,
+        /// To whom.
+        target: PeerId,
+        /// The version that is spoken from now on.
+        version: String,
+        /// What it says of itself.
+        metadata: Metadata,
+    },
+    /// The sender is about to go.
+    Leave {
+        /// Who.
+        sender: PeerId,
+    },
+    /// A sync message about a document that the sender does not have.
+    Request {
+        /// Who.
+        sender: PeerId,
+        /// To whom.
+        target: PeerId,
+        /// Which document.
+        doc: DocId,
+        /// automerge's sync message.
+        data: Vec<u8>,
+    },
+    /// A sync message.
+    Sync {
+        /// Who.
+        sender: PeerId,
+        /// To whom.
+        target: PeerId,
+        /// Which document.
+        doc: DocId,
+        /// automerge's sync message.
+        data: Vec<u8>,
+    },
+    /// The sender does not have the document, or does not share it.
+    Unavailable {
+        /// Who.
+        sender: PeerId,
+        /// To whom.
+        target: PeerId,
+        /// Which document.
+        doc: DocId,
+    },
+    /// Said to all who look at a document, and kept by nobody.
+    Ephemeral {
+        /// Who said it first; not always who passed it on.
+        sender: PeerId,
+        /// To whom.
+        target: PeerId,
+        /// Counts up within the session.
+        count: u64,
+        /// The sender's session: a new one each time that it starts.
+        session: String,
+        /// About which document.
+        doc: DocId,
+        /// What; CBOR, since JavaScript's peers read it as such.
+        data: Vec<u8>,
+    },
+    /// The protocol was broken.
+    Error {
+        /// How.
+        message: String,
+    },
+    /// The sender wants to hear of the heads that others have, or no longer.
+    Subscription {
+        /// Who.
+        sender: PeerId,
+        /// To whom.
+        target: PeerId,
+        /// Names of storages.
+        add: Vec<String>,
+        /// Names of storages.
+        remove: Vec<String>,
+    },
+    /// Heads that others have.
+    RemoteHeads {
+        /// Who.
+        sender: PeerId,
+        /// To whom.
+        target: PeerId,
+        /// Of which document.
+        doc: DocId,
+        /// Storage, its heads as it writes them, and when it said so (milliseconds since 1970).
+        heads: Vec<(String, Vec<String>, u64)>,
+    },
+    /// Of Tracebook's peers among each other.
+    Extension {
+        /// Who.
+        sender: PeerId,
+        /// To whom.
+        target: PeerId,
+        /// What it is about; see [`super::peers`].
+        topic: String,
+        /// Its content.
+        data: Vec<u8>,
+    },
+    /// A message of a kind that is not known here; to be passed over.
+    Unknown {
+        /// Its kind.
+        kind: String,
+    },
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// More than [`LARGEST`] bytes.
+    #[error("a message of {0} bytes is too large")]
+    Large(usize),
+    /// Not a message.
+    #[error("not a message of the protocol: {0}")]
+    Bad(&'static str),
+    /// It lacks a field.
+    #[error("a message of kind \u{201c}{kind}\u{201d} lacks \u{201c}{field}\u{201d}")]
+    Missing {
+        /// The message's kind.
+        kind: String,
+        /// The field.
+        field: &'static str,
+    },
+}
+
+impl From<Bad> for WireError {
+    fn from(why: Bad) -> WireError {
+        WireError::Bad(why)
+    }
+}
+
+/// The fields that a message may have, as they come.
+#[derive(Default)]
+struct Fields<'a> {
+    kind: Option<&'a str>,
+    sender: Option<&'a str>,
+    target: Option<&'a str>,
+    versions: Option<Vec<String>>,
+    version: Option<&'a str>,
+    metadata: Metadata,
+    doc: Option<DocId>,
+    data: Option<&'a [u8]>,
+    count: Option<u64>,
+    session: Option<&'a str>,
+    message: Option<&'a str>,
+    add: Vec<String>,
+    remove: Vec<String>,
+    heads: Vec<(String, Vec<String>, u64)>,
+    topic: Option<&'a str>,
+}
+
+/// Reads one message.
+///
+/// # Errors
+/// [`WireError`]: the peer does not keep to the protocol.
+pub fn decode(bytes: &[u8]) -> Result<Message, WireError> {
+    if bytes.len() > LARGEST {
+        return Err(WireError::Large(bytes.len()));
+    }
+    let mut reader = Reader::new(bytes);
+    let mut fields = Fields::default();
+    for _ in 0..reader.map(32)? {
+        let key = reader.text(LONGEST_NAME)?;
+        if reader.nothing()? {
+            continue;
+        }
+        match key {
+            "type" => fields.kind = Some(reader.text(LONGEST_NAME)?),
+            "senderId" => fields.sender = Some(reader.text(LONGEST_NAME)?),
+            "targetId" => fields.target = Some(reader.text(LONGEST_NAME)?),
+            "supportedProtocolVersions" => fields.versions = Some(names(&mut reader)?),
+            "selectedProtocolVersion" => fields.version = Some(reader.text(LONGEST_NAME)?),
+            "peerMetadata" | "metadata" => fields.metadata = metadata(&mut reader)?,
+            "documentId" => {
+                let name = reader.text(LONGEST_NAME)?;
+                fields.doc = Some(address::decode(name).ok_or("a document's name is none")?);
+            }
+            "data" => fields.data = Some(reader.bytes()?),
+            "count" => fields.count = Some(reader.number()?),
+            "sessionId" => fields.session = Some(reader.text(LONGEST_NAME)?),
+            "message" => fields.message = Some(reader.text(LONGEST_TEXT)?),
+            "add" => fields.add = names(&mut reader)?,
+            "remove" => fields.remove = names(&mut reader)?,
+            "newHeads" => fields.heads = heads(&mut reader)?,
+            "topic" => fields.topic = Some(reader.text(LONGEST_NAME)?),
+            _ => reader.skip()?,
+        }
+    }
+    if !reader.is_empty() {
+        return Err(WireError::Bad("something follows it"));
+    }
+    message(fields)
+}
+
+fn message(fields: Fields<'_>) -> Result<Message, WireError> {
+    let kind = fields.kind.ok_or(WireError::Bad("it does not say what it is"))?;
+    let missing = |field: &'static str| WireError::Missing { kind: kind.to_owned(), field };
+    let peer = |name: Option<&str>, field| name.map(|name| PeerId(name.to_owned())).ok_or_else(|| missing(field));
+    let sender = || peer(fields.sender, "senderId");
+    let target = || peer(fields.target, "targetId");
+    let doc = || fields.doc.ok_or_else(|| missing("documentId"));
+    let data = || fields.data.map(<[u8]>::to_vec).ok_or_else(|| missing("data"));
+    Ok(match kind {
+        "join" => {
+            let versions = fields.versions.clone().ok_or_else(|| missing("supportedProtocolVersions"))?;
+            Message::Join { sender: sender()?, versions, metadata: fields.metadata.clone() }
+        }
+        "peer" => {
+            let version = fields.version.ok_or_else(|| missing("selectedProtocolVersion"))?.to_owned();
+            Message::Peer { sender: sender()?, target: target()?, version, metadata: fields.metadata.clone() }
+        }
+        "leave" => Message::Leave { sender: sender()? },
+        "request" => Message::Request { sender: sender()?, target: target()?, doc: doc()?, data: data()? },
+        "sync" => Message::Sync { sender: sender()?, target: target()?, doc: doc()?, data: data()? },
+        "doc-unavailable" => Message::Unavailable { sender: sender()?, target: target()?, doc: doc()? },
+        "ephemeral" => {
+            let count = fields.count.ok_or_else(|| missing("count"))?;
+            let session = fields.session.ok_or_else(|| missing("sessionId"))?.to_owned();
+            Message::Ephemeral { sender: sender()?, target: target()?, count, session, doc: doc()?, data: data()? }
+        }
+        "error" => Message::Error { message: fields.message.unwrap_or_default().to_owned() },
+        "remote-subscription-change" => {
+            let (sender, target) = (sender()?, target()?);
+            Message::Subscription { sender, target, add: fields.add.clone(), remove: fields.remove.clone() }
+        }
+        "remote-heads-changed" => {
+            let (sender, target, doc) = (sender()?, target()?, doc()?);
+            Message::RemoteHeads { sender, target, doc, heads: fields.heads.clone() }
+        }
+        "tracebook" => {
+            let topic = fields.topic.ok_or_else(|| missing("topic"))?.to_owned();
+            Message::Extension { sender: sender()?, target: target()?, topic, data: data()? }
+        }
+        other => Message::Unknown { kind: other.to_owned() },
+    })
+}
+
+fn names(reader: &mut Reader<'_>) -> Result<Vec<String>, WireError> {
+    let count = reader.array(MOST)?;
+    (0..count).map(|_| Ok(reader.text(LONGEST_NAME)?.to_owned())).collect()
+}
+
+fn metadata(reader: &mut Reader<'_>) -> Result<Metadata, WireError> {
+    let mut metadata = Metadata::default();
+    for _ in 0..reader.map(32)? {
+        let key = reader.text(LONGEST_NAME)?;
+        if reader.nothing()? {
+            continue;
+        }
+        match key {
+            "storageId" => metadata.storage = Some(reader.text(LONGEST_NAME)?.to_owned()),
+            "isEphemeral" => metadata.ephemeral = reader.truth()?,
+            "tracebook" => metadata.tracebook = Some(reader.number()?),
+            _ => reader.skip()?,
+        }
+    }
+    Ok(metadata)
+}
+
+fn heads(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<String>, u64)>, WireError> {
+    let mut all = Vec::new();
+    for _ in 0..reader.map(MOST)? {
+        let storage = reader.text(LONGEST_NAME)?.to_owned();
+        let (mut heads, mut time) = (Vec::new(), 0);
+        for _ in 0..reader.map(32)? {
+            match reader.text(LONGEST_NAME)? {
+                "heads" => heads = names(reader)?,
+                "timestamp" => time = reader.number()?,
+                _ => reader.skip()?,
+            }
+        }
+        all.push((storage, heads, time));
+    }
+    Ok(all)
+}
+
+/// Writes one message. [`Message::Unknown`] becomes one that says its kind and nothing else.
+pub fn encode(message: &Message) -> Vec<u8> {
+    let mut writer = Writer::default();
+    let w = &mut writer;
+    match message {
+        Message::Join { sender, versions, metadata } => {
+            w.map(4).text("type").text("join").text("senderId").text(&sender.0);
+            write_metadata(w, metadata);
+            w.text("supportedProtocolVersions").array(versions.len());
+            versions.iter().for_each(|version| _ = w.text(version));
+        }
+        Message::Peer { sender, target, version, metadata } => {
+            w.map(5).text("type").text("peer").text("senderId").text(&sender.0);
+            write_metadata(w, metadata);
+            w.text("selectedProtocolVersion").text(version).text("targetId").text(&target.0);
+        }
+        Message::Leave { sender } => {
+            w.map(2).text("type").text("leave").text("senderId").text(&sender.0);
+        }
+        Message::Request { sender, target, doc, data } => {
+            about(w, 5, "request", sender, target, *doc).text("data").data(data);
+        }
+        Message::Sync { sender, target, doc, data } => {
+            about(w, 5, "sync", sender, target, *doc).text("data").data(data);
+        }
+        Message::Unavailable { sender, target, doc } => {
+            about(w, 4, "doc-unavailable", sender, target, *doc);
+        }
+        Message::Ephemeral { sender, target, count, session, doc, data } => {
+            let w = about(w, 7, "ephemeral", sender, target, *doc);
+            w.text("count").number(*count).text("sessionId").text(session).text("data").data(data);
+        }
+        Message::Error { message } => {
+            w.map(2).text("type").text("error").text("message").text(message);
+        }
+        Message::Subscription { sender, target, add, remove } => {
+            w.map(5).text("type").text("remote-subscription-change");
+            w.text("senderId").text(&sender.0).text("targetId").text(&target.0);
+            for (key, names) in [("add", add), ("remove", remove)] {
+                w.text(key).array(names.len());
+                names.iter().for_each(|name| _ = w.text(name));
+            }
+        }
+        Message::RemoteHeads { sender, target, doc, heads } => {
+            about(w, 5, "remote-heads-changed", sender, target, *doc).text("newHeads").map(heads.len());
+            for (storage, heads, time) in heads {
+                w.text(storage).map(2).text("heads").array(heads.len());
+                heads.iter().for_each(|head| _ = w.text(head));
+                w.text("timestamp").number(*time);
+            }
+        }
+        Message::Extension { sender, target, topic, data } => {
+            w.map(5).text("type").text("tracebook").text("senderId").text(&sender.0);
+            w.text("targetId").text(&target.0).text("topic").text(topic).text("data").data(data);
+        }
+        Message::Unknown { kind } => {
+            w.map(1).text("type").text(kind);
+        }
+    }
+    writer.bytes
+}
+
+fn about<'w>(
+    writer: &'w mut Writer,
+    fields: usize,
+    kind: &str,
+    sender: &PeerId,
+    target: &PeerId,
+    doc: DocId,
+) -> &'w mut Writer {
+    writer.map(fields).text("type").text(kind).text("documentId").text(&address::encode(doc));
+    writer.text("senderId").text(&sender.0).text("targetId").text(&target.0)
+}
+
+fn write_metadata(writer: &mut Writer, metadata: &Metadata) {
+    let count = 1 + usize::from(metadata.storage.is_some()) + usize::from(metadata.tracebook.is_some());
+    writer.text("peerMetadata").map(count);
+    if let Some(storage) = &metadata.storage {
+        writer.text("storageId").text(storage);
+    }
+    writer.text("isEphemeral").truth(metadata.ephemeral);
+    if let Some(version) = metadata.tracebook {
+        writer.text("tracebook").number(version);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn unhex(hex: &str) -> Vec<u8> {
+        (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).expect("hex")).collect()
+    }
+
+    fn id(name: &str) -> PeerId {
+        PeerId(name.to_owned())
+    }
+
+    /// Made by the CBOR of npm `@automerge/automerge-repo` 2.5.6.
+    #[test]
+    fn what_automerge_repo_writes_is_read() {
+        let join = "b900046474797065646a6f696e6873656e6465724964646a732d316c706565724d65746164617461b900026973746f72\
+                    6167654964f76b6973457068656d6572616cf57819737570706f7274656450726f746f636f6c56657273696f6e738161\
+                    31";
+        let metadata = Metadata { ephemeral: true, ..Metadata::default() };
+        let expected = Message::Join { sender: id("js-1"), versions: vec!["1".to_owned()], metadata };
+        assert_eq!(decode(&unhex(join)), Ok(expected));
+        let sync = "b9000564747970656473796e636873656e6465724964646a732d31687461726765744964636875626a646f63756d656e\
+                    744964781c344e4d4e6e6b4d684c386a5872644a396a616d533538504156645875646461746143616263";
+        let doc = address::decode("4NMNnkMhL8jXrdJ9jamS58PAVdXu").expect("a name");
+        let expected = Message::Sync { sender: id("js-1"), target: id("hub"), doc, data: b"abc".to_vec() };
+        assert_eq!(decode(&unhex(sync)), Ok(expected));
+        let ephemeral = "b90007647479706569657068656d6572616c6873656e6465724964646a732d316874617267657449646368756265\
+                         636f756e741a000111706973657373696f6e496461736a646f63756d656e744964781c344e4d4e6e6b4d684c386a\
+                         5872644a396a616d533538504156645875646461746141\
+                         78";
+        let (count, session, data) = (70_000, "s".to_owned(), b"x".to_vec());
+        let expected = Message::Ephemeral { sender: id("js-1"), target: id("hub"), count, session, doc, data };
+        assert_eq!(decode(&unhex(ephemeral)), Ok(expected));
+        let subscription = "b900056474797065781a72656d6f74652d737562736372697074696f6e2d6368616e67656873656e6465724964\
+                            646a732d3168746172676574496463687562636164648161616672656d6f7665f7";
+        let expected =
+            Message::Subscription { sender: id("js-1"), target: id("hub"), add: vec!["a".to_owned()], remove: vec![] };
+        assert_eq!(decode(&unhex(subscription)), Ok(expected));
+        let heads = "b9000564747970657472656d6f74652d68656164732d6368616e6765646873656e6465724964646a732d316874617267\
+                     65744964636875626a646f63756d656e744964781c344e4d4e6e6b4d684c386a5872644a396a616d5335385041566458\
+                     75686e65774865616473b90001627374b900026568656164738161716974696d657374616d70fb427a0c4506c00000";
+        let heads_there = vec![("st".to_owned(), vec!["q".to_owned()], 1_790_000_000_000)];
+        let expected = Message::RemoteHeads { sender: id("js-1"), target: id("hub"), doc, heads: heads_there };
+        assert_eq!(decode(&unhex(heads)), Ok(expected));
+    }
+
+    fn name() -> impl Strategy<Value = String> {
+        "[a-zA-Z0-9 \u{e4}\u{1f600}-]{0,40}"
+    }
+
+    fn any_message() -> impl Strategy<Value = Message> {
+        let two = (name(), name()).prop_map(|(sender, target)| (PeerId(sender), PeerId(target)));
+        let about = (any::<[u8; 16]>().prop_map(DocId), proptest::collection::vec(any::<u8>(), 0..300));
+        let metadata = (proptest::option::of(name()), any::<bool>(), proptest::option::of(any::<u64>()));
+        let metadata = metadata.prop_map(|(storage, ephemeral, tracebook)| Metadata { storage, ephemeral, tracebook });
+        let names = || proptest::collection::vec(name(), 0..30);
+        let heads = proptest::collection::vec((name(), names(), any::<u64>()), 0..5);
+        (two, about, metadata, (names(), names(), heads), (any::<u64>(), name()), 0..11_u8).prop_map(
+            |((sender, target), (doc, data), metadata, (add, remove, heads), (count, text), kind)| match kind {
+                0 => Message::Join { sender, versions: add, metadata },
+                1 => Message::Peer { sender, target, version: text, metadata },
+                2 => Message::Leave { sender },
+                3 => Message::Request { sender, target, doc, data },
+                4 => Message::Sync { sender, target, doc, data },
+                5 => Message::Unavailable { sender, target, doc },
+                6 => Message::Ephemeral { sender, target, count, session: text, doc, data },
+                7 => Message::Error { message: text },
+                8 => Message::Subscription { sender, target, add, remove },
+                9 => Message::RemoteHeads { sender, target, doc, heads },
+                _ => Message::Extension { sender, target, topic: text, data },
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn messages_come_back_as_they_were(message in any_message()) {
+            prop_assert_eq!(decode(&encode(&message)), Ok(message));
+        }
+
+        #[test]
+        fn damaged_messages_are_read_or_refused(message in any_message(), at in any::<usize>(), byte in any::<u8>()) {
+            let mut bytes = encode(&message);
+            let at = at % bytes.len();
+            let _ = decode(&bytes[..at]);
+            bytes[at] = byte;
+            let _ = decode(&bytes);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let _ = decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused() {
+        assert_eq!(decode(&vec![0; LARGEST + 1]), Err(WireError::Large(LARGEST + 1)));
+        // A map that claims to be huge, a text that claims to be, nests without end, indefinite lengths.
+        for hex in ["bb00ffffffffffffff", "a17affffffff", "a164747970657affffffff", "bf6474797065646a6f696eff"] {
+            assert!(decode(&unhex(hex)).is_err(), "{hex}");
+        }
+        let mut deep = unhex("a16178");
+        deep.extend([0x81; 100_000]);
+        assert_eq!(decode(&deep), Err(WireError::Bad("it is nested too deep")));
+    }
+}

@@ -1,0 +1,173 @@
+//! Replicas of a hub over three NATS servers, all of them processes on loopback, killed in every way while clients
+//! type: nothing that was acknowledged to a client is missing afterwards.
+
+use crate::program::{House, strict};
+use host::hub::endure::{Endured, Typists, check};
+use host::hub::measure::{free_port, listens};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A process that is killed when it is dropped.
+struct Runs(Child);
+
+impl Runs {
+    /// As a power cut does it.
+    fn kill(mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("ended");
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Three servers, and what they need to be started again.
+struct Cluster {
+    ports: [u16; 3],
+    monitors: [u16; 3],
+    servers: [Option<Runs>; 3],
+}
+
+impl Cluster {
+    /// `None` where there is no `nats-server` on this machine.
+    fn new(house: &House) -> Option<Cluster> {
+        let there = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
+        if !there.is_ok_and(|status| status.success()) {
+            assert!(!strict(), "TRACEBOOK_CI=1 and there is no nats-server");
+            println!("left out: there is no nats-server on this machine");
+            return None;
+        }
+        let ports = || [0; 3].map(|_| free_port().expect("a port"));
+        let (ports, routes, monitors) = (ports(), ports(), ports());
+        let list: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+        for at in 0..3 {
+            let text = format!(
+                "server_name: n{at}\nlisten: 127.0.0.1:{}\nhttp: 127.0.0.1:{}\n\
+                 jetstream {{ store_dir: \"{}\", max_mem: 64MB, max_file: 1GB }}\n\
+                 cluster {{ name: c, listen: 127.0.0.1:{}, routes: [ {} ] }}\n",
+                ports[at],
+                monitors[at],
+                house.path(&format!("nats{at}")).display(),
+                routes[at],
+                list.join(", "),
+            );
+            house.write(&format!("nats{at}.conf"), text.as_bytes());
+        }
+        let mut cluster = Cluster { ports, monitors, servers: [None, None, None] };
+        (0..3).for_each(|at| cluster.start(house, at));
+        Some(cluster)
+    }
+
+    fn start(&mut self, house: &House, at: usize) {
+        let config = house.path(&format!("nats{at}.conf"));
+        let mut command = Command::new("nats-server");
+        command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null());
+        self.servers[at] = Some(Runs(command.spawn().expect("started")));
+        until("a server listens", Duration::from_secs(20), || listens(self.ports[at]));
+    }
+
+    fn urls(&self) -> String {
+        self.ports.map(|port| format!("nats://127.0.0.1:{port}")).join(",")
+    }
+
+    /// The server that leads the stream.
+    fn leader(&self) -> usize {
+        let mut found = None;
+        until("the stream has a leader", Duration::from_secs(30), || {
+            found = (0..3).filter(|at| self.servers[*at].is_some()).find_map(|at| {
+                let page = get(self.monitors[at], "/jsz?streams=true")?;
+                let value: Value = serde_json::from_str(page.split_once("\r\n\r\n")?.1).ok()?;
+                let stream = value["account_details"][0]["stream_detail"][0].clone();
+                stream["cluster"]["leader"].as_str()?.strip_prefix('n')?.parse::<usize>().ok()
+            });
+            found.is_some()
+        });
+        found.expect("found")
+    }
+}
+
+fn get(port: u16, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).ok()?;
+    Some(page)
+}
+
+#[track_caller]
+fn until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + within;
+    while !holds() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// One replica, over a folder of its own.
+fn replica(house: &House, name: &str, port: u16, nats: &str) -> Runs {
+    let listen = format!("127.0.0.1:{port}");
+    let words = ["--json", "hub", "--folder", name, "--listen", &listen, "--open", "local", "--store", nats];
+    let mut command = house.command(&words);
+    command.env("TRACEBOOK_KEYRING", "off").stderr(Stdio::null());
+    let mut runs = Runs(command.spawn().expect("started"));
+    let mut out = BufReader::new(runs.0.stdout.take().expect("piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("a line");
+    assert!(line.contains("listening"), "{line}");
+    std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(drop));
+    runs
+}
+
+/// So many more keys are acknowledged.
+#[track_caller]
+fn goes_on(typists: &Typists, what: &str) {
+    let (before, since) = (typists.acknowledged(), Instant::now());
+    until(what, Duration::from_secs(60), || typists.acknowledged() > before + 40);
+    println!("{what}: 40 keys acknowledged after {:.1} s", since.elapsed().as_secs_f64());
+}
+
+#[test]
+fn whoever_is_killed_nothing_acknowledged_is_lost() {
+    let house = House::new();
+    let Some(mut cluster) = Cluster::new(&house) else { return };
+    let nats = cluster.urls();
+    let ports = [free_port().expect("a port"), free_port().expect("a port")];
+    let at = ports.map(|port| format!("ws://127.0.0.1:{port}"));
+    let one = replica(&house, "R1", ports[0], &nats);
+    let typists = Typists::start(&at, 4);
+    goes_on(&typists, "one replica");
+    // It starts while others write, and misses nothing.
+    let two = replica(&house, "R2", ports[1], &nats);
+    goes_on(&typists, "a second one");
+    let leader = cluster.leader();
+    cluster.servers[leader].take().expect("runs").kill();
+    goes_on(&typists, "the leader of the stream was killed");
+    cluster.start(&house, leader);
+    one.kill();
+    goes_on(&typists, "a replica was killed");
+    two.kill();
+    std::thread::sleep(Duration::from_millis(300));
+    let one = replica(&house, "R1", ports[0], &nats);
+    goes_on(&typists, "both were killed, one is back");
+    let two = replica(&house, "R2", ports[1], &nats);
+    goes_on(&typists, "both are back");
+    let endured: Endured = typists.stop();
+    let keys: usize = endured.acknowledged.values().sum();
+    println!("{keys} keys acknowledged, at most {:.1} s without any", endured.longest.as_secs_f64());
+    assert!(endured.acknowledged.len() == 4 && keys > 200, "{endured:?}");
+    for at in &at {
+        check(at, &endured).expect("all that was acknowledged");
+    }
+    // From nothing but the servers.
+    one.kill();
+    two.kill();
+    let _three = replica(&house, "R3", ports[0], &nats);
+    check(&at[0], &endured).expect("all that was acknowledged");
+}

@@ -1,0 +1,285 @@
+//! `hub`, `pair`, `devices`: machines that become acquainted, each a home of its own, and one that is revoked.
+
+use crate::program::{House, finish};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// The program as on a machine of its own: another home, with no keyring.
+fn at_home(house: &House, home: &str, words: &[&str]) -> Command {
+    let mut command = house.command(words);
+    std::fs::create_dir_all(house.path(home)).expect("a home");
+    command.env("HOME", house.path(home)).env("TRACEBOOK_KEYRING", "off").env_remove("TRACEBOOK_DEVICE_KEY");
+    command.env_remove("TRACEBOOK_HUB_KEY").env_remove("TRACEBOOK_PASSPHRASE");
+    command
+}
+
+fn json(house: &House, home: &str, words: &[&str]) -> Value {
+    let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+    let done = finish(at_home(house, home, &words), b"");
+    assert_eq!(done.code, 0, "{}", done.err);
+    done.json()
+}
+
+/// A program that runs on, and the lines that it prints. Killed when dropped.
+struct Runs {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Runs {
+    fn new(house: &House, home: &str, words: &[&str]) -> Runs {
+        let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        let mut command = at_home(house, home, &words);
+        let mut child = command.stderr(Stdio::inherit()).spawn().expect("started");
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        Runs { child, lines }
+    }
+
+    fn json(&mut self) -> Value {
+        let line = self.lines.next().expect("a line").expect("text");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Asks it to end, as the system does.
+    fn end(mut self) {
+        let id = self.child.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status().expect("asked");
+        assert!(asked.success());
+        assert!(self.child.wait().expect("ended").success(), "it ends well");
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn names(list: &Value) -> Vec<(String, bool)> {
+    let devices = list["devices"].as_array().expect("a list").iter();
+    let name = |device: &Value| device["name"].as_str().expect("a name").to_owned();
+    let mut names: Vec<_> = devices.map(|device| (name(device), device["revoked"].is_null())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_hub_gets_acquainted_with_two_devices_and_one_revokes_the_other() {
+    let house = House::new();
+    let hub = ["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--tls"];
+    let mut running = Runs::new(&house, "server", &hub);
+    let at = running.json()["listening"].as_str().expect("an address").to_owned();
+    assert!(at.starts_with("wss://127.0.0.1:"), "{at}");
+    // The first start shows a code, for the device that may change the list.
+    let invitation = running.json()["invitation"].as_str().expect("an invitation").to_owned();
+    let paired = json(&house, "desk", &["pair", &invitation, "--name", "desk"]);
+    assert_eq!((&paired["name"], &paired["address"]), (&"the hub".into(), &at.as_str().into()));
+    // One more by its code, which somebody asks for beside the running hub.
+    let code = json(&house, "server", &["hub", "invite", "--folder", "H", "--access", "read"])["code"].clone();
+    let code = code.as_str().expect("a code");
+    let wrong = if code.starts_with('1') { "2222-2222" } else { "1111-1111" };
+    finish(at_home(&house, "phone", &["pair", &at, "--code", wrong]), b"")
+        .refused(1, "the code is wrong; 4 more tries");
+    json(&house, "phone", &["pair", &at, "--code", code, "--name", "phone"]);
+    let list = json(&house, "server", &["devices", "--hub", "H"]);
+    assert_eq!(names(&list), [("desk".to_owned(), true), ("phone".to_owned(), true)]);
+    assert_eq!(names(&json(&house, "phone", &["devices"])), [("phone".to_owned(), true), ("the hub".to_owned(), true)]);
+    // The desk knows the phone's name from nobody; the hub does: there it is revoked.
+    let done = finish(at_home(&house, "server", &["devices", "revoke", "phone", "--hub", "H"]), b"").good();
+    assert!(done.text().contains("What it has received already stays on it"), "{}", done.text());
+    // And the desk may revoke, too: its word reaches the hub.
+    let third = json(&house, "server", &["hub", "invite", "--folder", "H"])["code"].clone();
+    json(&house, "tablet", &["pair", &at, "--code", third.as_str().expect("a code"), "--name", "tablet"]);
+    let keys = json(&house, "server", &["devices", "--hub", "H"]);
+    assert_eq!(names(&keys)[1..], [("phone".to_owned(), false), ("tablet".to_owned(), true)]);
+    // Keys stand in no list, no file but the sealed one, and no output.
+    for home in ["desk", "phone", "server"] {
+        for (path, bytes) in crate::program::bytes(&house.path(home)) {
+            assert!(!String::from_utf8_lossy(&bytes).contains("PRIVATE KEY"), "{path}");
+        }
+    }
+    running.end();
+    finish(at_home(&house, "server", &["hub", "invite", "--folder", "H"]), b"")
+        .refused(2, "no hub runs over this folder");
+    finish(at_home(&house, "phone", &["pair", &at, "--code", "1234-5678"]), b"").refused(1, "the hub is not there");
+}
+
+#[test]
+fn two_machines_pair_without_any_server() {
+    let house = House::new();
+    let mut offers = Runs::new(&house, "desk", &["pair", "--local", "--name", "desk"]);
+    let shown = offers.json();
+    let invitation = shown["invitation"].as_str().expect("an invitation").to_owned();
+    assert!(invitation.starts_with("tracebook:pair?at=lan@127.0.0.1:"), "{invitation}");
+    let met = json(&house, "phone", &["pair", &invitation, "--name", "phone"]);
+    assert_eq!(met["name"], "desk");
+    assert_eq!(offers.json()["name"], "phone");
+    for home in ["desk", "phone"] {
+        assert_eq!(names(&json(&house, home, &["devices"])), [("desk".to_owned(), true), ("phone".to_owned(), true)]);
+    }
+    json(&house, "desk", &["devices", "revoke", "phone"]);
+    assert_eq!(names(&json(&house, "desk", &["devices"]))[1], ("phone".to_owned(), false));
+    let own = finish(at_home(&house, "desk", &["devices", "revoke", "desk"]), b"");
+    own.refused(2, "this device cannot revoke itself");
+    finish(at_home(&house, "desk", &["devices", "revoke", "nobody"]), b"").refused(2, "there is no device “nobody”");
+    finish(at_home(&house, "desk", &["pair", "--code", "12"]), b"").refused(1, "a code has eight digits");
+}
+
+#[test]
+fn a_hub_that_would_be_open_to_all_is_refused() {
+    let house = House::new();
+    let refused = |words: &[&str], code, about: &str| {
+        finish(at_home(&house, "server", words), b"").refused(code, about);
+    };
+    refused(&["hub", "--open", "all"], 2, "--open wants local or token");
+    refused(&["hub", "--open", "token"], 2, "TRACEBOOK_HUB_TOKEN");
+    refused(&["hub", "--store", "postgres://x"], 2, "--store wants sqlite or nats://");
+    refused(&["hub", "--certificate", "a.pem"], 2, "come together");
+    refused(&["hub", "stop"], 2, "run, invite, share");
+    refused(&["hub", "share", "all", "everything"], 2, "none, read or write");
+    refused(&["devices", "sell"], 2, "list, revoke, name, access");
+    refused(&["pair", "wss://127.0.0.1:1"], 2, "--code");
+    finish(at_home(&house, "server", &["hub", "share", "all", "read", "--folder", "."]), b"").good();
+    assert_eq!(json(&house, "server", &["hub", "share", "--folder", "."])["default"], "read");
+}
+
+#[test]
+fn paired_machines_share_a_volume_over_the_hub_and_strangers_do_not() {
+    let house = House::new();
+    let hub = ["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--tls"];
+    let mut running = Runs::new(&house, "server", &hub);
+    let at = running.json()["listening"].as_str().expect("an address").to_owned();
+    let invitation = running.json()["invitation"].as_str().expect("an invitation").to_owned();
+    json(&house, "desk", &["pair", &invitation, "--name", "desk"]);
+    let code = json(&house, "server", &["hub", "invite", "--folder", "H"])["code"].clone();
+    json(&house, "phone", &["pair", &at, "--code", code.as_str().expect("a code"), "--name", "phone"]);
+    house.write("notes/one.md", b"# One\n\nwritten at the desk\n");
+    let run = |home: &str, words: &[&str]| {
+        let workspace = format!("W-{home}");
+        let words: Vec<&str> = ["--workspace", &workspace].into_iter().chain(words.iter().copied()).collect();
+        finish(at_home(&house, home, &words), b"")
+    };
+    run("desk", &["open", "notes"]).code(0);
+    let address = run("desk", &["sync", "share", "notes", &at]).code(0).text().trim().to_owned();
+    run("desk", &["sync", "now"]).code(0);
+    for home in ["phone", "stranger"] {
+        run(home, &["init"]).code(0);
+    }
+    run("phone", &["sync", "join", &address, "phone-notes"]).code(0);
+    assert_eq!(house.read("phone-notes/one.md"), house.read("notes/one.md"));
+    // Whoever knows the address and no key gets nothing.
+    run("stranger", &["sync", "join", &address, "stranger-notes", "--for", "3"]).code(1);
+    assert!(!house.path("stranger-notes/one.md").exists());
+    // Nor does the phone, once it is revoked, get what is written afterwards.
+    json(&house, "server", &["devices", "revoke", "phone", "--hub", "H"]);
+    house.write("notes/two.md", b"# Two\n");
+    run("desk", &["sync", "now"]).code(0);
+    run("phone", &["sync", "now", "--for", "3"]).code(1);
+    assert!(!house.path("phone-notes/two.md").exists());
+    running.end();
+}
+
+#[test]
+fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
+    let house = House::new();
+    let mut offers = Runs::new(&house, "desk", &["pair", "--local", "--name", "desk"]);
+    let invitation = offers.json()["invitation"].as_str().expect("an invitation").to_owned();
+    json(&house, "phone", &["pair", &invitation, "--name", "phone"]);
+    offers.json();
+    drop(offers);
+    // Nobody is found on loopback: each is told where the other is.
+    let places = [0, 1].map(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a port"));
+    let [desk_at, phone_at] = places.map(|place| place.local_addr().expect("its address").to_string());
+    let command = |home: &str, words: &[&str]| {
+        let workspace = format!("W-{home}");
+        let words: Vec<&str> = ["--workspace", &workspace].into_iter().chain(words.iter().copied()).collect();
+        let mut command = at_home(&house, home, &words);
+        let lan = if home == "desk" { format!("{desk_at},{phone_at}") } else { format!("{phone_at},{desk_at}") };
+        command.env("TRACEBOOK_LAN", lan);
+        command
+    };
+    let run = |home: &str, words: &[&str]| finish(command(home, words), b"");
+    house.write("notes/one.md", b"# One\n\nwritten at the desk\n");
+    run("desk", &["open", "notes"]).code(0);
+    let address = run("desk", &["sync", "share", "notes", "lan"]).code(0).text().trim().to_owned();
+    assert!(address.starts_with("lan:#automerge:"), "{address}");
+    // The desk stays, as with its window open.
+    let mut stays = command("desk", &["edit", "one.md"]).spawn().expect("started");
+    run("phone", &["init"]).code(0);
+    let joined = run("phone", &["sync", "join", &address, "phone-notes", "--for", "30"]);
+    assert_eq!(joined.code, 0, "{}{}{}", joined.text(), joined.err, run("desk", &["sync", "log"]).text());
+    assert_eq!(house.read("phone-notes/one.md"), house.read("notes/one.md"));
+    // Back from the phone to the desk.
+    house.write("phone-notes/two.md", b"# Two\n");
+    run("phone", &["sync", "now", "--for", "30"]).code(0);
+    crate::program::until("it has come to the desk", || house.path("notes/two.md").exists());
+    // Revoked, it gets nothing more.
+    json(&house, "desk", &["devices", "revoke", "phone"]);
+    // That takes effect within a second.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    house.write("notes/three.md", b"# Three\n");
+    run("desk", &["ls"]).code(0);
+    run("phone", &["sync", "now", "--for", "2"]).code(1);
+    assert!(!house.path("phone-notes/three.md").exists());
+    drop(stays.stdin.take());
+    stays.wait().expect("ended");
+}
+
+#[test]
+fn who_is_refused_learns_why_and_the_rest_is_unharmed() {
+    let house = House::new();
+    let hub = ["hub", "--folder", "H", "--listen", "127.0.0.1:0", "--name", "the hub", "--tls"];
+    let mut running = Runs::new(&house, "server", &hub);
+    let at = running.json()["listening"].as_str().expect("an address").to_owned();
+    let invitation = running.json()["invitation"].as_str().expect("an invitation").to_owned();
+    json(&house, "desk", &["pair", &invitation, "--name", "desk"]);
+    let invite = |words: &[&str]| {
+        let words: Vec<&str> = ["hub", "invite", "--folder", "H"].into_iter().chain(words.iter().copied()).collect();
+        json(&house, "server", &words)["code"].as_str().expect("a code").to_owned()
+    };
+    let run = |home: &str, words: &[&str]| {
+        let workspace = format!("W-{home}");
+        let words: Vec<&str> = ["--workspace", &workspace].into_iter().chain(words.iter().copied()).collect();
+        finish(at_home(&house, home, &words), b"")
+    };
+    // Five wrong codes, and the right one is worth nothing any more.
+    let code = invite(&[]);
+    let wrong = if code.starts_with('1') { "2222-2222" } else { "1111-1111" };
+    for left in ["4 more tries", "3 more tries", "2 more tries", "one more try", "the code is wrong"] {
+        run("phone", &["pair", &at, "--code", wrong]).refused(1, left);
+    }
+    run("phone", &["pair", &at, "--code", &code]).refused(1, "tried too often");
+    house.write("notes/one.md", b"# One\n");
+    run("desk", &["open", "notes"]).code(0);
+    let address = run("desk", &["sync", "share", "notes", &at]).code(0).text().trim().to_owned();
+    run("desk", &["sync", "now"]).code(0);
+    // Its key is one that the hub does not know: it gets nothing, and its log says why.
+    run("phone", &["init"]).code(0);
+    run("phone", &["sync", "join", &address, "phone-notes", "--for", "3"]).code(1);
+    let log = run("phone", &["sync", "log"]).code(0).text();
+    assert!(log.contains(&format!("{at} is not there (")) && !house.path("phone-notes/one.md").exists(), "{log}");
+    // A reader that writes: what it writes stays on it.
+    let code = invite(&["--access", "read"]);
+    json(&house, "phone", &["pair", &at, "--code", &code, "--name", "phone"]);
+    run("phone", &["sync", "retry"]).code(0);
+    run("phone", &["sync", "now"]).code(0);
+    assert_eq!(house.read("phone-notes/one.md"), b"# One\n");
+    let edit = b"{\"at\":0,\"delete\":0,\"insert\":\"mine \"}\n";
+    finish(at_home(&house, "phone", &["--workspace", "W-phone", "edit", "one.md"]), edit).code(0);
+    run("phone", &["sync", "now", "--for", "4"]).code(1);
+    run("desk", &["sync", "now"]).code(0);
+    assert_eq!(house.read("notes/one.md"), b"# One\n", "nobody gets what a reader writes");
+    let state = finish(at_home(&house, "phone", &["--workspace", "W-phone", "sync", "status"]), b"").code(0).text();
+    assert!(state.contains("not sent yet") || state.contains("offline") || state.contains("trying"), "{state}");
+    // Revoked: what comes afterwards does not come, and the log says why.
+    json(&house, "server", &["devices", "revoke", "phone", "--hub", "H"]);
+    house.write("notes/two.md", b"# Two\n");
+    run("desk", &["sync", "now"]).code(0);
+    run("phone", &["sync", "now", "--for", "3"]).code(1);
+    let log = run("phone", &["sync", "log"]).code(0).text();
+    assert!(log.contains("this device was revoked") && !house.path("phone-notes/two.md").exists(), "{log}");
+    assert_eq!(house.read("notes/one.md"), b"# One\n");
+    running.end();
+}

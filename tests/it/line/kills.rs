@@ -1,0 +1,167 @@
+//! The program is killed while an agent works in it: what was told is kept, nothing runs twice, what waited waits.
+
+use super::agents::{Said, house, model};
+use crate::program::{House, until};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The program while an agent works in it.
+struct Asked {
+    child: Child,
+    /// How many steps it has told, and whether it has said that something waits.
+    told: Arc<AtomicUsize>,
+    waits: Arc<AtomicBool>,
+    steps: JoinHandle<Vec<String>>,
+    errors: JoinHandle<Vec<String>>,
+}
+
+/// What it had told when it was killed.
+struct Told {
+    steps: BTreeSet<String>,
+    /// The approvals that it said it waits for.
+    waiting: Vec<String>,
+}
+
+impl Asked {
+    fn new(house: &House, words: &[&str]) -> Asked {
+        let mut child = house.command(words).spawn().expect("started");
+        drop(child.stdin.take());
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        let err = BufReader::new(child.stderr.take().expect("piped"));
+        let (told, waits) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let (count, wait) = (told.clone(), waits.clone());
+        let steps = std::thread::spawn(move || {
+            let lines = out.lines().map_while(Result::ok);
+            lines.inspect(|_| _ = count.fetch_add(1, Ordering::AcqRel)).collect()
+        });
+        let errors = std::thread::spawn(move || {
+            let lines = err.lines().map_while(Result::ok);
+            lines.inspect(|line| _ = wait.fetch_or(line.contains("waits for"), Ordering::AcqRel)).collect()
+        });
+        Asked { child, told, waits, steps, errors }
+    }
+
+    /// Kills it a little after it has told so many steps or that something waits, or has ended.
+    fn kill(mut self, steps: usize, later: Duration) -> Told {
+        let end = Instant::now() + Duration::from_secs(60);
+        let there = |asked: &Asked| {
+            asked.told.load(Ordering::Acquire) >= steps
+                || asked.waits.load(Ordering::Acquire)
+                || asked.steps.is_finished()
+        };
+        while !there(&self) {
+            assert!(Instant::now() < end, "it tells nothing for a minute");
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        std::thread::park_timeout(later);
+        self.child.kill().expect("killed");
+        self.child.wait().expect("gone");
+        let (steps, errors) = (self.steps.join().expect("read"), self.errors.join().expect("read"));
+        let step = |line: &String| serde_json::from_str::<Value>(line).ok()?["id"].as_str().map(str::to_owned);
+        let name = |line: &String| Some(line.split_once("`tracebook approvals ")?.1.split(' ').next()?.to_owned());
+        Told { steps: steps.iter().filter_map(step).collect(), waiting: errors.iter().filter_map(name).collect() }
+    }
+}
+
+/// Nothing is damaged. What a file was about to be when the program died may lie there, and is removed.
+fn sound(house: &House, round: usize) {
+    let checked = house.run(&["fsck", "--json"]);
+    let findings = checked.json()["findings"].as_array().cloned().unwrap_or_default();
+    let harmless = findings.iter().all(|finding| finding["what"] == "a crash left it behind");
+    assert!(checked.code <= 1 && harmless, "round {round}: {findings:?} {}", checked.err);
+    house.run(&["fsck"]).code(0);
+}
+
+/// At 20 moments: no step that was told is lost, nothing runs twice, what waited waits, and the run goes on. The model
+/// has far more to say than is heard of it, however slow the machine is: the moments lie inside the run.
+#[test]
+fn a_run_is_killed_at_random_moments() {
+    const TURNS: usize = 18;
+    let forgot = Arc::<AtomicBool>::default();
+    let told = forgot.clone();
+    let script = move |turn: usize, body: &Value| -> Said {
+        std::thread::park_timeout(Duration::from_millis(15));
+        // Also after a crash it knows what it was asked, and what came of it.
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let asked =
+            messages.iter().any(|message| message["role"] == "user" && message["content"].to_string().contains("work"));
+        if !asked || (turn > 0 && messages.last().is_some_and(|last| last["role"] == "assistant")) {
+            told.store(true, Ordering::Release);
+        }
+        if turn >= TURNS {
+            return ("Done.".to_owned(), Vec::new());
+        }
+        let mark = format!("echo mark{turn} >> log.txt");
+        let write = json!({"path": format!("n{turn}.md"), "content": format!("note {turn}\n")});
+        (format!("Turn {turn}."), vec![("shell", json!({"command": mark})), ("write_file", write)])
+    };
+    let model = model(script);
+    let mut rng = StdRng::seed_from_u64(20);
+    let (mut interrupted, mut waited) = (0, 0);
+    for round in 0..20 {
+        let house = house(&model, &[("a.md", "# A\n")]);
+        // Redirection is no plain command: the very lines are allowed. In each fourth round not all of them are.
+        let waits = round % 4 == 3;
+        let (allowed, steps) =
+            if waits { (rng.random_range(0..5), usize::MAX) } else { (TURNS, rng.random_range(0..28)) };
+        let lines: Vec<String> = (0..allowed).map(|turn| format!("shell: echo mark{turn} >> log.txt")).collect();
+        let words = ["ask", "work", "--json"].into_iter();
+        let words: Vec<&str> = words.chain(lines.iter().flat_map(|line| ["--approve", line])).collect();
+        let asked = Asked::new(&house, &words);
+        let told = asked.kill(steps, Duration::from_millis(rng.random_range(0..60)));
+        let runs = house.run(&["runs", "--json"]).good().lines();
+        if runs.is_empty() {
+            assert!(told.steps.is_empty(), "round {round}: {:?}", told.steps);
+            continue;
+        }
+        let kept = house.run(&["steps", "last", "--json"]).good().lines();
+        let ids: BTreeSet<String> = kept.iter().filter_map(|step| Some(step["id"].as_str()?.to_owned())).collect();
+        let lost: Vec<_> = told.steps.difference(&ids).collect();
+        assert!(lost.is_empty(), "round {round}: {lost:?} are lost");
+        let waiting = house.run(&["approvals", "--json"]).good().lines();
+        let waiting: Vec<&str> = waiting.iter().filter_map(|one| one["name"].as_str()).collect();
+        assert_eq!(waiting, told.waiting, "round {round}: what waited waits");
+        waited += waiting.len();
+        if runs[0]["standing"] != "done" {
+            interrupted += 1;
+        }
+        if runs[0]["standing"] != "done" && waiting.is_empty() {
+            // What was allowed for the run as it was asked is not allowed any more: it waits, or it came through.
+            let done = house.run(&["runs", "last", "--resume", "--json", "--no-wait"]);
+            assert!(done.code <= 1, "round {round}: {}", done.err);
+            assert!(!forgot.load(Ordering::Acquire), "round {round}: the model was asked without its conversation");
+        }
+        let log = String::from_utf8_lossy(&std::fs::read(house.path("notes/log.txt")).unwrap_or_default()).into_owned();
+        let marks: Vec<&str> = log.lines().collect();
+        let once: BTreeSet<&str> = marks.iter().copied().collect();
+        assert_eq!(marks.len(), once.len(), "round {round}: something ran twice: {marks:?}");
+        sound(&house, round);
+    }
+    assert!(interrupted >= 15, "only {interrupted} of 20 were in the middle of it");
+    assert_eq!(waited, 5, "each fourth waited for a word");
+}
+
+#[test]
+fn what_waited_when_the_program_was_killed_is_decided_by_the_next() {
+    let script = |turn: usize, body: &Value| -> Said {
+        match turn {
+            0 => (String::new(), vec![("shell", json!({"command": "echo once >> log.txt; echo it is done"}))]),
+            _ => (format!("{}", body["messages"].to_string().contains("it is done")), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    let told = Asked::new(&house, &["ask", "work", "--json"]).kill(usize::MAX, Duration::ZERO);
+    let name = told.waiting.first().expect("it waits").clone();
+    let decided = house.run(&["approvals", &name, "--allow", "--json"]).good().lines();
+    assert_eq!(decided.last().map(|step| step["content"].clone()), Some(json!("true")), "{decided:?}");
+    until("it ran once", || house.read("notes/log.txt") == b"once\n");
+    assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["standing"], "done");
+}

@@ -1,0 +1,144 @@
+//! Memory by the program: a model does it once, then it is done without one.
+
+use super::agents::{Said, house, model};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A model that writes a report of the month that it is asked for, and a count of how often it was called.
+fn reporter() -> (String, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::clone(&count);
+    let address = model(move |turn, body: &Value| -> Said {
+        calls.fetch_add(1, Ordering::SeqCst);
+        // Passages of notes that were found for it speak of October, too.
+        let november = body["messages"].to_string().contains("for 2026-11");
+        let (name, month) = if november { ("November", "2026-11") } else { ("October", "2026-10") };
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": format!("data/{month}.csv")}))]),
+            1 => {
+                let content = format!("# {name} 2026\n\nSee data/{month}.csv\n");
+                (
+                    String::new(),
+                    vec![("write_file", json!({"path": format!("reports/{month}.md"), "content": content}))],
+                )
+            }
+            _ => (format!("The report for {name} 2026 is written."), Vec::new()),
+        }
+    });
+    (address, count)
+}
+
+#[test]
+fn a_report_is_learned_replayed_exported_and_forgotten() {
+    let (address, count) = reporter();
+    let csv = "day,sold\n1,517\n";
+    let files = [("a.md", "# A\n"), ("data/2026-10.csv", csv), ("data/2026-11.csv", csv)];
+    let house = house(&address, &files);
+    house.run(&["ask", "Write the report for October 2026 into reports/2026-10.md"]).good();
+    let asked = count.load(Ordering::SeqCst);
+    assert_eq!(asked, 3);
+    let listed = house.run(&["traces", "--json"]).good().lines();
+    assert_eq!((listed.len(), &listed[0]["steps"], &listed[0]["follows"]), (1, &json!(2), &json!(false)));
+    let path = listed[0]["path"].as_str().expect("a path").to_owned();
+    assert!(house.run(&["cat", &path]).good().text().contains("data/{month1}.csv"), "a trace is a note");
+
+    // Again for another month: no model, and a word of the user for the step that writes.
+    let next = ["ask", "Please write a report for 2026-11 into reports/2026-11.md", "--mode", "follower"];
+    let done = house.fed(&next, b"y\n").code(0).text();
+    assert!(done.contains("The report for November 2026 is written."), "{done}");
+    assert_eq!(house.read("notes/reports/2026-11.md"), b"# November 2026\n\nSee data/2026-11.csv\n");
+    assert_eq!(count.load(Ordering::SeqCst), asked, "no model was called");
+    let runs = house.run(&["runs", "--json"]).good().lines();
+    assert_eq!((&runs[0]["iteration"], &runs[0]["spent"]["inputTokens"]), (&json!(0), &json!(0)));
+    let used = &house.run(&["traces", "--json"]).good().lines()[0];
+    assert_eq!(
+        (&used["usage_count"], &used["verified_count"], &used["saved_tokens"]),
+        (&json!(1), &json!(1), &json!(54))
+    );
+    assert!(house.run(&["traces"]).good().text().contains("Saved so far: 54 tokens"));
+    // A user may want none of it.
+    house.run(&["ask", "Write a report for 2026-11 into reports/2026-11.md", "--mode", "learner"]).good();
+    assert!(count.load(Ordering::SeqCst) > asked);
+
+    // A library goes to another workspace, where it has to prove itself anew.
+    let library = house.run(&["traces", "export"]).good().out;
+    let name = path.rsplit('/').next().expect("a name").to_owned();
+    house.run(&["traces", "forget", &name]).good();
+    let left = house.run(&["traces", "--json"]).good().text();
+    assert_eq!(left, "");
+    house.fed(&["traces", "import", "-"], &library).good();
+    let known = &house.run(&["traces", "--json"]).good().lines()[0];
+    assert_eq!((&known["usage_count"], &known["saved_tokens"], &known["path"]), (&json!(0), &json!(0), &json!(path)));
+    house.fed(&["traces", "import", "-"], b"nothing").refused(2, "no trace");
+    house.run(&["traces", "show", "nobody"]).refused(2, "no trace nobody");
+    house.run(&["traces", "dance"]).refused(2, "not “dance”");
+    house.run(&["ask", "x", "--mode", "dreamer"]).refused(2, "--mode is auto, learner or follower");
+}
+
+#[test]
+fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
+    let (address, _) = reporter();
+    let house = house(&address, &[("a.md", "# A\n"), ("data/2026-10.csv", "day,sold\n1,517\n")]);
+    house.run(&["ask", "Write the report for October 2026 into reports/2026-10.md"]).good();
+    house.run(&["memory", "add", "scipy.fft is faster than a loop", "--goal", "Find the peaks of a signal"]).good();
+    house.run(&["memory", "add", "scipy.fft is faster than a loop", "--goal", "find the peaks of the signal"]).good();
+    house.run(&["memory", "add", "ok", "--goal", "x"]).code(1);
+    let listed = house.run(&["memory", "--json"]).good().lines();
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    assert_eq!((&listed[0]["final_outcome"], &listed[0]["files_created"]), (&json!("success"), &json!(1)));
+    assert_eq!((&listed[1]["count"], &listed[1]["author"]), (&json!(2), &json!("user")));
+    assert_eq!(house.run(&["memory", "--tier", "long_term", "--json"]).good().lines().len(), 1);
+    assert_eq!(house.run(&["memory", "--outcome", "failure", "--json"]).good().lines().len(), 0);
+    let bearing =
+        house.run(&["memory", "bearing", "Write the report for 2026-11 into reports/2026-11.md", "--json"]).good();
+    let kinds: Vec<Value> = bearing.lines().iter().map(|one| one["kind"].clone()).collect();
+    assert_eq!(kinds, [json!("experience"), json!("trace")], "{}", bearing.text());
+    let said = house.run(&["memory", "analyze", "How are peaks of signals found?"]).good();
+    let said: Value = serde_json::from_slice(&said.out).expect("JSON");
+    assert_eq!(said["relevant_experiences"].as_array().map(Vec::len), Some(1), "{said}");
+    assert_eq!(said["recommendations"][0], "scipy.fft is faster than a loop");
+    house.run(&["memory", "consolidate"]).good();
+    let patterns = String::from_utf8_lossy(&house.read("notes/memory/long_term/patterns.md")).into_owned();
+    assert!(patterns.contains("## find peaks of signal") && patterns.contains("2 times"), "{patterns}");
+    let best = String::from_utf8_lossy(&house.read("notes/memory/long_term/best_practices.md")).into_owned();
+    assert!(best.contains("- scipy.fft is faster than a loop (2 times; exp_"), "{best}");
+    let id = listed[1]["experience_id"].as_str().expect("an id");
+    house.run(&["memory", "forget", id]).good();
+    assert_eq!(house.run(&["memory", "--json"]).good().lines().len(), 1);
+    house.run(&["memory", "show", "exp_none"]).refused(2, "no experience exp_none");
+    house.run(&["memory", "dance"]).refused(2, "not “dance”");
+    let spent = house.run(&["budget", "--log", "--json"]).good().lines();
+    assert_eq!(
+        (&spent[0]["of"], &spent[0]["tokens"], &spent[0]["left"]),
+        (&json!("this month"), &json!(54), &Value::Null)
+    );
+    assert_eq!(spent[2]["spent"]["inputTokens"], json!(33), "{spent:?}");
+    house.run(&["bench", "replay"]).refused(2, "--corpus");
+    house.run(&["bench", "memory"]).refused(2, "--corpus");
+}
+
+#[test]
+fn what_is_contradicted_is_superseded_and_what_expires_is_forgotten() {
+    let house = house("http://127.0.0.1:9", &[("a.md", "# A\n")]);
+    let add = |more: &[&str]| {
+        let words = ["memory", "add", "scipy.fft finds the peaks", "--goal", "Find the peaks of a noisy signal"];
+        let words: Vec<&str> = words.into_iter().chain(more.iter().copied()).collect();
+        house.run(&words).good().text().trim().to_owned()
+    };
+    let (old, new) = (add(&[]), add(&["--outcome", "failure"]));
+    let listed = house.run(&["memory", "--json"]).good().lines();
+    assert_eq!((&listed[0]["superseded_by"], &listed[0]["counts"]), (&json!(new), &json!(false)), "{old}: {listed:?}");
+    assert!(house.run(&["memory"]).good().text().contains(&format!("(see {new})")));
+    // A failure counts for a while only; another entry as long as was said.
+    let today = listed[1]["timestamp"].as_str().expect("a time")[..10].to_owned();
+    assert!(listed[1]["expires"].as_str().is_some_and(|day| day > today.as_str()), "{listed:?}");
+    let passing = ["memory", "add", "the shop is closed on Mondays", "--goal", "Buy seeds", "--expires", "2020-01-01"];
+    house.run(&passing).good();
+    assert!(house.run(&["memory"]).good().text().contains("(over)"));
+    let bears = house.run(&["memory", "bearing", "Buy seeds at the shop"]).good().text();
+    assert!(!bears.contains("Buy seeds"), "{bears}");
+    assert!(house.run(&["memory", "consolidate"]).good().text().contains("1 forgotten"));
+    assert!(!house.run(&["memory"]).good().text().contains("Buy seeds"));
+    house.run(&["memory", "add", "a b c", "--expires", "soon"]).refused(2, "wants a day");
+}

@@ -1,0 +1,145 @@
+//! `providers` and `secrets`: language models, whether they answer, and where their keys are kept.
+
+use super::meaning::serve;
+use crate::program::{Done, House, bytes, finish};
+use serde_json::{Value, json};
+
+const PLANTED: &str = "sk-planted-77aa88bb99";
+
+/// The program with the tester's keyring left alone.
+fn run(house: &House, words: &[&str], input: &str) -> Done {
+    let mut command = house.command(words);
+    command.env("TRACEBOOK_KEYRING", "off").env_remove("MY_KEY").env_remove("TRACEBOOK_PASSPHRASE");
+    finish(command, input.as_bytes())
+}
+
+/// A house whose `mine` is a server on loopback, which wants this key and has two models.
+fn house_with_a_server() -> House {
+    let house = House::new();
+    let address = serve(|request| {
+        let given = request.headers.get("authorization").map(String::as_str).unwrap_or_default();
+        if given != format!("Bearer {PLANTED}") {
+            // What a careless server does: it repeats what it was given.
+            let body = json!({"error": {"message": format!("Incorrect API key: {given}")}}).to_string();
+            return (401, String::new(), body.into_bytes());
+        }
+        let body = match request.path.as_str() {
+            "/v1/models" => json!({"data": [{"id": "small"}, {"id": "large"}]}),
+            _ => json!({}),
+        };
+        (200, "Content-Type: application/json\r\n".to_owned(), body.to_string().into_bytes())
+    });
+    let text = format!(
+        "llm:\n  default_provider: mine\n  providers:\n    mine:\n      base_url: {address}\n      model: small\n      \
+         api_key: ${{MY_KEY}}\n      local: false\n"
+    );
+    house.write("W/config.yaml", text.as_bytes());
+    house
+}
+
+#[test]
+fn a_key_is_kept_used_and_stands_nowhere() {
+    let house = house_with_a_server();
+    // Without its key.
+    let why = run(&house, &["providers", "test"], "").code(1);
+    assert!(why.err.contains("its key MY_KEY is missing: `tracebook secrets set MY_KEY`"));
+    // A wrong one: the server repeats it, we do not.
+    let wrong = "sk-planted-wrong-one";
+    run(&house, &["secrets", "set", "MY_KEY"], &format!("{wrong}\n")).good();
+    let why = run(&house, &["providers", "test", "mine"], "").code(1);
+    let said = why.err.clone();
+    assert!(said.contains("does not accept the key (401: Incorrect API key: Bearer …)"), "{said}");
+    assert!(!said.contains("planted"), "{said}");
+    // The right one.
+    let kept = run(&house, &["secrets", "set", "MY_KEY"], &format!("{PLANTED}\n")).good();
+    assert!(kept.text().contains("the encrypted file, whose key lies beside it"), "{}", kept.text());
+    let good = run(&house, &["providers", "test"], "").good().text();
+    assert!(good.starts_with("mine at 127.0.0.1:") && good.ends_with("“small” is one of its models (2).\n"), "{good}");
+    assert_eq!(run(&house, &["providers", "models"], "").good().text(), "small\nlarge\n");
+    let listed = run(&house, &["providers", "--json"], "").good().json();
+    let mine = listed["providers"].as_array().expect("a list").iter().find(|one| one["name"] == "mine").expect("there");
+    assert_eq!((&mine["key"], &mine["ready"], &mine["price"]), (&json!("MY_KEY"), &json!(true), &Value::Null));
+    let list = run(&house, &["providers"], "").good().text();
+    assert!(list.lines().any(|line| line.starts_with("* mine") && line.ends_with("price not known")), "{list}");
+    assert_eq!(run(&house, &["secrets", "list", "--json"], "").good().json()["secrets"][0]["place"], "key_file");
+    for (path, bytes) in bytes(&house.path("")) {
+        assert!(!String::from_utf8_lossy(&bytes).contains("planted"), "a key stands in {path}");
+    }
+    run(&house, &["secrets", "rm", "MY_KEY"], "").good();
+    assert_eq!(run(&house, &["secrets", "list"], "").good().text(), "");
+    run(&house, &["secrets", "rm", "MY_KEY"], "").refused(2, "nothing is kept under MY_KEY");
+}
+
+#[test]
+fn a_passphrase_opens_the_file_and_the_environment_goes_first() {
+    let house = house_with_a_server();
+    let with = |words: &[&str], input: &str, variables: &[(&str, &str)]| {
+        let mut command = house.command(words);
+        command.env("TRACEBOOK_KEYRING", "off").env_remove("MY_KEY").env_remove("TRACEBOOK_PASSPHRASE");
+        command.envs(variables.iter().copied());
+        finish(command, input.as_bytes())
+    };
+    let phrase = [("TRACEBOOK_PASSPHRASE", "open sesame")];
+    let kept = with(&["secrets", "set", "MY_KEY"], PLANTED, &phrase).good().text();
+    assert!(kept.contains("opened by your passphrase"), "{kept}");
+    with(&["providers", "test"], "", &phrase).good();
+    let closed = with(&["providers", "test"], "", &[]).code(1);
+    assert!(closed.err.contains("set TRACEBOOK_PASSPHRASE"));
+    with(&["providers", "test"], "", &[("MY_KEY", PLANTED)]).good();
+    let other = with(&["providers", "test"], "", &[("TRACEBOOK_PASSPHRASE", "guess")]).code(1);
+    assert!(other.err.contains("the passphrase is another"));
+}
+
+#[test]
+fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
+    let house = House::new();
+    house.write("W/config.yaml", b"llm:\n  providers:\n    mine:\n      colour: red\n");
+    house.run(&["providers"]).refused(2, "W/config.yaml:4:7: unknown field `colour`");
+    house.write("W/config.yaml", b"llm:\n  providers:\n    mine: {model: x, api_key: sk-planted-in-the-file}\n");
+    let why = house.run(&["providers"]).code(2);
+    let said = why.err.clone();
+    assert!(said.contains("a key does not belong in a file") && !said.contains("planted"), "{said}");
+    house.write("W/config.yaml", b"\xff\xfe");
+    house.run(&["providers"]).refused(2, "no text in UTF-8");
+    // The user's own file holds where the workspace's says nothing.
+    house.write("W/config.yaml", b"llm:\n  default_provider: llamacpp\n");
+    house.write(".config/tracebook/config.yaml", b"llm:\n  providers:\n    llamacpp: {enabled: true, model: own}\n");
+    let listed = house.json(&["providers"]);
+    assert_eq!(listed["default"], "llamacpp");
+    let own =
+        listed["providers"].as_array().expect("a list").iter().find(|one| one["name"] == "llamacpp").expect("there");
+    assert_eq!((&own["model"], &own["enabled"]), (&json!("own"), &json!(true)));
+    house.run(&["providers", "test", "nobody"]).refused(2, "there is no provider “nobody” in the configuration");
+    house.run(&["providers", "colour"]).refused(2, "is not known: list, test, models");
+    house.run(&["secrets", "colour"]).refused(2, "is not known: list, set, rm");
+    house.run(&["secrets", "set", "A B"]).refused(2, "this is no secret");
+    house.fed(&["secrets", "set", "A B"], b"value\n").refused(2, "is no name of a secret");
+}
+
+#[test]
+fn one_that_is_down_is_said_within_five_seconds() {
+    let house = House::new();
+    house.write("W/config.yaml", b"llm:\n  providers:\n    ollama: {base_url: 'http://127.0.0.1:9'}\n");
+    let began = std::time::Instant::now();
+    let why = house.run(&["providers", "test", "ollama"]).code(1);
+    let said = why.err.clone();
+    assert!(
+        said.contains("127.0.0.1:9 cannot be reached: nobody listens there. Start Ollama (`ollama serve`)"),
+        "{said}"
+    );
+    assert!(began.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn the_user_s_file_names_the_workspace() {
+    let house = House::new();
+    let text = format!("runtime:\n  data_dir: {}\n", house.path("elsewhere").display());
+    house.write(".config/tracebook/config.yaml", text.as_bytes());
+    // Without `--workspace`.
+    let mut plain = std::process::Command::new(crate::program::PROGRAM);
+    plain.arg("init").current_dir(house.path("")).env("HOME", house.path("")).env_remove("XDG_CONFIG_HOME");
+    plain.env_remove("XDG_DATA_HOME").stdin(std::process::Stdio::piped());
+    plain.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    finish(plain, b"").good();
+    assert!(house.path("elsewhere").is_dir() && !house.path(".local").exists());
+}

@@ -1,0 +1,23 @@
+//! Scripts on the command line: `.py` files are run, shown and found as they are.
+
+use crate::program::House;
+
+#[test]
+fn a_script_is_one_cell_and_stays_as_it_is() {
+    let text = "#!/usr/bin/env python3\n# timeout=1\n\n\ndef twice(x):\n\n    return x * 2\n\n```\ntwice(21)";
+    let house = House::with(&[("a.md", "# A\n"), ("work.py", &text.replace("```\n", ""))]);
+    assert_eq!(house.run(&["run", "work.py"]).good().text(), "42\n");
+    assert_eq!(house.run(&["cat", "work.py"]).good().text(), text.replace("```\n", ""));
+    assert!(house.run(&["outputs", "work.py"]).good().text().contains("42"));
+    assert_eq!(house.read("notes/work.py"), text.replace("```\n", "").as_bytes(), "nothing was written");
+    let found = house.run(&["search", "twice in:code", "--json"]).good().text();
+    assert!(found.contains("work.py"), "{found}");
+    // An edit by another program leaves it one cell, with what it had printed until it runs again.
+    house.write("notes/work.py", b"import sys\n\n\nprint('two', file=sys.stderr)\n1 / 0\n");
+    let done = house.run(&["run", "work.py"]).code(1);
+    let said = format!("{}{}", done.text(), done.err);
+    assert!(said.contains("ZeroDivisionError") && said.contains("line 5"), "{said}");
+    house.run(&["mv", "work.py", "tool"]).good();
+    assert!(house.read("notes/tool.py").starts_with(b"import sys"));
+    house.run(&["fsck", "--check"]).good();
+}

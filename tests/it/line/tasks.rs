@@ -1,0 +1,69 @@
+//! `tasks` by the program: plans made by rules and by hand, carried out by agents under one budget, given up; and an
+//! agent in Python, in its sandbox.
+
+use super::agents::{Said, house, model};
+use serde_json::{Value, json};
+
+/// A model that says what it was asked.
+fn echo() -> String {
+    model(|_, body: &Value| -> Said {
+        let asked = body["messages"].as_array().into_iter().flatten().rev().find(|one| one["role"] == "user");
+        (format!("Done: {}", asked.map_or("", |one| one["content"].as_str().unwrap_or_default())), Vec::new())
+    })
+}
+
+#[test]
+fn a_plan_is_made_listed_carried_out_and_given_up() {
+    let house = house(&echo(), &[("a.md", "# A\n")]);
+    let made = house.run(&["tasks", "plan", "Test the page, then write the README"]).good().text();
+    assert!(made.starts_with("tasks/test_page_then_write.md\n"), "{made}");
+    assert!(made.contains("[ ] t2  Write the README  @docs  (after t1)"), "{made}");
+    let plan = "tasks/test_page_then_write.md";
+    let more =
+        ["tasks", "add", "Deploy the page", "--plan", plan, "--needs", "t2", "--priority", "90", "--tool", "shell"];
+    let more: Vec<&str> =
+        more.iter().copied().chain(["--input", "host=example.org", "--constraint", "Max cost $0.20"]).collect();
+    assert_eq!(house.run(&more).good().text(), format!("{plan}#t3\n"));
+    let listed = house.run(&["tasks", "--json"]).good().lines();
+    assert_eq!((listed.len(), &listed[2]["priority"], &listed[2]["standing"]), (3, &json!(90), &json!("open")));
+    assert_eq!(listed[2]["inputs"], json!({"host": "example.org"}));
+    house.run(&["tasks", "cancel", &format!("{plan}#t3")]).good();
+    house.run(&["tasks", "run", &format!("{plan}#t2")]).refused(2, "needs t1");
+    let done = house.run(&["tasks", "run", plan]).good().text();
+    assert!(done.contains("Phase 2 of 3: Execute the plan.") && done.contains("2 of 2 tasks are done."), "{done}");
+    assert!(done.contains("Done: Write the README"), "{done}");
+    let text = String::from_utf8_lossy(&house.read(&format!("notes/{plan}"))).into_owned();
+    assert!(text.contains("- [x] Test the page ^t1") && text.contains("- [-] Deploy the page ^t3"), "{text}");
+    house.run(&["tasks", "run", plan]).refused(2, "nothing is left");
+    // Todos are the same thing.
+    let todos = house.run(&["todos"]).good().text();
+    assert!(!todos.contains("Write the README"), "{todos}");
+    let runs = house.run(&["runs", "--json"]).good().lines();
+    let asked = runs.iter().filter(|run| run["origin"]["by"] == "agent").count();
+    assert_eq!((runs.len(), asked), (3, 2), "{runs:?}");
+
+    house.run(&["tasks", "add", "Fly", "--tool", "wings"]).refused(2, "the tool wings");
+    house.run(&["tasks", "add", "Walk", "--needs", "nothing"]).refused(2, "needs nothing");
+    house.run(&["tasks", "show", &format!("{plan}#t9")]).refused(2, "no task t9");
+    house.run(&["tasks", "dance"]).refused(2, "not “dance”");
+}
+
+#[test]
+fn an_agent_in_python_answers_from_its_sandbox() {
+    let code = "class Adder:\n    \"\"\"Adds.\"\"\"\n    def execute(self, task):\n        \
+                numbers = [int(word) for word in task.split() if word.isdigit()]\n        \
+                return {'sum': sum(numbers)}\n";
+    let house = house(&echo(), &[("a.md", "# A\n"), ("agents/adder.py", code)]);
+    if !crate::program::strict() && house.run(&["doctor"]).text().contains("no sandbox") {
+        return;
+    }
+    let known = house.run(&["tasks", "agents", "--json"]).good().lines();
+    let adder = known.iter().find(|one| one["name"] == "Adder").expect("it is found");
+    assert_eq!((&adder["from"], &adder["description"]), (&json!("project, Python"), &json!("Adds.")));
+    assert!(known.iter().any(|one| one["name"] == "qa" && one["from"] == "built in"), "{known:?}");
+    let done = house.fed(&["ask", "@adder 17 and 25"], b"y\n").code(0).text();
+    assert!(done.contains("\"sum\": 42"), "{done}");
+    assert_eq!(house.run(&["runs", "--json"]).good().lines()[0]["spent"]["inputTokens"], json!(0), "no model");
+    // Nobody has allowed it for good.
+    house.run(&["ask", "@adder 1 and 2", "--no-wait"]).code(1);
+}

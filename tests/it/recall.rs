@@ -1,0 +1,115 @@
+//! Search for programs: what an agent's tool asks, and documents beside notes.
+
+use engine::{Command, Session};
+use host::search::{Ask, Filters, Further, Kind, NoteText, Passage, Search};
+use host::{Driver, Options};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use store::DocId;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Documents as a later part of the program keeps them.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(pub(crate) Arc<Mutex<Vec<NoteText>>>);
+
+impl Further for Kept {
+    fn all(&mut self) -> Result<Vec<DocId>, String> {
+        Ok(self.0.lock().unwrap().iter().map(|text| text.note).collect())
+    }
+
+    fn key(&mut self, doc: DocId) -> Option<u64> {
+        self.read(doc).map(|text| text.key)
+    }
+
+    fn read(&mut self, doc: DocId) -> Option<NoteText> {
+        self.0.lock().unwrap().iter().find(|text| text.note == doc).cloned()
+    }
+}
+
+pub(crate) fn document(id: u8, path: &str, title: &str, passages: &[(Kind, &str, &str)]) -> NoteText {
+    let passage = |(kind, place, text): &(Kind, &str, &str)| Passage {
+        place: (*place).to_owned(),
+        text: (*text).to_owned(),
+        ..Passage::new(*kind)
+    };
+    NoteText {
+        note: DocId([id; 16]),
+        volume: "notes".to_owned(),
+        path: path.to_owned(),
+        title: title.to_owned(),
+        tags: vec!["birds".to_owned()],
+        modified: 1_795_305_600_000,
+        key: u64::from(id),
+        passages: passages.iter().map(passage).collect(),
+    }
+}
+
+fn opened(folder: &std::path::Path) -> Driver {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_tracebook-under-test"));
+    let mut driver = host::open(&folder.join("W"), Options { program, create: true }).expect("a workspace");
+    driver.command(Command::OpenFolder { folder: folder.join("notes"), name: None }).expect("opened");
+    let known = |session: &Session| session.volumes().any(|volume| volume.scans > 0) && session.is_saved();
+    let begun = Instant::now();
+    while !known(driver.session()) {
+        assert!(begun.elapsed() < PATIENCE);
+        driver.wait(Duration::from_millis(20));
+    }
+    driver
+}
+
+fn addresses(search: &Search, query: &str, filters: &Filters) -> Vec<String> {
+    let found = search.recall(query, filters, 9).expect("an answer");
+    found.into_iter().map(|found| found.address).collect()
+}
+
+#[test]
+fn steps_and_experiences_are_found_beside_notes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("notes")).expect("made");
+    std::fs::write(folder.path().join("notes/Plan.md"), "# Plan\n\nCount the herons at the weir.\n").expect("written");
+    let driver = opened(folder.path());
+    let search = driver.search().clone();
+    let kept = Kept::default();
+    let steps = [(Kind::Run, "s1", "Read the tide table."), (Kind::Run, "s2", "Count herons: 14 at the weir.")];
+    kept.0.lock().unwrap().push(document(1, "run-7", "Morning count", &steps));
+    let experience = [(Kind::Memory, "e1", "Herons are counted at low tide.")];
+    kept.0.lock().unwrap().push(document(2, "memory", "Experiences", &experience));
+    search.further(Box::new(kept.clone()));
+    search.settle(PATIENCE).expect("settled");
+
+    let all = addresses(&search, "herons", &Filters::default());
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert!(all.iter().any(|address| address.starts_with("Plan.md#")) && all.contains(&"run-7#s2".to_owned()));
+    let of = |kinds: &[Kind]| Filters { kinds: kinds.to_vec(), ..Filters::default() };
+    assert_eq!(addresses(&search, "herons", &of(&[Kind::Run])), ["run-7#s2"]);
+    assert_eq!(addresses(&search, "herons", &of(&[Kind::Run, Kind::Memory])).len(), 2);
+    let birds = Filters { tags: vec!["birds".to_owned()], after: Some("2026-11-22".to_owned()), ..Filters::default() };
+    assert_eq!(addresses(&search, "tide", &birds).len(), 2);
+    assert_eq!(addresses(&search, "tide", &Filters { before: Some("2026-11-22".to_owned()), ..birds }).len(), 0);
+    // Where it comes from.
+    let found = search.recall("tide table", &of(&[Kind::Run]), 1).expect("an answer").remove(0);
+    assert_eq!((found.address.as_str(), found.kind, found.title.as_str()), ("run-7#s1", "run", "Morning count"));
+    assert_eq!((found.volume.as_str(), found.document, found.modified), ("notes", DocId([1; 16]), 1_795_305_600_000));
+    assert!(found.why.contains("tide") && found.text == "Read the tide table.", "{found:?}");
+    let told = serde_json::to_value(&found).expect("JSON");
+    assert_eq!(told["address"], "run-7#s1");
+    assert!(search.recall("x", &Filters { after: Some("soon".to_owned()), ..Filters::default() }, 1).is_err());
+    // The same by a user's words.
+    let hits =
+        search.find(Ask { text: "in:memory herons".to_owned(), limit: 9, ..Ask::default() }).expect("found").hits;
+    assert_eq!(hits.iter().map(|hit| hit.address()).collect::<Vec<_>>(), ["memory#e1"]);
+
+    // Nothing fits: that is the answer.
+    assert_eq!(addresses(&search, "zyzzyva quagga", &Filters::default()), Vec::<String>::new());
+    // An index that is made again has them, too; what is gone is gone.
+    search.rebuild(PATIENCE).expect("made again");
+    assert_eq!(addresses(&search, "herons", &of(&[Kind::Run])), ["run-7#s2"]);
+    kept.0.lock().unwrap().remove(0);
+    search.further(Box::new(kept));
+    search.settle(PATIENCE).expect("settled");
+    assert_eq!(addresses(&search, "in:run", &Filters::default()), Vec::<String>::new());
+    assert_eq!(addresses(&search, "herons", &of(&[Kind::Memory])), ["memory#e1"]);
+    driver.close().expect("closed");
+}

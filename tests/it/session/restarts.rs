@@ -1,0 +1,159 @@
+//! An agent and the disk: nothing goes on before what led there is kept, and what a crash leaves is gone on from.
+
+use super::agents::{RUN, SESSION, agent, answer, ask, decide, done, fine, results, run, said, setup};
+use crate::twin::{Step, Twin, World};
+use engine::{Command, Event};
+use serde_json::json;
+use store::{Decision, Ending, Role, Scope, StepKind};
+
+/// Whether something is still on its way to the disk.
+fn writes(twin: &Twin) -> bool {
+    twin.steps().iter().any(|step| matches!(step, Step::Commit { .. }))
+}
+
+#[test]
+fn a_model_is_called_and_tools_begin_behind_the_disk() {
+    let mut twin = agent(&[("a.md", "x\n")], "");
+    ask(&mut twin, "work");
+    // Both end at once: the first result is on its way to the disk when the second is there.
+    let todos = json!({"todos": [{"content": "read"}]});
+    let calls = [("todo_write", todos), ("write_file", json!({"path": "b.md", "content": "b\n"}))];
+    let (call, _) = twin.models.remove(0);
+    twin.event(Event::ModelDone { call, result: Ok(Box::new(said("", &calls))) });
+    let mut turns = 0;
+    for _ in 0..3 {
+        while twin.models.is_empty() && twin.tools.is_empty() {
+            let step = twin.steps().into_iter().find(|step| !matches!(step, Step::Commit { group: true }));
+            twin.step(step.expect("it goes on"));
+        }
+        let crashed = twin.crash();
+        let mut after = Twin::start(crashed, 3);
+        after.rest();
+        let _ = after.command(Command::OpenRun { run: RUN });
+        after.rest();
+        let kept = &after.session.agents().run(RUN).expect("it is kept").steps;
+        let lost = run(&twin).steps.iter().find(|step| kept.iter().all(|kept| kept.id != step.id));
+        assert!(lost.is_none(), "all that led there is on disk: {lost:?}");
+        turns += 1;
+        match twin.models.pop() {
+            Some((call, _)) => {
+                // An answer that is faster than the disk changes nothing of that.
+                let calls = [("list_files", json!({}))];
+                twin.event(Event::ModelDone { call, result: Ok(Box::new(said("", &calls))) });
+                assert!(twin.tools.is_empty() && writes(&twin), "the call is not on disk yet");
+            }
+            None => {
+                let (of, call, _) = twin.tools.remove(0);
+                twin.event(Event::ToolDone { run: of, call, outcome: Box::new(fine("a.md")) });
+                assert!(twin.models.is_empty() && writes(&twin), "the result is not on disk yet");
+            }
+        }
+    }
+    assert_eq!(turns, 3);
+}
+
+#[test]
+fn what_waited_is_decided_after_a_crash() {
+    let mut twin = agent(&[("a.md", "x\n")], "");
+    ask(&mut twin, "work");
+    answer(&mut twin, said("I build.", &[("shell", json!({"command": "make"}))]));
+    let mut twin = Twin::start(twin.crash(), 4);
+    twin.setup = setup("");
+    twin.rest();
+    assert_eq!(run(&twin).pending().count(), 1, "what waits is read by itself");
+    decide(&mut twin, "c0", true, Scope::Once);
+    done(&mut twin, fine("built"));
+    let (_, request) = answer(&mut twin, said("It is built.", &[]));
+    let words: Vec<&str> = request.messages.iter().map(|message| message.content.as_str()).collect();
+    assert_eq!(words, ["work", "I build.", "built"]);
+    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+}
+
+/// What a process that was killed at any point leaves behind: no acknowledged step is lost, nothing runs twice, and
+/// what waited waits.
+#[test]
+fn a_crash_at_any_point_of_a_run() {
+    let mut worlds: Vec<(World, usize, usize)> = Vec::new();
+    let mut twin = agent(&[("a.md", "x\n")], "");
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    let (session, text) = (SESSION, "work".to_owned());
+    let command = Command::Ask {
+        run: RUN,
+        session,
+        volume,
+        note: None,
+        parent: None,
+        text,
+        agent: None,
+        budget: None,
+        allow: Vec::new(),
+        recall: engine::memory::Recall::default(),
+    };
+    twin.command(command).expect("asked");
+    let look = |twin: &mut Twin, worlds: &mut Vec<(World, usize, usize)>| loop {
+        // What is on disk now is what was acknowledged.
+        let next = twin.steps().first().copied();
+        worlds.push((twin.crash(), 0, 0));
+        match next {
+            Some(step) => twin.step(step),
+            None => return,
+        }
+    };
+    look(&mut twin, &mut worlds);
+    let calls = [("read_file", json!({"path": "b.csv"})), ("shell", json!({"command": "make"}))];
+    let (call, _) = twin.models.remove(0);
+    twin.event(Event::ModelDone { call, result: Ok(Box::new(said("", &calls))) });
+    look(&mut twin, &mut worlds);
+    let (of, call, _) = twin.tools.remove(0);
+    twin.event(Event::ToolDone { run: of, call, outcome: Box::new(fine("1")) });
+    look(&mut twin, &mut worlds);
+    let decision =
+        Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments: None, comment: None };
+    twin.command(Command::Decide { run: RUN, approval: "c1".to_owned(), decision }).expect("decided");
+    assert!(twin.tools.is_empty(), "nothing runs before the decision is on disk");
+    look(&mut twin, &mut worlds);
+    assert_eq!(twin.tools.len(), 1);
+    let (of, call, _) = twin.tools.remove(0);
+    twin.event(Event::ToolDone { run: of, call, outcome: Box::new(fine("built")) });
+    look(&mut twin, &mut worlds);
+    let mut seen = 0;
+    let mut waiting = 0;
+    let count = worlds.len();
+    for (at, (world, ..)) in worlds.into_iter().enumerate() {
+        let mut twin = Twin::start(world, 5 + at as u64);
+        twin.setup = setup("");
+        twin.pass(100_000);
+        // What waits is read by itself, all else when somebody looks.
+        let _ = twin.command(Command::OpenRun { run: RUN }); // there may be none yet
+        twin.rest();
+        assert!(twin.tools.is_empty() && twin.models.is_empty(), "crash {at}: nothing begins by itself");
+        let Some(run) = twin.session.agents().run(RUN) else {
+            assert_eq!(seen, 0, "crash {at}: the run was there before");
+            continue;
+        };
+        let steps = run.steps.iter().filter(|step| !matches!(step.kind, StepKind::ToolResult { .. })).count();
+        assert!(steps >= seen, "crash {at}: {steps} steps, there were {seen}");
+        seen = steps;
+        waiting += run.pending().count();
+        let answered: Vec<(bool, String)> = results(run);
+        let mine = |approval: &&store::Approval| approval.decision.as_ref().is_some_and(|one| one.by == "user");
+        let decided = run.approvals.iter().any(|approval| mine(&approval));
+        if decided {
+            assert_eq!(answered.len(), 2, "crash {at}: what was under way is said to be interrupted");
+        }
+        if run.pending().count() == 0 {
+            twin.command(Command::ResumeRun { run: RUN, more: None, budget: None }).expect("resumed");
+            twin.rest();
+            assert_eq!(twin.models.len(), 1, "crash {at}");
+            let said = &twin.models[0].1.messages;
+            let begun = said.iter().any(|message| message.role == Role::User && message.content == "work");
+            assert!(begun, "crash {at}: the model knows what it was asked: {said:?}");
+            let results = said.iter().filter(|message| message.role == Role::Tool).count();
+            assert_eq!(results, said.iter().map(|message| message.tool_calls.len()).sum::<usize>(), "crash {at}");
+            let session = twin.session.agents().session(SESSION).expect("it is open");
+            assert!(session.tree().get(twin.session.agents().run(RUN).expect("open").about.head).is_some());
+            assert!(twin.tools.is_empty(), "crash {at}: nothing runs twice");
+        }
+    }
+    assert!(count > 12 && seen >= 3 && waiting >= 2, "{count} crashes, {seen} steps, {waiting} waiting");
+}

@@ -1,0 +1,281 @@
+//! Schedules: what is due begins once, what was missed is made up for or left out and said, over restarts and clocks
+//! that are set; nothing of it may do more than if the user had asked. And the watchdog over what has begun.
+
+use super::agents::{agent, answer, kinds, results, said, setup};
+use crate::twin::{Asked, Twin};
+use engine::memory::insight::Query;
+use engine::memory::{Mode, Upkeep};
+use engine::notice::Notice;
+use engine::schedule::{Came, Schedule, Work};
+use engine::{Command, Event, Run, Time};
+use serde_json::json;
+use store::{Decision, DocId, Ending, Origin, Scope};
+
+const HOUR: i64 = 3_600_000;
+
+fn goal(text: &str) -> Work {
+    Work::Goal { goal: text.to_owned(), note: None, agent: None, budget: None, mode: Mode::Auto }
+}
+
+fn add(twin: &mut Twin, number: u8, when: &str, work: Work) -> DocId {
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    let (schedule, name) = (DocId([number; 16]), format!("s{number}"));
+    let what = Schedule {
+        name,
+        when: when.to_owned(),
+        offset: 0,
+        volume,
+        work,
+        allow: Vec::new(),
+        window: 3_600,
+        paused: false,
+        next: None,
+        last: None,
+    };
+    twin.command(Command::AddSchedule { schedule, what: Box::new(what) }).expect("made");
+    twin.rest();
+    schedule
+}
+
+/// A process that stays, on the full hour.
+fn house(files: &[(&str, &str)]) -> Twin {
+    let mut twin = agent(files, "");
+    twin.now = Time(1_795_300_000_000 / HOUR * HOUR);
+    twin.command(Command::MindSchedules).expect("minded");
+    twin
+}
+
+fn one(twin: &Twin, schedule: DocId) -> Schedule {
+    twin.session.schedules().find(|(id, _)| *id == schedule).expect("it is there").1.clone()
+}
+
+fn came(twin: &Twin, schedule: DocId) -> Came {
+    one(twin, schedule).last.expect("it was due").came
+}
+
+/// The run that a schedule began last.
+fn run(twin: &Twin, schedule: DocId) -> &Run {
+    match came(twin, schedule) {
+        Came::Begun { run: Some(run) } | Came::Ended { run, .. } => twin.session.agents().run(run).expect("open"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn notices(twin: &Twin) -> Vec<Notice> {
+    twin.session.notices().after(0).map(|noticed| noticed.notice.clone()).collect()
+}
+
+#[test]
+fn what_is_due_begins_once_and_waits_for_the_user_where_it_must() {
+    let mut twin = house(&[("a.md", "# A\n")]);
+    let id = add(&mut twin, 3, "0 * * * *", goal("tidy up"));
+    twin.pass(HOUR - 60_000);
+    assert!(twin.models.is_empty() && one(&twin, id).last.is_none(), "not before its time");
+    twin.pass(2 * 60_000);
+    assert_eq!((twin.models.len(), twin.session.agents().runs().count()), (1, 1));
+    assert_eq!(run(&twin, id).about.origin, Origin::Schedule { schedule: id });
+    answer(
+        &mut twin,
+        said("", &[("shell", json!({"command": "make"})), ("read_file", json!({"path": "/etc/passwd"}))]),
+    );
+    assert!(twin.tools.is_empty(), "the policy is the same as ever");
+    assert!(results(run(&twin, id)).iter().any(|(good, text)| !good && text.contains("not allowed")));
+    // Nobody sits there: it waits longer than a question of somebody who does.
+    twin.pass(30 * 60_000);
+    assert_eq!(run(&twin, id).pending().count(), 1);
+    // The next time is left out meanwhile, and said to be; what waits stays what is known.
+    twin.pass(HOUR);
+    assert_eq!(twin.session.agents().runs().count(), 1);
+    assert!(matches!(came(&twin, id), Came::Begun { .. }));
+    let skipped = |notice: &Notice| matches!(notice, Notice::Skipped { why, .. } if why.contains("still under way"));
+    assert_eq!(notices(&twin).iter().filter(|notice| skipped(notice)).count(), 1);
+    let (run_id, approval) = (run(&twin, id).id, run(&twin, id).pending().next().expect("waits").id.clone());
+    let by = String::new();
+    let decision = Decision { allowed: false, scope: Scope::Once, by, at: 0, arguments: None, comment: None };
+    twin.command(Command::Decide { run: run_id, approval, decision }).expect("decided");
+    twin.rest();
+    answer(&mut twin, said("All is tidy.", &[]));
+    assert_eq!(came(&twin, id), Came::Ended { run: run_id, how: Ending::Done });
+    twin.pass(HOUR);
+    assert_eq!(twin.session.agents().runs().count(), 2, "and again");
+    assert!(twin.session.agents().rules().is_empty());
+}
+
+#[test]
+fn two_are_due_at_once_and_one_rests() {
+    let mut twin = house(&[("a.md", "# A\n")]);
+    let (first, second) =
+        (add(&mut twin, 3, "30 * * * *", goal("one")), add(&mut twin, 4, "*/15 * * * *", goal("two")));
+    let third = add(&mut twin, 5, "30 * * * *", goal("three"));
+    twin.command(Command::PauseSchedule { schedule: third, paused: true }).expect("paused");
+    twin.pass(16 * 60_000);
+    assert_eq!(twin.session.agents().runs().count(), 1);
+    answer(&mut twin, said("two is done", &[]));
+    twin.pass(15 * 60_000);
+    assert_eq!(twin.session.agents().runs().count(), 3);
+    let goals: Vec<String> = [first, second].iter().map(|id| run(&twin, *id).about.prompt.clone()).collect();
+    assert_eq!(goals, ["one", "two"]);
+    assert_ne!(run(&twin, first).about.session, run(&twin, second).about.session);
+    // What fell into the rest is not made up for.
+    twin.command(Command::PauseSchedule { schedule: third, paused: false }).expect("goes on");
+    assert_eq!((one(&twin, third).last, one(&twin, third).next.map(|next| next > twin.now)), (None, Some(true)));
+    twin.command(Command::RemoveSchedule { schedule: third }).expect("removed");
+    twin.rest();
+    let left = Twin::start(twin.crash(), 9);
+    assert_eq!(left.session.schedules().count(), 2, "kept on the disk");
+}
+
+#[test]
+fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
+    let mut twin = house(&[("a.md", "# A\n")]);
+    let id = add(&mut twin, 3, "0 * * * *", goal("tidy up"));
+    let late = add(&mut twin, 4, "0 7 * * *", Work::Consolidate);
+    let begun = twin.now;
+    let world = twin.crash();
+    let mut twin = Twin::start(world, 2);
+    twin.setup = setup("");
+    twin.now = begun.plus(30 * HOUR + 20 * 60_000);
+    twin.rest();
+    twin.command(Command::RunSchedule { schedule: late }).expect("begun by hand");
+    twin.rest();
+    assert_eq!((twin.models.len(), came(&twin, late)), (0, Came::Done), "a process that goes begins nothing by itself");
+    twin.command(Command::MindSchedules).expect("minded");
+    twin.rest();
+    assert_eq!(twin.models.len(), 1, "thirty were missed; one begins");
+    let last = one(&twin, id).last.expect("due");
+    assert_eq!((last.due, last.missed), (begun.plus(30 * HOUR), 29));
+    // What is too long ago is left out.
+    let mut twin = Twin::start(twin.crash(), 3);
+    twin.now = begun.plus(31 * HOUR + 20 * 60_000);
+    twin.rest();
+    let schedule = one(&twin, late);
+    assert!(schedule.next.is_some_and(|next| next > begun.plus(30 * HOUR)));
+    twin.now = schedule.next.expect("a next time").plus(120 * 60_000);
+    twin.command(Command::MindSchedules).expect("minded");
+    twin.rest();
+    let Came::Skipped { why } = came(&twin, late) else { panic!("{:?}", came(&twin, late)) };
+    assert!(why.contains("more than 60 min ago"), "{why}");
+}
+
+#[test]
+fn a_clock_that_jumps_begins_nothing_twice() {
+    let mut twin = house(&[("a.md", "# A\n")]);
+    let id = add(&mut twin, 3, "0 * * * *", Work::Consolidate);
+    let begun = twin.now;
+    // Forward by nine hours and a half: one time, of which is said how many it stands for.
+    twin.now = begun.plus(9 * HOUR + HOUR / 2);
+    twin.event(Event::Tick);
+    twin.rest();
+    let last = one(&twin, id).last.expect("due");
+    assert_eq!((last.due, last.missed, last.came), (begun.plus(9 * HOUR), 8, Came::Done));
+    let count = |twin: &Twin| notices(twin).iter().filter(|one| matches!(one, Notice::Scheduled { .. })).count();
+    assert_eq!(count(&twin), 1);
+    // Back by an hour: nine o'clock has been.
+    twin.now = begun.plus(8 * HOUR + HOUR / 2);
+    twin.event(Event::Tick);
+    twin.pass(HOUR);
+    assert_eq!((count(&twin), one(&twin, id).next), (1, Some(begun.plus(10 * HOUR))));
+    twin.pass(HOUR);
+    assert_eq!(count(&twin), 2);
+    // Forward by a year, and back again: it was wrong, so it begins anew.
+    twin.now = begun.plus(9_000 * HOUR);
+    twin.event(Event::Tick);
+    twin.rest();
+    assert_eq!(count(&twin), 3);
+    twin.now = begun.plus(11 * HOUR + 1);
+    twin.event(Event::Tick);
+    assert_eq!(one(&twin, id).next, Some(begun.plus(12 * HOUR)));
+    twin.pass(HOUR);
+    assert_eq!(count(&twin), 4);
+}
+
+#[test]
+fn cells_and_memory_are_scheduled_too() {
+    let log = "---\n- experience_id: exp_1\n- primary_goal: Find the peaks of a signal\n- final_outcome: success\n\
+               - learnings_or_issues: scipy.fft works\n- source: run 1\n---\n";
+    let text = "```python\n1\n```\n\n```python\n2\n```\n";
+    let mut twin = house(&[("a.md", text), ("memory/memory_log.md", log)]);
+    let note = twin.id("a.md");
+    let id = add(&mut twin, 3, "0 * * * *", Work::Cells { note, cell: Some(2) });
+    let query = Query { query: "How are peaks of a signal found?".to_owned(), ..Query::default() };
+    let asked = add(&mut twin, 4, "5 * * * *", Work::Analyze { query });
+    let consolidated = add(&mut twin, 5, "10 * * * *", Work::Consolidate);
+    twin.pass(HOUR + 1);
+    assert!(twin.asked.is_empty(), "running code asks first");
+    let pending: Vec<String> = run(&twin, id).pending().map(|approval| approval.what.clone()).collect();
+    assert_eq!(pending, ["Run cell 2 of a.md"]);
+    let (run_id, approval) = (run(&twin, id).id, run(&twin, id).pending().next().expect("waits").id.clone());
+    let by = String::new();
+    let decision = Decision { allowed: true, scope: Scope::Once, by, at: 0, arguments: None, comment: None };
+    twin.command(Command::Decide { run: run_id, approval, decision }).expect("decided");
+    twin.rest();
+    let Some(Asked::Eval { code, execution, .. }) = twin.asked.first().cloned() else { panic!("{:?}", twin.asked) };
+    assert_eq!(code.trim(), "2");
+    let (status, whole, cached) = (store::Status::Ok, Vec::new(), false);
+    twin.event(Event::Finished { note, execution, status, count: Some(1), whole, cached, took: None });
+    twin.rest();
+    assert!(matches!(came(&twin, id), Came::Ended { how: Ending::Done, .. }), "{:?}", came(&twin, id));
+    twin.pass(11 * 60_000);
+    assert_eq!((came(&twin, asked), came(&twin, consolidated)), (Came::Done, Came::Done));
+    let said = twin.file("memory/long_term/analysis.md").expect("kept");
+    assert!(said.contains("- exp_1") && said.contains("scipy.fft works"), "{said}");
+    assert!(twin.file("memory/long_term/best_practices.md").expect("kept").contains("scipy.fft works"));
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    twin.command(Command::Upkeep { volume, what: Upkeep::Consolidate }).expect("by hand too");
+    twin.rest();
+    assert!(!twin.session.is_keeping_up());
+}
+
+#[test]
+fn wrong_schedules_are_refused() {
+    let mut twin = house(&[("a.md", "# A\n")]);
+    let id = add(&mut twin, 3, "0 * * * *", goal("one"));
+    let known = one(&twin, id);
+    let wrong = [
+        (Schedule { name: " ".to_owned(), ..known.clone() }, "needs a name"),
+        (known.clone(), "called s3 already"),
+        (Schedule { name: "b".to_owned(), when: "whenever".to_owned(), ..known.clone() }, "no cron expression"),
+        (Schedule { name: "b".to_owned(), when: "0 0 31 2 *".to_owned(), ..known.clone() }, "never comes"),
+        (Schedule { name: "b".to_owned(), work: goal(" "), ..known.clone() }, "what is to be done"),
+        (Schedule { name: "b".to_owned(), volume: DocId([9; 16]), ..known.clone() }, "no volume"),
+    ];
+    for (what, why) in wrong {
+        let refused = twin.command(Command::AddSchedule { schedule: DocId([7; 16]), what: Box::new(what) });
+        assert!(refused.as_ref().is_err_and(|reject| reject.0.contains(why)), "{why}: {refused:?}");
+    }
+    twin.command(Command::RunSchedule { schedule: id }).expect("begun");
+    twin.rest();
+    let twice = twin.command(Command::RunSchedule { schedule: id });
+    assert!(twice.is_err_and(|reject| reject.0.contains("still under way")));
+}
+
+#[test]
+fn the_watchdog_ends_what_hangs_and_says_so() {
+    let mut twin = agent(&[("a.md", "# A\n")], "approval: {never_approve: [shell]}\n");
+    super::agents::ask(&mut twin, "build");
+    // A model that says a word now and then is not silent.
+    let (call, _) = twin.models[0].clone();
+    for _ in 0..4 {
+        twin.pass(15 * 60_000);
+        let delta = engine::agent::model::Delta::Text("hm ".to_owned());
+        twin.event(Event::ModelDelta { call, delta });
+    }
+    assert!(twin.cancelled.is_empty());
+    answer(&mut twin, said("", &[("shell", json!({"command": "make", "seconds": 100}))]));
+    twin.pass(219_000);
+    assert_eq!((twin.tools.len(), twin.cancelled.len()), (1, 0));
+    twin.pass(2_000);
+    assert_eq!(twin.cancelled, ["tool c0"]);
+    let run = super::agents::run;
+    assert!(results(run(&twin))[0].1.contains("The watchdog ended it: shell"), "{:?}", results(run(&twin)));
+    assert_eq!(twin.models.len(), 1, "the model is told and goes on");
+    // It is silent from now on: the call ends, another provider is asked, and where there is none the run says why.
+    twin.pass(20 * 60_000 + 1);
+    assert!(twin.cancelled.iter().any(|what| what.starts_with("model")), "{:?}", twin.cancelled);
+    assert_eq!(twin.models.len(), 2, "another one is asked");
+    assert!(kinds(run(&twin)).contains(&"error"));
+    let stopped = |one: &Notice| matches!(one, Notice::Stopped { what, .. } if what.contains("near"));
+    assert!(notices(&twin).iter().any(stopped), "{:?}", notices(&twin));
+    twin.pass(20 * 60_000 + 1);
+    assert_eq!(run(&twin).about.ending, Some(Ending::Failed));
+}

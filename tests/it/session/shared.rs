@@ -1,0 +1,286 @@
+//! Sessions, runs and tools of a shared volume on two devices: what one does the other sees, a run goes on where it
+//! belongs, and nothing is allowed from elsewhere.
+
+use super::agents::{RUN, SESSION, answer, ask, ask_in, decide, done, fine, run, said, setup};
+use crate::twin::{ROOT, Twin, World};
+use engine::{Command, Event};
+use serde_json::json;
+use std::collections::BTreeSet;
+use store::{Decision, DocId, Ending, Scope, TodoItem, TodoStatus, UserTool};
+
+/// Two devices with one volume, and what went from one to the other.
+struct Pair {
+    one: Twin,
+    two: Twin,
+    given: [BTreeSet<(DocId, Vec<u8>)>; 2],
+}
+
+impl Pair {
+    fn new(files: &[(&str, &str)]) -> Pair {
+        let mut one = Twin::with(files);
+        let mut two = Twin::start(World::new(&[]), 2);
+        (one.setup, two.setup) = (setup(""), setup(""));
+        two.rest();
+        let (hub, volume) = ("ws://hub".to_owned(), one.session.volumes().next().expect("a volume").id);
+        one.command(Command::ShareVolume { volume, hub: hub.clone() }).expect("shared");
+        let address = engine::volume_address(&hub, volume);
+        two.command(Command::JoinVolume { address, folder: ROOT.into() }).expect("joined");
+        let mut pair = Pair { one, two, given: Default::default() };
+        pair.sync();
+        pair
+    }
+
+    /// Brings to each what the other has and it wants, until there is nothing more.
+    fn sync(&mut self) {
+        for _ in 0..50 {
+            let mut moved = false;
+            for back in [false, true] {
+                let (from, to, known, echo) = match (back, &mut self.given) {
+                    (false, [there, here]) => (&mut self.one, &mut self.two, there, here),
+                    (true, [here, there]) => (&mut self.two, &mut self.one, there, here),
+                };
+                from.pass(1_500);
+                to.pass(1_500);
+                // In the order in which they were made: what is wanted by now is sent from its beginning.
+                let wanted: BTreeSet<DocId> = from.wanted.intersection(&to.wanted).copied().collect();
+                for (doc, bytes) in from.sent.clone() {
+                    if wanted.contains(&doc) && known.insert((doc, bytes.clone())) {
+                        echo.insert((doc, bytes.clone()));
+                        to.event(Event::Received { doc, ticket: 1, bytes });
+                        to.pass(10);
+                        moved = true;
+                    }
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+        panic!("it never ends");
+    }
+
+    fn open_there(&mut self) {
+        self.two.command(Command::OpenRun { run: RUN }).expect("known there");
+        self.two.command(Command::OpenSession { session: SESSION }).expect("known there");
+        self.two.rest();
+    }
+}
+
+fn messages(twin: &Twin) -> Vec<String> {
+    let tree = twin.session.agents().session(SESSION).expect("open").tree();
+    tree.all().map(|message| message.content.clone()).collect()
+}
+
+#[test]
+fn a_run_is_seen_elsewhere_while_it_goes_on_and_is_not_started_twice() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    ask(&mut pair.one, "look into @a.md");
+    let todos = json!({"todos": [{"content": "look"}]});
+    answer(&mut pair.one, said("I look.", &[("todo_write", todos), ("shell", json!({"command": "ls"}))]));
+    pair.sync();
+    pair.open_there();
+    let there = run(&pair.two);
+    assert!(!pair.two.session.is_here(there.device.as_ref()) && there.device.is_some());
+    assert_eq!(there.steps, run(&pair.one).steps);
+    assert_eq!(there.todos.len(), 1);
+    assert_eq!(there.pending().count(), 1, "what it asks is seen");
+    assert_eq!(messages(&pair.two), messages(&pair.one));
+    assert!(pair.two.models.is_empty() && pair.two.tools.is_empty(), "nothing of it is done there");
+
+    // It cannot be gone on with there, nor anything be allowed.
+    let resume = Command::ResumeRun { run: RUN, more: None, budget: None };
+    let why = pair.two.command(resume).expect_err("it is at work elsewhere").0;
+    assert!(why.contains("the run is at work on"), "{why}");
+    let decision =
+        Decision { allowed: true, scope: Scope::Once, by: String::new(), at: 0, arguments: None, comment: None };
+    let allow = Command::Decide { run: RUN, approval: "c1".to_owned(), decision };
+    let why = pair.two.command(allow).expect_err("allowed there only").0;
+    assert!(why.contains("denied here"), "{why}");
+    // Todos are ticked wherever somebody sits.
+    let mut todos: Vec<TodoItem> = run(&pair.two).todos.clone();
+    todos[0].status = TodoStatus::Completed;
+    pair.two.command(Command::SetTodos { run: RUN, todos }).expect("ticked");
+    // A time that is over there is not over for the device that waits.
+    pair.two.pass(24 * 3_600_000);
+    pair.sync();
+    assert_eq!(run(&pair.one).todos[0].status, TodoStatus::Completed);
+    assert_eq!(run(&pair.one).pending().count(), 1);
+
+    // Denied there, it is denied: the model is told.
+    decide(&mut pair.two, "c1", false, Scope::Once);
+    pair.sync();
+    assert!(pair.one.tools.is_empty());
+    let (_, request) = answer(&mut pair.one, said("Then not.", &[]));
+    let told = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
+    assert!(told.contains("The user denied it."), "{told}");
+    pair.sync();
+    assert_eq!(run(&pair.two).about.ending, Some(Ending::Done));
+    assert_eq!(messages(&pair.two), messages(&pair.one));
+
+    // What was said goes on from there, in a run of its own.
+    ask_in(&mut pair.two, DocId([9; 16]), "and now?", None);
+    answer(&mut pair.two, said("All is said.", &[]));
+    pair.sync();
+    assert!(messages(&pair.one).contains(&"All is said.".to_owned()));
+    assert!(pair.one.session.agents().runs().any(|(id, line)| id == DocId([9; 16]) && line.ending.is_some()));
+    assert!(pair.one.refused.is_empty() && pair.two.refused.is_empty(), "{:?}", pair.two.refused);
+}
+
+#[test]
+fn a_run_is_stopped_from_elsewhere_and_taken_over() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    ask(&mut pair.one, "search the web");
+    answer(&mut pair.one, said("", &[("read_file", json!({"path": "a.md"}))]));
+    pair.sync();
+    pair.open_there();
+    pair.two.command(Command::CancelRun { run: RUN }).expect("stopped");
+    pair.sync();
+    assert_eq!(run(&pair.one).about.ending, Some(Ending::Cancelled));
+    assert!(!run(&pair.one).is_busy());
+    assert!(!pair.one.cancelled.is_empty(), "what was under way is cancelled");
+    let resume = Command::ResumeRun { run: RUN, more: None, budget: None };
+    pair.two.command(resume.clone()).expect("taken over");
+    pair.two.rest();
+    pair.sync();
+    let why = pair.one.command(resume).expect_err("it is elsewhere now").0;
+    assert!(why.contains("the run is at work on"), "{why}");
+    answer(&mut pair.two, said("Found.", &[]));
+    pair.sync();
+    assert_eq!(run(&pair.one).about.ending, Some(Ending::Done));
+    assert!(messages(&pair.one).contains(&"Found.".to_owned()));
+}
+
+#[test]
+fn a_program_that_starts_leaves_runs_of_others_alone() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    ask(&mut pair.one, "list them");
+    answer(&mut pair.one, said("", &[("shell", json!({"command": "ls"}))]));
+    decide(&mut pair.one, "c0", true, Scope::Once);
+    assert_eq!(pair.one.tools.len(), 1, "it runs");
+    pair.sync();
+    let mut again = Twin::start(pair.two.crash(), 3);
+    again.rest();
+    again.command(Command::OpenRun { run: RUN }).expect("known");
+    again.rest();
+    assert_eq!(run(&again).steps, run(&pair.one).steps, "nothing is said to be interrupted");
+    done(&mut pair.one, fine("a.md"));
+    answer(&mut pair.one, said("One file.", &[]));
+    pair.sync();
+    pair.open_there();
+    assert_eq!(run(&pair.two).about.ending, Some(Ending::Done));
+}
+
+#[test]
+fn a_session_that_is_deleted_goes_elsewhere_too_unless_it_went_on_there() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    ask(&mut pair.one, "one");
+    answer(&mut pair.one, said("first", &[]));
+    pair.sync();
+    assert_eq!(pair.two.session.agents().sessions().count(), 1);
+    pair.one.command(Command::DeleteSession { session: SESSION }).expect("deleted");
+    pair.sync();
+    assert_eq!(pair.two.session.agents().sessions().count(), 0);
+    assert_eq!(pair.two.session.agents().runs().count(), 0);
+    let (run, session) = (DocId([3; 16]), DocId([4; 16]));
+    let volume = pair.one.session.volumes().next().expect("a volume").id;
+    let ask = |text: &str, run| Command::Ask {
+        run,
+        session,
+        volume,
+        note: None,
+        parent: None,
+        text: text.to_owned(),
+        agent: None,
+        budget: None,
+        allow: Vec::new(),
+        recall: engine::memory::Recall::default(),
+    };
+    pair.one.command(ask("two", run)).expect("asked");
+    pair.one.rest();
+    answer(&mut pair.one, said("second", &[]));
+    pair.sync();
+    pair.two.command(ask("more", DocId([5; 16]))).expect("asked");
+    pair.two.rest();
+    answer(&mut pair.two, said("third", &[]));
+    pair.one.command(Command::DeleteSession { session }).expect("deleted");
+    pair.sync();
+    // What was deleted is sent anew from its beginning.
+    pair.one.sent.retain(|(doc, _)| *doc != session);
+    pair.given = Default::default();
+    pair.sync();
+    for twin in [&pair.one, &pair.two] {
+        let found = twin.session.agents().sessions().find(|(id, _)| *id == session);
+        let (_, line) = found.unwrap_or_else(|| panic!("it stays: {:?}", twin.refused));
+        assert_eq!(line.messages, 4);
+    }
+}
+
+#[test]
+fn tools_come_along_and_wait_for_approval_on_each_device() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    let tool = |code: &str| UserTool {
+        name: "double".to_owned(),
+        version: 1,
+        description: "Doubles.".to_owned(),
+        parameters: json!({"type": "object", "properties": {"x": {"type": "number"}}}),
+        code: code.to_owned(),
+        network: false,
+        created: 1,
+        author: "me".to_owned(),
+    };
+    let approve = || Command::ApproveTool { name: "double".to_owned(), version: Some(1) };
+    let own = "def run(x): return 2 * x";
+    pair.one.command(Command::ProposeTool { tool: Box::new(tool(own)) }).expect("proposed");
+    pair.sync();
+    let there = |twin: &Twin| twin.session.user_tools().unwrap_or_default().to_vec();
+    assert!(there(&pair.two).is_empty(), "what nobody has approved stays where it is");
+    pair.one.command(approve()).expect("approved");
+    pair.sync();
+    let known = there(&pair.two);
+    assert_eq!(known.len(), 1);
+    assert_eq!((known[0].usable(), known[0].versions[0].code.as_str()), (None, own), "it waits");
+    pair.two.command(approve()).expect("approved");
+    pair.sync();
+    assert!(there(&pair.two)[0].usable().is_some());
+    assert_eq!((there(&pair.one).len(), there(&pair.one)[0].versions.len()), (1, 1), "nothing comes back");
+    // Removed on one device it does not come back there.
+    pair.two.command(Command::RemoveTool { name: "double".to_owned() }).expect("removed");
+    pair.sync();
+    assert!(there(&pair.two).is_empty());
+    assert_eq!(there(&pair.one).len(), 1);
+}
+
+#[test]
+fn what_belongs_to_a_device_alone_is_not_synced() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    // A second volume that is not shared, with a session of its own.
+    pair.one.command(Command::OpenFolder { folder: "/u/private".into(), name: None }).expect("opened");
+    pair.one.pass(1_000);
+    let private = pair.one.session.volumes().find(|volume| volume.name == "private").expect("there").id;
+    let shared = pair.one.session.volumes().find(|volume| volume.id != private).expect("there").id;
+    let messages = vec![store::Message::new(store::MessageId(1), store::Role::User, "mine".to_owned(), 1)];
+    let (session, title) = (DocId([6; 16]), "mine".to_owned());
+    pair.one.command(Command::ImportSession { session, volume: private, title, messages }).expect("kept");
+    let tool = UserTool {
+        name: "triple".to_owned(),
+        version: 1,
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+        code: "def run(x): return 3 * x".to_owned(),
+        network: false,
+        created: 1,
+        author: String::new(),
+    };
+    pair.one.command(Command::ProposeTool { tool: Box::new(tool) }).expect("proposed");
+    pair.sync();
+    let note = pair.one.id("a.md");
+    // The volume, its note, its tools: not the workspace, its registry, another volume, what is in that.
+    assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools()]));
+    // Nor when somebody else's list claims them.
+    let mut hostile = store::VolumeDoc::load(shared, &[], store::ActorId::from([99; 16])).expect("made").doc;
+    let claimed = [session, private].map(|id| (store::Kept::Session, id, None));
+    let bytes = hostile.list(&claimed, 1).expect("listed");
+    pair.one.event(Event::Received { doc: shared, ticket: 9, bytes });
+    pair.one.pass(2_000);
+    assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools()]));
+}

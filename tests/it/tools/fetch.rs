@@ -1,0 +1,124 @@
+//! Fetch, from a server on this machine: what is read, and where it does not go.
+
+use super::Bench;
+use engine::agent::job::{Job, Outcome};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// Serves until the test ends: what a path stands for. Gives the port.
+fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> u16 {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    let answer = std::sync::Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in server.incoming().map_while(Result::ok) {
+            let answer = answer.clone();
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                let mut lines = BufReader::new(stream.try_clone().expect("the same")).lines().map_while(Result::ok);
+                let first = lines.next().unwrap_or_default();
+                lines.take_while(|line| !line.is_empty()).for_each(drop);
+                let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+                // Whoever has read enough goes away.
+                let _ = stream.write_all(&answer(&path));
+            });
+        }
+    });
+    port
+}
+
+fn page(mime: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {mime}\r\ncontent-length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+fn redirect(to: &str) -> Vec<u8> {
+    format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n").into_bytes()
+}
+
+fn fetch(bench: &Bench, url: &str, hosts: &[&str]) -> Outcome {
+    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+    bench.done(Job::Fetch { url: url.to_owned(), hosts })
+}
+
+#[test]
+fn a_page_is_read_as_markdown() {
+    let bench = Bench::new();
+    let port = serve(|path| match path {
+        "/page" => {
+            page("text/html; charset=iso-8859-1", b"<h1>Gr\xfc\xdfe</h1><p>a <b>word</b><script>evil()</script>")
+        }
+        "/data.json" => page("application/json", b"{\"a\": 1}"),
+        "/picture" => page("image/png", b"\x89PNG bytes"),
+        "/large" => page("text/plain", &vec![b'x'; 3 << 20]),
+        "/there" => redirect("/page"),
+        "/deep" => page("text/html", "<div>".repeat(100_000).as_bytes()),
+        _ => b"HTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\ngone".to_vec(),
+    });
+    let get = |path: &str| fetch(&bench, &format!("http://127.0.0.1:{port}{path}"), &["127.0.0.1"]);
+    let read = get("/page");
+    assert!(read.success && read.text.contains("# Grüße") && read.text.contains("a **word**"), "{read:?}");
+    assert!(!read.text.contains("evil"));
+    assert_eq!(get("/data.json").text, "{\"a\": 1}");
+    let picture = get("/picture");
+    assert_eq!(bench.blob(picture.attached[0].blob), b"\x89PNG bytes");
+    let large = get("/large");
+    assert!(large.success && large.text.ends_with("(only the first 2 MB are read)"), "{:.100}", large.text);
+    let moved = get("/there");
+    assert!(
+        moved.success && moved.text.contains("# Grüße") && moved.text.contains("(from http://127.0.0.1"),
+        "{moved:?}"
+    );
+    assert!(get("/deep").success);
+    let missing = get("/nothing");
+    assert_eq!((missing.success, missing.text.as_str()), (false, "(status 404)\ngone"));
+}
+
+#[test]
+fn it_goes_nowhere_else() {
+    let bench = Bench::new();
+    let secret = serve(|_| page("text/plain", b"planted secret"));
+    let port = serve(move |path| match path {
+        "/name" => redirect(&format!("http://localhost:{secret}/")),
+        "/file" => redirect("file:///etc/passwd"),
+        "/loop" => redirect("/loop"),
+        _ => Vec::new(),
+    });
+    let at = |path: &str| format!("http://127.0.0.1:{port}{path}");
+    for (url, hosts) in [
+        (at("/name"), vec!["127.0.0.1"]),
+        (at("/file"), vec!["127.0.0.1"]),
+        (at("/loop"), vec!["127.0.0.1"]),
+        (format!("http://127.0.0.1:{secret}/"), vec![]),
+        (format!("http://127.0.0.1:{secret}/"), vec!["example.org"]),
+        (format!("http://127.0.0.1:{secret}/"), vec![".0.0.1", ".1", "."]),
+        (format!("http://localhost:{secret}/"), vec!["127.0.0.1", ".localhost"]),
+        (format!("http://example.org@127.0.0.1:{secret}/"), vec!["example.org", "127.0.0.1"]),
+        (format!("http://[::ffff:127.0.0.1]:{secret}/"), vec!["example.org"]),
+        (format!("http://0x7f000001:{secret}/"), vec!["example.org", ".org"]),
+        ("file:///etc/passwd".to_owned(), vec![""]),
+        ("not an address".to_owned(), vec!["127.0.0.1"]),
+    ] {
+        let refused = fetch(&bench, &url, &hosts);
+        assert!(!refused.success && !refused.text.contains("planted"), "{url}: {refused:?}");
+        assert!(!refused.text.contains("root:"), "{url}: {refused:?}");
+    }
+    assert_eq!(fetch(&bench, &format!("http://localhost:{secret}/"), &["localhost"]).text, "planted secret");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_left_alone_at_once() {
+    let bench = Bench::new();
+    let port = serve(|_| {
+        std::thread::sleep(Duration::from_secs(30));
+        Vec::new()
+    });
+    let job = Job::Fetch { url: format!("http://127.0.0.1:{port}/"), hosts: vec!["127.0.0.1".to_owned()] };
+    let waits = bench.start(3, job);
+    assert!(waits.recv_timeout(Duration::from_millis(300)).is_err());
+    let asked = Instant::now();
+    bench.tools.cancel(3);
+    let outcome = waits.recv_timeout(super::PATIENCE).expect("ended");
+    assert!(!outcome.success && asked.elapsed() < Duration::from_secs(1), "{outcome:?}");
+}

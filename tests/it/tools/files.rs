@@ -1,0 +1,152 @@
+//! Files: what is read, listed, written, and what is not.
+
+use super::Bench;
+use engine::agent::job::{Job, Outcome, SHOWN};
+use std::os::unix::fs::symlink;
+use store::BlobHash;
+
+impl Bench {
+    fn read(&self, path: &str) -> Outcome {
+        self.done(Job::Read { root: self.root(), path: path.to_owned(), lines: None })
+    }
+
+    fn replace(&self, path: &str, text: &str, expected: Option<Option<BlobHash>>) -> Outcome {
+        self.done(Job::Replace { root: self.root(), path: path.to_owned(), text: text.to_owned(), expected })
+    }
+
+    fn amend(&self, path: &str, old: &str, new: &str) -> Outcome {
+        self.done(Job::Amend { root: self.root(), path: path.to_owned(), old: old.to_owned(), new: new.to_owned() })
+    }
+
+    fn remove(&self, path: &str) -> Outcome {
+        self.done(Job::Remove { root: self.root(), path: path.to_owned() })
+    }
+
+    fn list(&self, path: &str) -> Outcome {
+        self.done(Job::List { root: self.root(), path: path.to_owned() })
+    }
+}
+
+#[test]
+fn a_file_is_written_amended_and_removed_and_nothing_is_lost() {
+    let bench = Bench::new();
+    let made = bench.replace("data/new.csv", "a,b\n1,2\n", Some(None));
+    assert!(
+        made.success && made.text.starts_with("--- /dev/null\n+++ b/data/new.csv\n@@ -0,0 +1,2 @@\n+a,b\n"),
+        "{made:?}"
+    );
+    assert_eq!(bench.text("notes/data/new.csv"), "a,b\n1,2\n");
+    let after = made.changed[0].after.expect("a blob");
+    assert_eq!((made.changed[0].path.as_str(), made.changed[0].before), ("data/new.csv", None));
+    assert_eq!(bench.blob(after), b"a,b\n1,2\n");
+
+    let stale = bench.replace("data/new.csv", "x", Some(None));
+    assert!(!stale.success && stale.text.contains("has changed since"), "{stale:?}");
+    let well = bench.replace("./data//new.csv", "a,b\n3,4\n", Some(Some(after)));
+    assert!(well.success && well.text.contains("-1,2\n+3,4\n"), "{well:?}");
+    assert_eq!((well.changed[0].path.as_str(), well.changed[0].before), ("data/new.csv", Some(after)));
+    let same = bench.replace("data/new.csv", "a,b\n3,4\n", None);
+    assert!(same.success && same.changed.is_empty() && same.text == "nothing differs", "{same:?}");
+
+    let amended = bench.amend("data/new.csv", "3,4", "5,6");
+    assert!(amended.success && amended.text.contains("-3,4\n+5,6\n"), "{amended:?}");
+    let missing = bench.amend("data/new.csv", "3,4", "7,8");
+    assert!(!missing.success && missing.text.contains("not even once"), "{missing:?}");
+    bench.write("notes/twice.txt", b"one\ntwo\none\none\n");
+    let many = bench.amend("twice.txt", "one", "three");
+    assert!(!many.success && many.text.contains("stands there 3 times"), "{many:?}");
+    assert!(!bench.amend("twice.txt", "", "x").success && !bench.amend("gone.txt", "a", "b").success);
+    assert_eq!(bench.text("notes/twice.txt"), "one\ntwo\none\none\n");
+
+    let removed = bench.remove("data/new.csv");
+    assert!(removed.success && removed.text.contains("+++ /dev/null\n"), "{removed:?}");
+    assert!(!bench.path("notes/data/new.csv").exists());
+    assert_eq!(bench.blob(removed.changed[0].before.expect("a blob")), b"a,b\n5,6\n");
+    assert!(!bench.remove("data/new.csv").success && !bench.remove("data").success && !bench.remove("").success);
+    let names: Vec<_> = std::fs::read_dir(bench.path("notes/data")).expect("listed").flatten().collect();
+    assert!(names.is_empty(), "no temporary file stays: {names:?}");
+}
+
+#[test]
+fn reading_has_limits() {
+    let bench = Bench::new();
+    let lines: String = (1..=5_000).map(|number| format!("line {number}\n")).collect();
+    bench.write("notes/long.txt", lines.as_bytes());
+    let all = bench.read("long.txt");
+    assert!(all.success && all.text.len() <= SHOWN && all.text.contains("are left out here"));
+    assert_eq!(bench.blob(all.whole.expect("a blob").blob), lines.as_bytes());
+    let part = |lines| bench.done(Job::Read { root: bench.root(), path: "long.txt".to_owned(), lines: Some(lines) });
+    assert_eq!(part((4_999, 10)).text, "line 4999\nline 5000\n");
+    assert_eq!(part((0, 1)).text, "line 1\n");
+    assert_eq!(part((2, usize::MAX)).text.lines().next(), Some("line 2"));
+    assert!(!part((5_001, 1)).success && part((5_001, 1)).text.contains("5000 lines"));
+
+    bench.write("notes/large.bin", &vec![b'x'; (10 << 20) + 1]);
+    let large = bench.read("large.bin");
+    assert!(!large.success && large.text.contains("more than the 10 MB"), "{large:?}");
+    bench.write("notes/binary.bin", &[0xff, 0xfe, 0]);
+    assert!(bench.read("binary.bin").text.contains("not UTF-8 text"));
+    assert!(bench.read("gone").text.contains("nothing of that name"));
+    let pipe = bench.path("notes/pipe");
+    std::process::Command::new("mkfifo").arg(&pipe).status().expect("made");
+    let waits = bench.read("pipe");
+    assert!(!waits.success && waits.text.contains("not an ordinary file"), "{waits:?}");
+
+    for number in 0..2_100 {
+        std::fs::write(bench.path(&format!("notes/{number:04}.txt")), b"").expect("written");
+    }
+    let list = bench.list("");
+    let whole = bench.blob(list.whole.expect("a blob").blob);
+    assert!(
+        list.success && whole.iter().filter(|byte| **byte == b'\n').count() == 2_001,
+        "2,000 and a line about the rest"
+    );
+    bench.write("notes/sub/deep/deeper/file.txt", b"four");
+    bench.write("notes/sub/file.txt", b"four");
+    assert_eq!(bench.list("sub").text, "deep/\ndeep/deeper/\nfile.txt (4 bytes)\n");
+    assert!(bench.list("sub/deep/deeper/file.txt").text.contains("no folder"));
+}
+
+#[test]
+fn no_path_leads_out_of_the_volume() {
+    let bench = Bench::new();
+    bench.write("beside.txt", b"mine");
+    bench.write("notes/in.txt", b"in");
+    symlink("../beside.txt", bench.path("notes/link.txt")).expect("linked");
+    symlink(bench.path("home"), bench.path("notes/away")).expect("linked");
+    symlink("..", bench.path("notes/up")).expect("linked");
+    let absolute = bench.path("beside.txt").to_string_lossy().into_owned();
+    let ways = [
+        "../beside.txt",
+        "sub/../../beside.txt",
+        "link.txt",
+        "away/.ssh/id_ed25519",
+        "up/beside.txt",
+        "up/notes/../beside.txt",
+        absolute.as_str(),
+        "/etc/passwd",
+        "/proc/self/environ",
+        "in.txt/../../beside.txt",
+        "..",
+        "a\0b",
+    ];
+    for way in ways {
+        for outcome in [
+            bench.read(way),
+            bench.replace(way, "evil", None),
+            bench.amend(way, "mine", "evil"),
+            bench.remove(way),
+            bench.list(way),
+        ] {
+            assert!(!outcome.success && outcome.changed.is_empty(), "{way}: {outcome:?}");
+            assert!(!outcome.text.contains("planted key"), "{way}: {outcome:?}");
+        }
+    }
+    assert!(!bench.replace("up/new.txt", "evil", None).success && !bench.path("new.txt").exists());
+    assert!(!bench.replace("away/new.txt", "evil", None).success && !bench.path("home/new.txt").exists());
+    assert_eq!((bench.text("beside.txt").as_str(), bench.text("home/letter.txt").as_str()), ("mine", "mine"));
+    assert!(bench.path("notes/link.txt").is_symlink(), "the link itself stays, too");
+    for own in [".git/hooks/pre-commit", ".GIT/config", "sub/.git/config"] {
+        assert!(bench.replace(own, "evil", None).text.contains("git's own files"), "{own}");
+    }
+}

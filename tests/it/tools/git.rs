@@ -1,0 +1,47 @@
+//! Git, in words: a volume in a repository that git itself made, and one that is in none.
+
+use super::Bench;
+use engine::agent::job::{GitJob, Job, Outcome};
+use std::process::Command;
+
+fn git(bench: &Bench, what: GitJob) -> Outcome {
+    bench.done(Job::Git { root: bench.root(), what })
+}
+
+#[test]
+fn status_diff_commit_and_log() {
+    let bench = Bench::new();
+    // Where the temporary folder itself lies in a repository there is one.
+    let none = git(&bench, GitJob::Status);
+    assert!(none.success || none.text.contains("there is no git repository"), "{none:?}");
+    let run = |words: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(words).current_dir(bench.path("")).env("HOME", bench.path("home"));
+        let done = command.output().expect("git is there");
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).expect("UTF-8")
+    };
+    run(&["init", "-q"]);
+    run(&["config", "user.name", "Ada"]);
+    run(&["config", "user.email", "ada@example.org"]);
+    bench.write("notes/a.md", b"one\n");
+    bench.write("beside.txt", b"mine\n");
+    assert_eq!(git(&bench, GitJob::Log { limit: None }).text, "there is no commit yet");
+    assert_eq!(git(&bench, GitJob::Status).text, "?? a.md");
+    let message = "First words".to_owned();
+    let done = git(&bench, GitJob::Commit { message: message.clone(), files: Vec::new() });
+    assert!(done.success && done.text.ends_with("“First words”\na.md"), "{done:?}");
+    bench.write("notes/a.md", b"one\ntwo\n");
+    let diff = git(&bench, GitJob::Diff { path: None });
+    assert!(diff.success && diff.text.contains("+two\n"), "{diff:?}");
+    assert_eq!(git(&bench, GitJob::Status).text, " M a.md");
+    let again = git(&bench, GitJob::Commit { message, files: vec!["../beside.txt".to_owned()] });
+    assert!(!again.success && again.text.contains("leads out of the volume"), "{again:?}");
+    let log = git(&bench, GitJob::Log { limit: Some(5) });
+    assert!(log.text.ends_with(" Ada: First words") && log.text.lines().count() == 1, "{log:?}");
+    // Git itself sees the same.
+    assert_eq!(run(&["log", "--format=%an %s"]), "Ada First words\n");
+    assert_eq!(run(&["show", "--stat", "--format=", "HEAD"]).lines().next().map(str::trim), Some("notes/a.md | 1 +"));
+    assert!(run(&["status", "--short"]).contains(" M notes/a.md"));
+    run(&["fsck", "--strict"]);
+}

@@ -1,0 +1,47 @@
+//! Tools of an MCP server, as jobs. The server is a few lines of `sh`; the real one is in the crate's own tests.
+
+use super::Bench;
+use engine::agent::job::Job;
+use host::mcp::{Server, Servers, Way};
+use std::time::{Duration, Instant};
+
+const SERVER: &str = r#"
+id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
+while read -r line; do
+    case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18",' "$(id)"
+        printf '"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' ;;
+    *'"name":"picture"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"seen"},' "$(id)"
+        printf '{"type":"image","data":"iVBORw==","mimeType":"image/png"}]}}\n' ;;
+    *'"name":"wrong"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"isError":true,"content":[' "$(id)"
+        printf '{"type":"text","text":"not so"}]}}\n' ;;
+    esac
+done"#;
+
+#[test]
+fn a_tool_of_a_server_is_a_job() {
+    let servers = Servers::default();
+    let args = vec!["-c".to_owned(), SERVER.to_owned()];
+    let way = Way::Program { command: "sh".to_owned(), args, env: Default::default(), folder: None };
+    servers.configure(vec![Server { name: "own".to_owned(), way }]);
+    let bench = Bench::with(|place| place.servers = Some(servers));
+    let job = |server: &str, tool: &str| Job::Mcp {
+        server: server.to_owned(),
+        tool: tool.to_owned(),
+        arguments: Default::default(),
+    };
+    let seen = bench.done(job("own", "picture"));
+    assert_eq!((seen.success, seen.text.as_str()), (true, "seen\n(a picture, image/png, 4 bytes)"));
+    assert_eq!(bench.blob(seen.attached[0].blob), b"\x89PNG");
+    let wrong = bench.done(job("own", "wrong"));
+    assert_eq!((wrong.success, wrong.text.as_str()), (false, "not so"));
+    assert!(bench.done(job("other", "picture")).text.contains("there is no MCP server other"));
+    let silent = bench.start(5, job("own", "silent"));
+    assert!(silent.recv_timeout(Duration::from_millis(300)).is_err());
+    let asked = Instant::now();
+    bench.tools.cancel(5);
+    assert_eq!(silent.recv_timeout(super::PATIENCE).expect("ended").text, "cancelled");
+    assert!(asked.elapsed() < Duration::from_secs(1));
+    let none = Bench::new().done(job("own", "picture"));
+    assert!(!none.success && none.text.contains("no MCP servers are configured"), "{none:?}");
+}

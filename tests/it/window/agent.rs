@@ -1,0 +1,545 @@
+//! The agent's panel over real runs: the model is a server on loopback that speaks OpenAI's form and holds its answer
+//! back for as long as a test wants to look at it.
+
+use super::*;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use store::{DocId, Role as Speaker, TodoStatus};
+
+/// What a model says: words, and calls of tools.
+pub(super) type Said = (String, Vec<(&'static str, Value)>);
+
+/// A model that says what `script` makes of the number of its answers in the conversation. A word `‖` in what it says
+/// is not sent: there it waits until the test lets it go on.
+pub(super) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'static) -> (String, Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("bound"));
+    let (go, goes) = channel();
+    let (script, goes) = (Arc::new(script), Arc::new(Mutex::new(goes)));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (script, goes) = (script.clone(), goes.clone());
+            std::thread::spawn(move || answer(stream, &*script, &goes));
+        }
+    });
+    (address, go)
+}
+
+fn answer(mut stream: TcpStream, script: &dyn Fn(usize, &Value) -> Said, goes: &Mutex<Receiver<()>>) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).ok()? > 2 {
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    let turn = messages.iter().filter(|message| message["role"] == "assistant").count();
+    let (words, calls) = script(turn, &body);
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n").ok()?;
+    let mut send = |delta: Value, end: Option<&str>| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": end});
+        let chunk = json!({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
+        write!(stream, "data: {chunk}\n\n").and_then(|()| stream.flush())
+    };
+    send(json!({"role": "assistant", "content": ""}), None).ok()?;
+    for word in words.split_inclusive(' ') {
+        if word.trim() == "‖" {
+            goes.lock().ok()?.recv_timeout(Duration::from_secs(60)).ok()?;
+            continue;
+        }
+        send(json!({"content": word}), None).ok()?;
+    }
+    for (at, (name, arguments)) in calls.iter().enumerate() {
+        let function = json!({"name": name, "arguments": arguments.to_string()});
+        let call = json!({"index": at, "id": format!("t{turn}c{at}"), "type": "function", "function": function});
+        send(json!({"tool_calls": [call]}), None).ok()?;
+    }
+    send(json!({}), Some(if calls.is_empty() { "stop" } else { "tool_calls" })).ok()?;
+    let usage = json!({"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18});
+    write!(stream, "data: {}\n\n", json!({"id": "x", "model": "m", "choices": [], "usage": usage})).ok()?;
+    write!(stream, "data: [DONE]\n\n").ok()
+}
+
+/// A window whose agents ask this model, with the panel open.
+pub(super) fn asked(bench: &Bench, address: &str) -> Driven {
+    let config = format!(
+        "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
+         \"{address}/v1\", model: m, context: 32000}}\n"
+    );
+    let workspace = bench.folder.path().join("workspace");
+    std::fs::create_dir_all(&workspace).expect("a folder");
+    std::fs::write(workspace.join("config.yaml"), config).expect("a file");
+    let mut window = bench.opened();
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
+    window.get_by_label("Message to the agent");
+    window
+}
+
+pub(super) fn ask(window: &mut Driven, text: &str) {
+    type_text(window, text);
+    window.key_press_modifiers(NONE, Key::Enter);
+    window.step();
+}
+
+/// Lets frames pass until something is so, without waiting for the window to come to rest.
+pub(super) fn soon(window: &mut Driven, what: &str, done: impl Fn(&mut Driven) -> bool) {
+    let begun = Instant::now();
+    while !done(window) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+        window.step();
+    }
+    window.run_steps(3);
+}
+
+pub(super) fn shows(window: &mut Driven, label: &str) -> bool {
+    window.query_all_by_label_contains(label).next().is_some()
+}
+
+/// The run that was asked last.
+pub(super) fn run(window: &Driven) -> &engine::Run {
+    let agents = session(window).agents();
+    let newest = agents.runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id).expect("a run");
+    agents.run(newest).expect("it is open")
+}
+
+pub(super) fn ended(window: &mut Driven) -> bool {
+    let agents = session(window).agents();
+    agents.runs().next().is_some() && agents.runs().all(|(_, line)| line.ending.is_some())
+}
+
+fn talk() -> &'static str {
+    "Talk.md"
+}
+
+#[test]
+fn an_answer_grows_is_kept_and_is_asked_again_in_other_words() {
+    let (address, go) = model(|_, body| {
+        let asked = body["messages"].as_array().and_then(|all| all.last()).map(|last| last["content"].to_string());
+        let first = asked.is_some_and(|asked| asked.contains("beans"));
+        let words = if first { "Beans are **sown** ‖ in May." } else { "Peas come first." };
+        (words.to_owned(), Vec::new())
+    });
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "when are beans sown?");
+    soon(&mut window, "the answer grows", |window| shows(window, "Beans are sown"));
+    assert!(window.query_by_label("Beans are sown in May.").is_none(), "it is not whole yet");
+    window.get_by_label("Stop the agent");
+    go.send(()).expect("it waits");
+    soon(&mut window, "the answer is whole", ended);
+    window.get_by_label("Beans are sown in May.");
+    window.get_by_label("when are beans sown?");
+    window.get_by_label("Change the title: when are beans sown?");
+
+    // What was asked before comes back with an arrow, what is typed beside it with the other one.
+    window.get_by_label("Message to the agent").focus();
+    window.run();
+    press(&mut window, NONE, Key::ArrowUp);
+    press(&mut window, NONE, Key::ArrowDown);
+    ask(&mut window, "and peas?");
+    soon(&mut window, "the second answer is there", |window| shows(window, "Peas come first."));
+    soon(&mut window, "it has ended", ended);
+
+    // The second question in other words is a branch of its own; arrows lead from one to the other.
+    let again = window.get_all_by_label("Ask in other words").last().expect("a button");
+    again.click();
+    window.run();
+    window.get_by_label("In other words: this becomes another branch");
+    ask(&mut window, " And leeks?");
+    soon(&mut window, "the branch is there", |window| shows(window, "Branch 2 of 2"));
+    soon(&mut window, "it has ended", ended);
+    window.get_by_label("Earlier branch").click();
+    soon(&mut window, "the first branch is shown", |window| shows(window, "Branch 1 of 2"));
+    window.get_by_label("and peas?");
+    let (_, line) = session(&window).agents().sessions().next().expect("a session");
+    assert_eq!(line.branches, 2);
+
+    // Both side by side.
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, "agent.branches");
+    window.run();
+    window.get_all_by_label_contains("Compare: ").next().expect("another branch").click();
+    window.run();
+    window.get_by_label("The branch that you look at");
+    window.get_by_label("The other branch");
+    assert!(shows(&mut window, "And leeks?"), "what the other one says");
+    window.get_by_label("Back to the branches").click();
+    window.run();
+    assert!(shows(&mut window, "Bring over: "));
+    press(&mut window, NONE, Key::Escape);
+
+    // The title is the user's; a fork is a session of its own.
+    window.get_by_label("Change the title: when are beans sown?").click();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "Sowing");
+    press(&mut window, NONE, Key::Enter);
+    window.get_by_label("Change the title: Sowing");
+    window.get_all_by_label("Fork into a new session").next().expect("a button").click();
+    soon(&mut window, "the fork is shown", |window| shows(window, "Change the title: Sowing (fork)"));
+    window.get_by_label("Agent sessions").click();
+    window.run();
+    window.get_by_label("Session: Sowing").click();
+    window.run();
+    window.get_by_label("Change the title: Sowing");
+}
+
+#[test]
+fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_back() {
+    let (address, _) = model(|turn, _| {
+        let todos = json!({"todos": [{"content": "write it"}, {"content": "read it"}]});
+        match turn {
+            0 => (
+                "I write.".to_owned(),
+                vec![("todo_write", todos), ("write_file", json!({"path": "plan.md", "content": "# Plan\n\nsow\n"}))],
+            ),
+            1 => (String::new(), vec![("shell", json!({"command": "cat nothing"}))]),
+            2 => (String::new(), vec![("ask_user", json!({"question": "Which bed?"}))]),
+            3 => (String::new(), vec![("delete_file", json!({"path": "Talk.md"}))]),
+            _ => ("All is done.".to_owned(), Vec::new()),
+        }
+    });
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "make a plan");
+    soon(&mut window, "it asks", |window| shows(window, "The agent waits: Run in the sandbox: cat nothing"));
+    // Seen from anywhere.
+    window.get_by_label("1 approval waits");
+    window.get_by_label("Todos: 0 of 2").click();
+    window.run_steps(3);
+    window.get_by_label("Add a todo").focus();
+    window.run_steps(3);
+    type_text(&mut window, "water it");
+    press(&mut window, NONE, Key::Enter);
+    let box_of = |window: &mut Driven, name: &str| window.get_by_role_and_label(Role::CheckBox, name).click();
+    box_of(&mut window, "write it");
+    window.run_steps(3);
+    let todos: Vec<(String, TodoStatus)> =
+        run(&window).todos.iter().map(|todo| (todo.content.clone(), todo.status)).collect();
+    let pending = |words: &str| (words.to_owned(), TodoStatus::Pending);
+    assert_eq!(todos, [("write it".to_owned(), TodoStatus::Completed), pending("read it"), pending("water it")]);
+    window.get_by_label("Delete the todo: read it").click();
+    window.run_steps(3);
+    assert_eq!(run(&window).todos.len(), 2);
+
+    // Another command than the one that was asked for.
+    window.get_by_label("Edit").click();
+    window.run_steps(3);
+    window.get_by_label("What is allowed instead").focus();
+    window.run_steps(3);
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "cat plan.md");
+    window.get_by_label("Allow this instead").click();
+    soon(&mut window, "it asks the user", |window| shows(window, "The agent waits: Which bed?"));
+    let decided =
+        run(&window).approvals.iter().find(|approval| approval.tool == "shell").and_then(|it| it.decision.clone());
+    let arguments = decided.and_then(|decision| decision.arguments).expect("they were changed");
+    assert_eq!(arguments["command"], "cat plan.md");
+    window.get_by_label("Answer to the agent").focus();
+    window.run_steps(3);
+    type_text(&mut window, "The north one");
+    window.get_by_label("Answer").click();
+    soon(&mut window, "it asks again", |window| shows(window, "The agent waits: Put Talk.md into the trash"));
+    // By the keyboard.
+    window.get_by_label("Message to the agent").focus();
+    window.run_steps(3);
+    window.key_press_modifiers(CTRL, Key::Backspace);
+    soon(&mut window, "it has ended", ended);
+    assert!(bench.notes().join("Talk.md").exists(), "what was denied was not done");
+    assert!(window.query_by_label("1 approval waits").is_none());
+
+    // The lines of the tools unfold.
+    window.get_by_label_contains("write_file  plan.md").click();
+    window.run();
+    assert!(shows(&mut window, "+# Plan"), "what it wrote is seen");
+    window.get_by_label_contains("Iteration 5 of 20");
+
+    // What it changed is a page; all of it is taken back and made again.
+    window.get_by_label("Review what changed in 1 file").click();
+    window.run();
+    window.get_by_label("Reject: plan.md part 1").click();
+    until(&mut window, "the file is gone", |_| !bench.notes().join("plan.md").exists());
+    window.get_by_label("Redo all").click();
+    until(&mut window, "the file is there again", |_| bench.notes().join("plan.md").exists());
+
+    // The steps as a graph.
+    window.get_by_label("Timeline of the run").click();
+    window.run();
+    assert!(shows(&mut window, "Timeline of"));
+    press(&mut window, NONE, Key::ArrowRight);
+    press(&mut window, NONE, Key::ArrowRight);
+    assert!(shows(&mut window, "2. Tool call: todo_write"));
+    press(&mut window, NONE, Key::ArrowDown);
+    assert!(shows(&mut window, "3. Tool call: write_file"));
+    window.get_by_label("Follows from step 1").click();
+    window.run();
+    assert!(shows(&mut window, "1. Model call"));
+
+    // A search finds what was done, and leads to the step.
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, CTRL_SHIFT, Key::F);
+    type_text(&mut window, "in:run nothing");
+    until(&mut window, "it is found", |window| shows(window, "make a plan: "));
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the step is shown", |window| shows(window, "Tool call: shell") || shows(window, "Tool result"));
+}
+
+#[test]
+fn a_run_that_failed_says_why_and_is_resumed() {
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    // Nobody listens there.
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let mut window = asked(&bench, &format!("http://{closed}"));
+    ask(&mut window, "are you there?");
+    soon(&mut window, "it fails", ended);
+    assert!(shows(&mut window, "127.0.0.1"), "it is said who did not answer");
+    window.get_by_label("are you there?");
+    let (address, _) = model(|_, _| ("Now I am.".to_owned(), Vec::new()));
+    let config = format!(
+        "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \
+         \"{address}/v1\", model: m, context: 32000}}\n"
+    );
+    std::fs::write(bench.folder.path().join("workspace/config.yaml"), config).expect("a file");
+    window.state_mut().wish(Command::ReadSetup);
+    soon(&mut window, "it is read", |window| !session(window).agents().is_reading());
+    window.get_by_label("Resume the run").click();
+    soon(&mut window, "it answers", |window| shows(window, "Now I am."));
+}
+
+#[test]
+fn a_note_links_to_a_step_of_a_run() {
+    let (address, _) = model(|_, _| ("In May.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "when are beans sown?");
+    soon(&mut window, "it answers", ended);
+    let link = {
+        let run = run(&window);
+        format!("{}#{}", engine::run_address(run.id), run.steps.last().expect("a step").id)
+    };
+    let text = format!("[[{link}|it said]]\n\nNot [[run-00000000#1]].\n");
+    let note = window.state().note().expect("a note");
+    window.state_mut().wish(Command::Amend { note, at: 0, old: "# Talk\n".to_owned(), new: text });
+    soon(&mut window, "the link is there", |window| window.query_by_label("it said").is_some());
+    links::click_link(&mut window, "it said");
+    soon(&mut window, "the step is shown", |window| shows(window, ". Answer"));
+    press(&mut window, NONE, Key::Escape);
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, "view.broken");
+    soon(&mut window, "one leads nowhere", |window| shows(window, "1 link that no file answers to"));
+    press(&mut window, NONE, Key::Escape);
+    press(&mut window, CTRL_SHIFT, Key::K);
+    soon(&mut window, "the panel knows it", |window| {
+        window.query_by_label(&format!("Open {link}")).is_some() && shows(window, "leads nowhere")
+    });
+}
+
+#[test]
+fn names_are_completed_and_settings_say_which_models_there_are() {
+    let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[(talk(), "# Talk\n"), ("Garden/Beds.md", "x\n")]);
+    let mut window = asked(&bench, &address);
+    type_text(&mut window, "see @bed");
+    window.get_by_label("Garden/Beds.md");
+    press(&mut window, NONE, Key::Enter);
+    ask(&mut window, "please");
+    soon(&mut window, "it is sent", ended);
+    window.get_by_label("see @Garden/Beds.md please");
+    press(&mut window, CTRL, Key::Comma);
+    window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+    window.run();
+    until(&mut window, "the models are listed", |window| shows(window, "test: m"));
+    window.get_by_label("Test test").click_accesskit();
+    until(&mut window, "it was tested", |window| shows(window, "test: m: It"));
+}
+
+#[test]
+fn tools_of_ones_own_are_read_approved_and_written_to_a_file() {
+    let (address, _) = model(|_, _| ("Yes.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    let (from, to) = (bench.folder.path().join("some.json"), bench.folder.path().join("all.json"));
+    let tool = json!({"name": "double", "version": 1, "description": "Doubles a number.", "network": true,
+        "parameters": {"type": "object"}, "code": "def run(x):\n    return 2 * x\n"});
+    std::fs::write(&from, tool.to_string()).expect("written");
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, "agent.tools");
+    until(&mut window, "the tools are read", |window| shows(window, "File of tools"));
+    let file = |window: &mut Driven, path: &std::path::Path| {
+        window.get_by_label("File of tools").focus();
+        window.run();
+        press(window, CTRL, Key::A);
+        type_text(window, &path.display().to_string());
+    };
+    file(&mut window, &from);
+    window.get_by_label("Import").click();
+    until(&mut window, "it waits to be read", |window| shows(window, "Tool: double"));
+    assert!(shows(&mut window, "double version 1: waits for your word"));
+    assert!(shows(&mut window, "It may use the network.") && shows(&mut window, "return 2 * x"));
+    let usable = |window: &Driven| {
+        let tools = session(window).user_tools().unwrap_or_default();
+        tools.iter().any(|tool| tool.usable().is_some())
+    };
+    assert!(!usable(&window), "nothing is used before it is approved");
+    pictured(&mut window, "agent-tools");
+    window.get_by_label("Approve double").click();
+    until(&mut window, "it is approved", |window| usable(window));
+    file(&mut window, &to);
+    window.get_by_label("Export").click();
+    until(&mut window, "it is written", |window| shows(window, "Saved as ") && to.exists());
+    window.get_by_label("Switch off double").click();
+    until(&mut window, "it is off", |window| !usable(window));
+    window.get_by_label("Refuse double").click();
+    until(&mut window, "it is gone", |window| session(window).user_tools().is_some_and(<[_]>::is_empty));
+}
+
+#[test]
+fn ten_thousand_steps_cost_no_frame() {
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    let mut window = bench.opened();
+    let volume = session(&window).volumes().next().expect("a volume").id;
+    let (session_id, run_id) = (DocId([3; 16]), DocId([4; 16]));
+    let asked = store::Message::new(store::MessageId(1), Speaker::User, "a long way", 1);
+    let said = store::Message {
+        parents: vec![store::MessageId(1)],
+        run: Some(run_id),
+        ..store::Message::new(store::MessageId(2), Speaker::Assistant, "done", 2)
+    };
+    let title = "Long".to_owned();
+    let messages = vec![asked, said];
+    window.state_mut().wish(Command::ImportSession { session: session_id, volume, title, messages });
+    let steps: Vec<store::ExecutionStep> = (0..10_000_u64)
+        .map(|number| store::ExecutionStep {
+            id: store::StepId(number + 1),
+            timestamp: i64::try_from(number).expect("small"),
+            duration: Some(3),
+            parents: number.checked_sub(1).map(|before| store::StepId(before + 1)).into_iter().collect(),
+            kind: store::StepKind::Thinking { content: format!("thought {number}"), is_streaming: None },
+            spent: None,
+            route: None,
+        })
+        .collect();
+    let about = store::RunAbout {
+        session: session_id,
+        asked: store::MessageId(1),
+        head: store::MessageId(2),
+        volume,
+        note: None,
+        prompt: "a long way".to_owned(),
+        agent: "assistant".to_owned(),
+        start_time: 0,
+        ended: Some(1),
+        ending: Some(store::Ending::Done),
+        iteration: 1,
+        limit: 20,
+        agent_state: store::AgentState::Idle,
+        spent: store::Spent::default(),
+        budget: None,
+        origin: store::Origin::User,
+        phase: 0,
+    };
+    window.state_mut().wish(Command::ImportRun { run: run_id, about: Box::new(about), todos: Vec::new(), steps });
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
+    until(&mut window, "the session is shown", |window| shows(window, "Change the title: Long"));
+    assert!(shows(&mut window, "cost unknown"), "what is not known is not guessed");
+    window.get_by_label("Timeline of the run").click();
+    window.run();
+    assert!(shows(&mut window, "Timeline of 10000 steps"));
+    press(&mut window, NONE, Key::ArrowRight);
+    press(&mut window, NONE, Key::End);
+    assert!(shows(&mut window, "10000. Model call"));
+    assert!(window.query_by_label_contains("Step 1: Model call").is_none(), "only what is in sight is drawn");
+    for button in ["Step 10000: Model call thought 9999", "All of it"] {
+        window.get_by_label(button).click();
+        window.run();
+        let begun = host::measure::thread_cpu();
+        window.run_steps(60);
+        let frame = (host::measure::thread_cpu() - begun) / 60;
+        // Processor time in a debug build; drawing all boxes with their words takes some hundred milliseconds.
+        assert!(frame < Duration::from_millis(120), "{button}: {frame:?}");
+    }
+}
+
+/// Pictures for people, where some are asked for.
+#[test]
+fn pictures_of_the_agent() {
+    let Some(folder) = pictures_folder() else { return };
+    let (address, go) = model(|turn, _| match turn {
+        0 => (
+            "I look at the note, then write the plan.".to_owned(),
+            vec![
+                (
+                    "todo_write",
+                    json!({"todos": [{"content": "Read what is there", "status": "completed"},
+                    {"content": "Write the plan", "status": "in_progress"}, {"content": "Count the weeks"}]}),
+                ),
+                ("read_file", json!({"path": "Talk.md"})),
+                ("search", json!({"query": "beans"})),
+            ],
+        ),
+        1 => (
+            String::new(),
+            vec![(
+                "edit_file",
+                json!({"path": "Talk.md", "old_content": "Beans in May.\n",
+                "new_content": "Beans in May, peas in April.\n\n- [ ] Dig the north bed\n"}),
+            )],
+        ),
+        2 => (String::new(), vec![("shell", json!({"command": "wc -l Talk.md && grep -n beans Talk.md"}))]),
+        _ => (
+            "## The plan\n\nTwo things are **new**:\n\n1. peas come first, in April\n2. the north bed is dug\n\n\
+             ```python\nweeks = {\"Beans\": 9, \"Peas\": 11}\nprint(sum(weeks.values()))\n```\n\n| Crop | Weeks |\n\
+             |---|---:|\n| Beans | 9 |\n| Peas | 11 |\n\nSee [[Talk]] for ‖ the rest."
+                .to_owned(),
+            Vec::new(),
+        ),
+    });
+    let bench = Bench::new(&[(talk(), "# Plan for the garden\n\nBeans in May.\n\nThe rest waits for rain.\n")]);
+    let mut window = asked(&bench, &address);
+    for theme in ["light", "dark"] {
+        press(&mut window, CTRL_SHIFT, Key::L);
+        let name = |what: &str| format!("{theme}-agent-{what}");
+        if theme == "dark" {
+            window.state_mut().wish(Command::ReadSetup);
+            let ctx = window.ctx.clone();
+            window.state_mut().perform_command(&ctx, "agent.new");
+            window.run();
+        }
+        ask(&mut window, "Plan the garden for this year, and say how many weeks it takes.");
+        soon(&mut window, "it asks", |window| shows(window, "The agent waits"));
+        picture(&mut window, &folder, &name("approval"));
+        window.get_by_label("Allow once").click();
+        soon(&mut window, "it writes", |window| shows(window, "Writing"));
+        picture(&mut window, &folder, &name("writing"));
+        go.send(()).expect("it waits");
+        soon(&mut window, "it has ended", ended);
+        picture(&mut window, &folder, &name("done"));
+        for (command, what) in
+            [("agent.timeline", "timeline"), ("agent.changes", "changes"), ("agent.branches", "branches")]
+        {
+            let ctx = window.ctx.clone();
+            window.state_mut().perform_command(&ctx, command);
+            window.run();
+            if what == "timeline" {
+                press(&mut window, NONE, Key::ArrowRight);
+                press(&mut window, NONE, Key::ArrowRight);
+            }
+            picture(&mut window, &folder, &name(what));
+        }
+        press(&mut window, NONE, Key::Escape);
+        press(&mut window, CTRL, Key::Comma);
+        window.get_by_role_and_label(Role::Tab, "Agents and models").click();
+        window.run();
+        picture(&mut window, &folder, &name("settings"));
+        press(&mut window, NONE, Key::Escape);
+    }
+}

@@ -1,0 +1,100 @@
+//! Generated views in the window: nothing is drawn before the user says so, and what is drawn sets properties and asks.
+
+use super::collections::{click, has};
+use super::{Bench, Driven, NONE, pictured, press, text, type_text, until};
+use egui::Key;
+use egui::accesskit::Role;
+use egui_kittest::kittest::Queryable;
+
+const LOAN: &str = r#"---
+rate: 5
+---
+# Loan
+
+```python
+rows = [{"year": 1, "left": 90.5}, {"year": 2, "left": 80}]
+left = [row["left"] for row in rows]
+```
+
+```view
+{"title": "What is left", "view": {"type": "column", "children": [
+  {"type": "text", "text": "At {property:rate} % in {variable:years} years"},
+  {"type": "slider", "property": "rate", "label": "Rate", "from": 0, "to": 10, "step": 0.5},
+  {"type": "form", "fields": [{"property": "bank", "label": "Bank"},
+    {"property": "paid", "label": "Paid", "input": "check"}]},
+  {"type": "row", "children": [{"type": "table", "rows": {"variable": "rows"}, "columns": ["year", "left"]},
+    {"type": "plot", "y": {"variable": "left"}}]},
+  {"type": "button", "label": "Work it out", "action": {"command": "note.run_all"}}]}}
+```
+"#;
+
+fn loan() -> Bench {
+    Bench::new(&[("Loan.md", LOAN)])
+}
+
+fn note(window: &Driven) -> String {
+    text(window).unwrap_or_default()
+}
+
+fn shows(window: &mut Driven, label: &str) -> bool {
+    window.query_all_by_label_contains(label).next().is_some()
+}
+
+#[test]
+fn a_view_is_drawn_once_the_user_says_so_and_its_controls_reach_the_note() {
+    let bench = loan();
+    let mut window = bench.opened();
+    assert!(has(&window, "Render preview") && shows(&mut window, "It has 1 text, 1 table, 1 plot, 1 form, 1 slider"));
+    assert!(window.query_by_role_and_label(Role::Slider, "Rate").is_none(), "nothing of it is drawn");
+    assert_eq!(note(&window), LOAN);
+    click(&mut window, "Render preview");
+    until(&mut window, "it is drawn", |window| has(window, "At 5 % in \u{2013} years"));
+    assert!(has(&window, "Run the note's cells to see rows."));
+
+    // A slider and fields set properties of the note.
+    window.get_by_role_and_label(Role::Slider, "Rate").focus();
+    window.run();
+    press(&mut window, NONE, Key::ArrowRight);
+    until(&mut window, "the property is set", |window| note(window).contains("rate: 5.5\n"));
+    until(&mut window, "it is seen", |window| has(window, "At 5.5 % in \u{2013} years"));
+    window.get_by_role_and_label(Role::TextInput, "Bank").focus();
+    window.run();
+    type_text(&mut window, "North");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "the field is set", |window| note(window).contains("bank: North\n"));
+    window.get_by_role_and_label(Role::CheckBox, "Paid").click();
+    until(&mut window, "the box is ticked", |window| note(window).contains("paid: true\n"));
+
+    // A button asks, as an agent would.
+    click(&mut window, "Work it out");
+    until(&mut window, "it waits", |window| has(window, "Waits for your word"));
+    click(&mut window, "Waits for your word");
+    until(&mut window, "the card is there", |window| shows(window, "The agent waits: Run all cells in Loan.md"));
+    click(&mut window, "Allow once");
+    until(&mut window, "the cells ran, and the kernel was asked", |window| has(window, "1, 90.5"));
+    pictured(&mut window, "view");
+    assert!(has(&window, "year, left"));
+    assert!(shows(&mut window, "Figure"), "the plot is drawn");
+
+    // It stays when the window comes again, and goes when the user wishes.
+    drop(window);
+    let mut window = bench.opened();
+    until(&mut window, "it is drawn again", |window| has(window, "At 5.5 % in \u{2013} years"));
+    click(&mut window, "Hide this view");
+    until(&mut window, "it is hidden", |window| has(window, "Render preview"));
+}
+
+#[test]
+fn a_changed_view_asks_again_and_a_hostile_one_is_a_sentence() {
+    let bench = loan();
+    let mut window = bench.opened();
+    click(&mut window, "Render preview");
+    until(&mut window, "it is drawn", |window| has(window, "At 5 % in \u{2013} years"));
+    std::fs::write(bench.notes().join("Loan.md"), LOAN.replace("Work it out", "Sure")).expect("written");
+    until(&mut window, "it is asked again", |window| has(window, "Render preview"));
+    let hostile = LOAN.replace("\"type\": \"slider\"", "\"type\": \"script\"");
+    std::fs::write(bench.notes().join("Loan.md"), hostile).expect("written");
+    let said = "This view cannot be drawn: view.children[1]: there is no";
+    until(&mut window, "it is said", |window| shows(window, said));
+    assert!(!has(&window, "Render preview"));
+}

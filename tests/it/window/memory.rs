@@ -1,0 +1,309 @@
+//! What is remembered, in the window: shown before a run, browsed, forgotten, replayed; what was spent.
+
+use super::agent::{ask, asked, ended, model, run, shows, soon};
+use super::*;
+use engine::memory::experience::{Experience, HEAD, Outcome, Tier};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+const LOG: &str = "memory/memory_log.md";
+
+fn experience(id: &str, goal: &str, lesson: &str) -> Experience {
+    Experience {
+        experience_id: id.to_owned(),
+        project_name: "notes".to_owned(),
+        primary_goal: goal.to_owned(),
+        learnings_or_issues: lesson.to_owned(),
+        components_used: vec!["run_python".to_owned()],
+        timestamp: "2026-11-20T10:00:00Z".to_owned(),
+        source: "run 5f0c1d2e3a4b5c6d7e8f90a1b2c3d4e5".to_owned(),
+        author: "assistant".to_owned(),
+        count: 1,
+        ..Experience::default()
+    }
+}
+
+fn log(entries: &[Experience]) -> String {
+    let entries: Vec<String> = entries.iter().map(Experience::written).collect();
+    format!("{HEAD}{}", entries.join("\n"))
+}
+
+fn signals() -> Vec<Experience> {
+    vec![
+        experience("exp_1", "Find the peaks of a noisy signal", "scipy.signal.find_peaks does it"),
+        experience("exp_2", "Plot the peaks of the signal", "Mark the peaks in red"),
+        experience("exp_3", "Translate a letter into French", "Ask for the tone"),
+    ]
+}
+
+#[test]
+fn what_bears_on_a_question_is_shown_before_it_is_asked_and_can_be_left_out() {
+    let told = Arc::new(Mutex::new(String::new()));
+    let heard = told.clone();
+    let (address, _) = model(move |_, body| {
+        *heard.lock().expect("unpoisoned") = body["messages"].to_string();
+        ("There are four.".to_owned(), Vec::new())
+    });
+    let bench = Bench::new(&[("Talk.md", "# Talk\n"), (LOG, &log(&signals()))]);
+    let mut window = asked(&bench, &address);
+    type_text(&mut window, "find the peaks of this signal");
+    soon(&mut window, "it is shown", |window| shows(window, "From memory: 2 experiences"));
+    assert!(shows(&mut window, "Find the peaks of a noisy signal: it shares"), "with its reason");
+    assert!(!shows(&mut window, "Translate a letter"), "what does not bear on it is not shown");
+    window.get_by_label("Leave out: Plot the peaks of the signal").click();
+    window.run();
+    window.get_by_label("From memory: 1 experience, 1 left out");
+    window.get_by_label("Plot the peaks of the signal: left out");
+    window.get_by_label("Use again: Plot the peaks of the signal").click();
+    window.run();
+    window.get_by_label("Leave out: Plot the peaks of the signal").click();
+    window.run();
+    // It folds, and unfolds.
+    window.get_by_label("From memory: 1 experience, 1 left out").click();
+    window.run();
+    assert!(window.query_by_label("Leave out: Find the peaks of a noisy signal").is_none());
+    window.get_by_label("Message to the agent").focus();
+    window.run();
+    window.key_press_modifiers(NONE, Key::Enter);
+    window.step();
+    soon(&mut window, "it has ended", ended);
+    assert!(!shows(&mut window, "From memory:"), "the next question begins anew");
+
+    // The model was told the one, and not the other; the run says so for good.
+    let told = told.lock().expect("unpoisoned").clone();
+    assert!(told.contains("find_peaks does it") && told.contains("not instruction"), "{told}");
+    assert!(!told.contains("in red"), "{told}");
+    window.get_by_label("Given from memory: 1 experience, 1 left out").click();
+    window.run();
+    assert!(shows(&mut window, "Find the peaks of a noisy signal: it shares"));
+    window.get_by_label("exp_2: left out");
+    // What was given leads to what is remembered.
+    window.get_by_label_contains("Find the peaks of a noisy signal: it shares").click();
+    soon(&mut window, "it is unfolded", |window| shows(window, "Learned scipy.signal.find_peaks does it"));
+}
+
+#[test]
+fn experiences_are_filtered_edited_forgotten_and_brought_back() {
+    let mut entries = signals();
+    entries[1].final_outcome = Outcome::Failure;
+    entries[1].superseded_by = "exp_4".to_owned();
+    entries[2].expires = "2026-01-01".to_owned();
+    let new = experience("exp_4", "Plot the peaks of the signal", "Mark them in blue");
+    let (tier, project) = (Tier::LongTerm, "sound".to_owned());
+    entries.push(Experience { tier, project_name: project, ..new });
+    let whole = log(&entries);
+    let bench = Bench::new(&[("One.md", "1\n"), (LOG, &whole)]);
+    let mut window = bench.opened();
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::M);
+    until(&mut window, "it is read", |window| shows(window, "Experience: Find the peaks"));
+    let listed = |window: &mut Driven| window.query_all_by_label_contains("Experience: ").count();
+    assert_eq!(listed(&mut window), 4);
+    // What does not count says why, and leads to what does.
+    window.get_by_label("Experience: Translate a letter into French").click();
+    window.run();
+    assert!(shows(&mut window, "Does not count expired on 2026-01-01"));
+    window.get_by_label("Outcome: Failed").click();
+    window.run();
+    assert_eq!(listed(&mut window), 1);
+    window.get_by_label("Experience: Plot the peaks of the signal").click();
+    window.run();
+    assert!(shows(&mut window, "Does not count superseded by exp_4"));
+    window.get_by_label("Show what supersedes it").click();
+    window.run();
+    assert!(shows(&mut window, "Learned Mark them in blue"));
+    window.get_by_label("Outcome: All outcomes").click();
+    window.run();
+    window.get_by_label("Tier: Long term").click();
+    window.run();
+    assert_eq!(listed(&mut window), 1);
+    window.get_by_label("Tier: All tiers").click();
+    window.run();
+    window.get_by_label("Project: sound").click();
+    window.run();
+    assert_eq!(listed(&mut window), 1);
+    window.get_by_label("Project: All projects").click();
+    window.run();
+    window.get_by_label("Filter memory").focus();
+    window.run();
+    type_text(&mut window, "french");
+    assert_eq!(listed(&mut window), 1);
+
+    // Forgotten, it is gone from its note; undo puts back every byte.
+    window.get_by_label("Forget: Translate a letter into French").click();
+    until(&mut window, "it is gone", |_| !bench.file(LOG).contains("exp_3"));
+    assert_eq!(listed(&mut window), 0);
+    window.get_by_label("Undo").click();
+    until(&mut window, "it is back", |_| bench.file(LOG) == whole);
+    until(&mut window, "it is listed", |window| window.query_all_by_label_contains("Experience: ").count() == 1);
+    window.get_by_label("Edit in its note: Translate a letter into French").click();
+    until(&mut window, "its note is open", |window| text(window).is_some_and(|text| text.contains("exp_3")));
+    assert_eq!(path(&window), LOG);
+}
+
+#[test]
+fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let calls = count.clone();
+    let (address, _) = model(move |turn, _: &Value| {
+        calls.fetch_add(1, Ordering::SeqCst);
+        match turn {
+            0 => (String::new(), vec![("read_file", json!({"path": "data/2026-10.csv"}))]),
+            1 => {
+                let content = "# October 2026\n\nSee data/2026-10.csv\n";
+                (String::new(), vec![("write_file", json!({"path": "reports/2026-10.md", "content": content}))])
+            }
+            _ => ("The report for October 2026 is written.".to_owned(), Vec::new()),
+        }
+    });
+    let csv = "day,sold\n1,517\n";
+    let bench = Bench::new(&[("Talk.md", "# Talk\n"), ("data/2026-10.csv", csv), ("data/2026-11.csv", csv)]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "Write the report for October 2026 into reports/2026-10.md");
+    soon(&mut window, "it has ended", ended);
+    let known = |window: &mut Driven| {
+        let mut volumes = session(window).volumes();
+        volumes.any(|volume| volume.files.keys().any(|path| path.starts_with("memory/traces/")))
+    };
+    soon(&mut window, "it is learned", known);
+    let asked = count.load(Ordering::SeqCst);
+    assert_eq!(asked, 3);
+
+    // The like for another month: the trace is offered, chosen, and no model is called.
+    let ctx = window.ctx.clone();
+    window.state_mut().perform_command(&ctx, "agent.new");
+    window.run();
+    type_text(&mut window, "Write the report for November 2026 into reports/2026-11.md");
+    soon(&mut window, "it is offered", |window| shows(window, "From memory: 1 experience, 1 trace"));
+    let goal = "Write the report for October 2026 into reports/2026-10.md";
+    window.get_by_label(&format!("Replay without a model: {goal}")).click();
+    window.run();
+    assert!(shows(&mut window, "Replayed, no model is called: the same goal with month1 = 2026-11"));
+    window.get_by_label("Message to the agent").focus();
+    window.run();
+    window.key_press_modifiers(NONE, Key::Enter);
+    window.step();
+    soon(&mut window, "it asks", |window| shows(window, "The agent waits:"));
+    window.key_press_modifiers(CTRL, Key::Enter);
+    soon(&mut window, "it has ended", ended);
+    until(&mut window, "it is written", |_| bench.notes().join("reports/2026-11.md").exists());
+    assert_eq!(bench.file("reports/2026-11.md"), "# November 2026\n\nSee data/2026-11.csv\n");
+    assert_eq!((count.load(Ordering::SeqCst), run(&window).about.spent.input_tokens), (asked, 0));
+
+    // The library says what it has saved.
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::R);
+    until(&mut window, "the use is counted", |window| shows(window, "Replays have saved 54 tokens"));
+    window.get_by_label(&format!("Trace: {goal}")).click();
+    window.run();
+    assert!(shows(&mut window, "1. read_file data/{month1}.csv"), "its steps");
+    assert!(shows(&mut window, "month1 (month), such as 2026-10"), "its values");
+    assert!(shows(&mut window, "21 % sure: replayed when asked"));
+    // It goes to a file, away, back by undo, and once more in from the file.
+    let library = bench.folder.path().join("traces.yaml");
+    window.get_by_label("File of traces").focus();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, &library.display().to_string());
+    window.get_by_label("Export 1 trace").click();
+    until(&mut window, "it is written", |window| shows(window, "Saved as "));
+    window.get_by_label(&format!("Delete the trace: {goal}")).click();
+    until(&mut window, "it is gone", |window| shows(window, "There is no trace yet"));
+    window.get_by_label("Undo").click();
+    until(&mut window, "it is back", |window| shows(window, &format!("Trace: {goal}")));
+    window.get_by_label("Import").click();
+    until(&mut window, "it is known", |window| shows(window, "0 traces taken over; 1 trace"));
+    window.get_by_label(&format!("Delete the trace: {goal}")).click();
+    until(&mut window, "it is gone", |window| shows(window, "There is no trace yet"));
+    window.get_by_label("Import").click();
+    until(&mut window, "it is there", |window| shows(window, "0 % sure"));
+    window.get_by_label(&format!("Open as a note: {goal}")).click();
+    until(&mut window, "its note is open", |window| text(window).is_some_and(|text| text.contains("usage_count: 0")));
+}
+
+#[test]
+fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let workspace = bench.folder.path().join("workspace");
+    std::fs::create_dir_all(&workspace).expect("a folder");
+    std::fs::write(workspace.join("config.yaml"), "budget: {month: 1.00}\n").expect("a file");
+    let mut window = bench.opened();
+    let volume = session(&window).volumes().next().expect("a volume").id;
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let now = i64::try_from(since.as_millis()).expect("a time");
+    for (number, cost) in [(1_u8, 0.90), (2, 0.05)] {
+        let (run, asked) = (store::DocId([number; 16]), store::DocId([number + 100; 16]));
+        let said = store::Message::new(store::MessageId(1), store::Role::User, "a question", now);
+        let (messages, title) = (vec![store::Message { run: Some(run), ..said }], format!("Session {number}"));
+        window.state_mut().wish(Command::ImportSession { session: asked, volume, title, messages });
+        let about = json!({"session": asked, "asked": store::MessageId(1), "head": store::MessageId(1),
+            "volume": volume, "note": null, "prompt": format!("question {number}"), "agent": "assistant",
+            "startTime": now, "ended": now, "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",
+            "spent": {"inputTokens": 1_000, "outputTokens": 10, "cost": cost}, "budget": null});
+        let about = serde_json::from_value(about).expect("what is said of a run");
+        window.state_mut().wish(Command::ImportRun { run, about, todos: Vec::new(), steps: Vec::new() });
+    }
+    window.run();
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::G);
+    until(&mut window, "it is read", |window| shows(window, "this month: $0.0500 of $1.00 left, $0.9500 spent"));
+    window.get_by_label("Spent: question 1, $0.9000, 1\u{202f}010 tokens");
+    window.get_by_label("Spent by: Session").click();
+    window.run();
+    window.get_by_label("Spent: Session 2, $0.0500, 1\u{202f}010 tokens");
+    window.get_by_label("Spent by: Project").click();
+    window.run();
+    window.get_by_label("Spent: notes, $0.9500, 2\u{202f}020 tokens");
+    window.get_by_label("Spent by: Month").click();
+    window.run();
+    assert!(shows(&mut window, "$0.9500, 2\u{202f}020 tokens"));
+    window.get_by_label("Spent by: Task").click();
+    window.run();
+    window.get_by_label_contains("Spent: question 2").click();
+    window.run();
+    assert!(shows(&mut window, "The run has made no step yet."), "a spend leads to its run");
+    // Before a question that may cost something.
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);
+    let words = "Low balance: $0.0500 of $1.00 for this month are left.";
+    until(&mut window, "it is told", |window| window.query_by_label(words).is_some());
+    window.get_by_label(words).click();
+    until(&mut window, "the page is shown", |window| shows(window, "Spent by: Task"));
+}
+
+#[test]
+fn work_is_scheduled_begun_now_paused_removed_and_brought_back() {
+    let (address, _) = model(|_, _| ("All is well.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[("Talk.md", "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::C);
+    assert!(shows(&mut window, "Next at "), "the expression is read as it stands");
+    window.get_by_label("When: minute, hour, day, month, weekday").focus();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "0 25 * * *");
+    assert!(shows(&mut window, "is no cron expression"), "what is wrong is said at once");
+    press(&mut window, CTRL, Key::A);
+    type_text(&mut window, "0 3 1 1 *");
+    window.get_by_label("What is to be done").focus();
+    window.run();
+    type_text(&mut window, "look after the garden");
+    press(&mut window, NONE, Key::Enter);
+    let name = "look-after-the-garden";
+    assert!(shows(&mut window, &format!("Schedule {name}: Look after the garden, next ")));
+    assert!(shows(&mut window, "never yet"));
+    window.get_by_label(&format!("Run now: {name}")).click();
+    soon(&mut window, "it is done", |window| shows(window, ": done"));
+    assert_eq!(run(&window).about.prompt, "look after the garden");
+    window.get_by_label(&format!("Pause: {name}")).click();
+    window.run();
+    assert!(shows(&mut window, "Look after the garden, rests"));
+    window.get_by_label(&format!("Remove the schedule: {name}")).click();
+    window.run();
+    assert!(shows(&mut window, "Nothing begins by itself yet."));
+    window.get_by_label("Undo").click();
+    window.run();
+    window.get_by_label(&format!("Go on: {name}"));
+    window.get_by_label("What begins: Consolidate memory").click();
+    window.run();
+    window.get_by_label("Add").click();
+    window.run();
+    assert!(shows(&mut window, "Schedule consolidate-memory: Consolidate memory, next "));
+}

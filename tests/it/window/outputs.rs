@@ -1,0 +1,196 @@
+//! Outputs in their forms: text in colours, tables, trees, pictures, pages, progress; folded, copied, saved.
+
+use super::{Bench, Driven, NONE, pictures_folder, press, session, type_text, until};
+use egui::Key;
+use egui_kittest::kittest::Queryable;
+use engine::Command;
+
+/// A window in which all cells of this note have run.
+fn ran(note: &str) -> (Bench, Driven) {
+    let bench = Bench::new(&[("Out.md", note)]);
+    let mut window = bench.opened();
+    until(&mut window, "the note is shown", |window| window.state().note().is_some());
+    let note = window.state().note().expect("a note is shown");
+    until(&mut window, "the note is read", |window| session(window).note(note).is_some_and(|note| note.is_settled()));
+    window.state_mut().wish(Command::RunAll { note });
+    until(&mut window, "the cells have run", |window| {
+        let note = session(window).note(note).expect("the note is open");
+        note.cells().all(|cell| note.execution(cell).is_some_and(|run| run.status.is_final()))
+    });
+    (bench, window)
+}
+
+fn shows(window: &mut Driven, label: &str) {
+    until(window, label, |window| window.query_all_by_label(label).next().is_some());
+}
+
+fn picture(window: &mut Driven, name: &str) {
+    if let Some(folder) = pictures_folder() {
+        window.run_steps(4);
+        window.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
+    }
+}
+
+const TABLE: &str = "# Boats
+
+```python timeout=0
+rows = [{'name': f'boat {n}', 'length': n * 7919 % 1000003 / 10, 'crew': None if n % 3 else n}
+        for n in range(2_000)]
+table(rows)
+```
+";
+
+#[test]
+fn a_table_is_sorted_filtered_and_copied() {
+    let (_bench, mut window) = ran(TABLE);
+    until(&mut window, "how many there are", |window| {
+        window.query_all_by_label_contains("2").any(|label| format!("{label:?}").contains("000 rows"))
+    });
+    shows(&mut window, "Table of cell 1, 2000 rows");
+    picture(&mut window, "table");
+    window.get_by_label("Sort by length").click();
+    window.run();
+    shows(&mut window, "Sort downwards by length");
+    window.get_by_label("Filter Table of cell 1").click();
+    window.run();
+    type_text(&mut window, "name=boat_x");
+    until(&mut window, "nothing fits", |window| window.query_all_by_label_contains("0 of 2").next().is_some());
+    for _ in 0.."name=boat_x".len() {
+        press(&mut window, NONE, Key::Backspace);
+    }
+    type_text(&mut window, "length<5000");
+    until(&mut window, "some fit", |window| {
+        window.query_all_by_label_contains(" of 2").any(|label| !format!("{label:?}").contains("\"0 of"))
+    });
+    picture(&mut window, "table-filtered");
+    window.get_by_label("Copy rows of Table of cell 1").click();
+    let begun = std::time::Instant::now();
+    let copied = loop {
+        window.step();
+        let copied = window.output().platform_output.commands.iter().find_map(|command| match command {
+            egui::OutputCommand::CopyText(text) => Some(text.clone()),
+            _ => None,
+        });
+        if let Some(copied) = copied {
+            break copied;
+        }
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it is copied");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    let lines: Vec<&str> = copied.lines().collect();
+    assert_eq!(lines[..2], ["name\tlength\tcrew", "boat 0\t0.0\t0"], "{copied:.200}");
+    assert!(lines.len() > 2 && lines.len() < 1_500);
+}
+
+const FORMS: &str = "# Forms
+
+```python
+class Page:
+    def _repr_html_(self):
+        return ('<h2>Head</h2><p>Some <b>bold</b> words<script>alert(1)</script></p>'
+                '<table><tr><th>a</th></tr><tr><td>41</td></tr></table>')
+Page()
+```
+
+```python
+class Sea:
+    def _repr_svg_(self):
+        return ('<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"80\" height=\"40\">'
+                '<rect width=\"80\" height=\"40\" fill=\"teal\"/></svg>')
+Sea()
+```
+
+```python
+png = ('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk'
+       '+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==')
+display({'image/png': png}, raw=True)
+display({'application/json': {'deep': {'er': [1, 2]}}}, raw=True)
+display({'text/latex': r'\\frac{1}{2}'}, raw=True)
+```
+";
+
+const PRINTED: &str = "```python
+print('\\x1b[31mred\\x1b[0m plain')
+print('10 %\\r20 %\\r30 %')
+def broken():
+    return 1 / 0
+broken()
+```
+";
+
+#[test]
+fn each_form_is_drawn() {
+    let (_bench, mut window) = ran(FORMS);
+    until(&mut window, "the page", |window| window.query_all_by_label_contains("bold").next().is_some());
+    assert!(window.query_all_by_label_contains("alert(1)").all(|label| format!("{label:?}").contains("_repr_html_")));
+    shows(&mut window, "Picture of cell 2");
+    shows(&mut window, "Picture of cell 3");
+    picture(&mut window, "forms");
+    let note = window.state().note().expect("a note");
+    let end = session(&window).note(note).expect("it is open").length();
+    window.state_mut().place_caret(end - 5);
+    window.run();
+    until(&mut window, "the tree", |window| window.query_all_by_label("deep: 1 key").next().is_some());
+    window.get_by_label("deep: 1 key").click();
+    window.run();
+    assert!(window.query_by_label("er: 2 items").is_none(), "it is closed");
+    picture(&mut window, "forms-end");
+}
+
+#[test]
+fn text_has_colours_and_tracebacks_lead_to_lines() {
+    let (_bench, mut window) = ran(PRINTED);
+    let note = window.state().note().expect("a note");
+    shows(&mut window, "red plain\n30 %");
+    picture(&mut window, "printed");
+    window.get_by_label("Line 4 of cell 1").click();
+    window.run();
+    let caret = window.state().caret().expect("a caret");
+    let text = session(&window).note(note).expect("it is open").text();
+    assert!(text[caret..].starts_with("    return 1 / 0"), "{:?}", &text[caret..]);
+}
+
+#[test]
+fn progress_is_a_bar_and_long_text_is_shown_whole() {
+    let note = "```python\nfor n in progress(range(5), title='Rowing'): pass\n```\n\n```python\n\
+                for n in range(40_000): print('line', n)\n```\n";
+    let (_bench, mut window) = ran(note);
+    shows(&mut window, "Progress: 100 %");
+    until(&mut window, "its words", |window| {
+        window.query_all_by_label_contains("Rowing · 100 % · 5 of 5").next().is_some()
+    });
+    until(&mut window, "the way to all of it", |window| {
+        window.query_all_by_label("Show all of the output of cell 2").next().is_some()
+    });
+    picture(&mut window, "progress");
+    window.get_by_label("Show all of the output of cell 2").click();
+    window.run();
+    shows(&mut window, "Table of cell 2, 40000 rows");
+    window.get_by_label("Filter Table of cell 2").click();
+    window.run();
+    type_text(&mut window, "39999");
+    until(&mut window, "one fits", |window| window.query_all_by_label_contains("1 of 40").next().is_some());
+    // All of it is saved, too.
+    window.get_by_label("Save output of cell 2").click();
+    window.run();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("all.txt");
+    let field = window.get_by_label("New file");
+    field.focus();
+    window.run();
+    press(&mut window, super::CTRL, Key::A);
+    type_text(&mut window, &file.display().to_string());
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it is saved", |_| file.exists());
+    let saved = std::fs::read_to_string(&file).expect("the file");
+    assert!(saved.starts_with("line 0\n") && saved.ends_with("line 39999\n"), "{}", saved.len());
+}
+
+#[test]
+fn a_full_python_is_one_click_away() {
+    let (_bench, mut window) = ran("```python\nimport pandas\n```\n");
+    shows(&mut window, "Choose a full Python kernel for cell 1");
+    window.get_by_label("Choose a full Python kernel for cell 1").click();
+    window.run();
+    shows(&mut window, "Tracebook’s Python");
+}

@@ -1,0 +1,222 @@
+//! Two windows that share a volume over a hub: what each shows of the other and of what was merged.
+
+use super::*;
+use host::hub::{Hub, Open, Running, Settings};
+use host::peers::DeviceKey;
+use store::DocId;
+
+/// A hub in this process that lets in whoever is on this machine.
+struct House {
+    folder: tempfile::TempDir,
+    key: DeviceKey,
+    hub: Option<Running>,
+    at: String,
+}
+
+impl House {
+    fn new() -> House {
+        let (folder, key) = (tempfile::tempdir().expect("a folder"), DeviceKey::generate().expect("a key"));
+        let mut house = House { folder, key, hub: None, at: String::new() };
+        house.start(([127, 0, 0, 1], 0).into());
+        house
+    }
+
+    fn start(&mut self, listen: std::net::SocketAddr) {
+        let mut settings = Settings::new(self.folder.path().to_owned());
+        (settings.listen, settings.open) = (listen, Open::Loopback);
+        let hub = Hub::start(settings, self.key.clone(), std::sync::Arc::new(|_| ())).expect("a hub");
+        self.at = hub.at().to_owned();
+        self.hub = Some(hub);
+    }
+
+    fn stop(&mut self) -> std::net::SocketAddr {
+        let hub = self.hub.take().expect("a hub");
+        let at = hub.address();
+        hub.stop();
+        at
+    }
+}
+
+fn volume(window: &Driven) -> DocId {
+    session(window).volumes().next().expect("a volume").id
+}
+
+fn synced(window: &Driven) -> bool {
+    session(window).standing() == engine::Standing::Same { away: 0 } && session(window).sync().is_settled()
+}
+
+/// Two windows that share a volume, both at its first note.
+struct Two {
+    house: House,
+    benches: [Bench; 2],
+    one: Driven,
+    two: Driven,
+}
+
+impl Two {
+    fn new(files: &[(&str, &str)]) -> Two {
+        let house = House::new();
+        let benches = [Bench::new(files), Bench::new(&[])];
+        let mut one = benches[0].opened();
+        let shared = volume(&one);
+        one.state_mut().wish(Command::ShareVolume { volume: shared, hub: house.at.clone() });
+        until(&mut one, "it is shared", |one| synced(one));
+        let mut two = benches[1].window();
+        let address = engine::volume_address(&house.at, shared);
+        two.state_mut().wish(Command::JoinVolume { address, folder: benches[1].notes() });
+        let count = files.len();
+        until(&mut two, "the volume has come", |two| {
+            one.step();
+            session(two).volumes().any(|volume| volume.files.len() == count) && synced(two)
+        });
+        let mut both = Two { house, benches, one, two };
+        both.show(files[0].0);
+        both
+    }
+
+    /// Lets frames of both pass until something is so: each waits for the other.
+    fn until(&mut self, what: &str, done: impl Fn(&mut Driven, &mut Driven) -> bool) {
+        let Two { one, two, .. } = self;
+        until(one, what, |one| {
+            two.step();
+            done(one, two)
+        });
+        two.run();
+    }
+
+    fn first(&mut self, what: &str, done: impl Fn(&mut Driven) -> bool) {
+        self.until(what, |one, _| done(one));
+    }
+
+    fn both(&mut self, what: &str, done: impl Fn(&mut Driven) -> bool) {
+        self.until(what, |one, two| done(one) & done(two));
+    }
+
+    /// Shows a note in both windows.
+    fn show(&mut self, path: &str) {
+        for window in [&mut self.one, &mut self.two] {
+            let note = session(window).volumes().find_map(|volume| volume.files.get(path)).expect("a file").id;
+            window.state_mut().show(note);
+            until(window, "the note is shown", |window| text(window).is_some_and(|text| !text.is_empty()));
+        }
+    }
+}
+
+fn title(window: &mut Driven, id: &str) {
+    let title = engine::commands::command(id).expect("a command").title;
+    press(window, CTRL_SHIFT, Key::P);
+    type_text(window, title);
+    press(window, NONE, Key::Enter);
+}
+
+#[test]
+fn what_another_device_changed_is_shown_before_and_after() {
+    let mut both = Two::new(&[("Plan.md", "# Plan\n\nBeans along the wall.\n"), ("Shop.md", "Milk\n")]);
+    both.two.get_by_label("Beans along the wall.").click();
+    both.two.run();
+    press(&mut both.two, NONE, Key::End);
+    type_text(&mut both.two, " And peas.");
+    both.first("the edit has come", |window| text(window).is_some_and(|text| text.contains("And peas.")));
+    both.first("all is the same", |window| window.query_by_label("Sync: Synced").is_some());
+    both.one.get_by_label("Sync: Synced").click();
+    both.one.run();
+    let at = both.house.at.clone();
+    assert!(both.one.query_by_label_contains("Synced. All is saved on this device and at every hub.").is_some());
+    assert!(both.one.query_by_label_contains(&format!("{at}: Connected")).is_some());
+    assert!(both.one.query_by_label_contains("notes: Saved here and sent").is_some());
+    both.one.get_by_label("Changes of others").click();
+    both.one.run();
+    assert!(both.one.query_all_by_label_contains("Plan was changed on another device").next().is_some());
+    both.first("the note before and after is shown", |window| {
+        window.query_by_label("Then: Beans along the wall.").is_some()
+            && window.query_by_label("Now: Beans along the wall. And peas.").is_some()
+    });
+    // Without the hub work goes on; then both have all of it, and the report says what met.
+    let listen = both.house.stop();
+    both.both("the hub is gone", |window| session(window).standing() == engine::Standing::Offline);
+    assert!(both.one.query_by_label("Sync: Offline").is_some());
+    both.two.state_mut().place_caret(0);
+    type_text(&mut both.two, "Two. ");
+    let note = both.one.state().note().expect("a note");
+    let end = text(&both.one).expect("a text").len();
+    both.one.state_mut().wish(Command::Edit { note, at: end, delete: 0, insert: "\nOne.\n".to_owned() });
+    title(&mut both.one, "sync.log");
+    both.first("the log says it", |window| window.query_all_by_label_contains("is not there").next().is_some());
+    both.house.start(listen);
+    both.one.state_mut().wish(Command::RetrySync);
+    both.two.state_mut().wish(Command::RetrySync);
+    let whole = |window: &mut Driven| text(window).is_some_and(|text| text.contains("Two. ") && text.contains("One."));
+    both.both("both have all", whole);
+    title(&mut both.one, "sync.merges");
+    both.first("it is said that edits met", |window| {
+        window.query_all_by_label_contains("Plan was changed on two devices at once").next().is_some()
+    });
+    if let Some(folder) = pictures_folder() {
+        both.both("all is the same", |one| synced(one));
+        for (theme, name) in [(engine::Theme::Light, "light"), (engine::Theme::Dark, "dark")] {
+            while session(&both.one).settings().theme != theme {
+                press(&mut both.one, CTRL_SHIFT, Key::L);
+            }
+            for (id, what) in [("sync.status", "state"), ("sync.merges", "merges"), ("sync.log", "log")] {
+                title(&mut both.one, id);
+                for _ in 0..30 {
+                    std::thread::sleep(Duration::from_millis(20));
+                    both.one.step();
+                }
+                picture(&mut both.one, &folder, &format!("sync-{what}-{name}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn others_at_a_note_are_seen_until_they_go() {
+    let mut both = Two::new(&[("Plan.md", "# Plan\n\nBeans along the wall.\n\n```python\nwhile True: pass\n```\n")]);
+    let name = host::devices::name();
+    let here = format!("{name} is here");
+    both.two.state_mut().place_carets(&[(13, 8)]);
+    both.two.run();
+    both.first("their caret is seen", |window| window.query_all_by_label(&here).count() == 2);
+    let note = both.one.state().note().expect("a note");
+    let carets = |window: &Driven| session(window).sync().others(note).first().map(|one| one.carets.clone());
+    assert_eq!(carets(&both.one), Some(vec![(13, 8)]));
+    // What is written before it pushes it along, on either side.
+    both.one.state_mut().wish(Command::Edit { note, at: 0, delete: 0, insert: "x\n".to_owned() });
+    both.one.run();
+    both.until("the edit has come", |_, two| text(two).is_some_and(|text| text.starts_with("x\n")));
+    both.first("their caret has moved", |window| carets(window) == Some(vec![(15, 10)]));
+    if let Some(folder) = pictures_folder() {
+        both.two.state_mut().place_carets(&[(20, 10)]);
+        both.two.run();
+        both.first("their caret has moved", |window| carets(window) == Some(vec![(20, 10)]));
+        picture(&mut both.one, &folder, "presence");
+    }
+    // What one runs is seen by the other, and not started twice.
+    both.two.get_by_label("Run cell 1").click();
+    both.two.step();
+    let runs = format!("{name} runs cell 1");
+    both.first("it is seen", |window| window.query_by_label(&runs).is_some());
+    both.one.get_by_label(&runs).click();
+    both.one.step();
+    both.first("it is refused", |window| {
+        window.query_all_by_label_contains("runs this cell; what it prints is seen here").next().is_some()
+    });
+    both.two.get_by_label("Stop cell 1").click();
+    both.two.step();
+    both.first("it is over", |window| window.query_by_label("Run cell 1").is_some());
+    // Who goes says so; who is lost is gone within ten seconds.
+    let Two { mut house, benches, mut one, two } = both;
+    two.into_state().close().expect("all is saved");
+    until(&mut one, "they are gone", |window| window.query_by_label(&here).is_none());
+    let seen = |window: &Driven| {
+        session(window).sync().devices().iter().map(|(seen, here)| (seen.name.clone(), *here)).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&one), [(name.clone(), false)]);
+    let mut two = benches[1].window();
+    until(&mut two, "it is open again", |window| text(window).is_some());
+    until(&mut one, "they are back", |window| window.query_by_label(&here).is_some());
+    house.stop();
+    let begun = Instant::now();
+    until(&mut one, "they are lost", |window| window.query_by_label(&here).is_none());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
