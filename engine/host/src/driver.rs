@@ -374,7 +374,7 @@ impl Driver {
                 Effect::Append { batch, writes } => self.writer.send(Work::Append { batch, writes }),
                 Effect::LoadVolume { volume } => self.workers.send(Job::Volume { volume }),
                 Effect::Scan { volume, root, unindexed } => {
-                    scan::start(volume, root, unindexed, &self.workers, self.inbox.clone());
+                    scan::start(volume, root, unindexed, self.watcher.entered(), &self.workers, self.inbox.clone());
                 }
                 Effect::Index { volume, note, text } => self.workers.send(Job::Index { volume, note, text }),
                 Effect::MoveFiles { moves, emptied } => self.workers.send(Job::MoveFiles { moves, emptied }),

@@ -8,19 +8,28 @@ use engine::event::{FileStamp, ScannedFile, Skipped, Survey};
 use engine::markdown;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use store::disk::FileRow;
 use store::{BlobHash, DocId, FileKind};
 
 /// Files told in one event: the thread that draws takes it in, and must not be held up.
 const BATCH: usize = 16;
 
-/// Scans in a thread of its own.
-pub(crate) fn start(volume: DocId, root: PathBuf, unindexed: BTreeSet<DocId>, workers: &Workers, inbox: Inbox) {
+/// Scans in a thread of its own, once the folder is watched (`entered`).
+pub(crate) fn start(
+    volume: DocId,
+    root: PathBuf,
+    unindexed: BTreeSet<DocId>,
+    entered: Receiver<()>,
+    workers: &Workers,
+    inbox: Inbox,
+) {
     let (answer, known) = channel();
     workers.send(Job::Files { volume, answer });
     std::thread::spawn(move || {
         worker::step_back();
+        // A watcher that has ended watches nothing more, and what is there can still be read.
+        let _ = entered.recv();
         let known: HashMap<String, FileRow> = match known.recv() {
             Ok(Ok(rows)) => rows.into_iter().map(|row| (row.path.clone(), row)).collect(),
             Ok(Err(why)) => {

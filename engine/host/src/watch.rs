@@ -7,7 +7,7 @@ use engine::Event;
 use notify::{Config, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use store::DocId;
 
@@ -17,9 +17,18 @@ const GATHER: Duration = Duration::from_millis(60);
 const LOOK: Duration = Duration::from_secs(5);
 
 enum Ask {
-    Watch { volume: DocId, root: PathBuf },
-    Unwatch { volume: DocId },
+    Watch {
+        volume: DocId,
+        root: PathBuf,
+    },
+    Unwatch {
+        volume: DocId,
+    },
+    /// Answered once what was asked before is done.
+    Entered(Sender<()>),
     Seen(Vec<PathBuf>),
+    /// The system had more to tell than room for it.
+    Lost,
     Close,
 }
 
@@ -81,6 +90,9 @@ impl Watcher {
                 };
                 match ask {
                     Ok(Ask::Seen(paths)) => gathered.extend(paths),
+                    Ok(Ask::Lost) => gathered.extend(roots.values().cloned()),
+                    // Who does not wait any more needs no answer.
+                    Ok(Ask::Entered(answer)) => _ = answer.send(()),
                     Ok(Ask::Watch { volume, root }) => {
                         watches.watch(&root);
                         roots.insert(volume, root);
@@ -106,6 +118,14 @@ impl Watcher {
         let _ = self.asks.send(Ask::Watch { volume, root });
     }
 
+    /// Tells (or hangs up) once all folders that were asked for are watched. A scan that begins earlier can miss a file for
+    /// good: one that comes behind it, before the watch is there.
+    pub(crate) fn entered(&self) -> Receiver<()> {
+        let (answer, entered) = channel();
+        let _ = self.asks.send(Ask::Entered(answer));
+        entered
+    }
+
     pub(crate) fn unwatch(&self, volume: DocId) {
         let _ = self.asks.send(Ask::Unwatch { volume });
     }
@@ -120,9 +140,10 @@ impl Drop for Watcher {
 
 fn forward(seen: Sender<Ask>) -> impl FnMut(notify::Result<notify::Event>) {
     move |event| {
-        if let Ok(event) = event
-            && !matches!(event.kind, EventKind::Access(_))
-        {
+        let Ok(event) = event else { return };
+        if event.need_rescan() {
+            let _ = seen.send(Ask::Lost);
+        } else if !matches!(event.kind, EventKind::Access(_)) {
             let ours = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY));
             let paths: Vec<PathBuf> = event.paths.into_iter().filter(|path| !ours(path)).collect();
             if !paths.is_empty() {
@@ -147,7 +168,9 @@ fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Inbox) {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Inbox, LOOK, Watcher, Watches, channel, forward};
+    use super::{Event, Inbox, LOOK, Watcher, Watches, channel, forward};
+    use crate::driver::Post;
+    use notify::event::Flag;
     use std::time::{Duration, Instant};
     use store::DocId;
 
@@ -179,6 +202,40 @@ mod tests {
         until(&|| instances() >= before + 20, "they watch");
         drop(watchers);
         until(&|| instances() <= before, "they have ended");
+    }
+
+    #[test]
+    fn once_a_folder_is_entered_nothing_is_missed() {
+        let (inbox, letters) = Inbox::letter_box();
+        let watcher = Watcher::new(inbox);
+        for number in 0..50_u8 {
+            let dir = tempfile::tempdir().expect("a folder");
+            let volume = DocId([number; 16]);
+            watcher.watch(volume, dir.path().to_owned());
+            watcher.entered().recv().expect("an answer");
+            std::fs::write(dir.path().join("new.md"), "new").expect("written");
+            loop {
+                let told = letters.recv_timeout(4 * LOOK).expect("the file is told");
+                if matches!(told, Post::Event(Event::FileTouched { volume: of, path: Some(path) }) if of == volume && path == "new.md")
+                {
+                    break;
+                }
+            }
+            watcher.unwatch(volume);
+        }
+    }
+
+    #[test]
+    fn what_the_system_had_no_room_for_is_looked_for() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (inbox, letters) = Inbox::letter_box();
+        let watcher = Watcher::new(inbox);
+        let volume = DocId([1; 16]);
+        watcher.watch(volume, dir.path().to_owned());
+        watcher.entered().recv().expect("an answer");
+        forward(watcher.asks.clone())(Ok(notify::Event::new(notify::EventKind::Other).set_flag(Flag::Rescan)));
+        let told = letters.recv_timeout(4 * LOOK).expect("it is told");
+        assert!(matches!(told, Post::Event(Event::FileTouched { volume: of, path: None }) if of == volume));
     }
 
     #[test]
