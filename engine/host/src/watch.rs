@@ -118,8 +118,8 @@ impl Watcher {
         let _ = self.asks.send(Ask::Watch { volume, root });
     }
 
-    /// Tells (or hangs up) once all folders that were asked for are watched. A scan that begins earlier can miss a file for
-    /// good: one that comes behind it, before the watch is there.
+    /// Tells (or hangs up) once all folders that were asked for are watched. A scan that begins earlier can miss a file
+    /// for good: one that comes behind it, before the watch is there.
     pub(crate) fn entered(&self) -> Receiver<()> {
         let (answer, entered) = channel();
         let _ = self.asks.send(Ask::Entered(answer));
@@ -214,13 +214,13 @@ mod tests {
             watcher.watch(volume, dir.path().to_owned());
             watcher.entered().recv().expect("an answer");
             std::fs::write(dir.path().join("new.md"), "new").expect("written");
-            loop {
-                let told = letters.recv_timeout(4 * LOOK).expect("the file is told");
-                if matches!(told, Post::Event(Event::FileTouched { volume: of, path: Some(path) }) if of == volume && path == "new.md")
-                {
-                    break;
+            let told = |post: Post| match post {
+                Post::Event(Event::FileTouched { volume: of, path }) => {
+                    of == volume && path.as_deref() == Some("new.md")
                 }
-            }
+                _ => false,
+            };
+            while !told(letters.recv_timeout(4 * LOOK).expect("the file is told")) {}
             watcher.unwatch(volume);
         }
     }
