@@ -9,21 +9,26 @@ use rand_core::RngCore;
 use std::collections::{BTreeSet, HashMap};
 use store::{Block, BlockId, Op, apply_op, between};
 
-/// A block that has grown past this many bytes is cut.
-const GROWN: usize = 8_192;
+/// A block that has grown past this many bytes is cut: each change of another device costs time by its block's length.
+pub(crate) const GROWN: usize = 8_192;
+/// The same where others may be typing in it. What they type into a part that is cut off here, before they know of it,
+/// stays with the block that the part was cut from: it is kept, but stands in another place. So it is done rarely.
+pub(crate) const GROWN_SHARED: usize = 32_768;
 
 /// Operations under way on a list of blocks: each is performed as soon as it is decided.
 pub(crate) struct Plan<'a> {
     blocks: &'a mut Vec<Block>,
     /// Whether all of it is one cell: a script.
     script: bool,
+    /// A block of more bytes than this is cut.
+    grown: usize,
     rng: &'a mut dyn RngCore,
     ops: Vec<Op>,
 }
 
 impl<'a> Plan<'a> {
-    pub(crate) fn new(blocks: &'a mut Vec<Block>, script: bool, rng: &'a mut dyn RngCore) -> Plan<'a> {
-        Plan { blocks, script, rng, ops: Vec::new() }
+    pub(crate) fn new(blocks: &'a mut Vec<Block>, script: bool, grown: usize, rng: &'a mut dyn RngCore) -> Plan<'a> {
+        Plan { blocks, script, grown, rng, ops: Vec::new() }
     }
 
     /// What was done.
@@ -242,7 +247,7 @@ impl<'a> Plan<'a> {
                     break;
                 }
             }
-            if around.len() > GROWN {
+            if around.len() > self.grown {
                 continue;
             }
             let Some(block) = self.blocks.get(first).filter(|_| first < last) else { continue };
@@ -347,11 +352,12 @@ impl<'a> Plan<'a> {
         while let Some(next) = self.next_filled(index) {
             let (this, that) = (&self.blocks[index].text, &self.blocks[next].text);
             let open = !this.ends_with('\n') || (this.ends_with('\r') && that.starts_with('\n'));
-            if !open || this.len() + that.len() > GROWN.max(markdown::LONGEST_CELL) {
+            if !open || this.len() + that.len() > self.grown.max(markdown::LONGEST_CELL) {
                 break;
             }
             // A line that was cut because it is long stays cut.
-            if this.len() + that.len() > GROWN && markdown::cell(this).is_none() && markdown::cell(that).is_none() {
+            if this.len() + that.len() > self.grown && markdown::cell(this).is_none() && markdown::cell(that).is_none()
+            {
                 break;
             }
             let Some(joined) = self.join(index, false) else { break };
@@ -392,7 +398,7 @@ impl<'a> Plan<'a> {
             return;
         }
         let cells = markdown::cells(&text);
-        if cells.is_empty() && text.len() <= GROWN {
+        if cells.is_empty() && text.len() <= self.grown {
             return;
         }
         let pieces = markdown::segment(&text);
@@ -400,7 +406,7 @@ impl<'a> Plan<'a> {
             return;
         }
         // A run that only holds paragraphs stays whole until it has grown; around cells it is cut.
-        let pieces: Vec<String> = if text.len() > GROWN { owned(&pieces) } else { around_cells(&pieces) };
+        let pieces: Vec<String> = if text.len() > self.grown { owned(&pieces) } else { around_cells(&pieces) };
         if pieces.len() < 2 {
             return;
         }

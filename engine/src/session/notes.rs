@@ -4,7 +4,7 @@ use super::{Reject, Session, Turn};
 use crate::effect::Effect;
 use crate::event::{FileMark, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, Phase, code_hash};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::splice::{self, Splice};
 use crate::time::Time;
 use crate::undo::Change;
@@ -440,7 +440,8 @@ impl Session {
     ) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         let (loaded, executions) = (note.outputs.is_some(), &note.executions);
-        let mut plan = Plan::new(&mut note.blocks, note.kind == FileKind::Script, turn.rng);
+        let grown = if self.sync.is_shared(note.volume) { plan::GROWN_SHARED } else { plan::GROWN };
+        let mut plan = Plan::new(&mut note.blocks, note.kind == FileKind::Script, grown, turn.rng);
         plan.edits(splices);
         plan.recall(|id, code| {
             if executions.is_empty() || executions.contains_key(&id) {
