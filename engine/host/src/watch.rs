@@ -214,13 +214,14 @@ mod tests {
             watcher.watch(volume, dir.path().to_owned());
             watcher.entered().recv().expect("an answer");
             std::fs::write(dir.path().join("new.md"), "new").expect("written");
-            let told = |post: Post| match post {
-                Post::Event(Event::FileTouched { volume: of, path }) => {
-                    of == volume && path.as_deref() == Some("new.md")
+            loop {
+                let post = letters.recv_timeout(4 * LOOK).expect("the file is told");
+                if let Post::Event(Event::FileTouched { volume: of, path: Some(path) }) = post
+                    && (of, path.as_str()) == (volume, "new.md")
+                {
+                    break;
                 }
-                _ => false,
-            };
-            while !told(letters.recv_timeout(4 * LOOK).expect("the file is told")) {}
+            }
             watcher.unwatch(volume);
         }
     }
