@@ -1,7 +1,7 @@
 //! What two people typed into one text at the same time, as it was recorded, typed again on two devices with a hub
 //! between them, which now and then have no network: the text at the end is the known one.
 
-use crate::program::shared;
+use crate::program::{shared, strict};
 use engine::{Command, Session, Standing};
 use host::hub::{Hub, Open, Settings};
 use host::peers::DeviceKey;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use store::DocId;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// So many keys are typed; with `TRACEBOOK_WHOLE` all of them, which takes minutes.
+/// So many keys are typed on a user's machine; in CI, and with `TRACEBOOK_WHOLE`, all of them, which takes minutes.
 const SHORT: usize = 3_000;
 /// Each device loses its network once in so many of its keys.
 const ALONE: usize = 1_100;
@@ -291,7 +291,8 @@ fn until(one: &mut Device, two: &mut Device, what: &str, done: impl Fn(&Device, 
 #[test]
 fn two_people_type_as_they_once_did() {
     let Some(traces) = shared("traces") else { return };
-    let most = if std::env::var_os("TRACEBOOK_WHOLE").is_some() { usize::MAX } else { SHORT };
+    let whole = strict() || std::env::var_os("TRACEBOOK_WHOLE").is_some();
+    let most = if whole { usize::MAX } else { SHORT };
     let (typed, letters, end) = recorded(&traces.join("friendsforever.json.gz"), most);
     let by: [Vec<&Typed>; 2] = [0, 1].map(|agent| typed.iter().filter(|one| one.agent == agent).collect());
     let mut expected = Letters::default();
