@@ -3,7 +3,7 @@
 use crate::agent::job::Job;
 use crate::agent::model::{CallId, Request};
 use crate::time::Time;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::Write;
@@ -110,6 +110,9 @@ pub enum Effect {
     /// Sync these documents over these hubs from now on, and no others (`HubTold`, `Received`). What is on disk alone
     /// is sent.
     Sync(Box<crate::Wanted>),
+    /// Exchange what these volumes have beside their documents from now on, and nothing else (`AttachmentRead`,
+    /// `AttachmentPlaced`, `BlobsCame`).
+    SyncFiles(Box<BTreeMap<DocId, crate::Belongings>>),
     /// Try hubs again that are not there, at once.
     RetrySync,
     /// Changes that came as `Received` are not taken.

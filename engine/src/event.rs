@@ -179,6 +179,29 @@ pub enum Event {
         /// Who: what names their program, and what they say.
         here: Vec<(String, store::sync::presence::Present)>,
     },
+    /// The end of [`crate::Attached::Read`].
+    AttachmentRead {
+        /// Which file.
+        file: DocId,
+        /// What it is; `None`: it cannot be read, or changed meanwhile.
+        stamp: Option<FileStamp>,
+    },
+    /// The end of [`crate::Attached::Fetch`].
+    AttachmentPlaced {
+        /// Its volume.
+        volume: DocId,
+        /// Which file.
+        file: DocId,
+        /// Its path inside.
+        path: String,
+        /// What it is now.
+        stamp: FileStamp,
+    },
+    /// Blobs of outputs have come from other devices.
+    BlobsCame {
+        /// How many.
+        count: u64,
+    },
     /// What agents have to work with, read anew.
     AgentSetup(Box<crate::Setup>),
     /// A session's document is loaded.

@@ -30,8 +30,9 @@ pub use runs::{
 };
 pub use schedules::SCHEDULES;
 pub use sync::{
-    Documents, Hub, HubState, Kept, LAN, MERGES, Merge, Merged, Reach, SEEN, SYNC, SYNC_LOG, Seen, Sent, Shares,
-    Somebody, Spread, Standing, Sync, Wanted, hub_address, read_heads, read_volume_address, volume_address,
+    AGREED, Agreed, Attached, Belongings, BlobState, Documents, Hub, HubState, Kept, LAN, MERGES, Merge, Merged, Reach,
+    SEEN, SYNC, SYNC_LOG, Seen, Sent, Shares, Somebody, Spread, Standing, Sync, Wanted, hub_address, read_heads,
+    read_volume_address, volume_address,
 };
 pub use volumes::{LINKS, links_key};
 
@@ -424,6 +425,11 @@ impl Session {
             Event::Received { doc, ticket, bytes } => self.received(turn, doc, ticket, bytes),
             Event::HubTold { hub, state, said } => self.hub_told(turn, &hub, *state, said),
             Event::Presence { doc, here } => self.presence_told(turn, doc, here),
+            Event::AttachmentRead { file, stamp } => self.attachment_read(file, stamp),
+            Event::AttachmentPlaced { volume, file, path, stamp } => {
+                self.attachment_placed(turn, volume, file, path, stamp);
+            }
+            Event::BlobsCame { count } => self.blobs_came(count),
             Event::KernelsFound { kernels } => self.kernels_found(kernels),
             Event::KernelReady { note } => self.kernel_ready(note),
             Event::Began { note, execution } => self.began(turn, note, execution),

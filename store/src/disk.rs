@@ -6,6 +6,7 @@
 
 mod batch;
 mod blobs;
+mod coming;
 mod durable;
 mod floor;
 mod inspect;
@@ -20,6 +21,7 @@ mod sqlite;
 mod suite;
 
 pub use blobs::{BLOBS, BlobHasher, Blobs};
+pub use coming::{Coming, read_piece};
 pub use durable::{create_folder, sync_folder};
 pub use floor::Floor;
 pub use inspect::{BadRow, Inspected};

@@ -26,6 +26,8 @@ pub(crate) const FILE_KIND: &str = "kind";
 pub(crate) const GONE: &str = "gone";
 /// File: what its document's heads were when it was deleted, as far as whoever deleted it knew.
 pub(crate) const LAST_HEADS: &str = "last";
+/// File: of an attachment, the hash of its bytes, a space, and how many they are.
+pub(crate) const BYTES: &str = "bytes";
 
 /// Volume: before the id of a session that belongs to it: empty, or [`GONE`] and the heads that it had.
 pub(crate) const SESSION: &str = "session:";

@@ -237,6 +237,12 @@ impl OutputsDoc {
         document::merge(id, &mut self.doc, bytes, |_| {})
     }
 
+    /// The blobs that it names: what was too large of the latest outputs of each cell, and the notebook.
+    pub fn blobs(&self) -> Vec<BlobRef> {
+        let outputs = self.latest().into_iter().flat_map(|execution| execution.outputs);
+        outputs.filter_map(|output| output.whole).chain(self.notebook()).collect()
+    }
+
     /// The blob that keeps the notebook that the note was imported from.
     pub fn notebook(&self) -> Option<BlobRef> {
         let (value, _) = self.doc.get(automerge::ROOT, keys::NOTEBOOK).ok()??;

@@ -4,6 +4,7 @@
 //! devices are tested in one process. The protocol is automerge-repo's, version 1: any of its clients can take part.
 
 pub mod address;
+pub mod blobs;
 mod cbor;
 mod inflate;
 pub mod peers;

@@ -2,7 +2,7 @@
 
 use crate::document::{self, Loaded};
 use crate::error::StoreError;
-use crate::id::DocId;
+use crate::id::{BlobHash, DocId};
 use crate::keys;
 use crate::note::container;
 use crate::schema::DocumentKind;
@@ -64,6 +64,15 @@ pub struct FileEntry {
     pub path: String,
     /// What it is.
     pub kind: FileKind,
+}
+
+/// Which bytes an attachment has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileBytes {
+    /// Their hash.
+    pub hash: BlobHash,
+    /// How many.
+    pub size: u64,
 }
 
 /// What a volume's document lists beside its files.
@@ -146,6 +155,36 @@ impl VolumeDoc {
     /// A file, if it is there.
     pub fn entry(&self, id: DocId) -> Option<FileEntry> {
         self.file(&id.to_string())
+    }
+
+    /// Which bytes an attachment has, as far as a device has said so.
+    pub fn bytes(&self, id: DocId) -> Option<FileBytes> {
+        let (_, file) = self.doc.get(&self.files, id.to_string()).ok()??;
+        let (bytes, _) = self.doc.get(&file, keys::BYTES).ok()??;
+        let (hash, size) = bytes.as_str()?.split_once(' ')?;
+        Some(FileBytes { hash: hash.parse().ok()?, size: size.parse().ok()? })
+    }
+
+    /// Says which bytes attachments have that are listed. Gives the chunk to append.
+    ///
+    /// # Errors
+    /// automerge's.
+    pub fn keep_bytes(&mut self, files: &[(DocId, FileBytes)], time: i64) -> Result<Vec<u8>, StoreError> {
+        let before = self.doc.get_heads();
+        let container = &self.files;
+        let made = self.doc.transact_with::<_, _, AutomergeError, _>(
+            |()| CommitOptions::default().with_time(time),
+            |tx| {
+                for (id, bytes) in files {
+                    if let Some((_, file)) = tx.get(container, id.to_string())? {
+                        tx.put(&file, keys::BYTES, format!("{} {}", bytes.hash, bytes.size))?;
+                    }
+                }
+                Ok(())
+            },
+        );
+        made.map_err(|failure| StoreError::Automerge(failure.error))?;
+        Ok(document::increment(&self.doc, &before))
     }
 
     /// What the note held when it was deleted: the heads of its document, as whoever deleted it knew them.
@@ -336,7 +375,7 @@ mod tests {
         let id = DocId([1; 16]);
         let load = |actor| VolumeDoc::load(id, &[], ActorId::from([actor; 16])).expect("loaded").doc;
         let (mut here, mut there) = (load(2), load(3));
-        let (one, two) = (DocId([4; 16]), DocId([5; 16]));
+        let (one, two, three) = (DocId([4; 16]), DocId([5; 16]), DocId([9; 16]));
         let entry = |path: &str| Some(FileEntry { path: path.to_owned(), kind: FileKind::Note });
         here.commit(Some("V"), &[(one, entry("a.md")), (two, entry("b.md"))], 1).expect("made");
         assert_eq!(there.merge(id, &here.save()).expect("merged").files, [(one, entry("a.md")), (two, entry("b.md"))]);
@@ -349,6 +388,15 @@ mod tests {
         assert_eq!(here.merge(id, &gone).expect("merged").files, [(one, None)]);
         assert_eq!(here.last_heads(one).as_deref(), Some("heads"));
         assert!(here.merge(id, &gone).expect("again").files.is_empty());
+        // Which bytes an attachment has.
+        let picture = Some(FileEntry { path: "a.png".to_owned(), kind: FileKind::Attachment });
+        let two_bytes = FileBytes { hash: BlobHash::of(b"ab"), size: 2 };
+        let listed = here.commit(None, &[(three, picture.clone())], 3).expect("listed");
+        there.merge(id, &listed).expect("merged");
+        assert_eq!(there.bytes(three), None);
+        let said = here.keep_bytes(&[(three, two_bytes), (DocId([99; 16]), two_bytes)], 3).expect("said");
+        assert_eq!(there.merge(id, &said).expect("merged").files, [(three, picture)]);
+        assert_eq!((there.bytes(three), there.bytes(one)), (Some(two_bytes), None));
         // Sessions and runs, listed by both at once; one is deleted.
         let listed = |kind, id, gone: Option<&str>| (kind, DocId([id; 16]), gone.map(str::to_owned));
         let ours = here.list(&[listed(Kept::Session, 6, None), listed(Kept::Run, 7, None)], 4).expect("listed");

@@ -1,6 +1,8 @@
 //! A peer that means harm, at a hub between two devices: what it sends is refused with a line in a log, and the devices
 //! go on as if it were not there.
 
+mod bringing;
+
 use crate::program::{House, bytes};
 use host::hub::{Hub, Open, Running, Settings};
 use host::peers::DeviceKey;
@@ -19,7 +21,7 @@ const HUB: u64 = 1;
 
 /// A hub that lets in whoever is on this machine, with its log.
 struct Meeting {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     hub: Option<Running>,
     at: String,
     id: String,
@@ -37,7 +39,7 @@ impl Meeting {
         let hub = Hub::start(settings, key, Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned())));
         let hub = hub.expect("a hub");
         let at = hub.at().to_owned();
-        Meeting { _folder: folder, hub: Some(hub), at, id, log }
+        Meeting { folder, hub: Some(hub), at, id, log }
     }
 
     #[track_caller]

@@ -262,6 +262,7 @@ impl Twin {
                 | Effect::Unwatch { .. }
                 | Effect::WriteMarker { .. }
                 | Effect::RetrySync
+                | Effect::SyncFiles(_)
                 | Effect::Present { .. }
                 | Effect::FindKernels { .. } => {}
                 Effect::Sync(wanted) => {

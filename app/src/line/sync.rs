@@ -118,12 +118,16 @@ fn in_step(session: &Session) -> bool {
     let there = |state: Option<&HubState>| {
         state.is_some_and(|state| state.reach == Reach::Online && state.behind.is_empty() && state.documents > 0)
     };
+    // What nobody has who is there is not waited for.
+    let brought = |state: Option<&HubState>| {
+        state.is_some_and(|state| state.blobs.there == 0 && state.blobs.going == 0 && state.blobs.busy == 0)
+    };
     let reading = session.notes().any(|note| note.phase == engine::Phase::Reading) || session.moving().is_some();
     !reading
         && session.is_saved()
         && sync.is_settled()
         && session.kept_settled()
-        && sync.shares.hubs.iter().all(|hub| there(sync.states.get(&hub.url)))
+        && sync.shares.hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }
 
 fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
@@ -148,7 +152,7 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             };
             let (reach, why) = reach(&state.reach);
             json!({"hub": url, "reach": reach, "why": why, "seen": state.seen.map(|seen| seen.0),
-                "documents": state.documents, "behind": state.behind.len(),
+                "documents": state.documents, "behind": state.behind.len(), "files": files(&state.blobs),
                 "volumes": volumes.iter().map(volume).collect::<Vec<_>>()})
         };
         let all: Vec<serde_json::Value> = hubs.iter().map(one).collect();
@@ -168,6 +172,10 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
         let (reach, why) = reach(&state.reach);
         let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
         writeln!(scene.out, "{url}: {reach}{why}; {} documents, {} on their way", state.documents, state.behind.len())?;
+        let words = state.blobs.words();
+        if !words.is_empty() {
+            writeln!(scene.out, "  {words}")?;
+        }
         for (name, address, spread) in volumes {
             writeln!(scene.out, "  {name}: {}", spread.words())?;
             writeln!(scene.out, "    {address}")?;
@@ -254,6 +262,12 @@ fn merge(scene: &mut Scene<'_>, number: &str) -> Result<u8, Refusal> {
         write!(scene.out, "{}", unified(&merge.path, Some(&texts.old), Some(&texts.new)))?;
     }
     Ok(DONE)
+}
+
+/// How attachments and large outputs stand with a hub.
+fn files(blobs: &engine::BlobState) -> serde_json::Value {
+    json!({"kept": blobs.kept, "coming": blobs.coming, "there": blobs.there, "going": blobs.going,
+        "refused": blobs.refused})
 }
 
 /// A hub of which nothing was heard yet.

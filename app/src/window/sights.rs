@@ -53,6 +53,8 @@ pub(super) enum Sight {
     Picture(TextureHandle, Vec2),
     /// The text of another note or of a part of it.
     Text(Arc<str>),
+    /// It is on another device and will come: what is to be said of it.
+    Awaited(Arc<str>),
     /// There is no such thing, or it cannot be shown.
     None,
 }
@@ -71,7 +73,13 @@ impl Bytes {
     pub(super) fn read(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
         match self {
             Bytes::Here(text) => Ok(text.as_bytes().to_vec()),
-            Bytes::Blob(hash) => handle.ok_or_else(|| "the workspace is closing".to_owned())?.blob(*hash),
+            Bytes::Blob(hash) => {
+                let read = handle.ok_or_else(|| "the workspace is closing".to_owned())?.blob(*hash);
+                read.map_err(|why| match why.ends_with("is missing") {
+                    true => "it is not here yet: it comes once a device is there that has it".to_owned(),
+                    false => why,
+                })
+            }
         }
     }
 }
@@ -81,6 +89,7 @@ type Wish = (DocId, String);
 
 enum Done {
     Picture(Wish, Option<Pixels>),
+    Awaited(Wish, Arc<str>),
     Text(Wish, Option<Arc<str>>),
     Code(u64, Option<Hues>),
     Formula(u64, Set),
@@ -186,6 +195,9 @@ impl Sights {
                     });
                     self.known.insert(wish, (sight, self.frame));
                 }
+                Done::Awaited(wish, words) => {
+                    self.known.insert(wish, (Sight::Awaited(words), self.frame));
+                }
                 Done::Text(wish, text) => {
                     self.known.insert(wish, (text.map_or(Sight::None, Sight::Text), self.frame));
                 }
@@ -216,7 +228,7 @@ impl Sights {
     fn forget(&mut self) {
         let bytes = |sight: &Sight| match sight {
             Sight::Picture(texture, _) => texture.byte_size(),
-            Sight::Waiting | Sight::Text(_) | Sight::None => 0,
+            Sight::Waiting | Sight::Text(_) | Sight::Awaited(_) | Sight::None => 0,
         };
         let drawn = |vector: &Vector| match vector {
             Vector::Ready(texture, _) => texture.byte_size(),
@@ -502,11 +514,16 @@ pub(super) fn turn(ctx: &Context, callout: u64) {
 
 /// Sends for what rows have asked since the last frame.
 pub(super) fn fetch(ctx: &Context, session: &Session) {
-    let scans = session.volumes().map(|volume| volume.scans).sum();
+    let scans = session.volumes().map(|volume| volume.scans).sum::<u64>() + session.sync().came();
     let wishes = with(ctx, |sights| {
         // Files may have changed: what was shown of them is read again.
-        if std::mem::replace(&mut sights.scans, scans) != scans && !sights.known.is_empty() {
+        let failed = |vector: &Vector| matches!(vector, Vector::Failed(_));
+        let lacks = sights.drawings.values().any(|(vector, _)| failed(vector))
+            || sights.words.values().any(|words| matches!(words, Some(None)));
+        if std::mem::replace(&mut sights.scans, scans) != scans && (lacks || !sights.known.is_empty()) {
             sights.known.clear();
+            sights.drawings.retain(|_, (vector, _)| !failed(vector));
+            sights.words.retain(|_, words| !matches!(words, Some(None)));
             sights.version += 1;
             ctx.request_repaint();
         }
@@ -540,8 +557,24 @@ fn job(session: &Session, wish: Wish, scale: f32) -> Job {
                 Done::Text(wish, text.and_then(|text| excerpt(&text, part.as_deref())))
             })
         }
-        None => Box::new(move || Done::Picture(wish, None)),
+        None => match awaited(session, wish.0, name) {
+            Some(words) => Box::new(move || Done::Awaited(wish, words)),
+            None => Box::new(move || Done::Picture(wish, None)),
+        },
     }
+}
+
+/// What is to be said of a file that a note shows and that is still to come from another device.
+fn awaited(session: &Session, note: DocId, name: &str) -> Option<Arc<str>> {
+    let (volume, _) = session.place(note)?;
+    let sync = session.sync();
+    let (path, size) = sync.awaited(volume, name)?;
+    let hubs = sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume));
+    let place =
+        |hub: &engine::Hub| if hub.url == engine::LAN { "the local network".to_owned() } else { hub.url.clone() };
+    let places: Vec<String> = hubs.map(place).collect();
+    let size = super::outputs::amount(size);
+    Some(Arc::from(format!("{path} ({size}) is not here yet; it comes over {}", places.join(", "))))
 }
 
 fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {

@@ -273,10 +273,14 @@ fn hub_row(session: &Session, hub: &engine::Hub) -> HubRow {
         Some(Reach::Online) => {
             let behind = state.map_or(0, |state| state.behind.len());
             let documents = state.map_or(0, |state| state.documents);
-            let far = match behind {
+            let mut far = match behind {
                 0 => format!("{documents} documents, all the same"),
                 some => format!("{documents} documents, {some} on their way"),
             };
+            let files = state.map(|state| state.blobs.words()).filter(|words| !words.is_empty());
+            if let Some(files) = files {
+                far += &format!(" · {files}");
+            }
             (icons::PLUGS_CONNECTED, format!("Connected · {far}{seen}"), true)
         }
         Some(Reach::Offline { why }) => {

@@ -111,7 +111,8 @@ impl Driver {
         let reader = disk.reader().map_err(|error| error.to_string())?;
         let search = Search::start(folder.clone(), reader, mounted.collect(), &started.settings);
         search.further(Box::new(Beside::new(disk.reader().map_err(|error| error.to_string())?)));
-        let sync = Syncer::start(disk.reader().map_err(|error| error.to_string())?, inbox.clone());
+        let further = || disk.reader().map_err(|error| error.to_string());
+        let sync = Syncer::start(further()?, further()?, folder.clone(), inbox.clone());
         let followers = (Some(search.clone()), Some(sync.clone()));
         let (writer, writer_thread) = Writer::start(disk, inbox.clone(), workers.clone(), followers.0, followers.1);
         sync.writer(writer.clone());
@@ -317,6 +318,7 @@ impl Driver {
             }
             self.wait(Duration::from_millis(20));
         }
+        let _ = self.command(Command::Save); // what came while it was waited for: the log, the report of merges
         for marker in std::mem::take(&mut self.markers) {
             let _ = marker.recv_timeout(Duration::from_secs(2)); // without it, `fsck` has less to go by
         }
@@ -391,6 +393,7 @@ impl Driver {
                     self.workers.send(Job::WriteFile { note, file, expected, text });
                 }
                 Effect::Sync(wanted) => self.sync.wanted(*wanted),
+                Effect::SyncFiles(volumes) => self.sync.files(*volumes),
                 Effect::RetrySync => self.sync.retry(),
                 Effect::Present { doc, state, volume } => self.sync.present(doc, state.map(|state| *state), volume),
                 Effect::RefuseReceived { ticket, why } => self.sync.refused(ticket, why),

@@ -5,8 +5,8 @@ use crate::workspace::OpenError;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
 use engine::outline::Outlined;
 use engine::{
-    Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, RELINK, RENAMED, RULES, RUNS, SCHEDULES, SEEN, SESSIONS, SYNC,
-    SYNC_LOG, Settings, TRASH, markdown,
+    AGREED, Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, RELINK, RENAMED, RULES, RUNS, SCHEDULES, SEEN, SESSIONS,
+    SYNC, SYNC_LOG, Settings, TRASH, markdown,
 };
 use rand::RngCore;
 use std::collections::BTreeMap;
@@ -74,6 +74,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         sync_kept: Kept {
             merges: json(reader.as_ref(), MERGES)?.unwrap_or_default(),
             seen: json(reader.as_ref(), SEEN)?.unwrap_or_default(),
+            agreed: entries(reader.as_ref(), AGREED)?,
         },
         rules: json(reader.as_ref(), RULES)?.unwrap_or_default(),
         schedules: entries(reader.as_ref(), SCHEDULES)?,

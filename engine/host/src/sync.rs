@@ -1,9 +1,12 @@
 //! Sync: a thread that follows the writer, as search does, and speaks to hubs. What is durable is told to others; what
 //! others send goes to the session as an event, and is answered once the writer says that it is on disk.
 
+mod blobs;
 mod near;
 mod prints;
+mod shelf;
 
+use self::blobs::Exchange;
 use self::near::Nearby;
 use self::prints::Prints;
 use crate::driver::Inbox;
@@ -13,6 +16,7 @@ use engine::{Event, HubState, LAN, Reach, Wanted};
 use peers::client::{Client, Told};
 use rand::Rng;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,6 +59,9 @@ enum Task {
     },
     Told(Link, Told),
     Near(Link, peers::near::Told),
+    /// What volumes have beside documents.
+    Files(BTreeMap<DocId, engine::Belongings>),
+    Shelf(shelf::Done),
     /// The program ends; answered once those who heard us know.
     Close(Sender<()>),
 }
@@ -68,11 +75,15 @@ pub(crate) struct Syncer {
 }
 
 impl Syncer {
-    pub(crate) fn start(reader: Box<dyn Reader>, inbox: Inbox) -> Syncer {
+    /// `also`: a second reader, for what is exchanged beside documents; `folder`: the workspace's.
+    pub(crate) fn start(reader: Box<dyn Reader>, also: Box<dyn Reader>, folder: PathBuf, inbox: Inbox) -> Syncer {
         let (tasks, queue) = channel();
         let active = Arc::new(AtomicBool::new(false));
         let back = tasks.clone();
-        std::thread::spawn(move || Desk::new(reader, inbox, back).run(&queue));
+        std::thread::spawn(move || {
+            let blobs = Exchange::new(&folder, also, back.clone());
+            Desk::new(reader, inbox, back, blobs).run(&queue);
+        });
         Syncer { tasks, active }
     }
 
@@ -81,6 +92,13 @@ impl Syncer {
         if self.active.load(Ordering::Acquire) || !wanted.hubs.is_empty() {
             self.active.store(true, Ordering::Release);
             let _ = self.tasks.send(Task::Wanted(wanted));
+        }
+    }
+
+    /// What shared volumes have beside documents.
+    pub(crate) fn files(&self, volumes: BTreeMap<DocId, engine::Belongings>) {
+        if self.active.load(Ordering::Acquire) {
+            let _ = self.tasks.send(Task::Files(volumes));
         }
     }
 
@@ -166,13 +184,15 @@ struct Desk {
     prints: Prints,
     paused: bool,
     presence: Here,
+    blobs: Exchange,
 }
 
 impl Desk {
-    fn new(reader: Box<dyn Reader>, inbox: Inbox, tasks: Sender<Task>) -> Desk {
+    fn new(reader: Box<dyn Reader>, inbox: Inbox, tasks: Sender<Task>, blobs: Exchange) -> Desk {
         // A name of this run of the program: a copy of a workspace is another peer.
         let me = PeerId(format!("tracebook-{:016x}", rand::rng().random::<u64>()));
-        let metadata = Metadata { storage: None, ephemeral: true, tracebook: Some(wire::EXTENSIONS) };
+        let tracebook = Some(wire::EXTENSIONS);
+        let metadata = Metadata { storage: None, ephemeral: true, tracebook, blobs: Exchange::version() };
         Desk {
             reader,
             inbox,
@@ -187,6 +207,7 @@ impl Desk {
             prints: Prints::default(),
             paused: false,
             presence: Here::new(),
+            blobs,
         }
     }
 
@@ -211,6 +232,9 @@ impl Desk {
             self.look_near();
             self.presence_step();
             self.perform();
+            while self.blobs_step() {
+                self.perform();
+            }
             self.tell();
             self.prints.keep_if_due(&self.peers);
         }
@@ -224,7 +248,11 @@ impl Desk {
             hub.due.into_iter().chain(tell)
         });
         let said = self.presence.due(self.peers.is_heard());
-        due.chain(said).chain(self.prints.due()).min().map(|due| due.saturating_duration_since(now))
+        due.chain(said)
+            .chain(self.prints.due())
+            .chain(self.blobs.next())
+            .min()
+            .map(|due| due.saturating_duration_since(now))
     }
 
     fn task(&mut self, task: Task) {
@@ -243,6 +271,7 @@ impl Desk {
             Task::Written(chunks) => {
                 for (doc, bytes, number) in chunks {
                     self.prints.written(doc, number);
+                    self.blobs.written(doc);
                     let Some(bytes) = bytes else { continue };
                     match self.tickets.remove(&(doc, BlobHash::of(&bytes))) {
                         Some(ticket) => self.peers.stored(ticket),
@@ -257,6 +286,8 @@ impl Desk {
             Task::Present { doc, state, volume } => self.presence.set(doc, state, volume),
             Task::Told(link, told) => self.told(link, told),
             Task::Near(link, told) => self.told_near(link, told),
+            Task::Files(volumes) => self.blobs.belongings(volumes),
+            Task::Shelf(done) => self.blobs_done(done),
             Task::Close(_) => {}
         }
     }
@@ -464,7 +495,8 @@ impl Desk {
                 }
                 self.lost(link, why);
             }
-            Output::Welcome { link, .. } => {
+            Output::Welcome { link, peer, metadata } => {
+                self.blobs_welcome(link, &peer, &metadata);
                 if let Some((url, hub)) = self.hub(link) {
                     if hub.state.reach != Reach::Online && url != LAN {
                         hub.said.push(format!("connected to {url}"));
@@ -525,7 +557,7 @@ impl Desk {
                     self.inbox.event(Event::Presence { doc, here });
                 }
             }
-            Output::Extension { .. } => {}
+            Output::Extension { link, topic, data } => self.blobs_received(link, &topic, &data),
         }
     }
 
@@ -592,6 +624,12 @@ impl Desk {
             (hub.news, hub.told) = (false, Some(now));
             let behind = if url == LAN { self.nearby.behind() } else { hub.behind.clone() };
             hub.state.behind = Arc::new(behind);
+            let links: Vec<Link> = match url == LAN {
+                true => self.nearby.devices.keys().copied().collect(),
+                false => hub.link.into_iter().collect(),
+            };
+            let volumes = hub.volumes.keys().copied().collect();
+            hub.state.blobs = self.blobs.state(&volumes, &links, hub.state.reach == Reach::Online);
             let (state, said) = (Box::new(hub.state.clone()), std::mem::take(&mut hub.said));
             self.inbox.event(Event::HubTold { hub: url.clone(), state, said });
         }

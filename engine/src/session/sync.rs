@@ -1,12 +1,14 @@
 //! Sync as the session sees it: which volumes are shared over which hubs, what other devices changed, how far all of it
 //! has got. The protocol is the store's (`store::sync`), connections are the host's.
 
+mod attachments;
 mod files;
 mod merges;
 mod presence;
 mod shown;
 mod take;
 
+pub use attachments::{AGREED, Agreed, Attached, Belongings};
 pub(super) use files::heads_text;
 pub use merges::{MERGES, Merge, Merged, read_heads};
 pub use presence::{SEEN, Seen, Somebody};
@@ -82,6 +84,49 @@ pub struct Kept {
     pub merges: VecDeque<Merge>,
     /// Devices that were seen, by the beginning of their key or by name.
     pub seen: BTreeMap<String, Seen>,
+    /// The bytes of attachments that were the same everywhere last.
+    pub agreed: BTreeMap<DocId, Agreed>,
+}
+
+/// How blobs stand with a hub: pictures, other attachments, large outputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlobState {
+    /// Whether it keeps any; `None`: nobody knows yet.
+    pub kept: Option<bool>,
+    /// How many are still to come to this device.
+    pub coming: usize,
+    /// How many of them somebody who is there may have.
+    pub there: usize,
+    /// How many are still to go from here.
+    pub going: usize,
+    /// How many it has refused.
+    pub refused: usize,
+    /// What is still being looked at on this device: what it names may be to come or to go.
+    pub busy: usize,
+}
+
+impl BlobState {
+    /// In words; nothing where there is nothing to say.
+    pub fn words(&self) -> String {
+        let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+        let mut words = Vec::new();
+        if self.kept == Some(false) {
+            words.push("it keeps no pictures and no large outputs".to_owned());
+        }
+        if self.coming > 0 {
+            words.push(format!("{} to come", files(self.coming)));
+        }
+        if self.coming > self.there && self.kept != Some(false) {
+            words.push(format!("{} of them not there yet", self.coming - self.there));
+        }
+        if self.going > 0 {
+            words.push(format!("{} to go", files(self.going)));
+        }
+        if self.refused > 0 {
+            words.push(format!("{} refused", files(self.refused)));
+        }
+        words.join(", ")
+    }
 }
 
 /// How the connection to a hub stands.
@@ -116,6 +161,8 @@ pub struct HubState {
     pub received: u64,
     /// Documents of which not both have the same yet.
     pub behind: Arc<BTreeSet<DocId>>,
+    /// How blobs stand.
+    pub blobs: BlobState,
 }
 
 /// How far a note or a volume has got.
@@ -148,6 +195,7 @@ pub struct Sync {
     same: BTreeMap<DocId, Time>,
     /// Who else is where.
     presence: presence::Presence,
+    attachments: attachments::Attachments,
     /// When the log is to be kept on disk, if it has new lines.
     log_due: Option<Time>,
     /// Whether the host is to be told anew what is wanted.
@@ -210,6 +258,7 @@ impl Sync {
             && self.renames.is_empty()
             && self.deleted.is_empty()
             && self.restored.is_empty()
+            && (self.shares.hubs.is_empty() || self.attachments_settled())
     }
 
     /// Whether others may be looking: a hub that shares the volume is there.
@@ -226,6 +275,7 @@ impl Sync {
     /// What the host is to be told once more.
     pub(super) fn touch(&mut self) {
         self.stale = true;
+        self.touch_attachments();
         self.revision += 1;
     }
 }
@@ -365,8 +415,9 @@ impl Session {
 
     /// What was shared when the program ended.
     pub(super) fn sync_started(&mut self, shares: Shares, log: Vec<(i64, String)>, told: Kept) {
-        let Kept { merges, seen } = told;
+        let Kept { merges, seen, agreed } = told;
         self.sync.set_seen(seen);
+        self.sync.set_agreed(agreed);
         self.sync.log = log.into_iter().map(|(at, line)| (Time(at), line)).collect();
         self.sync.merges = merges;
         self.sync.shares = shares;
@@ -388,6 +439,7 @@ impl Session {
     /// Files of a volume came, went or were renamed here, and its document says so.
     pub(super) fn sync_files_changed(&mut self, volume: DocId, files: &[(DocId, Option<FileEntry>)]) {
         if self.sync.is_shared(volume) {
+            self.attachments_told(volume, files.iter().map(|(file, entry)| (file, entry.as_ref())));
             let new = files.iter().filter(|(_, entry)| entry.as_ref().is_some_and(|entry| entry.kind.is_text()));
             self.sync.bare.extend(new.map(|(file, _)| *file));
             self.sync.touch();
@@ -429,7 +481,8 @@ impl Session {
             // All documents are gone through for it: the more there are, the more seldom.
             let due = self.sync.told.map(|(at, count)| at.plus((count / TOLD_EVERY).min(1_000) as i64));
             if let Some(due) = due.filter(|due| turn.now < *due) {
-                return self.wake_at(turn, due);
+                self.wake_at(turn, due);
+                return self.attachments_step(turn);
             }
             self.sync.stale = false;
             let wanted = self.wanted();
@@ -437,6 +490,7 @@ impl Session {
             self.sync.told = Some((turn.now, count));
             turn.effects.push(Effect::Sync(Box::new(wanted)));
         }
+        self.attachments_step(turn);
     }
 
     /// Keeps the log on disk, if it is time or `now`.

@@ -318,7 +318,20 @@ impl Session {
         }
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
-        let (note, heads) = old.map_or((DocId::random(bytes), Vec::new()), |old| (old.id, old.heads));
+        // A file that others have at this path, and that was not here: it is that one.
+        let theirs = || self.sync.attachment_at(id, &file.path).filter(|one| !self.places.contains_key(one));
+        let new = || match file.kind {
+            FileKind::Attachment => theirs().filter(|one| !self.trash.contains_key(one)),
+            FileKind::Note | FileKind::Collection | FileKind::Script => None,
+        };
+        let (note, heads) = match old {
+            Some(old) => (old.id, old.heads),
+            None => (new().unwrap_or(DocId::random(bytes)), Vec::new()),
+        };
+        if file.kind == FileKind::Attachment && self.sync.is_shared(id) {
+            self.sync.touch_attachments();
+        }
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
         let renamed = was.filter(|_| volume.links.path(note).is_some());
         let row = FileRow {
             volume: id,

@@ -1,5 +1,5 @@
-//! Blobs: bytes too large for a document, a file each, named by their hash (`blobs/ab/cdef…`). Never changes or
-//! removes a blob; a file that is not what its name says is replaced when the right bytes come by.
+//! Blobs: bytes too large for a document, a file each, named by their hash (`blobs/ab/cdef…`). Never changes a blob,
+//! and removes none by itself; a file that is not what its name says is replaced when the right bytes come by.
 
 use super::{DiskError, durable};
 use crate::id::BlobHash;
@@ -41,6 +41,25 @@ impl Blobs {
     pub fn path(&self, hash: BlobHash) -> PathBuf {
         let name = hash.to_string();
         self.folder.join(&name[..2]).join(&name[2..])
+    }
+
+    /// Whether there is a file of that name; its bytes are not looked at.
+    pub fn has(&self, hash: BlobHash) -> bool {
+        self.path(hash).is_file()
+    }
+
+    /// Removes a blob that was only here on its way to somewhere else.
+    ///
+    /// # Errors
+    /// The system's; that there is none is no error.
+    pub fn remove(&self, hash: BlobHash) -> Result<(), DiskError> {
+        let path = self.path(hash);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(DiskError::io("removing what was on its way", &path, &error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Stores bytes under their hash; they are durable on return.

@@ -40,6 +40,8 @@ pub struct Metadata {
     pub ephemeral: bool,
     /// Which version of [`Message::Extension`] it knows; `None` for those that are no Tracebook.
     pub tracebook: Option<u64>,
+    /// Which version of [`super::blobs`] it knows; `None`: it exchanges no blobs.
+    pub blobs: Option<u64>,
 }
 
 /// One message.
@@ -308,6 +310,7 @@ fn metadata(reader: &mut Reader<'_>) -> Result<Metadata, WireError> {
             "storageId" => metadata.storage = Some(reader.text(LONGEST_NAME)?.to_owned()),
             "isEphemeral" => metadata.ephemeral = reader.truth()?,
             "tracebook" => metadata.tracebook = Some(reader.number()?),
+            "tracebookBlobs" => metadata.blobs = Some(reader.number()?),
             _ => reader.skip()?,
         }
     }
@@ -406,14 +409,17 @@ fn about<'w>(
 }
 
 fn write_metadata(writer: &mut Writer, metadata: &Metadata) {
-    let count = 1 + usize::from(metadata.storage.is_some()) + usize::from(metadata.tracebook.is_some());
-    writer.text("peerMetadata").map(count);
+    let further = [metadata.storage.is_some(), metadata.tracebook.is_some(), metadata.blobs.is_some()];
+    writer.text("peerMetadata").map(1 + further.into_iter().filter(|there| *there).count());
     if let Some(storage) = &metadata.storage {
         writer.text("storageId").text(storage);
     }
     writer.text("isEphemeral").truth(metadata.ephemeral);
     if let Some(version) = metadata.tracebook {
         writer.text("tracebook").number(version);
+    }
+    if let Some(version) = metadata.blobs {
+        writer.text("tracebookBlobs").number(version);
     }
 }
 
@@ -471,8 +477,14 @@ mod tests {
     fn any_message() -> impl Strategy<Value = Message> {
         let two = (name(), name()).prop_map(|(sender, target)| (PeerId(sender), PeerId(target)));
         let about = (any::<[u8; 16]>().prop_map(DocId), proptest::collection::vec(any::<u8>(), 0..300));
-        let metadata = (proptest::option::of(name()), any::<bool>(), proptest::option::of(any::<u64>()));
-        let metadata = metadata.prop_map(|(storage, ephemeral, tracebook)| Metadata { storage, ephemeral, tracebook });
+        let version = || proptest::option::of(any::<u64>());
+        let metadata = (proptest::option::of(name()), any::<bool>(), version(), version());
+        let metadata = metadata.prop_map(|(storage, ephemeral, tracebook, blobs)| Metadata {
+            storage,
+            ephemeral,
+            tracebook,
+            blobs,
+        });
         let names = || proptest::collection::vec(name(), 0..30);
         let heads = proptest::collection::vec((name(), names(), any::<u64>()), 0..5);
         (two, about, metadata, (names(), names(), heads), (any::<u64>(), name()), 0..11_u8).prop_map(

@@ -202,6 +202,8 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
     };
     let run = |home: &str, words: &[&str]| finish(command(home, words), b"");
     house.write("notes/one.md", b"# One\n\nwritten at the desk\n");
+    let picture = |seed: u32| (0..300_000_u32).map(|at| (at.wrapping_mul(seed) >> 13) as u8).collect::<Vec<u8>>();
+    house.write("notes/pictures/cat.png", &picture(2_654_435_761));
     run("desk", &["open", "notes"]).code(0);
     let address = run("desk", &["sync", "share", "notes", "lan"]).code(0).text().trim().to_owned();
     assert!(address.starts_with("lan:#automerge:"), "{address}");
@@ -215,6 +217,14 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
     house.write("phone-notes/two.md", b"# Two\n");
     run("phone", &["sync", "now", "--for", "30"]).code(0);
     crate::program::until("it has come to the desk", || house.path("notes/two.md").exists());
+    // Pictures, too, from one to the other.
+    assert!(house.read("phone-notes/pictures/cat.png") == picture(2_654_435_761));
+    house.write("phone-notes/dog.png", &picture(2_246_822_519));
+    let mut also = command("phone", &["edit", "one.md"]).spawn().expect("started");
+    crate::program::until("it has come to the desk", || house.path("notes/dog.png").exists());
+    assert!(house.read("notes/dog.png") == picture(2_246_822_519));
+    drop(also.stdin.take());
+    also.wait().expect("ended");
     // Revoked, it gets nothing more.
     json(&house, "desk", &["devices", "revoke", "phone"]);
     // That takes effect within a second.

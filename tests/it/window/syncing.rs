@@ -11,19 +11,21 @@ struct House {
     key: DeviceKey,
     hub: Option<Running>,
     at: String,
+    /// Bytes that it takes of each device; 0: as many as there are.
+    quota: u64,
 }
 
 impl House {
     fn new() -> House {
         let (folder, key) = (tempfile::tempdir().expect("a folder"), DeviceKey::generate().expect("a key"));
-        let mut house = House { folder, key, hub: None, at: String::new() };
+        let mut house = House { folder, key, hub: None, at: String::new(), quota: 0 };
         house.start(([127, 0, 0, 1], 0).into());
         house
     }
 
     fn start(&mut self, listen: std::net::SocketAddr) {
         let mut settings = Settings::new(self.folder.path().to_owned());
-        (settings.listen, settings.open) = (listen, Open::Loopback);
+        (settings.listen, settings.open, settings.quota) = (listen, Open::Loopback, self.quota);
         let hub = Hub::start(settings, self.key.clone(), std::sync::Arc::new(|_| ())).expect("a hub");
         self.at = hub.at().to_owned();
         self.hub = Some(hub);
@@ -167,6 +169,34 @@ fn what_another_device_changed_is_shown_before_and_after() {
             }
         }
     }
+}
+
+#[test]
+fn a_picture_that_has_not_come_says_so_until_it_is_there() {
+    let mut both = Two::new(&[("Plan.md", "# Plan\n\n![[cat.png]]\n\nThe end.\n")]);
+    // The hub has no room for it.
+    let listen = both.house.stop();
+    both.house.quota = 1_000_000;
+    both.house.start(listen);
+    [&mut both.one, &mut both.two].into_iter().for_each(|window| window.state_mut().wish(Command::RetrySync));
+    let picture: Vec<u8> = (0..2_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(both.benches[0].notes().join("cat.png"), &picture).expect("written");
+    let at = both.house.at.clone();
+    let words = format!("cat.png (2.0 MB) is not here yet; it comes over {at}");
+    both.until("it is awaited", |_, two| two.query_all_by_label_contains(&words).next().is_some());
+    title(&mut both.two, "sync.status");
+    both.until("the page says so", |_, two| two.query_all_by_label_contains("1 file to come").next().is_some());
+    title(&mut both.one, "sync.log");
+    both.first("and why", |one| one.query_all_by_label_contains("no room is left").next().is_some());
+    // It has more room.
+    let listen = both.house.stop();
+    both.house.quota = 0;
+    both.house.start(listen);
+    [&mut both.one, &mut both.two].into_iter().for_each(|window| window.state_mut().wish(Command::RetrySync));
+    let there = both.benches[1].notes().join("cat.png");
+    both.until("it has come", |_, two| std::fs::read(&there).is_ok_and(|there| there == picture) && synced(two));
+    both.show("Plan.md");
+    both.until("nothing is awaited", |_, two| two.query_all_by_label_contains(&words).next().is_none());
 }
 
 #[test]

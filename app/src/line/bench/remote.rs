@@ -114,6 +114,7 @@ impl Bare {
                 | Effect::ReadFile { .. }
                 | Effect::WriteMarker { .. }
                 | Effect::Sync(_)
+                | Effect::SyncFiles(_)
                 | Effect::RetrySync
                 | Effect::Present { .. }
                 | Effect::RefuseReceived { .. }

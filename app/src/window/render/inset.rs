@@ -229,6 +229,7 @@ impl Draw<'_> {
         match sight {
             Sight::Picture(texture, natural) => self.picture(&image, texture, natural),
             Sight::Text(text) if image.wiki => self.embed(&image, &text),
+            Sight::Awaited(words) => self.named(Image { alt: words.to_string(), ..image }),
             Sight::Waiting | Sight::Text(_) | Sight::None => self.named(image),
         }
     }

@@ -1,6 +1,7 @@
 //! The one thread that owns the protocol. Everything comes to it by one channel: frames, what the store answers, what
 //! other replicas tell, the lists when they change. It never waits for anything else.
 
+use crate::blobs::{self, Keeping};
 use crate::metrics::Metrics;
 use crate::policy::{Policy, Shares};
 use crate::storage::{Bytes, Failed, HubBus, HubStore, News};
@@ -11,7 +12,7 @@ use peers::link::{Control, Frame};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 use store::sync::{self, Docs, Link, Metadata, Output, PeerId, Peers, Ticket, wire};
 use store::{Access, ActorId, DocId, VolumeDoc};
@@ -89,6 +90,7 @@ pub(crate) enum Input {
         since: Instant,
         done: Result<(), Failed>,
     },
+    Blob(blobs::Told),
     News(News),
     Policy(Policy),
     Devices(BTreeMap<DeviceId, Device>),
@@ -120,6 +122,8 @@ pub(crate) struct Core {
     /// The documents of volumes that somebody compares.
     scopes: HashMap<DocId, Docs>,
     bus_name: String,
+    /// What is kept beside documents; `None`: nothing is.
+    pub(crate) blobs: Option<Keeping>,
 }
 
 /// The store's word for a right in the protocol's.
@@ -148,7 +152,16 @@ impl Core {
         // Volumes are compared where all that is stored is known here.
         let all = store.all();
         let tracebook = all.is_some().then_some(wire::EXTENSIONS);
-        let metadata = Metadata { storage: Some(me.clone()), ephemeral: false, tracebook };
+        // Replicas share documents, not files.
+        let blobs = match settings.nats {
+            None => Some(Keeping::start(&settings.folder, inputs.clone())?),
+            Some(_) => {
+                log("over NATS documents are kept alone: pictures and large outputs stay on the devices");
+                None
+            }
+        };
+        let known = blobs::version(blobs.as_ref());
+        let metadata = Metadata { storage: Some(me.clone()), ephemeral: false, tracebook, blobs: known };
         let chance: [u8; 16] = peers::key::random()?;
         let usage = std::fs::read_to_string(settings.folder.join(USAGE)).ok();
         let mut core = Core {
@@ -166,6 +179,7 @@ impl Core {
             // Nobody can call itself so.
             scopes: HashMap::new(),
             bus_name: format!("replicas {}", chance.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+            blobs,
         };
         for doc in all.into_iter().flatten() {
             core.peers.recall(doc, None);
@@ -185,11 +199,19 @@ impl Core {
     }
 
     pub(crate) fn run(mut self, told: &Receiver<Input>) {
-        while let Ok(input) = told.recv() {
-            if matches!(input, Input::Stop) {
-                break;
+        loop {
+            let input = match self.blobs_wait() {
+                None => told.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(wait) => told.recv_timeout(wait),
+            };
+            match input {
+                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(input) => {
+                    self.input(input);
+                    self.blobs_step(false);
+                }
+                Err(RecvTimeoutError::Timeout) => self.blobs_step(true),
             }
-            self.input(input);
         }
         let names: Vec<Link> = self.clients.keys().copied().collect();
         for link in names {
@@ -248,6 +270,7 @@ impl Core {
                 self.perform(None);
             }
             Input::Stored { ticket, doc, size, by, since, done } => self.stored(ticket, doc, size, by, since, done),
+            Input::Blob(told) => self.blobs_told(told),
             Input::News(news) => self.news(news),
             Input::Policy(policy) => {
                 for volume in self.shares.set(policy) {
@@ -271,7 +294,8 @@ impl Core {
                     self.metrics.ended.inc();
                     self.end(link, &why);
                 }
-                Output::Welcome { link, .. } => {
+                Output::Welcome { link, peer, metadata } => {
+                    self.blobs_welcome(link, peer, &metadata);
                     if let Some(client) = self.clients.get(&link) {
                         (self.log)(&format!("{} is here", client.who.name));
                     }
@@ -315,7 +339,8 @@ impl Core {
                     }
                 }
                 Output::Scope { link, scope } => self.scope(link, scope),
-                Output::Absent { .. } | Output::Step { .. } | Output::Agreed { .. } | Output::Extension { .. } => {}
+                Output::Extension { link, topic, data } => self.blobs_received(link, &topic, &data),
+                Output::Absent { .. } | Output::Step { .. } | Output::Agreed { .. } => {}
             }
         }
     }
@@ -345,6 +370,7 @@ impl Core {
     fn forget(&mut self, link: Link) {
         if self.clients.remove(&link).is_some() {
             self.metrics.connections.dec();
+            self.blobs_gone();
         }
     }
 
@@ -423,13 +449,58 @@ impl Core {
         }
     }
 
+    /// Bytes that somebody may still store.
+    pub(crate) fn room(&self, device: Option<DeviceId>) -> u64 {
+        let used = self.usage.get(&account(device)).copied().unwrap_or_default();
+        if self.settings.quota == 0 { u64::MAX } else { self.settings.quota.saturating_sub(used) }
+    }
+
+    /// Whether a connection is there still.
+    pub(crate) fn is_here(&self, link: Link) -> bool {
+        self.clients.contains_key(&link)
+    }
+
+    pub(crate) fn device_of(&self, link: Link) -> Option<DeviceId> {
+        self.clients.get(&link).and_then(|client| client.who.device)
+    }
+
+    /// Bytes that wait for a connection.
+    pub(crate) fn waiting(&self, link: Link) -> usize {
+        self.clients.get(&link).map_or(0, |client| client.outbox.waiting.load(Ordering::Relaxed))
+    }
+
+    /// Sends something of ours to a peer that knows it.
+    pub(crate) fn extend(&mut self, link: Link, topic: &str, data: Vec<u8>) {
+        self.peers.extend(link, topic, data);
+        self.perform(None);
+    }
+
+    /// Something is not taken from somebody.
+    pub(crate) fn refuse(&self, link: Link, words: &str) {
+        self.metrics.refused.inc();
+        if let Some(client) = self.clients.get(&link) {
+            (self.log)(&format!("{}: {words}", client.who.name));
+        }
+    }
+
+    pub(crate) fn say(&self, words: &str) {
+        (self.log)(words);
+    }
+
+    /// What somebody may do with a volume, whether or not there is room for it.
+    pub(crate) fn right_of(&self, link: Link, volume: DocId) -> sync::Access {
+        let client = self.clients.get(&link);
+        client
+            .map_or(sync::Access::None, |client| right(self.shares.access(client.who.device, client.who.most, volume)))
+    }
+
     fn is_full(&self, device: Option<DeviceId>) -> bool {
         let used = self.usage.get(&account(device)).copied().unwrap_or_default();
         self.settings.quota > 0 && used >= self.settings.quota
     }
 
     /// Puts what was stored on somebody's account. Who has used up the quota goes on reading.
-    fn charge(&mut self, by: Option<DeviceId>, size: u64) {
+    pub(crate) fn charge(&mut self, by: Option<DeviceId>, size: u64) {
         *self.usage.entry(account(by)).or_default() += size;
         self.usage_kept.1 += size;
         if self.is_full(by) {

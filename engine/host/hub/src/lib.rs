@@ -5,6 +5,7 @@
 //! ([`HubStore`]) and the line to other replicas ([`HubBus`]). Nothing is sent or acknowledged before it is durable.
 //! The hub does not know what documents hold, but for volumes, whose notes share their volume's policy.
 
+mod blobs;
 mod certificate;
 mod core;
 mod embedded;

@@ -8,7 +8,7 @@ use crate::link::Control;
 use crate::socket::{self, Socket};
 use futures_util::{SinkExt, StreamExt};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_tungstenite::tungstenite::Message;
@@ -43,6 +43,14 @@ enum Order {
 /// The connections of this program.
 pub struct Client {
     orders: UnboundedSender<Order>,
+    waiting: Waiting,
+}
+
+/// Bytes of each connection that wait to be sent.
+type Waiting = Arc<Mutex<HashMap<u64, usize>>>;
+
+fn count(waiting: &Waiting, link: u64, change: impl FnOnce(&mut usize)) {
+    change(waiting.lock().unwrap_or_else(PoisonError::into_inner).entry(link).or_default());
 }
 
 impl std::fmt::Debug for Client {
@@ -69,6 +77,8 @@ impl Client {
         let (orders, queue) = unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
+        let waiting = Waiting::default();
+        let sent = waiting.clone();
         let (back, tell) = (orders.downgrade(), Arc::new(tell) as Tell);
         let caller = Arc::new(caller) as Caller;
         let thread = std::thread::Builder::new().name("hubs".to_owned());
@@ -82,11 +92,11 @@ impl Client {
                             let _ = orders.send(Order::Gone { link });
                         }
                     };
-                    serve(queue, caller, tell, Arc::new(gone)).await;
+                    serve(queue, caller, tell, Arc::new(gone), sent).await;
                 });
             })
             .map_err(|error| error.to_string())?;
-        Ok(Client { orders })
+        Ok(Client { orders, waiting })
     }
 
     /// Makes a connection, named `link` by the caller.
@@ -96,7 +106,13 @@ impl Client {
 
     /// Sends a message over a connection; what is sent before it is open waits.
     pub fn send(&self, link: u64, bytes: Vec<u8>) {
+        count(&self.waiting, link, |waiting| *waiting += bytes.len());
         let _ = self.orders.send(Order::Send { link, bytes });
+    }
+
+    /// Bytes that wait to be sent over a connection.
+    pub fn waiting(&self, link: u64) -> usize {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).get(&link).copied().unwrap_or_default()
     }
 
     /// Closes a connection once what was sent before is on its way.
@@ -110,6 +126,7 @@ async fn serve(
     caller: Caller,
     tell: Tell,
     gone: Arc<dyn Fn(u64, String) + Send + Sync>,
+    waiting: Waiting,
 ) {
     let mut links: HashMap<u64, UnboundedSender<Message>> = HashMap::new();
     while let Some(order) = queue.recv().await {
@@ -117,10 +134,10 @@ async fn serve(
             Order::Dial { link, url } => {
                 let (out, outgoing) = unbounded_channel();
                 links.insert(link, out.clone());
-                let (caller, tell, gone) = (caller.clone(), tell.clone(), gone.clone());
+                let (caller, tell, gone, waiting) = (caller.clone(), tell.clone(), gone.clone(), waiting.clone());
                 tokio::spawn(async move {
                     let why = match dial(&url, caller).await {
-                        Ok(socket) => talk(link, socket, out, outgoing, &tell).await,
+                        Ok(socket) => talk(link, socket, out, outgoing, &tell, waiting).await,
                         Err(why) => why,
                     };
                     gone(link, why);
@@ -136,7 +153,10 @@ async fn serve(
                     let _ = out.send(Message::Close(None));
                 }
             }
-            Order::Gone { link } => _ = links.remove(&link),
+            Order::Gone { link } => {
+                links.remove(&link);
+                waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&link);
+            }
         }
     }
 }
@@ -156,16 +176,18 @@ async fn talk(
     out: UnboundedSender<Message>,
     mut outgoing: UnboundedReceiver<Message>,
     tell: &Tell,
+    waiting: Waiting,
 ) -> String {
     tell(link, Told::Open);
     let (mut sink, mut stream) = socket.into_stream().split();
     // On its own: who waits for the other end to read must go on reading himself.
     let writer = tokio::spawn(async move {
         while let Some(message) = outgoing.recv().await {
-            let last = message.is_close();
+            let (last, size) = (message.is_close(), if message.is_binary() { message.len() } else { 0 });
             if sink.send(message).await.is_err() || last {
                 break;
             }
+            count(&waiting, link, |waiting| *waiting = waiting.saturating_sub(size));
         }
         let _ = sink.close().await;
     });

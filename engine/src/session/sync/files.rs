@@ -210,10 +210,15 @@ impl Session {
 }
 
 /// The name of a file beside another of the same name: the same on every device.
-fn beside(path: &str, file: DocId) -> String {
+pub(super) fn beside(path: &str, file: DocId) -> String {
+    let mark: String = file.to_string().chars().take(4).collect();
+    marked(path, &mark)
+}
+
+/// The name of a file with a mark behind it.
+pub(super) fn marked(path: &str, mark: &str) -> String {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
     let (stem, ending) = name.rsplit_once('.').map_or((name, ""), |(stem, ending)| (stem, ending));
-    let mark: String = file.to_string().chars().take(4).collect();
     let name = if ending.is_empty() { format!("{stem} ({mark})") } else { format!("{stem} ({mark}).{ending}") };
     if folder.is_empty() { name } else { format!("{folder}/{name}") }
 }

@@ -61,6 +61,7 @@ impl Session {
             self.keep_shares(turn);
             self.kept_volume_loaded(turn, id);
         }
+        self.attachments_told(id, changed.files.iter().map(|(file, entry)| (file, entry.as_ref())));
         for (file, entry) in changed.files {
             self.file_told(turn, id, file, entry);
         }
@@ -79,6 +80,7 @@ impl Session {
         }
         let Some(volume) = self.volumes.get(&id) else { return };
         let files = volume.doc.as_ref().map(|doc| doc.files()).unwrap_or_default();
+        self.attachments_told(id, files.iter().map(|(file, entry)| (file, Some(entry))));
         for (file, entry) in files {
             if !self.places.contains_key(&file) {
                 self.file_told(turn, id, file, Some(entry));

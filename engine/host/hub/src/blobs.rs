@@ -1,0 +1,230 @@
+//! What devices bring beside documents: attachments and large outputs, a file each under its volume, checked before it
+//! counts as here. A thread of its own reads and writes them; documents never wait for it.
+//!
+//! A blob is kept once for each volume with which it was brought: whoever names a hash in a volume of its own gets
+//! nothing that it did not bring.
+
+use crate::core::{Core, Input};
+use peers::DeviceId;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant, SystemTime};
+use store::DocId;
+use store::disk::{Blobs as Kept, Coming, read_piece};
+use store::sync::blobs::{Blobs, Checked, Deed, Found, Item, Limits, PIECE, TOPIC, VERSION};
+use store::sync::{Link, Metadata, PeerId};
+
+/// The folder, in the hub's.
+const VOLUMES: &str = "volumes";
+/// What nobody has brought more of for so long goes.
+const OLD: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Pieces wait while more bytes than this wait for a connection; then it is looked at this often.
+const IDLE: usize = 64 << 10;
+const LINE: Duration = Duration::from_millis(10);
+/// While anything else is under way, this often.
+const TICK: Duration = Duration::from_secs(1);
+
+enum Work {
+    Look { item: Item },
+    Read { link: Link, item: Item, offset: u64 },
+    Write { item: Item, offset: u64, bytes: Vec<u8> },
+    Check { item: Item },
+}
+
+/// What came of it.
+pub(crate) enum Told {
+    Looked { item: Item, found: Found },
+    Read { link: Link, item: Item, offset: u64, piece: Option<(u64, Vec<u8>)> },
+    Failed { item: Item, why: String },
+    Checked { item: Item, checked: Checked },
+}
+
+/// What is kept beside documents.
+pub(crate) struct Keeping {
+    protocol: Blobs,
+    work: Sender<Work>,
+    began: Instant,
+    /// Something has happened since all was looked at last.
+    stale: bool,
+    wait: Option<Duration>,
+    said: BTreeSet<String>,
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn of(&self, volume: DocId) -> PathBuf {
+        self.0.join(volume.to_string())
+    }
+
+    fn kept(&self, item: Item) -> Kept {
+        Kept::new(&self.of(item.volume))
+    }
+
+    fn coming(&self, item: Item) -> Coming {
+        Coming::new(self.of(item.volume).join("coming"))
+    }
+
+    fn work(&self, queue: &Receiver<Work>, inputs: &Sender<Input>) {
+        for volume in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            Coming::new(volume.path().join("coming")).remove_old(|file| {
+                let since = file.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+                since.is_some_and(|since| since > OLD)
+            });
+        }
+        for work in queue {
+            let told = match work {
+                Work::Look { item } => {
+                    let whole = self.kept(item).has(item.hash);
+                    let part = || Found::Part(self.coming(item).len_of(item.hash));
+                    Some(Told::Looked { item, found: if whole { Found::Whole } else { part() } })
+                }
+                Work::Read { link, item, offset } => {
+                    let kept = self.kept(item);
+                    let piece = kept.has(item.hash).then(|| read_piece(&kept.path(item.hash), offset, PIECE).ok());
+                    Some(Told::Read { link, item, offset, piece: piece.flatten() })
+                }
+                Work::Write { item, offset, bytes } => {
+                    let failed = self.coming(item).write(item.hash, offset, &bytes).err();
+                    failed.map(|error| Told::Failed { item, why: error.to_string() })
+                }
+                Work::Check { item } => {
+                    let checked = match self.coming(item).finish(item.hash, &self.kept(item)) {
+                        Ok(true) => Checked::Good,
+                        Ok(false) => Checked::Bad,
+                        Err(error) => Checked::Failed(error.to_string()),
+                    };
+                    Some(Told::Checked { item, checked })
+                }
+            };
+            if told.is_some_and(|told| inputs.send(Input::Blob(told)).is_err()) {
+                return;
+            }
+        }
+    }
+}
+
+impl Keeping {
+    /// Starts the thread that reads and writes; it ends when this goes.
+    pub(crate) fn start(folder: &Path, inputs: Sender<Input>) -> Result<Keeping, String> {
+        let (work, queue) = channel();
+        let folder = Folder(folder.join(VOLUMES));
+        let thread = std::thread::Builder::new().name("hub-blobs".to_owned());
+        thread.spawn(move || folder.work(&queue, &inputs)).map_err(|error| error.to_string())?;
+        let protocol = Blobs::new(true, Limits::default());
+        Ok(Keeping { protocol, work, began: Instant::now(), stale: false, wait: None, said: BTreeSet::new() })
+    }
+
+    fn now(&self) -> i64 {
+        i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Which version of this a hub speaks.
+pub(crate) fn version(keeping: Option<&Keeping>) -> Option<u64> {
+    keeping.map(|_| VERSION)
+}
+
+impl Core {
+    /// How long nothing is to be done beside what comes; `None`: until something comes.
+    pub(crate) fn blobs_wait(&self) -> Option<Duration> {
+        self.blobs.as_ref().and_then(|keeping| keeping.wait)
+    }
+
+    /// Who has greeted may know this.
+    pub(crate) fn blobs_welcome(&mut self, link: Link, peer: PeerId, metadata: &Metadata) {
+        if metadata.blobs.is_some_and(|version| version >= VERSION)
+            && let Some(mut keeping) = self.blobs.take()
+        {
+            keeping.protocol.connect(link, peer, false, &|link, volume| self.right_of(link, volume));
+            self.blobs = Some(keeping);
+        }
+    }
+
+    /// A connection is gone.
+    pub(crate) fn blobs_gone(&mut self) {
+        if let Some(keeping) = &mut self.blobs {
+            keeping.stale = true;
+        }
+    }
+
+    pub(crate) fn blobs_received(&mut self, link: Link, topic: &str, data: &[u8]) {
+        let Some(mut keeping) = self.blobs.take_if(|_| topic == TOPIC) else { return };
+        let by = self.device_of(link);
+        keeping.protocol.room(link, self.room(by));
+        let now = keeping.now();
+        keeping.protocol.receive(link, data, now, &|link, volume| self.right_of(link, volume));
+        keeping.stale = true;
+        self.blobs = Some(keeping);
+    }
+
+    pub(crate) fn blobs_told(&mut self, told: Told) {
+        let Some(mut keeping) = self.blobs.take() else { return };
+        let (now, may) = (keeping.now(), |link: Link, volume: DocId| self.right_of(link, volume));
+        match told {
+            Told::Looked { item, found } => keeping.protocol.looked(item, found, &may),
+            Told::Read { link, item, offset, piece } => keeping.protocol.read(link, item, offset, piece),
+            Told::Failed { item, why } => {
+                keeping.protocol.written(item, now, &may);
+                self.say_once(&mut keeping, why);
+            }
+            Told::Checked { item, checked } => {
+                if let Checked::Failed(why) = &checked {
+                    self.say_once(&mut keeping, why.clone());
+                }
+                keeping.protocol.checked(item, &checked, now, &may);
+            }
+        }
+        keeping.stale = true;
+        self.blobs = Some(keeping);
+    }
+
+    fn say_once(&self, keeping: &mut Keeping, why: String) {
+        if keeping.said.len() < 1_000 && keeping.said.insert(why.clone()) {
+            self.say(&format!("what a device brings cannot be kept: {why}"));
+        }
+    }
+
+    /// Asks and answers, if anything has happened or it is time.
+    pub(crate) fn blobs_step(&mut self, timed: bool) {
+        let Some(mut keeping) = self.blobs.take_if(|keeping| timed || keeping.stale) else { return };
+        keeping.stale = false;
+        for link in keeping.protocol.links() {
+            if !self.is_here(link) {
+                keeping.protocol.disconnect(link, &|link, volume| self.right_of(link, volume));
+            }
+        }
+        let mut written: Vec<(Option<DeviceId>, u64)> = Vec::new();
+        loop {
+            let now = keeping.now();
+            let may = |link: Link, volume: DocId| self.right_of(link, volume);
+            keeping.protocol.step(now, &may, &|link| self.waiting(link) < IDLE);
+            let deeds = keeping.protocol.take();
+            if deeds.is_empty() {
+                break;
+            }
+            for deed in deeds {
+                match deed {
+                    Deed::Send { link, data } => self.extend(link, TOPIC, data),
+                    Deed::Look { item } => _ = keeping.work.send(Work::Look { item }),
+                    Deed::Read { link, item, offset } => _ = keeping.work.send(Work::Read { link, item, offset }),
+                    Deed::Write { item, offset, bytes, link } => {
+                        written.push((self.device_of(link), bytes.len() as u64));
+                        let _ = keeping.work.send(Work::Write { item, offset, bytes });
+                    }
+                    Deed::Check { item } => _ = keeping.work.send(Work::Check { item }),
+                    Deed::Came { .. } => {}
+                    Deed::Say { link, words } | Deed::Refused { link, words } => self.refuse(link, words),
+                }
+            }
+        }
+        keeping.wait = match (keeping.protocol.is_asked(), keeping.protocol.is_busy()) {
+            (true, _) => Some(LINE),
+            (false, true) => Some(TICK),
+            (false, false) => None,
+        };
+        self.blobs = Some(keeping);
+        written.into_iter().for_each(|(by, size)| self.charge(by, size));
+    }
+}

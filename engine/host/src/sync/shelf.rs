@@ -1,0 +1,266 @@
+//! Where the bytes lie that devices exchange beside documents: attachments in their volume's folder, large outputs
+//! among the workspace's blobs, what is still coming beside them. Two threads that read and write; they decide nothing.
+
+use super::Task;
+use crate::files;
+use crate::replace::{self, Replaced};
+use engine::event::FileStamp;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use store::disk::{BlobHasher, Blobs, Coming, Reader, create_folder, read_piece};
+use store::sync::Link;
+use store::sync::blobs::{Checked, Found, Item, PIECE};
+use store::{ActorId, BlobHash, DocId, OutputsDoc};
+
+/// Bytes that are hashed at once.
+const BLOCK: usize = 256 << 10;
+/// The folder, inside the workspace, of what is on its way.
+const COMING: &str = "coming";
+
+/// What takes its time.
+pub(super) enum Chore {
+    /// Which blobs these outputs name.
+    Outputs { doc: DocId },
+    /// Which bytes a file has.
+    Hash { file: DocId, path: PathBuf },
+    /// Put what has come into a file.
+    Place(Box<Placing>),
+    /// It is not needed on its way any more.
+    Drop { hash: BlobHash },
+}
+
+/// Bytes for an attachment's file.
+pub(super) struct Placing {
+    pub(super) volume: DocId,
+    pub(super) file: DocId,
+    pub(super) root: PathBuf,
+    pub(super) path: String,
+    pub(super) hash: BlobHash,
+    /// What is there now.
+    pub(super) over: Option<FileStamp>,
+    /// Where that is kept.
+    pub(super) kept: Option<String>,
+    /// A file that has these bytes, where one is known.
+    pub(super) like: Option<(PathBuf, FileStamp)>,
+}
+
+/// What goes along with messages.
+pub(super) enum Piece {
+    Look { item: Item },
+    Read { link: Link, item: Item, offset: u64, file: Option<(PathBuf, FileStamp)> },
+    Write { item: Item, offset: u64, bytes: Vec<u8> },
+    Check { item: Item, keep: bool },
+}
+
+/// What came of it.
+pub(super) enum Done {
+    /// Each blob with its size, and whether it is here.
+    Outputs {
+        doc: DocId,
+        blobs: BTreeMap<BlobHash, (u64, bool)>,
+    },
+    Hashed {
+        file: DocId,
+        stamp: Option<FileStamp>,
+    },
+    Placed {
+        volume: DocId,
+        file: DocId,
+        path: String,
+        result: Result<FileStamp, String>,
+    },
+    Dropped,
+    Looked {
+        item: Item,
+        found: Found,
+    },
+    Read {
+        link: Link,
+        item: Item,
+        offset: u64,
+        piece: Option<(u64, Vec<u8>)>,
+    },
+    Failed {
+        item: Item,
+        why: String,
+    },
+    Checked {
+        item: Item,
+        checked: Checked,
+    },
+}
+
+/// The ways to both threads.
+pub(super) struct Shelf {
+    pub(super) chores: Sender<Chore>,
+    pub(super) pieces: Sender<Piece>,
+}
+
+#[derive(Clone)]
+struct Folders {
+    blobs: Blobs,
+    /// What is here whole, on its way to an attachment's file.
+    whole: Blobs,
+    coming: Coming,
+}
+
+impl Shelf {
+    /// Starts the threads; they end when this goes.
+    pub(super) fn start(folder: &Path, reader: Box<dyn Reader>, tasks: Sender<Task>) -> Shelf {
+        let coming = folder.join(COMING);
+        let folders =
+            Folders { blobs: Blobs::new(folder), whole: Blobs::new(&coming), coming: Coming::new(coming.clone()) };
+        let ((chores, slow), (pieces, quick)) = (channel(), channel());
+        let (also, back) = (folders.clone(), tasks.clone());
+        std::thread::spawn(move || chore_thread(&also, reader.as_ref(), &slow, &back));
+        std::thread::spawn(move || piece_thread(&folders, &quick, &tasks));
+        Shelf { chores, pieces }
+    }
+}
+
+fn chore_thread(folders: &Folders, reader: &dyn Reader, queue: &Receiver<Chore>, tasks: &Sender<Task>) {
+    crate::worker::step_back();
+    for chore in queue {
+        let done = match chore {
+            Chore::Outputs { doc } => Done::Outputs { doc, blobs: outputs(folders, reader, doc) },
+            Chore::Hash { file, path } => Done::Hashed { file, stamp: stamp(&path) },
+            Chore::Place(placing) => {
+                let result = place(folders, &placing);
+                let Placing { volume, file, path, .. } = *placing;
+                Done::Placed { volume, file, path, result }
+            }
+            Chore::Drop { hash } => {
+                let _ = folders.whole.remove(hash); // at worst it stays, and is used again
+                Done::Dropped
+            }
+        };
+        if tasks.send(Task::Shelf(done)).is_err() {
+            return;
+        }
+    }
+}
+
+fn piece_thread(folders: &Folders, queue: &Receiver<Piece>, tasks: &Sender<Task>) {
+    for piece in queue {
+        let done = match piece {
+            Piece::Look { item } => {
+                let whole = folders.blobs.has(item.hash) || folders.whole.has(item.hash);
+                let part = || Found::Part(folders.coming.len_of(item.hash));
+                Some(Done::Looked { item, found: if whole { Found::Whole } else { part() } })
+            }
+            Piece::Read { link, item, offset, file } => {
+                let piece = read(folders, item.hash, offset, file.as_ref());
+                Some(Done::Read { link, item, offset, piece })
+            }
+            Piece::Write { item, offset, bytes } => {
+                let failed = folders.coming.write(item.hash, offset, &bytes).err();
+                failed.map(|error| Done::Failed { item, why: error.to_string() })
+            }
+            Piece::Check { item, keep } => {
+                let to = if keep { &folders.blobs } else { &folders.whole };
+                let checked = match folders.coming.finish(item.hash, to) {
+                    Ok(true) => Checked::Good,
+                    Ok(false) => Checked::Bad,
+                    Err(error) => Checked::Failed(error.to_string()),
+                };
+                Some(Done::Checked { item, checked })
+            }
+        };
+        if done.is_some_and(|done| tasks.send(Task::Shelf(done)).is_err()) {
+            return;
+        }
+    }
+}
+
+/// The blobs that outputs name. What cannot be read names none.
+fn outputs(folders: &Folders, reader: &dyn Reader, doc: DocId) -> BTreeMap<BlobHash, (u64, bool)> {
+    let chunks = reader.chunks(doc).unwrap_or_default();
+    let chunks: Vec<Vec<u8>> = chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
+    if chunks.is_empty() {
+        return BTreeMap::new();
+    }
+    let loaded = OutputsDoc::load(doc, &chunks, ActorId::from([0; 16]));
+    let blobs = loaded.map(|loaded| loaded.doc.blobs()).unwrap_or_default();
+    blobs.into_iter().map(|one| (one.blob, (one.size, folders.blobs.has(one.blob)))).collect()
+}
+
+/// What a file is now: nothing when it changes while it is read.
+fn stamp(path: &Path) -> Option<FileStamp> {
+    let mut file = File::open(path).ok()?;
+    let before = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let (mut hasher, mut block) = (BlobHasher::default(), vec![0; BLOCK]);
+    loop {
+        match file.read(&mut block).ok()? {
+            0 => break,
+            count => hasher.update(&block[..count]),
+        }
+    }
+    let after = std::fs::metadata(path).ok()?;
+    let same = (before.len(), files::mtime(&before)) == (after.len(), files::mtime(&after));
+    same.then(|| FileStamp { size: after.len(), mtime: files::mtime(&after), hash: hasher.finish() })
+}
+
+/// Whether a file is as it was when its hash was found out.
+fn is_as(path: &Path, stamp: &FileStamp) -> bool {
+    std::fs::symlink_metadata(path)
+        .is_ok_and(|file| file.is_file() && file.len() == stamp.size && files::mtime(&file) == stamp.mtime)
+}
+
+fn read(folders: &Folders, hash: BlobHash, offset: u64, file: Option<&(PathBuf, FileStamp)>) -> Option<(u64, Vec<u8>)> {
+    if let Some((path, stamp)) = file
+        && is_as(path, stamp)
+    {
+        return read_piece(path, offset, PIECE).ok().filter(|_| is_as(path, stamp));
+    }
+    let there = [&folders.whole, &folders.blobs].into_iter().find(|blobs| blobs.has(hash))?;
+    read_piece(&there.path(hash), offset, PIECE).ok()
+}
+
+/// Puts what has come into a file of a volume: all of it, and never over what is not known.
+fn place(folders: &Folders, placing: &Placing) -> Result<FileStamp, String> {
+    let Placing { root, path, hash, over, kept, like, .. } = placing;
+    let target = root.join(path);
+    let folder = target.parent().unwrap_or(root);
+    let words = |error: &dyn std::fmt::Display| format!("{error}: {path}");
+    // A link inside the volume must not lead out of it.
+    let mut above = root.clone();
+    for part in Path::new(path).parent().into_iter().flat_map(Path::components) {
+        above.push(part);
+        if std::fs::symlink_metadata(&above).is_ok_and(|folder| !folder.is_dir()) {
+            return Err(format!("its folder is a link or no folder, and is left alone: {path}"));
+        }
+    }
+    let from = match like {
+        Some((path, stamp)) if is_as(path, stamp) => path.clone(),
+        Some(_) | None => {
+            let there = [&folders.whole, &folders.blobs].into_iter().find(|blobs| blobs.has(*hash));
+            there.map(|blobs| blobs.path(*hash)).ok_or_else(|| format!("its bytes are gone again: {path}"))?
+        }
+    };
+    if stamp(&from).is_none_or(|stamp| stamp.hash != *hash) {
+        return Err(format!("its bytes are not what they were: {path}"));
+    }
+    if let Some(there) = stamp(&target).filter(|there| there.hash == *hash) {
+        return Ok(there); // done before, perhaps just before a crash
+    }
+    create_folder(folder).map_err(|error| words(&error))?;
+    if let (Some(kept), Some(over)) = (kept, over) {
+        let old = std::fs::read(&target).map_err(|error| words(&error))?;
+        if BlobHash::of(&old) != over.hash {
+            return Err(format!("it was changed meanwhile: {path}"));
+        }
+        match replace::replace_file(&root.join(kept), None, &old).map_err(|error| error.to_string())? {
+            Replaced::Done { .. } => {}
+            Replaced::Raced { .. } | Replaced::Gone => return Err(format!("there is another file already: {kept}")),
+        }
+    }
+    let bytes = std::fs::read(&from).map_err(|error| words(&error))?;
+    match replace::replace_file(&target, over.map(|over| over.hash), &bytes).map_err(|error| error.to_string())? {
+        Replaced::Done { modified } => Ok(FileStamp { size: bytes.len() as u64, mtime: modified, hash: *hash }),
+        Replaced::Raced { .. } => Err(format!("it was changed here meanwhile: {path}")),
+        Replaced::Gone => Err(format!("it was removed here meanwhile: {path}")),
+    }
+}

@@ -1,0 +1,428 @@
+//! Attachments of shared volumes: which bytes each has on this device and on others, and what follows from that. A file
+//! that differs here from what others have is never written over: both are kept. Bytes move by the host.
+
+use super::super::volumes::inside;
+use super::super::{Session, Turn};
+use super::files::{beside, marked};
+use crate::effect::Effect;
+use crate::event::FileStamp;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use store::disk::{FileRow, Write};
+use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind};
+
+/// Before the id of an attachment: under this name the disk keeps [`Agreed`].
+pub const AGREED: &str = "sync/file/";
+/// The host is told of this many files in a millisecond, at most.
+const TOLD_EVERY: usize = 100;
+
+/// The bytes of an attachment that this device and the others agreed on last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreed {
+    /// Their hash.
+    pub hash: BlobHash,
+    /// How many.
+    pub size: u64,
+    /// The file's modification time here, nanoseconds since 1970.
+    pub mtime: i64,
+}
+
+/// What is to be done with an attachment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attached {
+    /// Find out its hash (`AttachmentRead`).
+    Read,
+    /// It is here as others know it: they may have it.
+    Hold(FileStamp),
+    /// Get these bytes, and put them into its file (`AttachmentPlaced`).
+    Fetch {
+        /// They.
+        bytes: FileBytes,
+        /// What is there now; `None`: nothing. What is there otherwise then is left alone.
+        over: Option<FileStamp>,
+        /// Where what is there is kept, since others do not have it.
+        kept: Option<String>,
+        /// Whether somebody looks at where it belongs.
+        urgent: bool,
+    },
+}
+
+/// What a volume has beside its documents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Belongings {
+    /// Its folder.
+    pub root: PathBuf,
+    /// Its attachments: each with its path here.
+    pub files: BTreeMap<DocId, (String, Attached)>,
+    /// The outputs of its notes, and whether somebody looks at the note.
+    pub outputs: BTreeMap<DocId, bool>,
+}
+
+/// An attachment that others have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Theirs {
+    path: String,
+    bytes: Option<FileBytes>,
+}
+
+/// What is known of attachments.
+#[derive(Debug, Default)]
+pub(super) struct Attachments {
+    /// As the volumes' documents have them.
+    theirs: BTreeMap<DocId, BTreeMap<DocId, Theirs>>,
+    /// The same by their paths.
+    paths: HashMap<(DocId, String), DocId>,
+    agreed: BTreeMap<DocId, Agreed>,
+    /// What was read here since.
+    read: BTreeMap<DocId, FileStamp>,
+    /// What could not be read, as it was: size and time.
+    unread: BTreeMap<DocId, (u64, i64)>,
+    /// What is being read.
+    reading: BTreeSet<DocId>,
+    /// Names that are refused.
+    refused: BTreeSet<DocId>,
+    /// What is to come, by volume: path and bytes.
+    coming: BTreeMap<DocId, Vec<(String, u64)>>,
+    stale: bool,
+    told: Option<(Time, usize)>,
+    /// Counts what changed of what has come and is to come.
+    came: u64,
+}
+
+impl super::Sync {
+    /// Whether all that is known of attachments was said.
+    pub(super) fn attachments_settled(&self) -> bool {
+        !self.attachments.stale && self.attachments.reading.is_empty()
+    }
+
+    /// Something may be to be done about attachments.
+    pub(in crate::session) fn touch_attachments(&mut self) {
+        self.attachments.stale = true;
+    }
+
+    pub(super) fn set_agreed(&mut self, agreed: BTreeMap<DocId, Agreed>) {
+        self.attachments.agreed = agreed;
+        self.attachments.stale = true;
+    }
+
+    /// The file of others that belongs at this path and is not here, if there is one.
+    pub(in crate::session) fn attachment_at(&self, volume: DocId, path: &str) -> Option<DocId> {
+        self.attachments.paths.get(&(volume, path.to_owned())).copied()
+    }
+
+    /// A file of this volume that is still to come, by the name with which a note shows it; and its bytes.
+    pub fn awaited(&self, volume: DocId, name: &str) -> Option<(&str, u64)> {
+        let decoded = name.replace("%20", " ");
+        let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_lowercase();
+        let coming = self.attachments.coming.get(&volume)?;
+        let whole = coming.iter().find(|(path, _)| *path == decoded);
+        let named = || coming.iter().find(|(path, _)| last(path) == last(&decoded));
+        whole.or_else(named).map(|(path, size)| (path.as_str(), *size))
+    }
+
+    /// Counts what has come from other devices or is to come: what was not there when it was drawn may be there now.
+    pub fn came(&self) -> u64 {
+        self.attachments.came
+    }
+}
+
+impl Attachments {
+    fn enter(&mut self, volume: DocId, file: DocId, theirs: Option<Theirs>) {
+        let all = self.theirs.entry(volume).or_default();
+        if let Some(old) = all.remove(&file)
+            && self.paths.get(&(volume, old.path.clone())) == Some(&file)
+        {
+            self.paths.remove(&(volume, old.path));
+        }
+        if let Some(theirs) = theirs {
+            self.paths.insert((volume, theirs.path.clone()), file);
+            all.insert(file, theirs);
+        }
+    }
+
+    /// Which bytes a file has here, if that is known.
+    fn here(&self, row: &FileRow) -> Option<FileStamp> {
+        let agreed = self.agreed.get(&row.id).map(|agreed| FileStamp {
+            size: agreed.size,
+            mtime: agreed.mtime,
+            hash: agreed.hash,
+        });
+        let read = self.read.get(&row.id).copied();
+        read.into_iter().chain(agreed).find(|stamp| stamp.size == row.size && stamp.mtime == row.mtime)
+    }
+}
+
+impl Session {
+    /// The volume's document says these files to be so.
+    pub(in crate::session) fn attachments_told<'a>(
+        &mut self,
+        volume: DocId,
+        files: impl Iterator<Item = (&'a DocId, Option<&'a FileEntry>)>,
+    ) {
+        let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
+        let known = self.sync.attachments.theirs.get(&volume);
+        let mut told = Vec::new();
+        for (file, entry) in files {
+            let theirs = entry.filter(|entry| entry.kind == FileKind::Attachment);
+            let theirs = theirs.map(|entry| Theirs { path: entry.path.clone(), bytes: doc.bytes(*file) });
+            if theirs.is_some() || known.is_some_and(|known| known.contains_key(file)) {
+                told.push((*file, theirs));
+            }
+        }
+        self.sync.attachments.theirs.entry(volume).or_default();
+        for (file, theirs) in told {
+            self.sync.attachments.enter(volume, file, theirs);
+            self.sync.touch_attachments();
+        }
+    }
+
+    /// Finds out what is to be done, and has the host do it; not more often than the number of files allows.
+    pub(super) fn attachments_step(&mut self, turn: &mut Turn<'_>) {
+        if !self.sync.attachments.stale {
+            return;
+        }
+        let due = self.sync.attachments.told;
+        let due = due.map(|(at, count)| at.plus((50 + count / TOLD_EVERY).min(1_000) as i64));
+        if let Some(due) = due.filter(|due| turn.now < *due) {
+            return self.wake_at(turn, due);
+        }
+        self.sync.attachments.stale = false;
+        let shared: BTreeSet<DocId> =
+            self.sync.shares.hubs.iter().flat_map(|hub| hub.volumes.iter().copied()).collect();
+        let mut all = BTreeMap::new();
+        for volume in shared {
+            if let Some(belongings) = self.belongings(turn, volume) {
+                all.insert(volume, belongings);
+            }
+        }
+        if all.is_empty() && self.sync.attachments.told.is_none() {
+            return;
+        }
+        let count = all.values().map(|one: &Belongings| one.files.len() + one.outputs.len()).sum();
+        self.sync.attachments.told = Some((turn.now, count));
+        self.sync.revision += 1;
+        turn.effects.push(Effect::SyncFiles(Box::new(all)));
+    }
+
+    fn belongings(&mut self, turn: &mut Turn<'_>, id: DocId) -> Option<Belongings> {
+        let volume = self.volumes.get(&id).filter(|volume| volume.known && !self.sync.is_coming(id))?;
+        let (root, doc) = (volume.root.clone()?, volume.doc.as_ref()?);
+        if !self.sync.attachments.theirs.contains_key(&id) {
+            let files = doc.files();
+            self.attachments_told(id, files.iter().map(|(file, entry)| (file, Some(entry))));
+            self.sync.attachments.stale = false;
+        }
+        let mut belongings = Belongings { root, ..Belongings::default() };
+        let theirs = self.sync.attachments.theirs.get(&id).cloned().unwrap_or_default();
+        let shown = self.shown_names(id);
+        let urgent = |path: &str| shown.contains(&path.rsplit('/').next().unwrap_or(path).to_lowercase());
+        let (mut says, mut coming, mut aside) = (Vec::new(), Vec::new(), None);
+        for (file, Theirs { path, bytes }) in theirs {
+            let here = self.place(file).map(|(of, path)| (of, path.to_owned()));
+            let fetch = |bytes, over, kept, path: &str| Attached::Fetch { bytes, over, kept, urgent: urgent(path) };
+            match here {
+                Some((of, _)) if of != id => {}
+                Some((_, at)) => {
+                    let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(&at)) else { continue };
+                    let Some(local) = self.sync.attachments.here(row) else {
+                        if self.sync.attachments.unread.get(&file) != Some(&(row.size, row.mtime)) {
+                            self.sync.attachments.reading.insert(file);
+                            belongings.files.insert(file, (at, Attached::Read));
+                        }
+                        continue;
+                    };
+                    let base = self.sync.attachments.agreed.get(&file).map(|agreed| agreed.hash);
+                    let attached = match bytes {
+                        Some(theirs) if theirs.hash == local.hash => {
+                            self.agree_on(turn, file, local);
+                            Attached::Hold(local)
+                        }
+                        Some(theirs) if base == Some(local.hash) => fetch(theirs, Some(local), None, &at),
+                        Some(theirs) if base != Some(theirs.hash) => {
+                            let mark: String = local.hash.to_string().chars().take(8).collect();
+                            fetch(theirs, Some(local), Some(marked(&at, &mark)), &at)
+                        }
+                        // Changed here alone, or nobody has said anything of it.
+                        Some(_) | None => {
+                            says.push((file, FileBytes { hash: local.hash, size: local.size }));
+                            continue;
+                        }
+                    };
+                    belongings.files.insert(file, (at, attached));
+                }
+                None => {
+                    let Some(bytes) = bytes.filter(|_| !self.trash.contains_key(&file)) else { continue };
+                    if !self.is_sound(turn, file, &path) {
+                        continue;
+                    }
+                    let other = self.volumes.get(&id).and_then(|volume| volume.files.get(&path)).cloned();
+                    let at = match other {
+                        None => path,
+                        Some(other) => match self.sync.attachments.here(&other) {
+                            Some(same) if same.hash == bytes.hash => continue,
+                            // What it holds is found out first.
+                            None if other.kind == FileKind::Attachment => continue,
+                            // The lower name keeps its path, on all devices alike.
+                            Some(_) | None if other.id < file => beside(&path, file),
+                            Some(_) | None => {
+                                aside = Some((other.id, beside(&path, other.id)));
+                                continue;
+                            }
+                        },
+                    };
+                    if self.volumes.get(&id).is_some_and(|volume| volume.files.contains_key(&at)) {
+                        continue; // it is here under another name
+                    }
+                    coming.push((at.clone(), bytes.size));
+                    belongings.files.insert(file, (at.clone(), fetch(bytes, None, None, &at)));
+                }
+            }
+        }
+        if self.sync.attachments.coming.get(&id).is_none_or(|known| *known != coming) {
+            self.sync.attachments.coming.insert(id, coming);
+            self.sync.attachments.came += 1;
+        }
+        if let Some((other, to)) = aside.filter(|_| self.nothing_moves().is_ok()) {
+            self.sync.say(turn.now, format!("two devices made a file of one name; ours is {to} now"));
+            let _ = self.move_files(turn, &[(other, to)]);
+            self.sync.touch_attachments();
+        }
+        self.say_bytes(turn, id, &says);
+        if let Some(volume) = self.volumes.get(&id) {
+            let cells = volume.files.values().filter(|row| row.kind.is_text() && row.cells > 0);
+            let outputs = cells.map(|row| {
+                let outputs = self.sync.outputs.get(&row.id).copied().unwrap_or_else(|| row.id.outputs());
+                (outputs, self.notes.contains_key(&row.id))
+            });
+            belongings.outputs = outputs.collect();
+        }
+        Some(belongings)
+    }
+
+    /// The last parts of all names that open notes of a volume link to.
+    fn shown_names(&self, volume: DocId) -> BTreeSet<String> {
+        let Some(known) = self.volumes.get(&volume) else { return BTreeSet::new() };
+        let open = self.notes.values().filter(|note| note.volume == volume);
+        let outlines = open.filter_map(|note| known.links.outline(note.id));
+        let links = outlines.flat_map(|outline| outline.links.iter());
+        links
+            .map(|link| link.target.rsplit('/').next().unwrap_or_default().replace("%20", " ").to_lowercase())
+            .collect()
+    }
+
+    /// Whether an attachment of another device may have this name here.
+    fn is_sound(&mut self, turn: &mut Turn<'_>, file: DocId, path: &str) -> bool {
+        let sound = inside(path).is_ok_and(|sound| sound == path) && !FileKind::of(path).is_text();
+        if sound && path.split('/').any(|part| part.starts_with('.')) {
+            return false; // what is hidden is a program's own, and stays where it is
+        }
+        if !sound && self.sync.attachments.refused.insert(file) {
+            let path: String = path.chars().take(200).collect();
+            self.sync.say(turn.now, format!("a file name from another device is refused: {path:?}"));
+        }
+        sound
+    }
+
+    /// Others are told which bytes these files have here.
+    fn say_bytes(&mut self, turn: &mut Turn<'_>, id: DocId, says: &[(DocId, FileBytes)]) {
+        if says.is_empty() {
+            return;
+        }
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
+        let Some(doc) = volume.doc.as_mut().filter(|_| !volume.doc_new) else { return };
+        match doc.keep_bytes(says, turn.now.seconds()) {
+            Ok(bytes) => {
+                self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
+                for (file, bytes) in says {
+                    let theirs = self.sync.attachments.theirs.get_mut(&id).and_then(|all| all.get_mut(file));
+                    if let Some(theirs) = theirs {
+                        theirs.bytes = Some(*bytes);
+                    }
+                }
+                self.sync.touch_attachments();
+            }
+            Err(error) => volume.trouble = Some(error.to_string()),
+        }
+    }
+
+    /// The file has these bytes, here and for others.
+    fn agree_on(&mut self, turn: &mut Turn<'_>, file: DocId, stamp: FileStamp) {
+        let agreed = Agreed { hash: stamp.hash, size: stamp.size, mtime: stamp.mtime };
+        if self.sync.attachments.agreed.insert(file, agreed) != Some(agreed) {
+            let value = serde_json::to_vec(&agreed).ok();
+            self.append(turn, vec![Write::Meta { key: format!("{AGREED}{file}"), value }], None);
+        }
+        self.sync.attachments.read.remove(&file);
+    }
+
+    /// An attachment was read; `None`: it cannot be.
+    pub(in crate::session) fn attachment_read(&mut self, file: DocId, stamp: Option<FileStamp>) {
+        self.sync.attachments.reading.remove(&file);
+        match stamp {
+            Some(stamp) => {
+                self.sync.attachments.unread.remove(&file);
+                self.sync.attachments.read.insert(file, stamp);
+            }
+            None => {
+                let row = self.place(file).and_then(|(volume, path)| self.volumes.get(&volume)?.files.get(path));
+                let was = row.map(|row| (row.size, row.mtime));
+                self.sync.attachments.unread.extend(was.map(|was| (file, was)));
+            }
+        }
+        // Where it has changed since, the next scan says so.
+        self.sync.touch_attachments();
+    }
+
+    /// The bytes of another device lie in an attachment's file.
+    pub(in crate::session) fn attachment_placed(
+        &mut self,
+        turn: &mut Turn<'_>,
+        volume_id: DocId,
+        file: DocId,
+        path: String,
+        stamp: FileStamp,
+    ) {
+        self.sync.attachments.came += 1;
+        self.sync.touch_attachments();
+        let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
+        let elsewhere = self.places.get(&file).is_some_and(|place| *place != (volume_id, path.clone()));
+        if elsewhere || volume.files.get(&path).is_some_and(|row| row.id != file) {
+            return; // it was moved meanwhile: the next scan tells what is there
+        }
+        let row = FileRow {
+            volume: volume_id,
+            path: path.clone(),
+            id: file,
+            kind: FileKind::Attachment,
+            size: stamp.size,
+            mtime: stamp.mtime,
+            hash: BlobHash([0; 32]),
+            blocks: 0,
+            cells: 0,
+            heads: Vec::new(),
+        };
+        volume.files.insert(path.clone(), row.clone());
+        volume.revision += 1;
+        volume.links.enter(file, &path);
+        let renamed = self.sync.attachment_at(volume_id, &path) != Some(file);
+        if renamed {
+            let entry = FileEntry { path: path.clone(), kind: FileKind::Attachment };
+            volume.doc_pending.push_back((file, Some(entry)));
+        }
+        self.places.insert(file, (volume_id, path));
+        self.append(turn, vec![Write::File(row)], None);
+        self.agree_on(turn, file, stamp);
+        self.write_volume_doc(turn, volume_id);
+    }
+
+    /// Blobs of outputs have come: what shows them looks again.
+    pub(in crate::session) fn blobs_came(&mut self, count: u64) {
+        self.sync.attachments.came += count;
+        self.sync.revision += 1;
+        for note in self.notes.values_mut() {
+            note.outputs_changed += 1;
+        }
+    }
+}

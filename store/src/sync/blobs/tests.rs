@@ -1,0 +1,417 @@
+//! Blobs between peers without sockets: whole, cut in the middle, wrong, not allowed, too much.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const V: DocId = DocId([1; 16]);
+const LINE: Link = 1;
+
+fn writes(_: Link, _: DocId) -> Access {
+    Access::Write
+}
+
+/// Bytes that nobody else has.
+fn bytes(seed: u8, size: usize) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+fn item(bytes: &[u8]) -> Item {
+    Item { volume: V, hash: BlobHash::of(bytes) }
+}
+
+/// A peer with a disk.
+struct Peer {
+    blobs: Blobs,
+    whole: HashMap<Item, Vec<u8>>,
+    parts: HashMap<Item, Vec<u8>>,
+    said: Vec<&'static str>,
+    came: Vec<Item>,
+    /// Bytes of pieces that it has sent.
+    sent: usize,
+    /// Sends something else than it has.
+    lies: bool,
+    may: Access,
+    full: bool,
+}
+
+impl Peer {
+    fn new(keeps: bool) -> Peer {
+        Peer {
+            blobs: Blobs::new(keeps, Limits::default()),
+            whole: HashMap::new(),
+            parts: HashMap::new(),
+            said: Vec::new(),
+            came: Vec::new(),
+            sent: 0,
+            lies: false,
+            may: Access::Write,
+            full: false,
+        }
+    }
+
+    fn with(keeps: bool, all: &[&[u8]]) -> Peer {
+        let mut peer = Peer::new(keeps);
+        for bytes in all {
+            peer.whole.insert(item(bytes), bytes.to_vec());
+            if !keeps {
+                peer.blobs.hold(item(bytes), bytes.len() as u64, &writes);
+            }
+        }
+        peer
+    }
+
+    fn want(&mut self, bytes: &[u8]) {
+        self.blobs.want(item(bytes), bytes.len() as u64, false, &writes);
+    }
+
+    /// Does what is to be done; gives the messages.
+    fn perform(&mut self, now: i64) -> Vec<(Link, Vec<u8>)> {
+        let mut out = Vec::new();
+        let access = self.may;
+        let may = move |_: Link, _: DocId| access;
+        loop {
+            self.blobs.step(now, &may, &|_| true);
+            let deeds = self.blobs.take();
+            if deeds.is_empty() {
+                return out;
+            }
+            for deed in deeds {
+                match deed {
+                    Deed::Send { link, data } => out.push((link, data)),
+                    Deed::Look { item } => {
+                        let part = self.parts.get(&item).map_or(0, |part| part.len() as u64);
+                        let found = if self.whole.contains_key(&item) { Found::Whole } else { Found::Part(part) };
+                        self.blobs.looked(item, found, &may);
+                    }
+                    Deed::Read { link, item, offset } => {
+                        let found = self.whole.get(&item).map(|all| {
+                            let at = offset as usize;
+                            let mut piece = all[at..(at + PIECE as usize).min(all.len())].to_vec();
+                            if self.lies {
+                                piece[0] ^= 1;
+                            }
+                            (all.len() as u64, piece)
+                        });
+                        self.sent += found.as_ref().map_or(0, |(_, piece)| piece.len());
+                        self.blobs.read(link, item, offset, found);
+                    }
+                    Deed::Write { item, .. } if self.full => self.blobs.written(item, now, &may),
+                    Deed::Write { item, offset, bytes, .. } => {
+                        let part = self.parts.entry(item).or_default();
+                        assert!(part.len() as u64 >= offset, "nothing is left out");
+                        part.truncate(offset as usize);
+                        part.extend(bytes);
+                    }
+                    Deed::Check { item } => {
+                        let part = self.parts.remove(&item).unwrap_or_default();
+                        let good = BlobHash::of(&part) == item.hash;
+                        if good {
+                            self.whole.insert(item, part);
+                        }
+                        let checked = if good { Checked::Good } else { Checked::Bad };
+                        self.blobs.checked(item, &checked, now, &may);
+                    }
+                    Deed::Came { item, .. } => self.came.push(item),
+                    Deed::Say { words, .. } | Deed::Refused { words, .. } => self.said.push(words),
+                }
+            }
+        }
+    }
+}
+
+fn connect(one: &mut Peer, two: &mut Peer, link: Link) {
+    let access = two.may;
+    one.blobs.connect(link, PeerId("two".to_owned()), two.blobs.keeps, &writes);
+    two.blobs.connect(link, PeerId("one".to_owned()), one.blobs.keeps, &move |_, _| access);
+}
+
+/// They talk until nothing is said any more, or `most` messages went.
+fn talk(one: &mut Peer, two: &mut Peer, most: usize) -> usize {
+    let mut count = 0;
+    loop {
+        let mut quiet = true;
+        for back in [false, true] {
+            let (from, to) = if back { (&mut *two, &mut *one) } else { (&mut *one, &mut *two) };
+            for (link, data) in from.perform(0) {
+                quiet = false;
+                count += 1;
+                let access = to.may;
+                to.blobs.receive(link, &data, 0, &move |_, _| access);
+                if count >= most {
+                    return count;
+                }
+            }
+        }
+        if quiet {
+            return count;
+        }
+    }
+}
+
+const ALL: usize = usize::MAX;
+
+#[test]
+fn what_is_wanted_comes_and_nothing_else() {
+    let sizes = [0, 1, PIECE as usize - 1, PIECE as usize, PIECE as usize + 1, 3_000_000];
+    let all: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(seed, size)| bytes(seed as u8, *size)).collect();
+    let other = bytes(99, 1_000);
+    let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).chain([other.as_slice()]).collect();
+    let (mut one, mut two) = (Peer::new(false), Peer::with(false, &slices));
+    all.iter().for_each(|bytes| one.want(bytes));
+    connect(&mut one, &mut two, LINE);
+    talk(&mut one, &mut two, ALL);
+    for bytes in &all {
+        assert_eq!(one.whole.get(&item(bytes)), Some(bytes));
+    }
+    assert!(!one.whole.contains_key(&item(&other)));
+    assert_eq!((one.came.len(), one.blobs.coming(&BTreeSet::from([V]), &[LINE])), (all.len(), (0, 0)));
+    assert_eq!(two.sent, sizes.iter().sum::<usize>(), "nothing goes twice");
+}
+
+#[test]
+fn whoever_keeps_is_brought_what_it_lacks_and_says_so() {
+    let (known, new) = (bytes(1, 100_000), bytes(2, 300_000));
+    let (mut device, mut hub) = (Peer::with(false, &[&known, &new]), Peer::with(true, &[&known]));
+    connect(&mut device, &mut hub, LINE);
+    assert_eq!(device.blobs.going(LINE), (2, 0));
+    talk(&mut device, &mut hub, ALL);
+    assert_eq!(hub.whole.get(&item(&new)), Some(&new));
+    assert_eq!((device.sent, device.blobs.going(LINE)), (new.len(), (0, 0)));
+    // Another one gets it from there, and is told when something comes that was not there.
+    let later = bytes(3, 70_000);
+    let mut other = Peer::new(false);
+    [&known, &new, &later].into_iter().for_each(|bytes| other.want(bytes));
+    connect(&mut other, &mut hub, 2);
+    talk(&mut other, &mut hub, ALL);
+    assert_eq!((other.came.len(), other.blobs.coming(&BTreeSet::from([V]), &[2])), (2, (1, 0)));
+    device.whole.insert(item(&later), later.clone());
+    device.blobs.hold(item(&later), later.len() as u64, &writes);
+    let mut waiting: Vec<(Link, Vec<u8>)> = Vec::new();
+    loop {
+        let mut quiet = true;
+        for (link, data) in device.perform(0).into_iter().chain(other.perform(0)) {
+            hub.blobs.receive(link, &data, 0, &writes);
+            quiet = false;
+        }
+        waiting.extend(hub.perform(0));
+        for (link, data) in waiting.drain(..) {
+            let to = if link == LINE { &mut device } else { &mut other };
+            to.blobs.receive(link, &data, 0, &writes);
+            quiet = false;
+        }
+        if quiet {
+            break;
+        }
+    }
+    assert_eq!(other.whole.get(&item(&later)), Some(&later));
+}
+
+#[test]
+fn a_cut_and_a_restart_go_on_where_they_were() {
+    let large = bytes(7, 40 * PIECE as usize + 5);
+    let (mut one, mut two) = (Peer::new(false), Peer::with(false, &[&large]));
+    one.want(&large);
+    connect(&mut one, &mut two, LINE);
+    talk(&mut one, &mut two, 60);
+    assert!(one.came.is_empty() && one.parts[&item(&large)].len() > 10 * PIECE as usize);
+    one.blobs.disconnect(LINE, &writes);
+    two.blobs.disconnect(LINE, &writes);
+    connect(&mut one, &mut two, 2);
+    talk(&mut one, &mut two, 20);
+    // The program ends: what is on disk is what it knows.
+    let had = one.parts[&item(&large)].len();
+    let mut again = Peer { parts: one.parts, ..Peer::new(false) };
+    again.want(&large);
+    two.blobs.disconnect(2, &writes);
+    let before = two.sent;
+    connect(&mut again, &mut two, 3);
+    talk(&mut again, &mut two, ALL);
+    assert_eq!(again.whole.get(&item(&large)), Some(&large));
+    assert_eq!(two.sent - before, large.len() - had / PIECE as usize * PIECE as usize);
+}
+
+#[test]
+fn wrong_bytes_are_refused_and_their_sender_is_not_asked_again() {
+    let right = bytes(5, 200_000);
+    let (mut one, mut liar) = (Peer::new(false), Peer::with(false, &[&right]));
+    liar.lies = true;
+    one.want(&right);
+    connect(&mut one, &mut liar, LINE);
+    talk(&mut one, &mut liar, ALL);
+    assert!(one.whole.is_empty() && one.parts.is_empty());
+    assert_eq!(one.said, ["it sent something else under the name of a picture; it is not asked again"]);
+    assert_eq!((liar.sent, one.blobs.coming(&BTreeSet::from([V]), &[LINE])), (right.len(), (1, 0)));
+    // Also not when it comes back, or says that it has it.
+    one.blobs.disconnect(LINE, &writes);
+    liar.blobs.disconnect(LINE, &writes);
+    connect(&mut one, &mut liar, 2);
+    one.blobs.receive(2, &Word::Have(V, vec![(item(&right).hash, 200_000)]).write(), 0, &writes);
+    talk(&mut one, &mut liar, ALL);
+    assert_eq!(liar.sent, right.len());
+    // Another peer has it right.
+    let mut honest = Peer::with(false, &[&right]);
+    one.blobs.connect(3, PeerId("three".to_owned()), false, &writes);
+    honest.blobs.connect(3, PeerId("one".to_owned()), false, &writes);
+    talk(&mut one, &mut honest, ALL);
+    assert_eq!(one.whole.get(&item(&right)), Some(&right));
+}
+
+#[test]
+fn what_was_resumed_and_is_wrong_is_fetched_anew_before_anybody_is_blamed() {
+    let right = bytes(5, 5 * PIECE as usize);
+    let (mut one, mut two) = (Peer::new(false), Peer::with(false, &[&right]));
+    one.parts.insert(item(&right), vec![0; 2 * PIECE as usize]); // as a power cut leaves it
+    one.want(&right);
+    connect(&mut one, &mut two, LINE);
+    talk(&mut one, &mut two, ALL);
+    assert_eq!((one.whole.get(&item(&right)), one.said.len()), (Some(&right), 0));
+}
+
+#[test]
+fn readers_bring_nothing_and_strangers_get_nothing() {
+    let (theirs, ours) = (bytes(1, 10_000), bytes(2, 10_000));
+    let (mut device, mut hub) = (Peer::with(false, &[&ours]), Peer::with(true, &[&theirs]));
+    hub.may = Access::Read;
+    device.want(&theirs);
+    connect(&mut device, &mut hub, LINE);
+    talk(&mut device, &mut hub, ALL);
+    assert!(device.whole.contains_key(&item(&theirs)) && !hub.whole.contains_key(&item(&ours)));
+    assert_eq!(hub.said, ["it brings pictures to a volume that it may only read: they are not taken"]);
+    assert_eq!((device.blobs.going(LINE), device.said.len()), ((0, 1), 1));
+    let (mut stranger, mut hub) = (Peer::new(false), Peer::with(true, &[&theirs]));
+    hub.may = Access::None;
+    stranger.want(&theirs);
+    connect(&mut stranger, &mut hub, LINE);
+    talk(&mut stranger, &mut hub, ALL);
+    assert!(stranger.whole.is_empty());
+    assert_eq!(hub.said, ["it asks for a picture that is not shared with it"]);
+    // Between devices only what the documents of a volume name is given.
+    let (mut one, mut two) = (Peer::new(false), Peer::new(false));
+    two.whole.insert(item(&theirs), theirs.clone());
+    one.want(&theirs);
+    connect(&mut one, &mut two, LINE);
+    talk(&mut one, &mut two, ALL);
+    assert!(one.whole.is_empty());
+}
+
+#[test]
+fn without_room_nothing_is_taken() {
+    let (small, large) = (bytes(1, 10_000), bytes(2, 100_000));
+    let (mut device, mut hub) = (Peer::with(false, &[&small, &large]), Peer::new(true));
+    connect(&mut device, &mut hub, LINE);
+    hub.blobs.room(LINE, 50_000);
+    talk(&mut device, &mut hub, ALL);
+    assert!(hub.whole.contains_key(&item(&small)) && !hub.whole.contains_key(&item(&large)));
+    assert_eq!(hub.said, ["it brings a picture for which no room is left: it is not taken"]);
+    assert_eq!(device.said, ["pictures and large outputs of this device are not taken: no room is left"]);
+    // What is larger than all measure is not even wanted.
+    device.blobs.want(Item { volume: V, hash: BlobHash([9; 32]) }, u64::MAX, true, &writes);
+    assert_eq!(device.blobs.items().1.count(), 0);
+}
+
+#[test]
+fn a_disk_that_is_full_is_tried_again() {
+    let right = bytes(1, 100_000);
+    let (mut one, mut two) = (Peer::new(false), Peer::with(false, &[&right]));
+    one.full = true;
+    one.want(&right);
+    connect(&mut one, &mut two, LINE);
+    talk(&mut one, &mut two, ALL);
+    assert!(one.whole.is_empty() && one.blobs.is_busy());
+    one.full = false;
+    for (link, data) in one.perform(AGAIN + 1) {
+        two.blobs.receive(link, &data, 0, &writes);
+    }
+    talk(&mut one, &mut two, ALL);
+    assert_eq!(one.whole.get(&item(&right)), Some(&right));
+}
+
+#[test]
+fn whoever_does_not_answer_is_not_waited_for() {
+    let right = bytes(1, 100_000);
+    let mut one = Peer::new(false);
+    one.want(&right);
+    one.blobs.connect(LINE, PeerId("mute".to_owned()), false, &writes);
+    assert!(!one.perform(0).is_empty());
+    let mut two = Peer::with(false, &[&right]);
+    one.blobs.connect(2, PeerId("two".to_owned()), false, &writes);
+    two.blobs.connect(2, PeerId("one".to_owned()), false, &writes);
+    for (link, data) in one.perform(PATIENCE + 1) {
+        assert_eq!(link, 2);
+        two.blobs.receive(link, &data, 0, &writes);
+    }
+    talk(&mut one, &mut two, ALL);
+    assert_eq!(one.whole.get(&item(&right)), Some(&right));
+}
+
+#[test]
+fn few_pieces_are_under_way_and_fewer_on_a_slow_line() {
+    let large = bytes(1, 100 * PIECE as usize);
+    let mut one = Peer::new(false);
+    one.want(&large);
+    one.blobs.connect(LINE, PeerId("two".to_owned()), false, &writes);
+    let (mut now, mut asked) = (0, 0_u64);
+    let mut most = BTreeMap::new();
+    let mut under_way = one.perform(now).len();
+    for round in 0..60 {
+        now += if round < 30 { 10 } else { 2_000 };
+        let at = asked as usize * PIECE as usize;
+        let piece = Word::Piece(item(&large), at as u64, large.len() as u64, &large[at..at + PIECE as usize]).write();
+        one.blobs.receive(LINE, &piece, now, &writes);
+        asked += 1;
+        under_way = under_way - 1 + one.perform(now).len();
+        most.insert(round, under_way);
+    }
+    assert_eq!((most[&29], most[&59]), (8, 1));
+}
+
+proptest! {
+    /// Whatever comes as a message of this kind, nothing but this is lost, and others get what they want.
+    #[test]
+    fn hostile_words_do_no_harm(
+        words in proptest::collection::vec((0..7_u8, any::<bool>(), any::<[u8; 8]>(),
+            proptest::collection::vec(any::<u8>(), 0..200)), 1..40),
+        keeps in any::<bool>(),
+    ) {
+        let (here, wanted) = (bytes(1, 100_000), bytes(2, 100_000));
+        let mut one = Peer::with(keeps, &[&here]);
+        one.want(&wanted);
+        one.blobs.connect(9, PeerId("hostile".to_owned()), true, &writes);
+        for (kind, known, number, tail) in words {
+            let mut data = vec![kind];
+            data.extend(V.0);
+            data.extend(if known { item(&wanted).hash.0 } else { item(&here).hash.0 });
+            data.extend(if number[0] % 2 == 0 { [0; 8] } else { number });
+            data.extend(tail);
+            one.blobs.receive(9, &data, 0, &writes);
+            one.perform(0);
+        }
+        prop_assert!(one.whole.iter().all(|(item, bytes)| BlobHash::of(bytes) == item.hash));
+        let mut two = Peer::with(false, &[&wanted]);
+        if keeps {
+            connect(&mut two, &mut one, LINE);
+        } else {
+            connect(&mut one, &mut two, LINE);
+        }
+        // What the hostile one was asked for is not waited for for ever.
+        for (link, data) in one.perform(PATIENCE + 1) {
+            if link == LINE {
+                two.blobs.receive(link, &data, 0, &writes);
+            }
+        }
+        for _ in 0..200 {
+            for (link, data) in two.perform(0) {
+                one.blobs.receive(link, &data, 0, &writes);
+            }
+            for (link, data) in one.perform(PATIENCE + 1) {
+                if link == LINE {
+                    two.blobs.receive(link, &data, 0, &writes);
+                }
+            }
+        }
+        prop_assert_eq!(one.whole.get(&item(&wanted)), Some(&wanted));
+    }
+}

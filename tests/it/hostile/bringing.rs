@@ -1,0 +1,156 @@
+//! A peer that brings pictures to a hub that are not what they are called, or that it may not bring.
+
+use super::{HUB, Meeting, SOON};
+use host::hub::{Hub, Open, Policy, Settings};
+use host::peers::DeviceKey;
+use host::peers::client::{Client, Told};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use store::sync::blobs::{Blobs, Deed, Found, Item, Limits, TOPIC};
+use store::sync::peers::Limits as PeerLimits;
+use store::sync::{Access, Metadata, Output, PeerId, Peers};
+use store::{BlobHash, DocId};
+
+const VOLUME: DocId = DocId([5; 16]);
+
+fn writes(_: u64, _: DocId) -> Access {
+    Access::Write
+}
+
+/// Whether a hub has the blob of this name, whole.
+fn keeps(meeting: &Meeting, hash: BlobHash) -> bool {
+    let name = hash.to_string();
+    let folder = meeting.folder.path().join("volumes").join(VOLUME.to_string()).join("blobs");
+    folder.join(&name[..2]).join(&name[2..]).exists()
+}
+
+/// A hub over this folder, set up otherwise.
+fn meeting(folder: tempfile::TempDir, set: impl FnOnce(&mut Settings)) -> Meeting {
+    let key = DeviceKey::generate().expect("a key");
+    let id = key.id().to_string();
+    let mut settings = Settings::new(folder.path().to_owned());
+    (settings.listen, settings.open) = (([127, 0, 0, 1], 0).into(), Open::Loopback);
+    set(&mut settings);
+    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let lines = Arc::clone(&log);
+    let hub = Hub::start(settings, key, Arc::new(move |line| lines.lock().expect("lock").push(line.to_owned())));
+    let hub = hub.expect("a hub");
+    let at = hub.at().to_owned();
+    Meeting { folder, hub: Some(hub), at, id, log }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// Brings blobs under these names until the hub says no more for a while; then asks for those that it `wants`, and
+/// gives what came of them.
+fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> HashMap<BlobHash, Vec<u8>> {
+    let (tell, told) = channel();
+    let client = Client::start(|| Ok((None, BTreeMap::new())), move |_, one| _ = tell.send(one)).expect("a thread");
+    client.dial(HUB, format!("{at}/"));
+    let metadata = Metadata { ephemeral: true, blobs: Some(1), ..Metadata::default() };
+    let mut peers = Peers::new(PeerId("bringer".to_owned()), metadata, PeerLimits::default());
+    peers.connect(HUB, true, None, Box::new(|_| Access::Write));
+    let mut blobs = Blobs::new(false, Limits::default());
+    for (hash, bytes) in named {
+        blobs.hold(Item { volume: VOLUME, hash: *hash }, bytes.len() as u64, &writes);
+    }
+    for (hash, size) in wants {
+        blobs.want(Item { volume: VOLUME, hash: *hash }, *size, true, &writes);
+    }
+    let (mut came, mut quiet, begun) = (HashMap::<BlobHash, Vec<u8>>::new(), 0, Instant::now());
+    while quiet < 10 {
+        assert!(begun.elapsed() < SOON, "it goes on and on");
+        quiet += 1;
+        match told.recv_timeout(Duration::from_millis(50)) {
+            Ok(Told::Message(bytes)) => {
+                quiet = 0;
+                peers.receive(HUB, &bytes);
+            }
+            Ok(Told::Closed(why)) => panic!("documents are not concerned: {why}"),
+            Ok(Told::Open | Told::Word(_)) | Err(_) => {}
+        }
+        loop {
+            let outputs = peers.take();
+            blobs.step(0, &writes, &|_| true);
+            let deeds = blobs.take();
+            if outputs.is_empty() && deeds.is_empty() {
+                break;
+            }
+            for output in outputs {
+                match output {
+                    Output::Send { bytes, .. } => client.send(HUB, bytes),
+                    Output::Welcome { peer, metadata, .. } => {
+                        assert_eq!(metadata.blobs, Some(1));
+                        blobs.connect(HUB, peer, !metadata.ephemeral, &writes);
+                    }
+                    Output::Extension { topic, data, .. } if topic == TOPIC => blobs.receive(HUB, &data, 0, &writes),
+                    _ => {}
+                }
+            }
+            for deed in deeds {
+                match deed {
+                    Deed::Send { data, .. } => peers.extend(HUB, TOPIC, data),
+                    Deed::Look { item } => blobs.looked(item, Found::Part(0), &writes),
+                    Deed::Read { link, item, offset } => {
+                        let found = named.iter().find(|(hash, _)| *hash == item.hash).map(|(_, bytes)| {
+                            let at = offset as usize;
+                            (bytes.len() as u64, bytes[at..(at + (64 << 10)).min(bytes.len())].to_vec())
+                        });
+                        blobs.read(link, item, offset, found);
+                    }
+                    Deed::Write { item, bytes, .. } => came.entry(item.hash).or_default().extend(bytes),
+                    Deed::Check { .. } | Deed::Came { .. } | Deed::Say { .. } | Deed::Refused { .. } => {}
+                }
+            }
+        }
+    }
+    came
+}
+
+#[test]
+fn what_is_not_what_it_is_called_is_not_kept() {
+    let meeting = meeting(folder(), |_| {});
+    let (wrong, right) = (BlobHash::of(b"something else"), vec![7; 200_000]);
+    let named = [(wrong, vec![1; 200_000]), (BlobHash::of(&right), right.clone())];
+    bring(&meeting.at, &named, &[]);
+    meeting.logged("it sent something else under the name of a picture");
+    assert!(!keeps(&meeting, wrong) && keeps(&meeting, BlobHash::of(&right)));
+    let came = bring(&meeting.at, &[], &[(BlobHash::of(&right), 200_000), (wrong, 200_000)]);
+    assert_eq!(came.get(&BlobHash::of(&right)), Some(&right));
+    assert!(!came.contains_key(&wrong));
+}
+
+#[test]
+fn who_may_only_read_brings_nothing_and_gets_what_is_there() {
+    let mut before = meeting(folder(), |_| {});
+    let (theirs, ours) = (vec![7; 100_000], vec![8; 100_000]);
+    bring(&before.at, &[(BlobHash::of(&theirs), theirs.clone())], &[]);
+    assert!(keeps(&before, BlobHash::of(&theirs)));
+    // The same hub, for readers.
+    drop(before.hub.take());
+    let policy = Policy { default: store::Access::Read, ..Policy::default() };
+    policy.save(before.folder.path()).expect("saved");
+    let meeting = meeting(before.folder, |_| {});
+    let named = [(BlobHash::of(&ours), ours.clone())];
+    let came = bring(&meeting.at, &named, &[(BlobHash::of(&theirs), 100_000)]);
+    assert_eq!(came.get(&BlobHash::of(&theirs)), Some(&theirs));
+    meeting.logged("it brings pictures to a volume that it may only read");
+    assert!(!keeps(&meeting, BlobHash::of(&ours)));
+}
+
+#[test]
+fn what_has_no_room_is_not_taken() {
+    let meeting = meeting(folder(), |settings| settings.quota = 150_000);
+    let (small, large) = (vec![7; 100_000], vec![8; 400_000]);
+    let named = [(BlobHash::of(&large), large.clone()), (BlobHash::of(&small), small.clone())];
+    bring(&meeting.at, &named, &[]);
+    meeting.logged("for which no room is left");
+    assert!(keeps(&meeting, BlobHash::of(&small)) && !keeps(&meeting, BlobHash::of(&large)));
+    // Used up is used up.
+    bring(&meeting.at, &[(BlobHash::of(&[9; 100_000]), vec![9; 100_000])], &[]);
+    assert!(!keeps(&meeting, BlobHash::of(&[9; 100_000])));
+}
