@@ -126,6 +126,7 @@ fn in_step(session: &Session) -> bool {
     !reading
         && session.is_saved()
         && sync.is_settled()
+        && sync.is_heard()
         && session.kept_settled()
         && sync.shares.hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }

@@ -8,6 +8,7 @@ pub mod backup;
 pub mod check;
 pub mod configuration;
 pub mod copy;
+mod create;
 pub mod devices;
 mod driver;
 pub mod experience;

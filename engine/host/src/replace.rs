@@ -123,9 +123,9 @@ fn over(temporary: &Temporary, path: &Path, known: &[u8]) -> io::Result<Replaced
 }
 
 /// A file beside the one that is to be written. It goes when this goes.
-struct Temporary {
+pub(crate) struct Temporary {
     path: PathBuf,
-    modified: i64,
+    pub(crate) modified: i64,
     /// Whether its bytes are not ours, so that it must stay.
     keep: bool,
 }
@@ -141,6 +141,14 @@ impl Drop for Temporary {
 impl Temporary {
     /// Writes it, durably, with the mode of the file that it is to replace.
     fn write(folder: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<Temporary> {
+        let (mut temporary, file) = Temporary::begin(folder, bytes, like)?;
+        file.sync_all()?;
+        temporary.modified = modified(&file.metadata()?);
+        Ok(temporary)
+    }
+
+    /// Writes it; that it is durable is the caller's to see to, before it gets another name.
+    pub(crate) fn begin(folder: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<(Temporary, File)> {
         let number = rand::rngs::OsRng.try_next_u64().map_err(io::Error::other)?;
         let path = folder.join(format!(".tracebook-{number:016x}.tmp"));
         let mut options = OpenOptions::new();
@@ -156,13 +164,12 @@ impl Temporary {
         if let Some(like) = like {
             resemble(&file, like)?;
         }
-        file.sync_all()?;
         temporary.modified = modified(&file.metadata()?);
-        Ok(temporary)
+        Ok((temporary, file))
     }
 
     /// Gives it the name `path` unless something has it.
-    fn appear(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn appear(&self, path: &Path) -> io::Result<()> {
         rename_new(&self.path, path)
     }
 

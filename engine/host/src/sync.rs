@@ -36,8 +36,8 @@ const FIRST_TRY: Duration = Duration::from_millis(500);
 /// … and then after twice as long each time, but at most this.
 const LAST_TRY: Duration = Duration::from_secs(30);
 
-/// So many documents that are wanted anew are asked for one by one; of more, those are found that differ.
-const SINGLY: usize = 64;
+/// So many documents that a volume has anew are spoken about one by one; of more, those are found that differ.
+const SINGLY: usize = 2_048;
 
 enum Task {
     Wanted(Wanted),
@@ -354,14 +354,20 @@ impl Desk {
             if fewer {
                 self.peers.share(link, share(shown));
             }
-            if new.len() <= SINGLY {
-                new.into_iter().for_each(|doc| self.peers.follow(link, doc));
-                continue;
-            }
-            for (volume, docs) in volumes {
-                if before.get(&volume) != Some(&docs) {
-                    self.peers.follow_all(link, volume, docs);
+            self.speak_of(link, &volumes, &before);
+        }
+    }
+
+    /// Syncs with a peer what was not wanted before.
+    fn speak_of(&mut self, link: Link, volumes: &BTreeMap<DocId, Docs>, before: &BTreeMap<DocId, Docs>) {
+        for (volume, docs) in volumes {
+            match before.get(volume) {
+                Some(known) if known == docs => {}
+                Some(known) if docs.len() <= known.len() + SINGLY => {
+                    // They were made here just now, or somebody else has named them.
+                    docs.difference(known).for_each(|doc| self.peers.offer(link, *doc));
                 }
+                Some(_) | None => self.peers.follow_all(link, *volume, docs.clone()),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Two threads that do what takes longer than a frame: reading notes, loading documents, reading and writing files.
 
+use crate::create;
 use crate::driver::{Inbox, Post};
 use crate::files::{self, Found};
 use crate::load;
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use store::disk::{FileRow, Reader};
+use store::disk::{DiskError, FileRow, Reader};
 use store::{ActorId, BlobHash, DocId};
 
 /// One piece of work.
@@ -32,6 +33,17 @@ pub(crate) enum Job {
     Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
     Actors { answer: Sender<Result<BTreeSet<ActorId>, String>> },
 }
+
+/// A note's file that is to be written.
+struct ToWrite {
+    note: DocId,
+    file: PathBuf,
+    expected: Option<BlobHash>,
+    text: Arc<str>,
+}
+
+/// So many jobs at most are looked at before a file is written that stands before them.
+const TOGETHER: usize = 256;
 
 /// The way to the workers.
 #[derive(Clone)]
@@ -71,65 +83,81 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
             Err(_) => return,
         };
         let Ok(job) = job else { return };
-        match job {
-            Job::Volume { volume } => {
-                // The files first: they can be shown, and the document takes longer.
-                load::volume_files(reader, volume, |event| inbox.event(event));
-                inbox.event(load::volume_doc(reader, volume, actor));
+        let (mut files, mut next, mut taken) = (Vec::new(), Some(job), 0);
+        while let Some(job) = next {
+            match job {
+                Job::WriteFile { note, file, expected, text } => files.push(ToWrite { note, file, expected, text }),
+                job => perform(reader, inbox, actor, job),
             }
-            Job::Files { volume, answer } => {
-                let _ = answer.send(reader.files(volume).map_err(|error| error.to_string()));
-            }
-            Job::ReadNote { note, volume, path, file } => {
-                let content = load::note_content(reader, note, volume, &path, || text(&file)).map(Box::new);
-                inbox.event(Event::NoteRead { note, content });
-            }
-            Job::LoadNote { note } => {
-                let docs = load::note_docs(reader, note, actor).map(Box::new);
-                inbox.event(Event::NoteLoaded { note, docs });
-            }
-            Job::LoadSession { session } => inbox.event(load::session_doc(reader, session, actor)),
-            Job::LoadRun { run } => inbox.event(load::run_doc(reader, run, actor)),
-            Job::LoadRegistry { registry } => inbox.event(load::registry_doc(reader, registry, actor)),
-            Job::ReadFile { note, file } => {
-                let file = match files::read(&file) {
-                    Ok(Found::Text(text)) => Ok(Some(text)),
-                    Ok(Found::Missing) => Ok(None),
-                    Ok(Found::Other { why, .. }) => {
-                        Err(format!("the file was changed by another program, and {why}: {}", file.display()))
-                    }
-                    Err(why) => Err(why),
-                };
-                inbox.event(Event::FileRead { note, file });
-            }
-            Job::WriteFile { note, file, expected, text } => {
-                inbox.event(write_file(note, &file, expected, &text));
-            }
-            Job::Index { volume, note, text } => {
-                let survey = Survey::of(BlobHash::of(text.as_bytes()), &text);
-                inbox.event(Event::Indexed { volume, notes: vec![(note, survey)] });
-            }
-            Job::MoveFiles { moves, emptied } => {
-                inbox.event(Event::FilesMoved { result: relocate::move_files(&moves, &emptied) });
-            }
-            Job::Discard { file, path } => {
-                inbox.event(Event::Discarded { file, result: relocate::remove(&path) });
-            }
-            Job::Marker { folder, volumes, done } => {
-                let mount = |(id, name, path)| store::disk::Mount { id, name, path };
-                let mounts: Vec<store::disk::Mount> = volumes.into_iter().map(mount).collect();
-                if let Err(error) = store::disk::write_marker(&folder, &mounts) {
-                    inbox.post(Post::Event(Event::DiskTrouble { why: error.to_string() }));
+            taken += 1;
+            // Files that are to be written wait for what stands behind them already: more of them are among that, and
+            // the disk is waited for once for all.
+            let further = !files.is_empty() && taken < TOGETHER;
+            next = if further { queue.try_lock().ok().and_then(|queue| queue.try_recv().ok()) } else { None };
+        }
+        write_files(&files, |event| inbox.event(event));
+    }
+}
+
+fn perform(reader: &dyn Reader, inbox: &Inbox, actor: &ActorId, job: Job) {
+    match job {
+        Job::Volume { volume } => {
+            // The files first: they can be shown, and the document takes longer.
+            load::volume_files(reader, volume, |event| inbox.event(event));
+            inbox.event(load::volume_doc(reader, volume, actor));
+        }
+        Job::Files { volume, answer } => {
+            let _ = answer.send(reader.files(volume).map_err(|error| error.to_string()));
+        }
+        Job::ReadNote { note, volume, path, file } => {
+            let content = load::note_content(reader, note, volume, &path, || text(&file)).map(Box::new);
+            inbox.event(Event::NoteRead { note, content });
+        }
+        Job::LoadNote { note } => {
+            let docs = load::note_docs(reader, note, actor).map(Box::new);
+            inbox.event(Event::NoteLoaded { note, docs });
+        }
+        Job::LoadSession { session } => inbox.event(load::session_doc(reader, session, actor)),
+        Job::LoadRun { run } => inbox.event(load::run_doc(reader, run, actor)),
+        Job::LoadRegistry { registry } => inbox.event(load::registry_doc(reader, registry, actor)),
+        Job::ReadFile { note, file } => {
+            let file = match files::read(&file) {
+                Ok(Found::Text(text)) => Ok(Some(text)),
+                Ok(Found::Missing) => Ok(None),
+                Ok(Found::Other { why, .. }) => {
+                    Err(format!("the file was changed by another program, and {why}: {}", file.display()))
                 }
-                let _ = done.send(());
+                Err(why) => Err(why),
+            };
+            inbox.event(Event::FileRead { note, file });
+        }
+        Job::WriteFile { note, file, expected, text } => {
+            write_files(&[ToWrite { note, file, expected, text }], |event| inbox.event(event));
+        }
+        Job::Index { volume, note, text } => {
+            let survey = Survey::of(BlobHash::of(text.as_bytes()), &text);
+            inbox.event(Event::Indexed { volume, notes: vec![(note, survey)] });
+        }
+        Job::MoveFiles { moves, emptied } => {
+            inbox.event(Event::FilesMoved { result: relocate::move_files(&moves, &emptied) });
+        }
+        Job::Discard { file, path } => {
+            inbox.event(Event::Discarded { file, result: relocate::remove(&path) });
+        }
+        Job::Marker { folder, volumes, done } => {
+            let mount = |(id, name, path)| store::disk::Mount { id, name, path };
+            let mounts: Vec<store::disk::Mount> = volumes.into_iter().map(mount).collect();
+            if let Err(error) = store::disk::write_marker(&folder, &mounts) {
+                inbox.post(Post::Event(Event::DiskTrouble { why: error.to_string() }));
             }
-            Job::Blob { hash, answer } => {
-                let _ = answer.send(reader.blob(hash).map_err(|error| error.to_string()));
-            }
-            Job::Actors { answer } => {
-                let actors = reader.actors().map_err(|error| error.to_string());
-                let _ = answer.send(actors.map(|all| all.into_iter().map(|(actor, _)| actor.into()).collect()));
-            }
+            let _ = done.send(());
+        }
+        Job::Blob { hash, answer } => {
+            let _ = answer.send(reader.blob(hash).map_err(|error| error.to_string()));
+        }
+        Job::Actors { answer } => {
+            let actors = reader.actors().map_err(|error| error.to_string());
+            let _ = answer.send(actors.map(|all| all.into_iter().map(|(actor, _)| actor.into()).collect()));
         }
     }
 }
@@ -143,13 +171,31 @@ fn text(file: &Path) -> Result<Option<FileText>, String> {
     }
 }
 
-fn write_file(note: DocId, file: &Path, expected: Option<BlobHash>, text: &str) -> Event {
-    if let Some(parent) = file.parent()
-        && let Err(error) = std::fs::create_dir_all(parent)
-    {
-        return Event::FileFailed { note, why: format!("the folder cannot be made ({error}): {}", parent.display()) };
+/// Writes notes' files; those that do not exist yet together.
+fn write_files(files: &[ToWrite], tell: impl Fn(Event)) {
+    let mut new = Vec::new();
+    for one in files {
+        let made = one.file.parent().map_or(Ok(()), |parent| {
+            let told = |error| format!("the folder cannot be made ({error}): {}", parent.display());
+            std::fs::create_dir_all(parent).map_err(told)
+        });
+        match made {
+            Err(why) => tell(Event::FileFailed { note: one.note, why }),
+            Ok(()) if one.expected.is_none() => new.push(one),
+            Ok(()) => tell(told(one, replace::replace_file(&one.file, one.expected, one.text.as_bytes()))),
+        }
     }
-    match replace::replace_file(file, expected, text.as_bytes()) {
+    let list: Vec<(&Path, &[u8])> = new.iter().map(|one| (one.file.as_path(), one.text.as_bytes())).collect();
+    for (one, done) in new.iter().zip(create::create_files(&list)) {
+        tell(told(one, done));
+    }
+}
+
+/// What came of a file that was to be written.
+fn told(one: &ToWrite, done: Result<Replaced, DiskError>) -> Event {
+    let ToWrite { note, file, text, .. } = one;
+    let note = *note;
+    match done {
         Ok(Replaced::Done { modified }) => {
             let stamp = FileStamp { size: text.len() as u64, mtime: modified, hash: BlobHash::of(text.as_bytes()) };
             Event::FileWritten { note, stamp }

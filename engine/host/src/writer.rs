@@ -113,7 +113,9 @@ fn run(
         match work {
             Work::Append { batch, writes } => {
                 rested = false;
-                desk.append(batch, writes)?;
+                for job in desk.append(batch, writes)? {
+                    workers.send(job);
+                }
             }
             Work::Then(job) => workers.send(*job),
             Work::Keep { writes } => _ = desk.disk.commit(&writes),
@@ -135,16 +137,22 @@ impl Desk<'_> {
     }
 
     /// Commits a batch and those that wait right behind it as one group, trying until it is done. Nothing is dropped,
-    /// unless the program closes and patience ends.
-    fn append(&mut self, batch: BatchNumber, writes: Vec<Write>) -> Result<(), String> {
+    /// unless the program closes and patience ends. Gives the jobs that stood between them: what was before each is on
+    /// disk now, and so is what came behind it, which is no more than might be so whenever a worker gets to it.
+    fn append(&mut self, batch: BatchNumber, writes: Vec<Write>) -> Result<Vec<Job>, String> {
         let mut ends = vec![(batch, writes.len())];
         let mut group = writes;
+        let mut jobs = Vec::new();
         let mut size = weight(&group);
-        while size < GROUP && matches!(self.waiting.front(), Some(Work::Append { .. })) {
-            if let Some(Work::Append { batch, writes }) = self.waiting.pop_front() {
-                size += weight(&writes);
-                group.extend(writes);
-                ends.push((batch, group.len()));
+        while size < GROUP && matches!(self.waiting.front(), Some(Work::Append { .. } | Work::Then(_))) {
+            match self.waiting.pop_front() {
+                Some(Work::Append { batch, writes }) => {
+                    size += weight(&writes);
+                    group.extend(writes);
+                    ends.push((batch, group.len()));
+                }
+                Some(Work::Then(job)) => jobs.push(*job),
+                Some(Work::Keep { .. } | Work::Blob { .. } | Work::Close { .. }) | None => {}
             }
         }
         let mut told: Option<String> = None;
@@ -179,7 +187,7 @@ impl Desk<'_> {
         if let Some(sync) = &self.sync {
             sync.written(&group, &numbers);
         }
-        Ok(())
+        Ok(jobs)
     }
 
     /// Waits before the next try. Meanwhile a blob or the end of the program may be asked for; all else waits.
@@ -241,6 +249,8 @@ fn weight(writes: &[Write]) -> usize {
 mod tests {
     use super::*;
     use crate::driver::Post;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
     use store::DocId;
     use store::disk::{Fault, MemoryDisk, Reader};
@@ -293,6 +303,64 @@ mod tests {
         let (durable, troubles, ended) = scene.told();
         assert_eq!((durable.last(), troubles, ended), (Some(&5), 1, Ok(())));
         assert_eq!(disk.journal(NOTE).expect("read").len(), 5);
+    }
+
+    /// A disk whose first commit waits, and that counts them.
+    struct Slow {
+        disk: MemoryDisk,
+        gate: Option<Receiver<()>>,
+        commits: Arc<AtomicUsize>,
+    }
+
+    impl Disk for Slow {
+        fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError> {
+            if let Some(gate) = self.gate.take() {
+                let _ = gate.recv_timeout(Duration::from_secs(60));
+            }
+            self.commits.fetch_add(1, Ordering::SeqCst);
+            self.disk.commit(writes)
+        }
+
+        fn put_blob(&mut self, bytes: &[u8]) -> Result<BlobHash, DiskError> {
+            self.disk.put_blob(bytes)
+        }
+
+        fn reader(&self) -> Result<Box<dyn Reader>, DiskError> {
+            self.disk.reader()
+        }
+
+        fn idle(&mut self) {
+            self.disk.idle();
+        }
+    }
+
+    #[test]
+    fn jobs_between_batches_cut_no_group_and_find_what_was_before_them() {
+        let (disk, commits) = (MemoryDisk::new(), Arc::new(AtomicUsize::new(0)));
+        let (open, gate) = channel();
+        let slow = Slow { disk: disk.clone(), gate: Some(gate), commits: commits.clone() };
+        let (inbox, _posts) = Inbox::letter_box();
+        let readers = (0..2).map(|_| disk.reader().expect("a reader")).collect();
+        let workers = Workers::start(readers, inbox.clone(), [0; 16]);
+        let (writer, thread) = Writer::start(Box::new(slow), inbox, workers, None, None);
+        let answers: Vec<Receiver<_>> = (1..=50_u8)
+            .map(|number| {
+                let actor = Write::Actor { actor: vec![number; 16], at: 1 };
+                writer.send(Work::Append { batch: u64::from(number), writes: vec![actor] });
+                let (answer, wait) = channel();
+                writer.send(Work::Then(Box::new(Job::Actors { answer })));
+                wait
+            })
+            .collect();
+        open.send(()).expect("it waits");
+        for (number, wait) in (1..=50_u8).zip(answers) {
+            let known = wait.recv_timeout(Duration::from_secs(60)).expect("an answer").expect("read");
+            assert!(known.contains(&store::ActorId::from([number; 16])), "batch {number} was before its job");
+        }
+        writer.send(Work::Close { patience: Duration::ZERO });
+        assert_eq!(thread.join().expect("no panic"), Ok(()));
+        // The first may have begun before the others came.
+        assert!(commits.load(Ordering::SeqCst) <= 2, "{} commits", commits.load(Ordering::SeqCst));
     }
 
     #[test]

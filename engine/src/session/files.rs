@@ -145,6 +145,9 @@ impl Session {
         let (volume, path) = self.places.get(&id)?;
         let note = self.notes.get(&id)?;
         let row = self.volumes.get_mut(volume)?.files.get_mut(path)?;
+        if row.heads.is_empty() {
+            self.sync.touch(); // from now on it is synced
+        }
         row.heads.clone_from(&note.file.heads);
         Some(row.clone())
     }
@@ -163,6 +166,9 @@ impl Session {
             self.sync.touch(); // outputs are synced where there are cells
         }
         row.cells = cells;
+        if row.heads.is_empty() && !note.file.heads.is_empty() {
+            self.sync.touch(); // from now on it is synced
+        }
         row.heads.clone_from(&note.file.heads);
         Some(row.clone())
     }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::disk::Write;
+use store::disk::{FileRow, Write};
 use store::sync::{document_address, read_document_address};
 use store::{BlobHash, DocId, FileEntry, VolumeDoc};
 
@@ -39,7 +39,10 @@ const LOG_EVERY: i64 = 2_000;
 /// The host is told of this many documents in a millisecond, at most.
 const TOLD_EVERY: usize = 100;
 /// Notes that are read at the same time so that they get documents, before they can be synced.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 64;
+/// Notes that are being made or changed at the same time as other devices want it. What comes for further ones waits:
+/// all that is under way is gone through whenever something happens.
+const ARRIVING: usize = 256;
 
 /// A hub, and what is shared over it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,6 +205,8 @@ pub struct Sync {
     stale: bool,
     /// When it was told last, and of how many documents.
     told: Option<(Time, usize)>,
+    /// Of how many for each hub.
+    asked: BTreeMap<String, usize>,
     /// The outputs document of each shared note with cells, and back.
     outputs: HashMap<DocId, DocId>,
     notes: HashMap<DocId, DocId>,
@@ -213,6 +218,8 @@ pub struct Sync {
     coming: BTreeMap<DocId, (DocId, FileEntry)>,
     /// Text of such notes that waits for its place to be free.
     arrived: Vec<(DocId, Vec<u8>)>,
+    /// What has come while enough is under way, with what it is answered by.
+    waiting: VecDeque<(DocId, u64, Vec<u8>)>,
     /// What other devices did to files, and is to be done here.
     renames: BTreeMap<DocId, String>,
     deleted: BTreeSet<DocId>,
@@ -253,12 +260,22 @@ impl Sync {
     pub fn is_settled(&self) -> bool {
         !self.stale
             && self.arrived.is_empty()
+            && self.waiting.is_empty()
             && self.early.is_empty()
             && self.bare.is_empty()
             && self.renames.is_empty()
             && self.deleted.is_empty()
             && self.restored.is_empty()
             && (self.shares.hubs.is_empty() || self.attachments_settled())
+    }
+
+    /// Whether the host has said how the hubs stand since it was told last what is to be synced there: before that,
+    /// nothing may be behind only because nobody has looked.
+    pub fn is_heard(&self) -> bool {
+        self.shares.hubs.iter().all(|hub| {
+            let state = self.states.get(&hub.url);
+            state.is_some_and(|state| Some(&state.documents) == self.asked.get(&hub.url))
+        })
     }
 
     /// Whether others may be looking: a hub that shares the volume is there.
@@ -452,27 +469,9 @@ impl Session {
             return;
         }
         self.move_files_of_others(turn);
+        self.take_what_waits(turn);
         self.place_what_arrived(turn);
-        if !self.sync.bare.is_empty() {
-            // Those that are under way stand among the first: they leave the list when they have a document.
-            let next: Vec<DocId> = self.sync.bare.iter().copied().take(4 * AT_ONCE).collect();
-            let busy = next.iter().filter(|note| self.notes.contains_key(note)).count();
-            let mut room = AT_ONCE.saturating_sub(busy);
-            for note in next {
-                let done = self.place(note).is_none_or(|(volume, path)| {
-                    let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
-                    row.is_none_or(|row| !row.heads.is_empty())
-                });
-                if done {
-                    self.sync.bare.remove(&note);
-                } else if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready && !note.adopted) {
-                    self.adopt(turn, note);
-                } else if room > 0 && !self.notes.contains_key(&note) {
-                    self.read_note(turn, note);
-                    room -= 1;
-                }
-            }
-        }
+        self.bare_step(turn);
         self.tools_step(turn);
         self.write_kept(turn);
         self.keep_log(turn, false);
@@ -486,11 +485,49 @@ impl Session {
             }
             self.sync.stale = false;
             let wanted = self.wanted();
-            let count = wanted.hubs.iter().flat_map(|(_, volumes)| volumes.values()).map(|docs| docs.len()).sum();
-            self.sync.told = Some((turn.now, count));
+            let of = |volumes: &Documents| match volumes.len() {
+                1 => volumes.values().map(|docs| docs.len()).sum(),
+                _ => volumes.values().flat_map(|docs| docs.iter()).collect::<BTreeSet<_>>().len(),
+            };
+            self.sync.asked = wanted.hubs.iter().map(|(url, volumes)| (url.clone(), of(volumes))).collect();
+            self.sync.told = Some((turn.now, self.sync.asked.values().sum()));
             turn.effects.push(Effect::Sync(Box::new(wanted)));
         }
         self.attachments_step(turn);
+    }
+
+    /// Gives documents to notes that have none yet.
+    fn bare_step(&mut self, turn: &mut Turn<'_>) {
+        // Those that are under way stand among the first: they leave the list when they have a document.
+        let next: Vec<DocId> = self.sync.bare.iter().copied().take(2 * AT_ONCE).collect();
+        let mut room = AT_ONCE;
+        for note in next {
+            let open = self.notes.get(&note);
+            let busy = open.is_some_and(|note| note.phase == Phase::Reading || note.is_loading());
+            if busy || (room == 0 && open.is_none()) {
+                room = room.saturating_sub(1);
+                continue;
+            }
+            let begins = open.is_some_and(|note| note.phase == Phase::Ready && !note.adopted);
+            let (is_open, done) = (
+                open.is_some(),
+                self.place(note).is_none_or(|(volume, path)| {
+                    let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
+                    row.is_none_or(|row| !row.heads.is_empty())
+                }),
+            );
+            if done {
+                self.sync.bare.remove(&note);
+                self.let_go(turn, note);
+                continue;
+            }
+            if begins {
+                self.adopt(turn, note);
+            } else if !is_open {
+                self.read_note(turn, note);
+            }
+            room = room.saturating_sub(1);
+        }
     }
 
     /// Keeps the log on disk, if it is time or `now`.
@@ -525,7 +562,10 @@ impl Session {
             }
             let mut docs = BTreeSet::from([*volume]);
             let files = self.volumes.get(volume).into_iter().flat_map(|volume| volume.files.values());
-            for row in files.filter(|row| row.kind.is_text()) {
+            // A note that has only its file will have a document in a moment, and need not be asked for. One whose text
+            // has not come yet has neither.
+            let waits = |row: &FileRow| row.size > 0 && row.heads.is_empty();
+            for row in files.filter(|row| row.kind.is_text() && !waits(row)) {
                 docs.insert(row.id);
                 if row.cells > 0 {
                     docs.insert(*outputs.entry(row.id).or_insert_with(|| {

@@ -3,7 +3,8 @@
 //! What a caller does: it tells of connections ([`Peers::connect`], [`Peers::receive`], [`Peers::disconnect`]), of its
 //! own changes **once they are on disk** ([`Peers::changed`]), and after each call performs what [`Peers::take`] gives:
 //! [`Output::Load`] is answered by [`Peers::loaded`], [`Output::Store`] by [`Peers::stored`] or [`Peers::refused`]. A
-//! program that dials says which documents it wants ([`Peers::follow`]); one that listens need not.
+//! program that dials says which documents it wants ([`Peers::follow`]); one that listens need not. Of a document that
+//! was made just now ([`Peers::offer`]) another Tracebook is sent all at once instead of being asked what it has.
 //!
 //! Nothing is sent before it is durable: while changes of a peer are on their way to the disk, nothing is said about
 //! their document to anybody, and further messages about it wait. So they come to the disk as one batch, too.
@@ -12,6 +13,7 @@
 
 mod document;
 mod greeting;
+mod offer;
 mod reconcile;
 mod said;
 
@@ -21,6 +23,7 @@ use super::wire::{self, Message, Metadata, PeerId};
 use crate::id::DocId;
 use automerge::ChangeHash;
 use automerge::sync::{self, SyncDoc};
+use offer::Lacks;
 pub use reconcile::{Docs, Print};
 use reconcile::{Prints, Scopes};
 use said::Said;
@@ -189,8 +192,14 @@ struct Between {
     wanted: bool,
     same: bool,
     absent: bool,
+    /// Whether the peer is taken to have nothing of it; see `offer.rs`.
+    lacks: Lacks,
     /// Whether it was said that the peer may not write.
     warned: bool,
+}
+
+fn begin(read_only: bool) -> sync::State {
+    if read_only { sync::State::new_read_only() } else { sync::State::new() }
 }
 
 /// One connection.
@@ -359,6 +368,11 @@ impl Peers {
                 let between = self.links.get_mut(&link).and_then(|peer| peer.docs.get_mut(&doc));
                 if let Some(between) = between {
                     between.absent = true;
+                    between.lacks.told(between.wanted);
+                    if between.state.their_heads.is_some() {
+                        // It had it, and does not want to speak of it any more. Should it begin anew it is answered.
+                        between.state = begin(between.state.read_only);
+                    }
                     let ours = !between.wanted;
                     self.outputs.push_back(Output::Absent { link, doc, ours });
                 }
@@ -399,7 +413,7 @@ impl Peers {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(between) = peer.docs.get_mut(&doc) else { return };
         between.asked |= request;
-        between.absent = false;
+        (between.absent, between.lacks) = (false, Lacks::No);
         if access == Access::Read && !message.changes.is_empty() && !std::mem::replace(&mut between.warned, true) {
             let why = "it writes to a document that it may only read".to_owned();
             self.outputs.push_back(Output::Refused { link, doc, why });
@@ -424,9 +438,17 @@ impl Peers {
             return false;
         }
         let writes = (peer.share)(doc) == Access::Write;
-        let state = if writes { sync::State::new() } else { sync::State::new_read_only() };
-        let between = Between { state, asked: false, wanted: false, same: false, absent: false, warned: false };
-        peer.docs.insert(doc, between);
+        let state = begin(!writes);
+        let said = Between {
+            state,
+            asked: false,
+            wanted: false,
+            same: false,
+            absent: false,
+            lacks: Lacks::Unknown,
+            warned: false,
+        };
+        peer.docs.insert(doc, said);
         self.followers.entry(doc).or_default().insert(link);
         true
     }
@@ -446,6 +468,7 @@ impl Peers {
         let heads = document.doc.get_heads();
         let empty = heads.is_empty();
         let them = between.state.their_heads.clone();
+        let offers = !empty && peer.metadata.tracebook.is_some() && between.offer_all();
         if empty && between.asked && them.as_ref().is_none_or(Vec::is_empty) {
             // Neither has it. What we may still want ourselves was asked for before.
             between.asked = false;
@@ -477,6 +500,9 @@ impl Peers {
             }
         }
         between.asked = false;
+        if offers {
+            between.offered();
+        }
         let same = them.as_ref() == Some(&heads);
         if std::mem::replace(&mut between.same, same) != same {
             self.outputs.push_back(Output::Step { link, doc, same });

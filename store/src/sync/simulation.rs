@@ -85,6 +85,8 @@ struct World {
     durable: BTreeSet<u64>,
     /// Documents of which two agreed without speaking about them.
     agreed: usize,
+    /// Devices that will offer all documents over a connection, once they have been greeted.
+    offering: Vec<(usize, Link)>,
 }
 
 /// A program that starts over a disk, with what it remembers of it.
@@ -113,6 +115,7 @@ impl World {
             restored: false,
             durable: BTreeSet::new(),
             agreed: 0,
+            offering: Vec::new(),
         };
         // Most documents are everywhere from the beginning.
         let actor = world.actor();
@@ -226,11 +229,14 @@ impl World {
                     self.perform(at);
                 }
                 Output::Agreed { docs, .. } => self.agreed += docs.len(),
-                Output::Welcome { .. }
-                | Output::Heard { .. }
-                | Output::Absent { .. }
-                | Output::Step { .. }
-                | Output::Extension { .. } => {}
+                Output::Welcome { link, .. } => {
+                    if let Some(found) = self.offering.iter().position(|one| *one == (at, link)) {
+                        self.offering.swap_remove(found);
+                        DOCS.into_iter().for_each(|doc| self.devices[at].peers.offer(link, doc));
+                        self.perform(at);
+                    }
+                }
+                Output::Heard { .. } | Output::Absent { .. } | Output::Step { .. } | Output::Extension { .. } => {}
             }
         }
     }
@@ -245,7 +251,12 @@ impl World {
         self.devices[a].peers.connect(links.0, true, None, Box::new(|_| Access::Write));
         self.devices[b].peers.connect(links.1, false, None, Box::new(|_| Access::Write));
         let docs = Arc::new(BTreeSet::from(DOCS));
-        self.devices[a].peers.follow_all(links.0, VOLUME, docs);
+        if self.chance.below(4) > 0 {
+            self.devices[a].peers.follow_all(links.0, VOLUME, docs);
+        } else {
+            // Some are offered as new, as soon as the other has greeted, whether or not they are.
+            self.offering.push((a, links.0));
+        }
         self.perform(a);
         self.perform(b);
     }

@@ -284,3 +284,49 @@ fn what_belongs_to_a_device_alone_is_not_synced() {
     pair.one.pass(2_000);
     assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools()]));
 }
+
+#[test]
+fn more_notes_than_are_made_at_once_arrive_all() {
+    const COUNT: usize = 600;
+    let notes: Vec<(String, String)> =
+        (0..COUNT).map(|number| (format!("{number}.md"), format!("# Note {number}\n"))).collect();
+    let files: Vec<(&str, &str)> = notes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let mut one = Twin::with(&files);
+    let mut two = Twin::start(World::new(&[]), 2);
+    two.rest();
+    let (hub, volume) = ("ws://hub".to_owned(), one.session.volumes().next().expect("a volume").id);
+    one.command(Command::ShareVolume { volume, hub: hub.clone() }).expect("shared");
+    // What has only its file is not spoken of yet.
+    assert!(one.session.sync().is_shared(volume) && !one.session.sync().is_settled());
+    assert_eq!(one.session.spread(volume).behind, COUNT);
+    let address = engine::volume_address(&hub, volume);
+    two.command(Command::JoinVolume { address, folder: ROOT.into() }).expect("joined");
+    for _ in 0..20 {
+        one.pass(1_500);
+    }
+    assert!(one.session.sync().is_settled());
+    assert!(notes.iter().all(|(path, _)| one.wanted.contains(&one.id(path))));
+    let sent = one.sent.clone();
+    let of_volume = |(doc, _): &&(DocId, Vec<u8>)| *doc == volume;
+    for (doc, bytes) in sent.iter().filter(of_volume).cloned() {
+        two.event(Event::Received { doc, ticket: 1, bytes });
+        two.pass(10);
+    }
+    two.pass(1_500);
+    for (doc, bytes) in sent.iter().filter(|one| !of_volume(one)).cloned() {
+        if two.wanted.contains(&doc) {
+            two.event(Event::Received { doc, ticket: 1, bytes });
+        }
+    }
+    let open = two.session.notes().count();
+    assert!((100..400).contains(&open), "{open} of {COUNT} are under way");
+    assert!(!two.session.sync().is_settled());
+    for _ in 0..20 {
+        two.pass(1_500);
+    }
+    assert!(two.session.sync().is_settled() && two.refused.is_empty(), "{:?}", two.refused);
+    for (path, text) in &notes {
+        assert_eq!(two.file(path).as_ref(), Some(text), "{path}");
+    }
+    assert_eq!(two.session.notes().count(), 0, "nobody looks at them");
+}

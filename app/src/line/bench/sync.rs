@@ -66,7 +66,7 @@ fn in_step(session: &Session) -> bool {
     let sync = session.sync();
     let there = sync.states.values().all(|state| state.reach == Reach::Online && state.behind.is_empty());
     let told = sync.states.values().any(|state| state.documents > 1);
-    there && told && sync.is_settled() && session.kept_settled() && session.is_saved()
+    there && told && sync.is_settled() && sync.is_heard() && session.kept_settled() && session.is_saved()
 }
 
 /// What a file holds on a device, as a hash.

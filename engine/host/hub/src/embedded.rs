@@ -3,7 +3,7 @@
 
 use crate::Log;
 use crate::storage::{Bytes, Done, Failed, HubStore, Loaded};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +14,8 @@ use std::time::Duration;
 use store::DocId;
 use store::disk::{Disk, DiskError, Reader, SqliteDisk, Write};
 
-/// At most so many appends become one commit.
-const MOST: usize = 1_024;
+/// At most so many appends become one commit, and no more documents are read before it.
+const MOST: usize = 256;
 /// A pause: then the disk does what would disturb.
 const PAUSE: Duration = Duration::from_millis(500);
 /// A document of more chunks than this is folded into one.
@@ -49,7 +49,9 @@ impl Embedded {
         let all = reader.docs().map_err(|error| error.to_string())?;
         let documents = Arc::new(AtomicU64::new(all.len() as u64));
         let (tell, told) = channel();
-        let mut keeper = Keeper { disk, reader, chunks: HashMap::new(), log, documents: Arc::clone(&documents) };
+        let known = all.iter().copied().collect();
+        let chunks = HashMap::new();
+        let mut keeper = Keeper { disk, reader, known, chunks, log, documents: Arc::clone(&documents) };
         let thread = std::thread::Builder::new().name("hub-store".to_owned());
         let thread = thread.spawn(move || keeper.run(&told)).map_err(|error| error.to_string())?;
         Ok(Embedded { work: Mutex::new(tell), thread: Mutex::new(Some(thread)), documents, all: Mutex::new(all) })
@@ -90,6 +92,8 @@ impl HubStore for Embedded {
 struct Keeper {
     disk: SqliteDisk,
     reader: Box<dyn Reader>,
+    /// All documents that are stored.
+    known: HashSet<DocId>,
     /// Chunks of each document that was touched.
     chunks: HashMap<DocId, u32>,
     log: Log,
@@ -108,14 +112,18 @@ impl Keeper {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let mut appends = Vec::new();
+            let mut appends: Vec<(DocId, Bytes, Done)> = Vec::new();
             let mut next = Some(first);
+            let mut taken = 0;
             while let Some(work) = next {
                 match work {
                     Work::Append(doc, bytes, done) => appends.push((doc, bytes, done)),
                     Work::Load(doc, loaded) => {
-                        // Reads what was appended before it.
-                        self.commit(&mut appends);
+                        // Reads what was appended before it. What was appended to others need not be on disk for it:
+                        // where very many are read and written at once, each would be a commit of its own.
+                        if appends.iter().any(|(of, ..)| *of == doc) {
+                            self.commit(&mut appends);
+                        }
                         self.load(doc, loaded);
                     }
                     Work::Close => {
@@ -124,13 +132,17 @@ impl Keeper {
                         return;
                     }
                 }
-                next = if appends.len() < MOST { told.try_recv().ok() } else { None };
+                taken += 1;
+                next = if taken < MOST { told.try_recv().ok() } else { None };
             }
             self.commit(&mut appends);
         }
     }
 
     fn load(&mut self, doc: DocId, loaded: Loaded) {
+        if !self.known.contains(&doc) {
+            return loaded(Ok(Vec::new()));
+        }
         let read = self.reader.chunks(doc).map_err(|error| error.to_string());
         let read = read.and_then(|chunks| match chunks.iter().find(|chunk| !chunk.intact) {
             Some(_) => Err(format!("a stored part is damaged; run `tracebook fsck` on the hub's folder: {doc}")),
@@ -172,11 +184,13 @@ impl Keeper {
         }
         for (doc, _, tell) in appends.drain(..) {
             if done.is_ok() {
-                *self.chunks.entry(doc).or_insert_with(|| {
-                    let stored = self.reader.chunks(doc).map_or(1, |chunks| chunks.len() as u32);
-                    self.documents.fetch_add(u64::from(stored <= 1), Ordering::Relaxed);
-                    stored.saturating_sub(1)
-                }) += 1;
+                if self.known.insert(doc) {
+                    self.documents.fetch_add(1, Ordering::Relaxed);
+                    self.chunks.insert(doc, 0);
+                }
+                // Of a document that was not touched before, those that were committed just now are counted too.
+                let stored = || self.reader.chunks(doc).map_or(0, |chunks| (chunks.len() as u32).saturating_sub(1));
+                *self.chunks.entry(doc).or_insert_with(stored) += 1;
             }
             tell(done.clone());
         }
@@ -200,5 +214,76 @@ impl Keeper {
         if let Err(why) = folded {
             (self.log)(&format!("a document could not be folded: {why}: {doc}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    const DOCS: [DocId; 3] = [DocId([1; 16]), DocId([2; 16]), DocId([3; 16])];
+
+    #[test]
+    fn reading_one_document_commits_only_what_was_appended_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let disk = SqliteDisk::open(folder.path(), true).expect("made");
+        let reader = disk.reader().expect("a reader");
+        let documents = Arc::new(AtomicU64::new(0));
+        let mut keeper = Keeper {
+            disk,
+            reader,
+            known: HashSet::new(),
+            chunks: HashMap::new(),
+            log: Arc::new(|_: &str| ()),
+            documents: documents.clone(),
+        };
+        let (tell, told) = channel();
+        let said: Arc<Mutex<Vec<String>>> = Arc::default();
+        let append = |doc: usize, bytes: &[u8]| {
+            let said = said.clone();
+            let done: Done = Box::new(move |done| said.lock().expect("lock").push(format!("stored {doc} {done:?}")));
+            tell.send(Work::Append(DOCS[doc], Arc::new(bytes.to_vec()), done)).expect("sent");
+        };
+        let load = |doc: usize| {
+            let said = said.clone();
+            let loaded: Loaded = Box::new(move |chunks| {
+                said.lock().expect("lock").push(format!("read {doc} {}", chunks.map_or(99, |chunks| chunks.len())));
+            });
+            tell.send(Work::Load(DOCS[doc], loaded)).expect("sent");
+        };
+        append(0, b"one");
+        load(1);
+        append(2, b"two");
+        load(1);
+        append(0, b"three");
+        load(0);
+        append(1, b"four");
+        load(2);
+        tell.send(Work::Close).expect("sent");
+        keeper.run(&told);
+        let said = said.lock().expect("lock").clone();
+        let expected = [
+            "read 1 0",
+            "read 1 0",
+            "stored 0 Ok(())",
+            "stored 2 Ok(())",
+            "stored 0 Ok(())",
+            "read 0 2",
+            "read 2 1",
+            "stored 1 Ok(())",
+        ];
+        assert_eq!(said, expected);
+        assert_eq!(documents.load(Ordering::Relaxed), 3);
+        assert_eq!(keeper.chunks.get(&DOCS[0]), Some(&2));
+        // Opened anew, all of it is known, and counted when it is touched.
+        drop(keeper);
+        let again = Embedded::open(folder.path(), Arc::new(|_: &str| ())).expect("opened");
+        assert_eq!((again.documents(), again.all().map(|all| all.len())), (Some(3), Some(3)));
+        let (answer, wait) = channel();
+        again.load(DOCS[0], Box::new(move |chunks| _ = answer.send(chunks)));
+        let chunks = wait.recv().expect("an answer").expect("read");
+        assert_eq!(chunks, [b"one".to_vec(), b"three".to_vec()]);
+        again.close();
     }
 }

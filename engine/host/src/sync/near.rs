@@ -130,15 +130,7 @@ impl Desk {
                 self.lost_near(link, "other documents are shared with it now");
                 continue;
             }
-            if new.len() <= super::SINGLY {
-                new.iter().for_each(|doc| self.peers.follow(link, *doc));
-                continue;
-            }
-            for (volume, docs) in &volumes {
-                if before.get(volume) != Some(docs) {
-                    self.peers.follow_all(link, *volume, docs.clone());
-                }
-            }
+            self.speak_of(link, &volumes, before);
         }
     }
 

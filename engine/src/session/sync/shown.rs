@@ -106,6 +106,7 @@ impl Session {
         }
         let mut waiting: BTreeSet<DocId> = online().flat_map(|state| state.behind.iter().copied()).collect();
         waiting.extend(self.sync.coming.keys());
+        waiting.extend(&self.sync.bare);
         match waiting.len() {
             0 => Standing::Same { away: states.len() - online().count() },
             some => Standing::Busy(some),
@@ -131,6 +132,7 @@ impl Session {
             let rows = || self.volumes.get(&volume).into_iter().flat_map(|volume| volume.files.values());
             let texts = || rows().filter(|row| row.kind.is_text());
             spread.documents = 1 + texts().map(|row| 1 + usize::from(row.cells > 0)).sum::<usize>();
+            behind.extend(&self.sync.bare);
             spread.coming = self.sync.coming.values().filter(|(of, _)| *of == volume).count();
             let (placed, others): (Vec<DocId>, Vec<DocId>) =
                 behind.iter().copied().partition(|one| *one == volume || self.place(*one).is_some());
@@ -143,7 +145,7 @@ impl Session {
             }
         } else {
             spread.documents = 1;
-            spread.behind = usize::from(behind.contains(&doc));
+            spread.behind = usize::from(behind.contains(&doc) || self.sync.bare.contains(&doc));
         }
         let ahead = self.notes.get(&doc).is_some_and(|note| !note.pending.is_empty());
         let done = online && !ahead && spread.behind == 0 && spread.coming == 0;

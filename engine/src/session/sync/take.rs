@@ -1,8 +1,9 @@
 //! Changes of other devices, each taken by what it concerns: a volume, a note, outputs.
 
 use super::super::{Session, Turn};
+use super::ARRIVING;
 use crate::effect::Effect;
-use crate::note::Phase;
+use crate::note::{Note, Phase};
 use store::DocId;
 use store::disk::Write;
 
@@ -10,6 +11,37 @@ impl Session {
     /// Changes of a document have come. They are said to be taken once they are on disk (the host sees to that), or
     /// refused here.
     pub(in crate::session) fn received(&mut self, turn: &mut Turn<'_>, doc: DocId, ticket: u64, bytes: Vec<u8>) {
+        let is_note = self.places.contains_key(&doc) || self.sync.coming.contains_key(&doc);
+        if is_note && !self.notes.contains_key(&doc) && (!self.sync.waiting.is_empty() || self.room() == 0) {
+            self.sync.waiting.push_back((doc, ticket, bytes));
+            return;
+        }
+        self.take_in(turn, doc, ticket, bytes);
+    }
+
+    /// How many more notes may be under way because other devices want it. Those count that come to an end by
+    /// themselves, and not what a user looks at, or what cannot be written.
+    fn room(&self) -> usize {
+        let counts = |note: &&Note| {
+            let is_written = self.volumes.get(&note.volume).is_some_and(|volume| volume.root.is_some());
+            let stuck = matches!(note.phase, Phase::Failed(_)) || note.file.trouble.is_some() || !is_written;
+            !note.shown && note.holds == 0 && !stuck && note.read_only().is_none() && !note.is_at_rest()
+        };
+        ARRIVING.saturating_sub(self.notes.values().filter(counts).count() + self.sync.arrived.len())
+    }
+
+    /// Takes what has come and waited, as far as there is room.
+    pub(in crate::session) fn take_what_waits(&mut self, turn: &mut Turn<'_>) {
+        if self.sync.waiting.is_empty() {
+            return;
+        }
+        for _ in 0..self.room() {
+            let Some((doc, ticket, bytes)) = self.sync.waiting.pop_front() else { return };
+            self.take_in(turn, doc, ticket, bytes);
+        }
+    }
+
+    fn take_in(&mut self, turn: &mut Turn<'_>, doc: DocId, ticket: u64, bytes: Vec<u8>) {
         let taken = if self.volumes.contains_key(&doc) {
             self.volume_received(turn, doc, ticket, bytes)
         } else if self.sync.coming.contains_key(&doc) {

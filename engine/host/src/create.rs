@@ -1,0 +1,197 @@
+//! Makes many plain files that do not exist yet, as they come from other devices by the thousand: all are written, the
+//! disk is waited for once, all get their names, and it is waited for once more; one by one it would be waited for
+//! twice for each. What holds for each is what [`replace_file`] holds: all of its bytes or, after any accident, none.
+
+use crate::replace::{Replaced, Temporary, replace_file};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use store::disk::{DiskError, sync_folder};
+
+/// Fewer than this are made one by one: to have a file system write all that it holds back is more work than that.
+const FEW: usize = 4;
+
+/// How far one of them has got.
+enum Stage {
+    /// Its bytes are in a file of another name.
+    Made { temporary: Temporary, file: File },
+    /// Nothing more happens to it.
+    Done(Result<Replaced, DiskError>),
+}
+
+/// Makes these files, each with its bytes. Where there is one already, it is left alone, as [`replace_file`] does where
+/// none is expected.
+pub(crate) fn create_files(files: &[(&Path, &[u8])]) -> Vec<Result<Replaced, DiskError>> {
+    match files.len() < FEW {
+        true => files.iter().map(|(path, bytes)| replace_file(path, None, bytes)).collect(),
+        false => create(files, flush, || ()),
+    }
+}
+
+/// The same, with something that happens `meanwhile`: before the files get their names.
+fn create(
+    files: &[(&Path, &[u8])],
+    flush: impl Fn(&mut dyn Iterator<Item = &File>) -> bool,
+    meanwhile: impl FnOnce(),
+) -> Vec<Result<Replaced, DiskError>> {
+    let mut stages: Vec<Stage> = files.iter().map(|(path, bytes)| begin(path, bytes)).collect();
+    if !flush(&mut handles(&stages)) {
+        for (stage, (path, _)) in stages.iter_mut().zip(files) {
+            if let Stage::Made { file, .. } = stage
+                && let Err(error) = file.sync_all()
+            {
+                *stage = Stage::Done(Err(DiskError::io("writing", path, &error)));
+            }
+        }
+    }
+    meanwhile();
+    let mut folders = BTreeSet::new();
+    for (stage, (path, _)) in stages.iter_mut().zip(files) {
+        let Stage::Made { temporary, .. } = stage else { continue };
+        match temporary.appear(path) {
+            Ok(()) => _ = folders.insert(folder(path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let theirs = std::fs::read(path).map(|theirs| Replaced::Raced { theirs });
+                *stage = Stage::Done(theirs.map_err(|error| DiskError::io("writing", path, &error)));
+            }
+            Err(error) => *stage = Stage::Done(Err(DiskError::io("writing", path, &error))),
+        }
+    }
+    // Their names last once their folders do.
+    let mut lost: BTreeMap<&Path, io::Error> = BTreeMap::new();
+    if folders.len() < FEW || !flush(&mut handles(&stages)) {
+        lost.extend(folders.into_iter().filter_map(|folder| Some((folder, sync_folder(folder).err()?))));
+    }
+    let end = |(stage, (path, _)): (Stage, &(&Path, &[u8]))| match stage {
+        Stage::Done(done) => done,
+        Stage::Made { temporary, .. } => match lost.get(folder(path)) {
+            Some(error) => Err(DiskError::io("writing", path, error)),
+            None => Ok(Replaced::Done { modified: temporary.modified }),
+        },
+    };
+    stages.into_iter().zip(files).map(end).collect()
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+fn begin(path: &Path, bytes: &[u8]) -> Stage {
+    let is_new = match std::fs::symlink_metadata(path) {
+        Ok(_) => false,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    if !is_new || !folder(path).is_dir() {
+        return Stage::Done(replace_file(path, None, bytes));
+    }
+    match Temporary::begin(folder(path), bytes, None) {
+        Ok((temporary, file)) => Stage::Made { temporary, file },
+        Err(error) => Stage::Done(Err(DiskError::io("writing", path, &error))),
+    }
+}
+
+fn handles(stages: &[Stage]) -> impl Iterator<Item = &File> {
+    stages.iter().filter_map(|stage| match stage {
+        Stage::Made { file, .. } => Some(file),
+        Stage::Done(_) => None,
+    })
+}
+
+/// Waits until all that was written to the file systems of these files is on their disks. `false`: that cannot be done,
+/// or was not.
+#[cfg(target_os = "linux")]
+fn flush(files: &mut dyn Iterator<Item = &File>) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs. Of these it is known that they wait for the disk itself; where the files
+    /// are another machine's or another program's, that need not be.
+    const WHOLE: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
+    let mut known = BTreeSet::new();
+    for file in files {
+        let Ok(about) = file.metadata() else { return false };
+        if known.insert(about.dev()) {
+            let system = rustix::fs::fstatfs(file).map(|system| u64::try_from(system.f_type));
+            let is_whole = matches!(system, Ok(Ok(kind)) if WHOLE.contains(&kind));
+            if !is_whole || rustix::fs::syncfs(file).is_err() {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+#[cfg(not(target_os = "linux"))]
+fn flush(_files: &mut dyn Iterator<Item = &File>) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replace::modified;
+    use std::cell::Cell;
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn paths(dir: &Path) -> Vec<PathBuf> {
+        (0..12)
+            .map(|number| {
+                let folder = dir.join(format!("folder {}", number % 5));
+                fs::create_dir_all(&folder).expect("made");
+                folder.join(format!("{number}.md"))
+            })
+            .collect()
+    }
+
+    fn files(dir: &Path) -> usize {
+        let folders = fs::read_dir(dir).expect("listed").map(|folder| folder.expect("listed").path());
+        folders.map(|folder| fs::read_dir(folder).expect("listed").count()).sum()
+    }
+
+    #[test]
+    fn many_are_made_and_what_is_there_is_left_alone() {
+        for together in [false, true] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let paths = paths(dir.path());
+            fs::write(&paths[3], "theirs").expect("written");
+            fs::write(&paths[4], "text 4").expect("written");
+            fs::create_dir(&paths[6]).expect("made");
+            let texts: Vec<String> = (0..paths.len()).map(|number| format!("text {number}")).collect();
+            let list: Vec<(&Path, &[u8])> =
+                paths.iter().zip(&texts).map(|(path, text)| (path.as_path(), text.as_bytes())).collect();
+            let gone = dir.path().join("no folder").join("a.md");
+            let list = [list, vec![(gone.as_path(), &b"x"[..])]].concat();
+            let flushes = Cell::new(0);
+            let flush = |files: &mut dyn Iterator<Item = &File>| {
+                flushes.set(flushes.get() + 1);
+                together && super::flush(files)
+            };
+            // Somebody takes a name while the others wait for theirs.
+            let done = create(&list, flush, || fs::write(&paths[8], "between").expect("written"));
+            assert_eq!(done.len(), list.len());
+            for (number, done) in done.iter().enumerate() {
+                let raced = |theirs: &[u8]| matches!(done, Ok(Replaced::Raced { theirs: found }) if found == theirs);
+                match number {
+                    3 => assert!(raced(b"theirs"), "{done:?}"),
+                    8 => assert!(raced(b"between"), "{done:?}"),
+                    6 | 12 => assert!(done.is_err(), "{number}: {done:?}"),
+                    _ => {
+                        let modified = modified(&fs::metadata(&paths[number]).expect("there"));
+                        assert_eq!(done.as_ref().expect("made"), &Replaced::Done { modified });
+                        assert_eq!(fs::read_to_string(&paths[number]).expect("read"), texts[number]);
+                    }
+                }
+            }
+            assert_eq!((files(dir.path()), flushes.get()), (12, 2), "nothing is left over");
+        }
+    }
+
+    #[test]
+    fn few_are_made_too() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a.md");
+        assert!(create_files(&[]).is_empty());
+        assert!(matches!(create_files(&[(&path, b"one")])[..], [Ok(Replaced::Done { .. })]));
+        assert!(matches!(&create_files(&[(&path, b"two")])[..], [Ok(Replaced::Raced { theirs })] if theirs == b"one"));
+    }
+}

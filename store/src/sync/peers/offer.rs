@@ -1,0 +1,252 @@
+//! Documents that were made just now, between two Tracebooks: instead of asking what the other has of such a document,
+//! and saying all of it when the answer is nothing, all of it is said at once, compressed, in the first message. It is
+//! a message of automerge's sync protocol like any other: where the other does have something of it, that is merged as
+//! ever. Of very many new notes a third of the messages is left.
+
+use super::{Between, Link, Peers};
+use crate::id::DocId;
+use automerge::sync::{Capability, Have};
+
+/// Whether a peer is taken to have nothing of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lacks {
+    /// Nobody has said anything of it yet.
+    Unknown,
+    /// It is new, or the peer was asked for it and does not have it.
+    Yes,
+    /// It has spoken of it, or was sent all of it. That is done once: who refuses a document is not sent it again
+    /// whenever it changes.
+    No,
+}
+
+impl Lacks {
+    /// The peer says that it does not have it. Whether it was `asked` for it: else it may only not want it.
+    pub(super) fn told(&mut self, asked: bool) {
+        if *self == Lacks::Unknown && asked {
+            *self = Lacks::Yes;
+        }
+    }
+}
+
+impl Between {
+    /// Has the next message say all of the document, if the peer is taken to have nothing of it. Whether that is so;
+    /// then [`Between::offered`] follows.
+    pub(super) fn offer_all(&mut self) -> bool {
+        let state = &mut self.state;
+        if std::mem::replace(&mut self.lacks, Lacks::No) != Lacks::Yes || state.their_heads.is_some() {
+            return false;
+        }
+        // As if it had said so. Every Tracebook reads whole documents.
+        state.their_heads = Some(Vec::new());
+        state.their_have = Some(vec![Have::default()]);
+        state.their_need = Some(Vec::new());
+        state.their_capabilities.get_or_insert_with(|| vec![Capability::MessageV2]);
+        true
+    }
+
+    /// All of it was said. What the peer has it has not said yet: else all would be said again with every change until
+    /// it answers.
+    pub(super) fn offered(&mut self) {
+        let state = &mut self.state;
+        (state.their_heads, state.their_have, state.their_need) = (None, None, None);
+    }
+}
+
+impl Peers {
+    /// Syncs a document with a peer as [`Peers::follow`] does. It was made just now, so the peer most likely has
+    /// nothing of it.
+    pub fn offer(&mut self, link: Link, doc: DocId) {
+        let greeted = self.links.get(&link).filter(|peer| peer.id.is_some());
+        let is_new = greeted.is_some_and(|peer| !peer.docs.contains_key(&doc));
+        if is_new
+            && self.between(link, doc)
+            && let Some(between) = self.links.get_mut(&link).and_then(|peer| peer.docs.get_mut(&doc))
+        {
+            between.lacks = Lacks::Yes;
+        }
+        self.follow(link, doc);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::BlockId;
+    use crate::note::{NoteDoc, Op};
+    use crate::sync::peers::{Access, Limits, Output};
+    use crate::sync::wire::{self, Message, Metadata, PeerId};
+    use automerge::ActorId;
+
+    const DOC: DocId = DocId([7; 16]);
+
+    fn peers(name: &str, ours: bool) -> Peers {
+        let metadata = Metadata { tracebook: ours.then_some(wire::EXTENSIONS), ..Metadata::default() };
+        let mut peers = Peers::new(PeerId(name.to_owned()), metadata, Limits::default());
+        peers.connect(1, name == "one", None, Box::new(|_| Access::Write));
+        peers
+    }
+
+    fn note(actor: u8, text: &str) -> NoteDoc {
+        let mut note = NoteDoc::load(DOC, &[], ActorId::from([actor; 16])).expect("it loads").doc;
+        let op = Op::Insert { block: BlockId(actor.into()), pos: "n".to_owned(), text: text.to_owned() };
+        note.commit(&[op], 1, None).expect("an edit");
+        note
+    }
+
+    /// Lets both speak until nothing is said any more; what each has on disk. Gives the messages about documents: who
+    /// says it, how many bytes, whether it asks.
+    fn talk(one: &mut Peers, two: &mut Peers, disks: &mut [Vec<Vec<u8>>; 2]) -> Vec<(usize, usize, bool)> {
+        let mut said = Vec::new();
+        loop {
+            let mut quiet = true;
+            for at in [0, 1] {
+                let (from, to) = if at == 0 { (&mut *one, &mut *two) } else { (&mut *two, &mut *one) };
+                for output in from.take() {
+                    quiet = false;
+                    match output {
+                        Output::Send { bytes, .. } => {
+                            match wire::decode(&bytes).expect("a message") {
+                                Message::Request { .. } => said.push((at, bytes.len(), true)),
+                                Message::Sync { .. } => said.push((at, bytes.len(), false)),
+                                _ => {}
+                            }
+                            to.receive(1, &bytes);
+                        }
+                        Output::Load { doc } => from.loaded(doc, Ok(disks[at].clone())),
+                        Output::Store { ticket, bytes, .. } => {
+                            disks[at].push(bytes);
+                            from.stored(ticket);
+                        }
+                        Output::Close { why, .. } | Output::Refused { why, .. } => panic!("{why}"),
+                        _ => {}
+                    }
+                }
+            }
+            if quiet {
+                return said;
+            }
+        }
+    }
+
+    fn text(disk: &[Vec<u8>]) -> String {
+        let note = NoteDoc::load(DOC, disk, ActorId::from([9; 16])).expect("it loads").doc;
+        note.blocks().into_iter().map(|block| block.text).collect()
+    }
+
+    /// A text of words, as people write them.
+    fn words() -> String {
+        let word = |number: u32| usize::from(blake3::hash(&number.to_le_bytes()).as_bytes()[0] % 4);
+        (0..400).map(|number| ["river ", "stone ", "light ", "because "][word(number)]).collect()
+    }
+
+    #[test]
+    fn a_new_document_is_one_message_and_its_answer() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        talk(&mut one, &mut two, &mut [Vec::new(), Vec::new()]);
+        let mut disks = [vec![note(1, &words()).save()], Vec::new()];
+        one.offer(1, DOC);
+        let said = talk(&mut one, &mut two, &mut disks);
+        assert_eq!(said.iter().map(|(who, _, asks)| (*who, *asks)).collect::<Vec<_>>(), [(0, false), (1, false)]);
+        let bytes: usize = said.iter().map(|(_, bytes, _)| bytes).sum();
+        assert!(bytes < words().len() / 2, "{bytes} bytes for {}", words().len());
+        assert_eq!(text(&disks[1]), words());
+        assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+    }
+
+    #[test]
+    fn one_that_was_asked_for_before_it_was_made_is_said_at_once_too() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        let mut disks = [Vec::new(), Vec::new()];
+        one.follow(1, DOC);
+        talk(&mut one, &mut two, &mut disks);
+        let bytes = note(1, &words()).save();
+        disks[0].push(bytes.clone());
+        one.changed(DOC, &bytes);
+        let said = talk(&mut one, &mut two, &mut disks);
+        assert_eq!(said.iter().map(|(who, ..)| *who).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(text(&disks[1]), words());
+    }
+
+    #[test]
+    fn what_the_other_has_of_it_is_merged() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        let mut disks = [vec![note(1, "ours ").save()], vec![note(2, "theirs ").save()]];
+        talk(&mut one, &mut two, &mut disks);
+        one.offer(1, DOC);
+        one.offer(1, DOC); // once more does nothing
+        assert!(!talk(&mut one, &mut two, &mut disks).is_empty());
+        assert_eq!(text(&disks[0]), "ours theirs ");
+        assert_eq!(text(&disks[1]), "ours theirs ");
+        assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+    }
+
+    #[test]
+    fn who_drops_a_document_and_takes_it_up_again_is_answered() {
+        for offers in [false, true] {
+            let (mut one, mut two) = (peers("one", true), peers("two", true));
+            let mut disks = [vec![note(1, &words()).save()], Vec::new()];
+            talk(&mut one, &mut two, &mut disks);
+            one.offer(1, DOC);
+            talk(&mut one, &mut two, &mut disks);
+            one.share(1, Box::new(|_| Access::None));
+            talk(&mut one, &mut two, &mut disks);
+            assert_eq!(one.in_step(1, DOC), None);
+            one.share(1, Box::new(|_| Access::Write));
+            if offers {
+                one.offer(1, DOC)
+            } else {
+                one.follow(1, DOC)
+            }
+            talk(&mut one, &mut two, &mut disks);
+            assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)), "{offers}");
+        }
+    }
+
+    #[test]
+    fn other_programs_are_asked_first() {
+        let (mut one, mut two) = (peers("one", true), peers("two", false));
+        talk(&mut one, &mut two, &mut [Vec::new(), Vec::new()]);
+        let mut disks = [vec![note(1, &words()).save()], Vec::new()];
+        one.offer(1, DOC);
+        let said = talk(&mut one, &mut two, &mut disks);
+        assert!(said[0].1 < 400, "the first message is a question: {} bytes", said[0].1);
+        assert_eq!(text(&disks[1]), words());
+    }
+
+    #[test]
+    fn who_refuses_it_is_not_sent_it_again_and_again() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        two.share(1, Box::new(|_| Access::None));
+        let quiet = |one: &mut Peers, two: &mut Peers| {
+            let mut bytes_said = 0;
+            loop {
+                let (outs, backs) = (one.take(), two.take());
+                if outs.is_empty() && backs.is_empty() {
+                    return bytes_said;
+                }
+                for output in outs {
+                    match output {
+                        Output::Send { bytes, .. } => {
+                            bytes_said += bytes.len();
+                            two.receive(1, &bytes);
+                        }
+                        Output::Load { doc } => one.loaded(doc, Ok(vec![note(1, &words()).save()])),
+                        _ => {}
+                    }
+                }
+                for output in backs {
+                    if let Output::Send { bytes, .. } = output {
+                        one.receive(1, &bytes);
+                    }
+                }
+            }
+        };
+        quiet(&mut one, &mut two);
+        one.offer(1, DOC);
+        assert!(quiet(&mut one, &mut two) > 500, "all of it is said once");
+        let mut longer = note(1, &words());
+        let op = Op::Insert { block: BlockId(5), pos: "o".to_owned(), text: "more".to_owned() };
+        one.changed(DOC, &longer.commit(&[op], 2, None).expect("an edit"));
+        assert!(quiet(&mut one, &mut two) < 500, "and then only that there is something new");
+    }
+}
