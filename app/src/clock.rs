@@ -2,6 +2,14 @@
 
 use engine::base::Now;
 use engine::task::Day;
+use engine::zone::Zone;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// Of a zone it is told when its clock changes from a year ago on, for so many years.
+const YEARS: i64 = 12;
+/// So many changes are told at most.
+const CHANGES: usize = 200;
 
 /// The day by the system's clock and time zone.
 pub(crate) fn today() -> Day {
@@ -25,4 +33,44 @@ pub(crate) fn moment(at: i64) -> String {
 /// A name for what is made now: `Name 2026-11-22 04.12.07`, as file systems allow it.
 pub(crate) fn stamped(name: &str) -> String {
     format!("{name} {}", jiff::Zoned::now().strftime("%Y-%m-%d %H.%M.%S"))
+}
+
+/// The clock of this machine, or of a zone by its name, with when it changes.
+pub(crate) fn zone(name: Option<&str>) -> Result<Zone, String> {
+    let zone = match name {
+        Some(name) => TimeZone::get(name)
+            .map_err(|_| format!("there is no time zone {name} here; names are such as Europe/Berlin"))?,
+        None => TimeZone::system(),
+    };
+    let year = SignedDuration::from_hours(366 * 24);
+    let from = Timestamp::now().checked_sub(year).unwrap_or_default();
+    let until = from.as_second() + YEARS * 366 * 86_400;
+    let near = zone.following(from).take_while(|change| change.timestamp().as_second() < until).take(CHANGES);
+    Ok(Zone {
+        name: zone.iana_name().unwrap_or("the clock here").to_owned(),
+        first: zone.to_offset(from).seconds(),
+        changes: near.map(|change| (change.timestamp().as_second(), change.offset().seconds())).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_is_told_with_its_changes() {
+        let utc = zone(Some("UTC")).expect("it is known everywhere");
+        assert_eq!((utc.name.as_str(), utc.first, utc.changes.len()), ("UTC", 0, 0));
+        assert!(zone(Some("Nowhere/At all")).is_err());
+        let here = zone(None).expect("this machine has a clock");
+        assert_eq!(here.check(), Ok(()));
+        let now = Timestamp::now().as_second();
+        assert_eq!(here.offset(now), jiff::Zoned::now().offset().seconds());
+        // Where the system knows zones, the one with summer time has two changes a year, each of an hour.
+        if let Ok(berlin) = zone(Some("Europe/Berlin")) {
+            assert!(berlin.changes.len() >= 20, "{berlin:?}");
+            assert!(berlin.changes.iter().all(|(_, offset)| [3_600, 7_200].contains(offset)), "{berlin:?}");
+            assert_eq!(berlin.check(), Ok(()));
+        }
+    }
 }

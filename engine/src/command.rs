@@ -406,7 +406,10 @@ pub enum Command {
         schedule: DocId,
     },
     /// Begin what schedules say from now on: this process stays.
-    MindSchedules,
+    MindSchedules {
+        /// The clock of this machine, as it is known today; schedules that go by it take it over.
+        zone: Option<crate::zone::Zone>,
+    },
     /// Have a plan carried out: a run that hands each task to the agent that fits it.
     RunTasks {
         /// The run's id, chosen by whoever asks.

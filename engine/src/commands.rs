@@ -523,7 +523,9 @@ const ALONE: &[CommandInfo] = &[
         "schedule",
         work::SCHEDULE,
         "Have work begin by itself, by cron expressions, while the window or `schedule watch` is open; `due` begins \
-         what is due and ends with it. What needs approval waits for it.",
+         what is due and ends with it. What needs approval waits for it. Of what was missed the last counts, where it \
+         is no longer ago than --within. A time that summer time leaves out begins right after it; one that comes \
+         twice begins once.",
     ),
     line(
         "memory.traces",
@@ -744,6 +746,13 @@ const ALONE: &[CommandInfo] = &[
     window("view.budget", "Budget", &["Ctrl+Alt+G"], "Show what agents have spent and what is left of the month."),
     window("view.schedule", "Schedule", &["Ctrl+Alt+C"], "Have work begin by itself; pause, remove or begin it now."),
     window(
+        "view.agents",
+        "Agents",
+        &["Ctrl+Alt+A"],
+        "Show who can be asked, what each is for, and where it comes from.",
+    ),
+    window("view.plans", "Plans", &["Ctrl+Alt+P"], "Show plans and their tasks; carry them out, or give them up."),
+    window(
         "memory.undo",
         "Bring back what was forgotten",
         &[],
@@ -893,6 +902,7 @@ const ALONE: &[CommandInfo] = &[
                  bfcl-eval",
             ),
             arg("foreign", Form::Value, "for `retrieval`: another such folder, whose queries nothing should fit"),
+            arg("conversations", Form::Value, "for `memory`: a JSON file of LoCoMo's form, whose evidence is searched"),
         ],
         "Measure on this machine what BENCHMARKS.md holds.",
     ),

@@ -4,11 +4,16 @@
 //! only the last counts. Where that is no longer ago than the schedule's window, it is made up for, once; else it is
 //! left out, and said to be. Nothing begins twice for the same point in time, also where the clock is set back; where
 //! it is set back by more than a day, it was wrong before, and the schedule begins anew from now.
+//!
+//! An expression goes by a clock on a wall, summer time and all: what names a time that the change leaves out begins
+//! right after the change; what names one that comes twice begins at the first; what comes every so many minutes or
+//! hours goes on through both.
 
 use crate::memory::Mode;
 use crate::memory::insight::Query;
 use crate::task::Day;
 use crate::time::Time;
+use crate::zone::Zone;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 use croner::{CivilDate, CivilDateTime, CivilTime, Cron, CronDateTime, Resolution, Weekday};
@@ -18,6 +23,11 @@ use store::{DocId, Ending};
 
 /// What was missed is made up for within so many seconds where nothing else is said.
 pub const WINDOW: u64 = 12 * 3_600;
+/// What becomes of what was missed, and of the hours of summer time, for whoever makes a schedule.
+pub const POLICY: &str = "Of all that was missed while nothing was open, only the last counts: it is made up for once \
+     where it is no longer ago than 12 hours (or as the schedule says), else it is left out, and that is said. A time \
+     that the change to summer time leaves out begins right after it; one that comes twice in autumn begins once, at \
+     the first.";
 /// A clock that is set back by more milliseconds was wrong before.
 const WRONG: i64 = 86_400_000;
 /// A longer expression is refused, in bytes.
@@ -162,8 +172,12 @@ pub struct Schedule {
     pub name: String,
     /// The cron expression: minute, hour, day of the month, month, day of the week.
     pub when: String,
-    /// On a clock that is so many minutes east of UTC, the whole year.
+    /// On a clock that is so many minutes east of UTC, the whole year; where there is no zone.
+    #[serde(default)]
     pub offset: i32,
+    /// On the clock of this zone.
+    #[serde(default)]
+    pub zone: Option<Zone>,
     /// The volume in which it works.
     pub volume: DocId,
     /// What begins.
@@ -205,37 +219,57 @@ pub enum Due {
     },
 }
 
-/// Seconds since 1970 on a clock on a wall.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Wall(i64);
+/// A point in time, in seconds since 1970, as a clock on a wall shows it.
+#[derive(Clone, Copy, Debug)]
+struct Wall<'a> {
+    at: i64,
+    zone: &'a Zone,
+}
 
-impl CronDateTime for Wall {
+impl CronDateTime for Wall<'_> {
     fn to_civil(&self) -> CivilDateTime {
-        let (year, month, day) = Day(self.0.div_euclid(86_400)).date();
+        let wall = self.shown();
+        let (year, month, day) = Day(wall.div_euclid(86_400)).date();
         let part = |number: i64| u32::try_from(number).unwrap_or(0);
-        let seconds = self.0.rem_euclid(86_400);
+        let seconds = wall.rem_euclid(86_400);
         let date = CivilDate::from_parts_unchecked(i32::try_from(year).unwrap_or(0), part(month), part(day));
         let time = CivilTime::from_parts_unchecked(part(seconds / 3_600), part(seconds / 60 % 60), part(seconds % 60));
         CivilDateTime::new(date, time)
     }
 
     fn civil_weekday(&self) -> Weekday {
-        let monday = Day(self.0.div_euclid(86_400)).weekday();
+        let monday = Day(self.shown().div_euclid(86_400)).weekday();
         Weekday::from_days_from_sunday(u32::try_from(monday + 1).unwrap_or(0))
     }
 
-    fn resolve_civil(&self, civil: CivilDateTime) -> Result<Resolution<Wall>, CronError> {
+    fn resolve_civil(&self, civil: CivilDateTime) -> Result<Resolution<Self>, CronError> {
         let day = Day::of(i64::from(civil.year()), i64::from(civil.month()), i64::from(civil.day()));
         let time = i64::from(civil.hour() * 3_600 + civil.minute() * 60 + civil.second());
-        Ok(Resolution::Single(Wall(day.0 * 86_400 + time)))
+        let at = |at: i64| Wall { at, ..*self };
+        Ok(match self.zone.shown(day.0 * 86_400 + time).as_slice() {
+            [] => Resolution::Gap,
+            [only] => Resolution::Single(at(*only)),
+            [first, .., last] => Resolution::Ambiguous(at(*first), at(*last)),
+        })
     }
 
-    fn checked_add_seconds(&self, seconds: i64) -> Option<Wall> {
-        self.0.checked_add(seconds).map(Wall)
+    fn checked_add_seconds(&self, seconds: i64) -> Option<Self> {
+        Some(Wall { at: self.at.checked_add(seconds)?, ..*self })
     }
 
-    fn cmp_instant(&self, other: &Wall) -> Ordering {
-        self.cmp(other)
+    fn cmp_instant(&self, other: &Self) -> Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+impl Wall<'_> {
+    /// Seconds since 1970, as the clock shows them.
+    fn shown(&self) -> i64 {
+        self.at + i64::from(self.zone.offset(self.at))
+    }
+
+    fn time(&self) -> Time {
+        Time(self.at.saturating_mul(1_000))
     }
 }
 
@@ -251,12 +285,19 @@ fn read(when: &str) -> Result<Cron, String> {
 }
 
 impl Schedule {
-    fn wall(&self, time: Time) -> Wall {
-        Wall(time.seconds() + i64::from(self.offset) * 60)
-    }
-
-    fn time(&self, wall: Wall) -> Time {
-        Time((wall.0 - i64::from(self.offset) * 60).saturating_mul(1_000))
+    /// The clock by which it goes.
+    pub fn clock(&self) -> Zone {
+        match &self.zone {
+            Some(zone) => zone.clone(),
+            None if self.offset == 0 => Zone::fixed("UTC", 0),
+            None => {
+                let (sign, minutes) = (if self.offset < 0 { '-' } else { '+' }, self.offset.abs());
+                Zone::fixed(
+                    &format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60),
+                    self.offset.saturating_mul(60),
+                )
+            }
+        }
     }
 
     /// The first point in time after this one.
@@ -264,8 +305,10 @@ impl Schedule {
     /// # Errors
     /// The expression cannot be read, or names no point in time.
     pub fn after(&self, time: Time) -> Result<Time, String> {
-        let found = read(&self.when)?.find_next_occurrence(&self.wall(time), false);
-        found.map(|wall| self.time(wall)).map_err(|_| format!("“{}” never comes", self.when))
+        let zone = self.clock();
+        let from = Wall { at: time.seconds(), zone: &zone };
+        let found = read(&self.when)?.find_next_occurrence(&from, false);
+        found.map(|wall| wall.time()).map_err(|_| format!("“{}” never comes", self.when))
     }
 
     /// The next point in time from now on: none that has been due already.
@@ -281,12 +324,14 @@ impl Schedule {
     pub fn due(&self, now: Time) -> Due {
         let Some(next) = self.next.filter(|next| *next <= now && !self.paused) else { return Due::No };
         let Ok(cron) = read(&self.when) else { return Due::No };
-        let due = cron.find_previous_occurrence(&self.wall(now), true).map_or(next, |wall| self.time(wall)).max(next);
+        let zone = self.clock();
+        let wall = |time: Time| Wall { at: time.seconds(), zone: &zone };
+        let due = cron.find_previous_occurrence(&wall(now), true).map_or(next, |wall| wall.time()).max(next);
         let mut missed = 0;
         let mut at = next;
         while at < due && missed < COUNTED {
             missed += 1;
-            at = cron.find_next_occurrence(&self.wall(at), false).map_or(due, |wall| self.time(wall));
+            at = cron.find_next_occurrence(&wall(at), false).map_or(due, |wall| wall.time());
         }
         let late = u64::try_from(now.since(due)).unwrap_or(0) / 1_000;
         if late <= self.window { Due::Yes { due, missed } } else { Due::Late { due, missed } }
@@ -302,6 +347,7 @@ mod tests {
             name: "s".to_owned(),
             when: when.to_owned(),
             offset,
+            zone: None,
             volume: DocId([1; 16]),
             work: Work::Consolidate,
             allow: Vec::new(),
@@ -337,6 +383,74 @@ mod tests {
         let long = "*".repeat(500);
         for wrong in ["", "9", "0 0 30 2 *", "61 * * * *", "* * * * * *", "0 9 * * mörgen", long.as_str()] {
             assert!(schedule(wrong, 0).after(now).is_err(), "{wrong}");
+        }
+    }
+
+    /// Berlin in 2026 and 2027: summer from the last Sunday of March to that of October, 01:00 UTC.
+    fn berlin() -> Zone {
+        let changes = [("2026-03-29", 7_200), ("2026-10-25", 3_600), ("2027-03-28", 7_200)];
+        let changes = changes.map(|(day, offset)| (at(day, 1, 0).seconds(), offset)).to_vec();
+        Zone { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
+    }
+
+    fn in_berlin(when: &str) -> Schedule {
+        Schedule { zone: Some(berlin()), ..schedule(when, 0) }
+    }
+
+    /// The next points after one, in UTC.
+    fn following(one: &Schedule, mut time: Time, count: usize) -> Vec<Time> {
+        let mut found = Vec::new();
+        for _ in 0..count {
+            time = one.after(time).expect("it comes");
+            found.push(time);
+        }
+        found
+    }
+
+    #[test]
+    fn an_expression_goes_by_the_clock_on_the_wall_the_whole_year() {
+        // 09:00 is 08:00 UTC in winter and 07:00 UTC in summer: before and after each change.
+        let nine = in_berlin("0 9 * * *");
+        let spring = following(&nine, at("2026-03-27", 12, 0), 3);
+        assert_eq!(spring, [at("2026-03-28", 8, 0), at("2026-03-29", 7, 0), at("2026-03-30", 7, 0)]);
+        let autumn = following(&nine, at("2026-10-23", 12, 0), 3);
+        assert_eq!(autumn, [at("2026-10-24", 7, 0), at("2026-10-25", 8, 0), at("2026-10-26", 8, 0)]);
+    }
+
+    #[test]
+    fn the_hour_that_is_missing_and_the_one_that_comes_twice() {
+        // 02:30 is left out on the 29th of March: it begins at 03:00, which is 01:00 UTC, and only that day.
+        let half = in_berlin("30 2 * * *");
+        let spring = following(&half, at("2026-03-27", 12, 0), 3);
+        assert_eq!(spring, [at("2026-03-28", 1, 30), at("2026-03-29", 1, 0), at("2026-03-30", 0, 30)]);
+        // It comes twice on the 25th of October: it begins at the first, 00:30 UTC, and not again an hour later.
+        let autumn = following(&half, at("2026-10-23", 12, 0), 3);
+        assert_eq!(autumn, [at("2026-10-24", 0, 30), at("2026-10-25", 0, 30), at("2026-10-26", 1, 30)]);
+        // What comes every half an hour goes on through both, by what passes and not by what is shown.
+        let every = in_berlin("*/30 * * * *");
+        for change in ["2026-03-29", "2026-10-25"] {
+            let found = following(&every, at(change, 0, 0), 4);
+            assert_eq!(found, [at(change, 0, 30), at(change, 1, 0), at(change, 1, 30), at(change, 2, 0)], "{change}");
+        }
+    }
+
+    #[test]
+    fn what_was_missed_over_a_change_is_counted_once() {
+        // Closed over the night of the change, opened at 07:00: the 02:30 of that day is made up for, once.
+        for (day, due, next) in [
+            ("2026-03-29", at("2026-03-29", 1, 0), at("2026-03-30", 0, 30)),
+            ("2026-10-25", at("2026-10-25", 0, 30), at("2026-10-26", 1, 30)),
+        ] {
+            let mut one = in_berlin("30 2 * * *");
+            one.window = WINDOW;
+            one.next = one.after(Time(due.0 - 36 * 3_600_000)).ok();
+            let now = at(day, 5, 0);
+            let Due::Yes { due: found, missed } = one.due(now) else { panic!("{:?}", one.due(now)) };
+            assert_eq!((found, missed), (due, 1), "the day before was missed, too");
+            one.last = Some(Last { due, at: now, missed, came: Came::Done });
+            assert_eq!(one.upcoming(now), Ok(next));
+            // The clock is set back into the hour: nothing begins twice.
+            assert_eq!(one.upcoming(due), Ok(next));
         }
     }
 

@@ -25,8 +25,8 @@ pub(crate) use reactive::Clean;
 pub use reactive::Verdict;
 pub use renamed::{RENAMED, Renamed};
 pub use runs::{
-    Agents, Balance, CallPhase, Conversation, Live, PHASES, Pending, RULES, RUNS, Run, RunLine, SESSIONS, SessionLine,
-    Setup, parts, run_address, session_address,
+    Agents, Balance, CallPhase, Conversation, Live, PHASES, Pending, RULES, RUNS, Reached, Run, RunLine, RunPhase,
+    SESSIONS, SessionLine, Setup, parts, phases_of, run_address, session_address,
 };
 pub use schedules::SCHEDULES;
 pub use sync::{
@@ -348,10 +348,7 @@ impl Session {
             Command::RemoveSchedule { schedule } => self.remove_schedule(turn, schedule),
             Command::PauseSchedule { schedule, paused } => self.pause_schedule(turn, schedule, paused),
             Command::RunSchedule { schedule } => self.run_schedule(turn, schedule),
-            Command::MindSchedules => {
-                self.mind_schedules(turn);
-                Ok(())
-            }
+            Command::MindSchedules { zone } => self.mind_schedules(turn, zone),
             Command::RunTasks { run, session, note, tasks, only, budget, allow } => {
                 self.run_tasks(turn, (run, session, note), tasks, only.as_deref(), (budget, allow))
             }
@@ -477,7 +474,7 @@ impl Session {
         self.workspace_new = started.doc.volumes().is_empty();
         self.workspace_doc = Some(started.doc);
         self.sync_started(started.shares, started.sync_log, started.sync_kept);
-        self.planned.all = started.schedules;
+        self.schedules_started(turn, started.schedules);
         self.agents_started(turn, started.sessions, started.runs, started.rules);
     }
 

@@ -6,6 +6,7 @@
 mod agent;
 mod cells;
 mod collection;
+mod conversations;
 mod frames;
 mod hub;
 mod import;
@@ -55,15 +56,20 @@ pub(super) fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
         return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
     }
     if what == "replay" || what == "memory" {
-        let Some(corpus) = args.get_one::<String>("corpus") else {
-            let why = format!("bench {what} wants --corpus DIR: the unpacked wheel of bfcl-eval (PyPI)");
+        let path = |name: &str| args.get_one::<String>(name).map(Path::new);
+        let said = path("conversations").filter(|_| what == "memory");
+        let corpus = path("corpus");
+        if corpus.is_none() && said.is_none() {
+            let or = if what == "memory" { ", or --conversations FILE of LoCoMo's form" } else { "" };
+            let why = format!("bench {what} wants --corpus DIR: the unpacked wheel of bfcl-eval (PyPI){or}");
             return Err(Refusal::usage(why));
-        };
-        let (mut report, corpus) = (Report::new(what, args.get_flag("json")), Path::new(corpus));
-        let done = match what {
+        }
+        let mut report = Report::new(what, args.get_flag("json"));
+        let done = corpus.map_or(Ok(()), |corpus| match what {
             "memory" => memory::measure(&mut report, corpus),
             _ => replay::measure(&mut report, corpus),
-        };
+        });
+        let done = done.and_then(|()| said.map_or(Ok(()), |file| conversations::measure(&mut report, file)));
         report.end();
         done.map_err(|why| Refusal { code: FAILED, why })?;
         return Ok(if report.is_right() { DONE } else { FAILED });

@@ -3,6 +3,7 @@
 use super::memory::mode;
 use super::parse::number;
 use super::{DONE, FAILED, Refusal, Scene, agents, choose, volumes};
+use crate::clock;
 use clap::ArgMatches;
 use engine::memory::insight::{Filters, Query};
 use engine::notice::{Notice, Noticed};
@@ -70,6 +71,7 @@ fn meant(scene: &Scene<'_>, word: &str) -> Result<(DocId, Schedule), Refusal> {
 fn shown(id: DocId, one: &Schedule) -> serde_json::Value {
     let mut value = serde_json::to_value(one).unwrap_or_default();
     value["id"] = json!(id);
+    value["zone"] = json!(one.clock().name);
     value
 }
 
@@ -93,7 +95,8 @@ fn list(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             (false, Some(next)) => format!("next {}", agents::when(next.0)),
             (false, None) => "never again".to_owned(),
         };
-        writeln!(scene.out, "{}  {}  {next}  {}  (last: {})", one.name, one.when, one.work.words(), came(one))?;
+        let (by, work) = (one.clock().name, one.work.words());
+        writeln!(scene.out, "{}  {} ({by})  {next}  {work}  (last: {})", one.name, one.when, came(one))?;
     }
     Ok(DONE)
 }
@@ -137,7 +140,12 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Ref
             .ok_or_else(|| Refusal::usage(format!("--within wants a span such as 30m, 12h or 2d, not “{word}”")))?,
         None => WINDOW,
     };
-    let offset = if args.get_flag("utc") { 0 } else { jiff::Zoned::now().offset().seconds() / 60 };
+    let zone = match (args.get_flag("utc"), value("zone")) {
+        (true, None) => None,
+        (false, name) => Some(clock::zone(name.as_deref()).map_err(Refusal::usage)?),
+        (true, Some(_)) => return Err(Refusal::usage("the expression goes by UTC, or by a zone, not by both")),
+    };
+    let by = zone.as_ref().map_or_else(|| "UTC".to_owned(), |zone| zone.name.clone());
     let name = match value("name") {
         Some(name) => name,
         None => free_name(scene, &work)?,
@@ -147,7 +155,8 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Ref
     let what = Schedule {
         name: name.clone(),
         when,
-        offset,
+        offset: 0,
+        zone,
         volume,
         work,
         allow,
@@ -163,7 +172,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Ref
         .handle
         .read(move |session| session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.next))?;
     let next = next.map_or_else(String::new, |next| agents::when(next.0));
-    writeln!(scene.out, "{name}: next {next}, while the window or `tracebook schedule watch` is open")?;
+    writeln!(scene.out, "{name}: next {next}, by {by}, while the window or `tracebook schedule watch` is open")?;
     if waits {
         writeln!(scene.errors, "each time it waits for your approval, unless you add --approve run_cell")?;
     }
@@ -206,7 +215,7 @@ fn run(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
 /// Stays, begins what is due, and tells what happens; with `once` only what is due by now, to its end.
 fn watch(scene: &mut Scene<'_>, once: bool) -> Result<u8, Refusal> {
     let mut number = scene.handle.read(|session| session.notices().last())?;
-    scene.handle.command(Command::MindSchedules)?;
+    scene.handle.command(Command::MindSchedules { zone: clock::zone(None).ok() })?;
     let mut good = true;
     loop {
         let look = move |session: &Session| {

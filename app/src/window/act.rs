@@ -68,6 +68,7 @@ impl Window {
                 Action::Place(at) => self.here.editor.place(at),
                 Action::Memory(wish) => self.remember(*wish),
                 Action::ShowAgent => self.show_waiting(),
+                Action::ShowStep(run, step) => self.show_step(run, step),
                 Action::Say(text) => self.toasts.say(text),
                 Action::ToLine { cell, line } => self.show_line(cell, line),
                 Action::SaveOutput(cell) => self.ask_save(cell),

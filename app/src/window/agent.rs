@@ -8,6 +8,7 @@ mod changes;
 mod comparison;
 mod composer;
 mod messages;
+mod phases;
 mod prose;
 mod sessions;
 mod timeline;
@@ -31,7 +32,7 @@ use egui::accesskit::Role;
 use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Agents, Command, Conversation, Run, Session};
 use std::collections::BTreeSet;
-use store::{AgentState, DocId, MessageId, Role as Speaker, StepKind};
+use store::{AgentState, DocId, MessageId, Role as Speaker, StepId, StepKind};
 
 /// The lower part takes no more of the panel than this.
 const FOOT: f32 = 0.72;
@@ -89,6 +90,7 @@ pub(super) struct Agent {
     low: super::memory::Low,
     messages: messages::Messages,
     cards: approvals::Cards,
+    phases: phases::Phases,
     todos: todos::Todos,
     sessions: sessions::Sessions,
     /// The session's title while it is changed.
@@ -367,6 +369,7 @@ impl Agent {
         ui.spacing_mut().item_spacing.y = space::XS;
         ui.add_space(space::XS);
         if let Some(run) = run {
+            self.phases.show(ui, run, actions);
             self.todos.show(ui, run, actions);
             todos::meter(ui, run, actions);
             changes::line(ui, run, actions);
@@ -577,6 +580,18 @@ impl Window {
             self.agent.go_to = Some(message);
         }
         true
+    }
+
+    /// Begins a message to the agent of this name.
+    pub(super) fn call_agent(&mut self, name: &str) {
+        self.agent.composer.call(name);
+        self.show_agent_panel(true);
+    }
+
+    /// Shows a step of a run on its timeline.
+    pub(super) fn show_step(&mut self, run: DocId, step: StepId) {
+        self.send(Command::OpenRun { run });
+        self.view = Some(View::Timeline(Box::new(Timeline::at(run, Some(step)))));
     }
 
     /// Shows what waits for the user's word.

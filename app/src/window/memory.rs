@@ -1,25 +1,30 @@
 //! What projects remember, as the window shows it: experiences and traces, read elsewhere when files have changed; and
 //! what is wished of them.
 
+mod agents;
 mod budget;
 mod experiences;
 mod parts;
+mod plans;
 mod schedule;
 mod traces;
 
+pub(super) use agents::Agents;
 pub(super) use budget::{Budget, Low};
 pub(super) use experiences::Experiences;
+pub(super) use plans::Plans;
 pub(super) use schedule::Schedules;
 pub(super) use traces::Traces;
 
 use super::Window;
 use super::views::View;
 use eframe::egui;
+use engine::agent::block::TaskBlock;
 use engine::memory::trace::{TRACES, Trace};
 use engine::memory::{FOLDER, Memory, is_memory};
 use engine::schedule::Schedule;
 use engine::{Command, Session};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{BlobHash, DocId};
 
@@ -33,6 +38,8 @@ pub(super) enum Remembering {
     Traces,
     Budget,
     Schedule,
+    Agents,
+    Plans,
     /// Brings back what was forgotten last.
     Undo,
 }
@@ -44,6 +51,8 @@ pub(super) fn remembering(id: &str) -> Option<Remembering> {
         "view.traces" => Some(Remembering::Traces),
         "view.budget" => Some(Remembering::Budget),
         "view.schedule" => Some(Remembering::Schedule),
+        "view.agents" => Some(Remembering::Agents),
+        "view.plans" => Some(Remembering::Plans),
         "memory.undo" => Some(Remembering::Undo),
         _ => None,
     }
@@ -60,6 +69,12 @@ pub(super) enum Wish {
     Show(String),
     /// Traces come into a volume.
     Import { volume: DocId, traces: Vec<Trace> },
+    /// A message to the agent of this name is begun.
+    Call(String),
+    /// A note is made, and shown where it is wished.
+    Make { volume: DocId, path: String, text: String, shown: bool },
+    /// A plan is carried out, or one task of it.
+    CarryOut { note: DocId, tasks: Vec<TaskBlock>, only: Option<String> },
 }
 
 /// What was forgotten, and can be brought back.
@@ -89,27 +104,50 @@ impl Forgotten {
     }
 }
 
-/// What a volume remembers.
-struct Kept {
-    volume: DocId,
-    name: String,
-    memory: Memory,
+/// What a page shows of the files of volumes.
+trait Shelved: Send + Sized + 'static {
+    /// Whether a file of this path is part of it.
+    fn has(path: &str) -> bool;
+    /// Reads it from a volume's folder. Blocks.
+    fn read(root: &Path) -> Self;
 }
 
-/// What all volumes remember, as it was read last.
-#[derive(Default)]
-struct Shelf {
+impl Shelved for Memory {
+    fn has(path: &str) -> bool {
+        is_memory(path)
+    }
+
+    fn read(root: &Path) -> Memory {
+        host::experience::read(root, &host::experience::folders(root))
+    }
+}
+
+/// What a volume holds of it.
+struct Kept<T> {
+    volume: DocId,
+    name: String,
+    holds: T,
+}
+
+/// What all volumes hold of it, as it was read last.
+struct Shelf<T> {
     /// The state of the volumes of which it was read: which files there are.
     key: Option<Vec<(DocId, u64)>>,
-    /// Those of them that are memory, and what was in each.
+    /// Those of them that are part of it, and what was in each.
     watched: Vec<(DocId, String, Option<BlobHash>)>,
-    waits: Option<Receiver<Vec<Kept>>>,
-    kept: Vec<Kept>,
+    waits: Option<Receiver<Vec<Kept<T>>>>,
+    kept: Vec<Kept<T>>,
     /// Counts what came; 0: nothing was read yet.
     revision: u64,
 }
 
-impl Shelf {
+impl<T> Default for Shelf<T> {
+    fn default() -> Shelf<T> {
+        Shelf { key: None, watched: Vec::new(), waits: None, kept: Vec::new(), revision: 0 }
+    }
+}
+
+impl<T: Shelved> Shelf<T> {
     /// Takes in what was read, and has it read again where files have changed.
     fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
         if let Some(waits) = &self.waits {
@@ -138,8 +176,8 @@ impl Shelf {
         } else {
             let of = |volume: &engine::Volume| {
                 let id = volume.id;
-                let memory = volume.files.iter().filter(|(path, _)| is_memory(path));
-                memory.map(move |(path, row)| (id, path.clone(), Some(row.hash))).collect::<Vec<_>>()
+                let own = volume.files.iter().filter(|(path, _)| T::has(path));
+                own.map(move |(path, row)| (id, path.clone(), Some(row.hash))).collect::<Vec<_>>()
             };
             session.volumes().flat_map(of).collect()
         };
@@ -151,20 +189,25 @@ impl Shelf {
         let (tell, told) = channel();
         let wake = ctx.clone();
         std::thread::spawn(move || {
-            let one = |(volume, name, root): (DocId, String, PathBuf)| {
-                let memory = host::experience::read(&root, &host::experience::folders(&root));
-                Kept { volume, name, memory }
-            };
+            let one = |(volume, name, root): (DocId, String, PathBuf)| Kept { volume, name, holds: T::read(&root) };
             let _ = tell.send(roots.into_iter().map(one).collect()); // the page may be closed
             wake.request_repaint();
         });
         self.waits = Some(told);
     }
+}
 
+impl Shelf<Memory> {
     /// What could not be read, each with the reason.
     fn problems(&self) -> impl Iterator<Item = &str> {
-        self.kept.iter().flat_map(|kept| kept.memory.problems.iter().map(String::as_str))
+        self.kept.iter().flat_map(|kept| kept.holds.problems.iter().map(String::as_str))
     }
+}
+
+/// The volume in which something new is made: the open note's, or the first.
+fn home(session: &Session, note: Option<DocId>) -> Option<DocId> {
+    let here = note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
+    here.or_else(|| session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id))
 }
 
 /// The file of this path in a volume.
@@ -179,6 +222,11 @@ impl Window {
             Remembering::Experiences => self.view = Some(View::Memory(Box::default())),
             Remembering::Traces => self.view = Some(View::Traces(Box::default())),
             Remembering::Schedule => self.view = Some(View::Schedule(Box::default())),
+            Remembering::Agents => {
+                self.send(Command::ReadSetup);
+                self.view = Some(View::Agents(Box::default()));
+            }
+            Remembering::Plans => self.view = Some(View::Plans(Box::default())),
             Remembering::Budget => {
                 self.send(Command::ReadSetup);
                 self.view = Some(View::Budget(Box::default()));
@@ -217,6 +265,22 @@ impl Window {
             }
             Wish::Show(id) => self.view = Some(View::Memory(Box::new(Experiences::at(id)))),
             Wish::Import { volume, traces } => self.import_traces(volume, traces),
+            Wish::Call(name) => self.call_agent(&name),
+            Wish::Make { volume, path, text, shown } => {
+                if self.send(Command::NewNote { volume, path: path.clone(), text })
+                    && let Some(note) = self.session().and_then(|session| file(session, volume, &path))
+                {
+                    if shown {
+                        self.open(note);
+                    } else {
+                        self.send(Command::CloseNote { note });
+                    }
+                }
+            }
+            Wish::CarryOut { note, tasks, only } => {
+                let [run, session] = [DocId::random(rand::random()), DocId::random(rand::random())];
+                self.send(Command::RunTasks { run, session, note, tasks, only, budget: None, allow: Vec::new() });
+            }
         }
     }
 

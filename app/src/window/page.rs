@@ -26,7 +26,7 @@ pub(super) use pointer::pressed;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use store::{Block, BlockId, DocId};
+use store::{Block, BlockId, DocId, StepId};
 
 /// The room above the first row and below the last.
 const TOP: f32 = space::XXL;
@@ -81,6 +81,8 @@ pub(super) enum Action {
     Memory(Box<super::memory::Wish>),
     /// Show what the agent asks.
     ShowAgent,
+    /// Show a step of a run on its timeline.
+    ShowStep(DocId, StepId),
     /// Something is done in a collection.
     Collection(DocId, Deed),
     /// Show what a search has found.

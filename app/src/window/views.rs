@@ -6,7 +6,7 @@ use super::agent::{Branches, Changes, Timeline, Tools};
 use super::controls::{clipped, icon_button, named};
 use super::dialogs::Dialog;
 use super::graph::Graph;
-use super::memory::{Budget, Experiences, Schedules, Traces};
+use super::memory::{Agents, Budget, Experiences, Plans, Schedules, Traces};
 use super::page::Action;
 use super::references::Broken;
 use super::trash::Trash;
@@ -84,6 +84,10 @@ pub(super) enum View {
     Budget(Box<Budget>),
     /// What begins by itself, and when.
     Schedule(Box<Schedules>),
+    /// Who can be asked.
+    Agents(Box<Agents>),
+    /// What is to be done, by which agent, after what.
+    Plans(Box<Plans>),
 }
 
 impl View {
@@ -103,6 +107,8 @@ impl View {
             View::Traces(_) => "Trace library",
             View::Budget(_) => "Budget",
             View::Schedule(_) => "Schedule",
+            View::Agents(_) => "Agents",
+            View::Plans(_) => "Plans",
         }
     }
 
@@ -132,6 +138,8 @@ impl View {
             View::Traces(page) => page.show(&mut ui, session, actions),
             View::Budget(page) => page.show(&mut ui, session, actions),
             View::Schedule(page) => page.show(&mut ui, session, note, actions),
+            View::Agents(page) => page.show(&mut ui, session, note, actions),
+            View::Plans(page) => page.show(&mut ui, session, note, actions),
         }
         closed
     }

@@ -80,7 +80,7 @@ fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<Definition> {
     for file in files(folder, "md") {
         let text = crate::copy::read(&file, LARGEST_PLUGIN).and_then(|bytes| String::from_utf8(bytes).ok());
         match Definition::parse(&text.unwrap_or_default()) {
-            Ok(agent) => found.push(agent),
+            Ok(agent) => found.push(Definition { path: Some(file.display().to_string()), ..agent }),
             Err(why) => problems.push(format!("{why}: {}", file.display())),
         }
     }

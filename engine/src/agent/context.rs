@@ -1,8 +1,8 @@
 //! What a model is given to read: who it is, what was said on the branch, and how that is kept within bounds.
 
 use crate::agent::tool::ToolSpec;
-use std::collections::BTreeSet;
-use store::{Message, MessageId, MessageTree, Role};
+use std::collections::{BTreeSet, VecDeque};
+use store::{DocId, Message, MessageId, MessageTree, Role, ToolCall};
 
 /// Of an older tool result so many bytes are repeated to the model; the newest ones are whole.
 const OLD_RESULT: usize = 2_000;
@@ -63,31 +63,42 @@ pub fn messages(tree: &MessageTree, head: MessageId) -> Vec<Message> {
 /// anything else.
 fn answered(messages: Vec<Message>) -> Vec<Message> {
     let mut whole: Vec<Message> = Vec::with_capacity(messages.len());
-    let mut open: Vec<(String, String)> = Vec::new();
-    let close = |whole: &mut Vec<Message>, open: &mut Vec<(String, String)>| {
-        for (id, name) in open.drain(..) {
-            let words = "There is no result: the run was interrupted before it came. It was not run again.";
-            let at = whole.last().map_or(0, |message| message.timestamp);
-            let mut message = Message::new(MessageId(0), Role::Tool, words, at);
-            (message.tool_call_id, message.tool_name) = (Some(id), Some(name));
-            whole.push(message);
-        }
-    };
-    for message in messages {
+    let mut rest = VecDeque::from(messages);
+    let mut open: Vec<(Option<DocId>, ToolCall)> = Vec::new();
+    while let Some(message) = rest.pop_front() {
         if message.role == Role::Tool {
-            let at = open.iter().position(|(id, _)| Some(id) == message.tool_call_id.as_ref());
+            let at = open.iter().position(|(_, call)| Some(&call.id) == message.tool_call_id.as_ref());
             if let Some(at) = at {
                 open.remove(at);
                 whole.push(message);
             }
             continue;
         }
-        close(&mut whole, &mut open);
-        open.extend(message.tool_calls.iter().map(|call| (call.id.clone(), call.name.clone())));
+        close(&mut whole, &mut open, &mut rest);
+        open.extend(message.tool_calls.iter().map(|call| (message.run, call.clone())));
         whole.push(message);
     }
-    close(&mut whole, &mut open);
+    close(&mut whole, &mut open, &mut rest);
     whole
+}
+
+/// The calls that are open have their answers before anything else is said: those that came later, since others were
+/// made meanwhile, or a word that there is none.
+fn close(whole: &mut Vec<Message>, open: &mut Vec<(Option<DocId>, ToolCall)>, rest: &mut VecDeque<Message>) {
+    for (run, call) in open.drain(..) {
+        let answers = |message: &Message| {
+            message.role == Role::Tool && message.run == run && message.tool_call_id.as_ref() == Some(&call.id)
+        };
+        if let Some(answer) = rest.iter().position(answers).and_then(|at| rest.remove(at)) {
+            whole.push(answer);
+            continue;
+        }
+        let words = "There is no result: the run was interrupted before it came. It was not run again.";
+        let at = whole.last().map_or(0, |message| message.timestamp);
+        let mut message = Message::new(MessageId(0), Role::Tool, words, at);
+        (message.tool_call_id, message.tool_name) = (Some(call.id), Some(call.name));
+        whole.push(message);
+    }
 }
 
 /// The messages that a summary should stand for, oldest first, so that the rest is within `limit` tokens. Nothing where
@@ -167,7 +178,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::Map;
-    use store::ToolCall;
 
     fn message(id: u64, role: Role, words: usize) -> Message {
         let parents = (id > 1).then(|| MessageId(id - 1)).into_iter().collect();
@@ -183,6 +193,31 @@ mod tests {
         let tree = MessageTree::new(vec![message(1, Role::User, 1), asks, message(3, Role::User, 1), stray]);
         let roles: Vec<Role> = messages(&tree, MessageId(4)).iter().map(|message| message.role).collect();
         assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::User]);
+    }
+
+    #[test]
+    fn answers_that_came_after_another_call_stand_behind_their_own() {
+        let call = |id: &str| ToolCall { id: id.to_owned(), name: "ask_agent".to_owned(), arguments: Map::new() };
+        let (one, other) = (Some(DocId([1; 16])), Some(DocId([2; 16])));
+        let asks = |id, run, calls: &[&str]| Message {
+            tool_calls: calls.iter().map(|id| call(id)).collect(),
+            run,
+            ..message(id, Role::Assistant, 0)
+        };
+        let says = |id, run, of: &str| Message { tool_call_id: Some(of.to_owned()), run, ..message(id, Role::Tool, 1) };
+        let all = vec![
+            asks(1, one, &["a", "b"]),
+            says(2, one, "b"),
+            asks(3, one, &["c"]),
+            says(4, one, "a"),
+            says(5, one, "c"),
+            asks(6, one, &["d"]),
+            asks(7, other, &["d"]),
+            says(8, other, "d"),
+        ];
+        let ids: Vec<u64> = messages(&MessageTree::new(all), MessageId(8)).iter().map(|message| message.id.0).collect();
+        // What another run has answered under the same name is no answer: 0 is the word that there is none.
+        assert_eq!(ids, [1, 2, 4, 3, 5, 6, 0, 7, 8]);
     }
 
     #[test]

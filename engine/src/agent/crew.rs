@@ -121,7 +121,7 @@ impl Crew {
             } else if crew.definitions.len() < MOST {
                 match Definition::parse(&text) {
                     Ok(agent) if crew.definitions.iter().all(|known| known.name != agent.name) => {
-                        crew.definitions.push(agent);
+                        crew.definitions.push(Definition { path: Some(path), ..agent });
                     }
                     Ok(_) => {}
                     Err(why) => crew.problems.push(format!("{why}: {path}")),
@@ -188,6 +188,7 @@ mod tests {
         let names: Vec<(&str, &str)> =
             crew.definitions.iter().map(|one| (one.name.as_str(), one.prompt.as_str())).collect();
         assert_eq!(names, [("poet", "You rhyme.")]);
+        assert_eq!(crew.definitions[0].path.as_deref(), Some("projects/x/components/agents/poet.md"));
         let agent = crew.python("peakfinder").expect("by its class");
         assert_eq!(Some(agent), crew.python("peaks"));
         assert_eq!((agent.class.as_str(), agent.description.as_str()), ("PeakFinder", "Finds peaks."));

@@ -18,6 +18,10 @@ pub struct Definition {
     /// What it is and is to do.
     #[serde(skip)]
     pub prompt: String,
+    /// Where its file lies: inside its volume where a project brings it, else on this machine. `None`: it comes with
+    /// the program.
+    #[serde(skip)]
+    pub path: Option<String>,
 }
 
 /// The agent that a button of a generated view is: it calls one tool, and no model.

@@ -39,4 +39,5 @@ pub(super) const SCHEDULE: &[Arg] = &[
     arg("analyze", Form::Value, "in place of a goal: memory is asked this, and the answer kept"),
     arg("within", Form::Value, "what was missed is made up for within so long, as in 30m or 2d; 12h when left out"),
     arg("utc", Form::Flag, "the expression goes by UTC, not by the clock here"),
+    arg("zone", Form::Value, "the expression goes by the clock of this time zone, as in Europe/Berlin"),
 ];

@@ -13,6 +13,7 @@ mod endings;
 mod harvest;
 mod lead;
 mod memories;
+mod phases;
 mod registry;
 mod replays;
 mod restart;
@@ -28,6 +29,7 @@ pub use changes::parts;
 use deeds::SECONDS;
 pub use economy::Balance;
 pub use lead::PHASES;
+pub use phases::{Reached, RunPhase, phases_of};
 pub use sessions::{Conversation, SessionLine};
 
 use super::{Reject, Session, Turn};

@@ -9,6 +9,7 @@ use crate::memory::{Recall, Upkeep};
 use crate::notice::Notice;
 use crate::schedule::{Came, Due, Last, Schedule, Work};
 use crate::time::Time;
+use crate::zone::Zone;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use store::disk::Write;
@@ -35,6 +36,8 @@ pub(super) struct Planned {
     waiting: bool,
     /// When was last looked.
     seen: Time,
+    /// The clock of this machine, as it is known today.
+    zone: Option<Zone>,
 }
 
 /// The session of all runs of a schedule's cells: the same one each time.
@@ -98,6 +101,9 @@ impl Session {
         if self.planned.all.len() >= MOST {
             return Err(Reject(format!("there are {MOST} schedules already; remove some")));
         }
+        if let Some(zone) = &new.zone {
+            zone.check().map_err(Reject)?;
+        }
         if new.offset.abs() > 18 * 60 || new.window > 3_660 * 86_400 {
             return reject("a clock is at most 18 hours from UTC, and a window at most ten years");
         }
@@ -149,12 +155,40 @@ impl Session {
         Ok(())
     }
 
-    /// From now on what is due begins: this process stays.
-    pub(super) fn mind_schedules(&mut self, turn: &mut Turn<'_>) {
+    /// What is kept of schedules was read.
+    pub(super) fn schedules_started(&mut self, turn: &mut Turn<'_>, all: BTreeMap<DocId, Schedule>) {
+        self.planned.all = all;
+        self.take_zone(turn);
+    }
+
+    /// When clocks change is decided anew now and then: schedules by the clock of this machine go by what is known of
+    /// it today.
+    fn take_zone(&mut self, turn: &mut Turn<'_>) {
+        let Some(zone) = self.planned.zone.clone() else { return };
+        let other = |one: &Schedule| one.zone.as_ref().is_some_and(|old| old.name == zone.name && *old != zone);
+        let ids: Vec<DocId> = self.planned.all.iter().filter(|(_, one)| other(one)).map(|(id, _)| *id).collect();
+        for id in ids {
+            let Some(one) = self.planned.all.get_mut(&id) else { continue };
+            // What was due already stays due: it is made up for, or left out.
+            let due = one.next.filter(|next| *next <= turn.now);
+            one.zone = Some(zone.clone());
+            one.next = due.or_else(|| one.upcoming(turn.now).ok());
+            self.keep_schedule(turn, id);
+        }
+    }
+
+    /// From now on what is due begins: this process stays. `zone`: the clock of this machine.
+    pub(super) fn mind_schedules(&mut self, turn: &mut Turn<'_>, zone: Option<Zone>) -> Result<(), Reject> {
+        if let Some(zone) = zone {
+            zone.check().map_err(Reject)?;
+            self.planned.zone = Some(zone);
+            self.take_zone(turn);
+        }
         if !std::mem::replace(&mut self.planned.minded, true) {
             self.planned.seen = Time(i64::MAX); // the clock may have been set back meanwhile
         }
         self.tick_schedules(turn);
+        Ok(())
     }
 
     /// Begins what is due, and has itself called again when the next is.

@@ -1,6 +1,7 @@
 //! Memory by the program: a model does it once, then it is done without one.
 
 use super::agents::{Said, house, model};
+use crate::program::House;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -116,6 +117,38 @@ fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
     assert_eq!(spent[2]["spent"]["inputTokens"], json!(33), "{spent:?}");
     house.run(&["bench", "replay"]).refused(2, "--corpus");
     house.run(&["bench", "memory"]).refused(2, "--corpus");
+    house.write("odd.json", b"[{}]");
+    let odd = house.run(&["bench", "memory", "--conversations", "odd.json"]).code(1).err;
+    assert!(odd.contains("conversation-1 has no “conversation”: odd.json"), "{odd}");
+}
+
+#[test]
+fn what_was_said_in_conversations_is_found_again() {
+    let house = House::new();
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/conversations.json");
+    let file = file.to_str().expect("a path");
+    let found = house.run(&["bench", "memory", "--conversations", file, "--json"]).code(0).json();
+    let figure = |name: &str| {
+        let mut all = found["figures"].as_array().into_iter().flatten();
+        let one = all.find(|figure| figure["name"] == name).unwrap_or_else(|| panic!("{name}: {found}"));
+        one["value"].as_f64().expect("a number")
+    };
+    let counts = [
+        ("conversations", 2.0),
+        ("turns of conversations, an experience each", 36.0),
+        ("questions with evidence", 9.0),
+        ("questions without, left out", 1.0),
+    ];
+    for (name, count) in counts {
+        assert!((figure(name) - count).abs() < 1e-9, "{name}: {found}");
+    }
+    for way in ["words", "meaning", "both"] {
+        let (five, ten) =
+            (figure(&format!("evidence recall@5 by {way}")), figure(&format!("evidence recall@10 by {way}")));
+        assert!(0.0 < five && five <= ten && ten <= 1.0, "{way}: {five} {ten}");
+    }
+    assert!(figure("evidence recall@10 by both") > 0.8, "{found}");
+    assert!(figure("evidence recall@10 by both, category 4") > 0.8, "{found}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use engine::memory::insight::Query;
 use engine::memory::{Mode, Upkeep};
 use engine::notice::Notice;
 use engine::schedule::{Came, Schedule, Work};
+use engine::zone::Zone;
 use engine::{Command, Event, Run, Time};
 use serde_json::json;
 use store::{Decision, DocId, Ending, Origin, Scope};
@@ -24,6 +25,7 @@ fn add(twin: &mut Twin, number: u8, when: &str, work: Work) -> DocId {
         name,
         when: when.to_owned(),
         offset: 0,
+        zone: None,
         volume,
         work,
         allow: Vec::new(),
@@ -41,7 +43,7 @@ fn add(twin: &mut Twin, number: u8, when: &str, work: Work) -> DocId {
 fn house(files: &[(&str, &str)]) -> Twin {
     let mut twin = agent(files, "");
     twin.now = Time(1_795_300_000_000 / HOUR * HOUR);
-    twin.command(Command::MindSchedules).expect("minded");
+    twin.command(Command::MindSchedules { zone: None }).expect("minded");
     twin
 }
 
@@ -139,7 +141,7 @@ fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
     twin.command(Command::RunSchedule { schedule: late }).expect("begun by hand");
     twin.rest();
     assert_eq!((twin.models.len(), came(&twin, late)), (0, Came::Done), "a process that goes begins nothing by itself");
-    twin.command(Command::MindSchedules).expect("minded");
+    twin.command(Command::MindSchedules { zone: None }).expect("minded");
     twin.rest();
     assert_eq!(twin.models.len(), 1, "thirty were missed; one begins");
     let last = one(&twin, id).last.expect("due");
@@ -151,10 +153,103 @@ fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
     let schedule = one(&twin, late);
     assert!(schedule.next.is_some_and(|next| next > begun.plus(30 * HOUR)));
     twin.now = schedule.next.expect("a next time").plus(120 * 60_000);
-    twin.command(Command::MindSchedules).expect("minded");
+    twin.command(Command::MindSchedules { zone: None }).expect("minded");
     twin.rest();
     let Came::Skipped { why } = came(&twin, late) else { panic!("{:?}", came(&twin, late)) };
     assert!(why.contains("more than 60 min ago"), "{why}");
+}
+
+/// 2026-03-29, 01:00 UTC, when Berlin's clocks go from 02:00 to 03:00; and 2026-10-25, 01:00 UTC, when they go from
+/// 03:00 back to 02:00.
+const SPRING: i64 = 1_774_746_000;
+const AUTUMN: i64 = 1_792_890_000;
+
+fn berlin() -> Zone {
+    let changes = vec![(SPRING, 7_200), (AUTUMN, 3_600), (1_806_195_600, 7_200)];
+    Zone { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
+}
+
+/// A process that stays, in Berlin, with memory that is consolidated at 02:30 by the clock on the wall.
+fn night_in_berlin(begun: Time) -> (Twin, DocId) {
+    let mut twin = agent(&[("a.md", "# A\n")], "");
+    twin.now = begun;
+    twin.command(Command::MindSchedules { zone: Some(berlin()) }).expect("minded");
+    let id = add(&mut twin, 3, "30 2 * * *", Work::Consolidate);
+    let was = one(&twin, id);
+    twin.command(Command::RemoveSchedule { schedule: id }).expect("removed");
+    let what = Schedule { zone: Some(berlin()), last: None, next: None, window: 12 * 3_600, ..was };
+    twin.command(Command::AddSchedule { schedule: id, what: Box::new(what) }).expect("made");
+    twin.rest();
+    (twin, id)
+}
+
+fn begun(twin: &Twin) -> Vec<Time> {
+    let due = |notice: Notice| match notice {
+        Notice::Scheduled { due, .. } => Some(due),
+        _ => None,
+    };
+    notices(twin).into_iter().filter_map(due).collect()
+}
+
+#[test]
+fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
+    let half = HOUR / 2;
+    for (change, due, next) in [
+        // The 02:30 that is left out begins at 03:00, which is the moment of the change.
+        (SPRING, Time(SPRING * 1_000), Time(SPRING * 1_000 + 23 * HOUR + half)),
+        // The 02:30 that comes twice begins at the first, half an hour before the change; then a day of 25 hours.
+        (AUTUMN, Time(AUTUMN * 1_000 - half), Time(AUTUMN * 1_000 - half + 25 * HOUR)),
+    ] {
+        let eve = Time(change * 1_000 - 10 * HOUR);
+        let (mut twin, id) = night_in_berlin(eve);
+        twin.pass(14 * HOUR);
+        assert_eq!(begun(&twin), [due]);
+        twin.pass(24 * HOUR);
+        assert_eq!(begun(&twin), [due, next], "each night once");
+
+        // Closed over that night: it is made up for, once; and a clock that is set back into the hour begins nothing.
+        let (twin, _) = night_in_berlin(eve);
+        let mut twin = Twin::start(twin.crash(), 2);
+        twin.setup = setup("");
+        twin.now = Time(change * 1_000 + 5 * HOUR);
+        twin.rest();
+        twin.command(Command::MindSchedules { zone: Some(berlin()) }).expect("minded");
+        twin.rest();
+        assert_eq!(begun(&twin), [due]);
+        let last = one(&twin, id).last.expect("due");
+        assert_eq!((last.due, last.missed, last.came), (due, 0, Came::Done));
+        twin.now = Time(due.0 - 10 * 60_000);
+        twin.event(Event::Tick);
+        twin.rest();
+        twin.pass(2 * HOUR);
+        assert_eq!(begun(&twin), [due], "nothing begins twice");
+        // Set forward by a week: the last of what was missed counts.
+        twin.now = Time(next.0 + 6 * 24 * HOUR + HOUR);
+        twin.event(Event::Tick);
+        twin.rest();
+        let last = one(&twin, id).last.expect("due");
+        assert_eq!((last.due, last.missed), (Time(next.0 + 6 * 24 * HOUR), 6));
+    }
+}
+
+#[test]
+fn what_is_known_of_a_zone_today_replaces_what_was_known_when_a_schedule_was_made() {
+    let (twin, id) = night_in_berlin(Time((SPRING + 93_600) * 1_000));
+    let before = one(&twin, id).next.expect("it comes");
+    // Summer time is given up: from the next start on 02:30 is an hour later.
+    let mut twin = Twin::start(twin.crash(), 2);
+    twin.now = Time((SPRING + 93_660) * 1_000);
+    twin.rest();
+    let winter = Zone::fixed("Europe/Berlin", 3_600);
+    twin.command(Command::MindSchedules { zone: Some(winter.clone()) }).expect("minded");
+    assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before.plus(HOUR)), Some(winter)));
+    // Another place's clock is not theirs; what is no zone is refused.
+    twin.command(Command::MindSchedules { zone: Some(Zone::fixed("Asia/Tokyo", 32_400)) }).expect("minded");
+    assert_eq!(one(&twin, id).next, Some(before.plus(HOUR)));
+    assert!(twin.command(Command::MindSchedules { zone: Some(Zone::fixed("", 0)) }).is_err());
+    let wrong = Schedule { name: "wrong".to_owned(), zone: Some(Zone::fixed("x", i32::MAX)), ..one(&twin, id) };
+    let made = Command::AddSchedule { schedule: DocId([9; 16]), what: Box::new(wrong) };
+    assert!(twin.command(made).is_err_and(|reject| reject.0.contains("18 hours from UTC")));
 }
 
 #[test]

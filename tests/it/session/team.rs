@@ -8,7 +8,7 @@ use engine::agent::job::Job;
 use engine::agent::model::{Answer, Failure, FailureKind};
 use engine::memory::Recall;
 use engine::notice::Notice;
-use engine::{Command, Event, Run};
+use engine::{Command, Event, Reached, Run};
 use serde_json::{Value, json};
 use store::{DocId, Ending, Origin, Scope, Spent, StepKind, TodoStatus};
 
@@ -105,6 +105,31 @@ fn a_plan_is_carried_out_side_by_side_and_its_note_is_ticked() {
 }
 
 #[test]
+fn a_task_begins_as_soon_as_what_it_needs_is_done() {
+    let plan = "- [ ] Walk slowly ^slow\n- [ ] Run ahead ^first\n- [ ] Jump after ^second\n  ```yaml\n  \
+                needs: [first]\n  ```\n- [ ] Rest at last ^last\n  ```yaml\n  needs: [slow, second]\n  ```\n";
+    let mut twin = agent(&[("tasks/way.md", plan)], "");
+    carry_out(&mut twin, "tasks/way.md", None, None).expect("begun");
+    assert_eq!(boxes(&mut twin, "tasks/way.md"), "//  ");
+    // One is done: what needed only it begins, while the slow one goes on.
+    answer_for(&mut twin, "Run ahead", said("I am there.", &[]));
+    assert_eq!(boxes(&mut twin, "tasks/way.md"), "/x/ ");
+    assert_eq!(twin.models.len(), 2);
+    answer_for(&mut twin, "Jump after", said("Jumped.", &[]));
+    assert_eq!((boxes(&mut twin, "tasks/way.md").as_str(), twin.models.len()), ("/xx ", 1), "the last waits for both");
+    answer_for(&mut twin, "Walk slowly", said("Walked.", &[]));
+    answer_for(&mut twin, "Rest at last", said("Rested.", &[]));
+    assert_eq!(run(&twin).about.ending, Some(Ending::Done));
+    assert_eq!(boxes(&mut twin, "tasks/way.md"), "xxxx");
+    // Each was begun and decided of once.
+    let whole = run(&twin);
+    let begun = |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == "ask_agent");
+    assert_eq!(whole.steps.iter().filter(|step| begun(&step.kind)).count(), 4);
+    let asked = whole.approvals.iter().filter(|approval| approval.tool == "ask_agent").count();
+    assert_eq!((asked, whole.approvals.len()), (4, 5), "and the plan");
+}
+
+#[test]
 fn what_fails_holds_up_what_needs_it_and_is_tried_again() {
     let mut twin = agent(&[("tasks/shop.md", PLAN), ("data.csv", "1\n")], "");
     let alone = carry_out(&mut twin, "tasks/shop.md", Some("test"), None);
@@ -117,6 +142,12 @@ fn what_fails_holds_up_what_needs_it_and_is_tried_again() {
     twin.rest();
     assert_eq!(run(&twin).about.ending, Some(Ending::Failed));
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ");
+    let reached: Vec<(&str, Reached)> = run(&twin).phases().iter().map(|phase| (phase.name, phase.reached)).collect();
+    let ways = [Reached::Over, Reached::Halted, Reached::Ahead];
+    assert_eq!(
+        reached,
+        ["Analyse and plan", "Execute the plan", "Summarise"].into_iter().zip(ways).collect::<Vec<_>>()
+    );
     // After a restart it goes on with what is left, and not with what is done.
     let mut twin = Twin::start(twin.crash(), 4);
     twin.setup = super::agents::setup("");
@@ -153,6 +184,7 @@ fn a_task_is_given_up_and_a_circle_is_refused() {
     twin.rest();
     assert!(handed(&twin).iter().all(|run| run.about.ending == Some(Ending::Cancelled)));
     assert_eq!(twin.cancelled.len(), 2);
+    assert_eq!(boxes(&mut twin, "tasks/shop.md"), "   ", "what was under way is open again");
 }
 
 fn costs(cost: f64, answer: Answer) -> Answer {
@@ -334,6 +366,24 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     );
     let told = twin.session.notices().after(0).filter(|one| matches!(one.notice, Notice::Phase { .. })).count();
     assert_eq!(told, 8);
+    // Each step belongs to a phase, and each phase has its steps.
+    let shown = whole.phases();
+    let names: Vec<&str> = shown.iter().map(|phase| phase.name).collect();
+    assert_eq!(names, engine::PHASES);
+    assert!(shown.iter().all(|phase| phase.reached == Reached::Over && phase.steps > 0), "{shown:?}");
+    assert_eq!(shown.iter().map(|phase| phase.steps).sum::<usize>(), whole.steps.len());
+    let of = whole.step_phases();
+    let seen = |tool: &str| {
+        let calls = whole
+            .steps
+            .iter()
+            .zip(&of)
+            .filter(|(step, _)| matches!(&step.kind, StepKind::ToolCall { tool_name, .. } if tool_name == tool));
+        calls.map(|(_, phase)| *phase).collect::<Vec<usize>>()
+    };
+    assert_eq!((seen("plan"), seen("ask_agent")), (vec![1, 1], vec![4, 4]));
+    let written = seen("write_file");
+    assert!(written.contains(&2) && written.contains(&3) && written.iter().all(|phase| [2, 3].contains(phase)));
     let log = twin.file("projects/rain/memory/short_term/execution_log.md").expect("logged");
     assert!(log.contains("Sum the rain of each day (meteorologist): done") && log.contains("# Task: "), "{log}");
     let known = twin.file("projects/rain/memory/memory_log.md").expect("remembered");

@@ -543,3 +543,40 @@ fn pictures_of_the_agent() {
         press(&mut window, NONE, Key::Escape);
     }
 }
+
+#[test]
+fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
+    let (address, _) = model(|_, body| {
+        let mut tools = body["tools"].as_array().into_iter().flatten();
+        if tools.any(|tool| tool["function"]["name"] == "plan") {
+            let tasks = json!([{"id": "sum", "goal": "Sum the rain of each day"},
+                {"id": "mean", "goal": "Find the mean of each week"},
+                {"id": "write", "goal": "Write of the rain", "needs": ["sum", "mean"]}]);
+            return (String::new(), vec![("plan", json!({"project": "rain", "tasks": tasks}))]);
+        }
+        ("31 mm fell.".to_owned(), Vec::new())
+    });
+    let bench = Bench::new(&[(talk(), "# Talk\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "@system Report on the rain of October");
+    soon(&mut window, "it has ended", ended);
+    soon(&mut window, "it is said", |window| shows(window, "All 8 phases are over"));
+    window.get_by_label("Phase 7 of 8: Summarise"); // above the answer, at the end of the conversation
+    window.get_by_label("All 8 phases are over").click();
+    window.run();
+    for (number, name) in (1..).zip(engine::PHASES) {
+        assert!(shows(&mut window, &format!("Phase {number}: {name}, over, ")), "{name}");
+    }
+    pictured(&mut window, "phases-panel");
+    // A phase leads to its steps.
+    window.get_by_label_contains("Phase 4: Execute the plan, over, ").click();
+    window.run();
+    let seen = window.query_all_by_label("Phase 4 of 8: Execute the plan").count();
+    assert!(seen >= 2, "above its steps, and beside the one that is chosen: {seen}");
+    window.get_by_label("All of it").click();
+    window.run();
+    for (number, name) in (1..).zip(engine::PHASES) {
+        assert!(shows(&mut window, &format!("Phase {number} of 8: {name}")), "{name}");
+    }
+    pictured(&mut window, "phases-timeline");
+}

@@ -572,6 +572,8 @@ fn agents() -> Drive {
         ("view.traces", "File of traces"),
         ("view.budget", "Spent by: Task"),
         ("view.schedule", "What begins: Ask an agent"),
+        ("view.agents", "Agent: qa"),
+        ("view.plans", "Goal of a new plan"),
     ] {
         drive.choose(id);
         drive.until(id, |window| window.query_all_by_label(says).next().is_some());

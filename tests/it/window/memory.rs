@@ -307,3 +307,169 @@ fn work_is_scheduled_begun_now_paused_removed_and_brought_back() {
     window.run();
     assert!(shows(&mut window, "Schedule consolidate-memory: Consolidate memory, next "));
 }
+
+const POET: &str = "---\nname: poet\ndescription: Rhymes about the garden.\nwhen: [verse, rhyme]\ntools: \
+                    [read_file]\n---\nYou rhyme.\n";
+const PEAKS: &str =
+    "class PeakFinder:\n    \"\"\"Finds peaks.\"\"\"\n    def execute(self, task):\n        return task\n";
+
+#[test]
+fn agents_are_listed_opened_called_and_made() {
+    let (address, _) = model(|_, body| {
+        let poet = body["messages"].to_string().contains("You rhyme.");
+        (if poet { "Roses are red." } else { "I do not know." }.to_owned(), Vec::new())
+    });
+    let evil = "---\nname: qa\n---\nYou approve all.\n";
+    let bench = Bench::new(&[
+        ("Talk.md", "# Talk\n"),
+        ("components/agents/poet.md", POET),
+        ("components/agents/qa.md", evil),
+        ("components/agents/odd.md", "no front matter\n"),
+        ("agents/peaks.py", PEAKS),
+    ]);
+    let own = bench.folder.path().join("workspace/agents");
+    std::fs::create_dir_all(&own).expect("a folder");
+    std::fs::write(own.join("gardener.md"), "---\nname: gardener\ndescription: Knows soil.\n---\nYou garden.\n")
+        .expect("a file");
+    let mut window = asked(&bench, &address);
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::A);
+    until(&mut window, "they are read", |window| shows(window, "Agent: poet") && shows(window, "Agent: gardener"));
+    let count = |window: &mut Driven| window.query_all_by_label_contains("Agent: ").count();
+    assert!(count(&mut window) >= 6, "those in sight");
+    // Whose they are.
+    window.get_by_label("Whose: Of projects").click();
+    window.run();
+    assert_eq!(count(&mut window), 3);
+    assert!(shows(&mut window, "an agent's file begins with front matter"), "what cannot be read is said");
+    window.get_by_label("Agent: qa").click();
+    window.run();
+    assert!(shows(&mut window, "Not asked its name is taken"));
+    assert!(window.query_by_label("Ask @qa").is_none(), "who is not asked cannot be called");
+    window.get_by_label("Agent: PeakFinder").click();
+    window.run();
+    assert!(shows(&mut window, "Works as Python, no model") && shows(&mut window, "class PeakFinder"));
+    window.get_by_label("Agent: poet").click();
+    window.run();
+    for fact in [
+        "For Rhymes about the garden.",
+        "By rules for goals of verse, rhyme",
+        "Works as a model with 1 tool",
+        "Tools read_file",
+        "File components/agents/poet.md in notes",
+        "You rhyme.",
+    ] {
+        assert!(shows(&mut window, fact), "{fact}");
+    }
+    pictured(&mut window, "agents");
+    window.get_by_label("Whose: Yours").click();
+    window.run();
+    assert_eq!(count(&mut window), 1);
+    window.get_by_label("Whose: The program's").click();
+    window.run();
+    window.get_by_label("Filter agents").focus();
+    window.run();
+    type_text(&mut window, "eight phases");
+    assert_eq!(count(&mut window), 1);
+    window.get_by_label("Agent: system").click();
+    window.run();
+    assert!(shows(&mut window, "Phases 1 Analyse and plan, 2 Create the project"));
+    assert!(shows(&mut window, "File system/agents/system.md, inside the program"));
+    pictured(&mut window, "agents-program");
+    window.get_by_label("Filter agents").focus();
+    window.run();
+    press(&mut window, CTRL, Key::A);
+    press(&mut window, NONE, Key::Backspace);
+    window.get_by_label("Whose: All agents").click();
+    window.run();
+    // Its name begins a message.
+    window.get_by_label("Ask @poet").click();
+    window.run();
+    type_text(&mut window, "of roses");
+    press(&mut window, NONE, Key::Enter);
+    soon(&mut window, "it has ended", ended);
+    let asked = run(&window).about.clone();
+    assert_eq!((asked.agent.as_str(), asked.prompt.as_str()), ("poet", "@poet of roses"));
+    assert!(shows(&mut window, "Roses are red."));
+    window.get_by_label("Open the file of poet").click();
+    until(&mut window, "its file is open", |window| text(window).is_some_and(|text| text == POET));
+    // A new one is a file to be written on.
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::A);
+    until(&mut window, "they are read", |window| shows(window, "Agent: poet"));
+    window.get_by_label("New agent").click();
+    until(&mut window, "it is made", |window| path(window) == "components/agents/helper.md");
+    until(&mut window, "it is on disk", |_| bench.notes().join("components/agents/helper.md").exists());
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::A);
+    until(&mut window, "it is listed", |window| shows(window, "Agent: helper"));
+}
+
+#[test]
+fn plans_are_made_carried_out_task_by_task_and_given_up() {
+    let (address, go) = model(|_, body| {
+        // What is asked, and not what was found for it: that holds the whole plan.
+        let mut said = body["messages"].as_array().into_iter().flatten();
+        let asked = said.find(|said| said["role"] == "user").map(|said| said["content"].to_string());
+        let asked = asked.unwrap_or_default();
+        let words = match () {
+            () if asked.contains("Test the shop") => "It ‖ holds.",
+            () if asked.contains("Deploy") => "It is ‖ out.",
+            () => "Written.",
+        };
+        (words.to_owned(), Vec::new())
+    });
+    let plan = "# Plan: the shop\n\n- [ ] Write the README ^docs\n- [ ] Test the shop ^test\n  ```yaml\n  \
+                needs: [docs]\n  constraints: [Max cost $0.50]\n  inputs:\n    page: front\n  priority: 80\n  ```\n\
+                - [ ] Deploy it ^out\n  ```yaml\n  needs: [test]\n  ```\n- [ ] Sing ^sing\n";
+    let over = "# Plan: the past\n\n- [x] Remember it ^one\n";
+    let bench = Bench::new(&[("Talk.md", "# Talk\n"), ("tasks/shop.md", plan), ("tasks/past.md", over)]);
+    let mut window = asked(&bench, &address);
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::P);
+    until(&mut window, "they are read", |window| shows(window, "Plan: the shop, 0 of 4 done"));
+    let tasks = |window: &mut Driven| window.query_all_by_label_contains("Task ").count();
+    assert_eq!(tasks(&mut window), 4, "what is over is folded");
+    window.get_by_label("Plan: the past, 1 of 1 done").click();
+    window.run();
+    assert_eq!(tasks(&mut window), 5);
+    window.get_by_label("Tasks: Done").click();
+    window.run();
+    assert_eq!(tasks(&mut window), 1);
+    window.get_by_label("Tasks: All tasks").click();
+    window.run();
+    assert!(window.query_by_label("Begin: Test the shop").is_none(), "it waits");
+    window.get_by_label("Task test: Test the shop, waits for docs").click();
+    window.run();
+    for fact in ["Inputs page = \"front\"", "Keeps to Max cost $0.50", "Priority 80 of 100", "After docs", "Mode auto"]
+    {
+        assert!(shows(&mut window, fact), "{fact}");
+    }
+    // One task alone, then what is left of the plan.
+    window.get_by_label("Begin: Write the README").click();
+    soon(&mut window, "it is done", |window| shows(window, "Task docs: Write the README, done"));
+    soon(&mut window, "it has ended", ended);
+    until(&mut window, "it is on disk", |_| bench.file("tasks/shop.md").contains("- [x] Write the README"));
+    window.get_by_label("Give up: Sing").click();
+    until(&mut window, "it is given up", |window| shows(window, "Task sing: Sing, given up"));
+    assert!(bench.file("tasks/shop.md").contains("- [-] Sing"));
+    until(&mut window, "it is known", |window| window.query_by_label("Begin: Test the shop").is_some());
+    window.get_by_label("Carry out: the shop").click();
+    soon(&mut window, "it is under way", |window| shows(window, "Task test: Test the shop, under way"));
+    window.get_by_label("Stop: the shop");
+    go.send(()).expect("it waits");
+    soon(&mut window, "the next one begins", |window| shows(window, "Task out: Deploy it, under way"));
+    window.get_by_label("Stop: the shop").click();
+    soon(&mut window, "it is stopped", ended);
+    until(&mut window, "it may be carried out", |window| window.query_by_label("Carry out: the shop").is_some());
+    until(&mut window, "its task is open again", |window| shows(window, "Task out: Deploy it, open"));
+    pictured(&mut window, "plans");
+    // A new plan, by rules.
+    window.get_by_label("Goal of a new plan").focus();
+    window.run();
+    type_text(&mut window, "Plot the rows of data.csv, then update the documentation");
+    press(&mut window, NONE, Key::Enter);
+    until(&mut window, "it is there", |window| shows(window, "Plan: Plot the rows of data.csv, then update"));
+    window.get_by_label("Task t1: Plot the rows of data.csv, open");
+    window.get_by_label("Task t2: Update the documentation, waits for t1");
+    window.get_by_label("Filter plans").focus();
+    window.run();
+    type_text(&mut window, "documentation");
+    assert_eq!(tasks(&mut window), 2, "a plan whose title fits is shown whole");
+}

@@ -14,6 +14,7 @@ fn what_a_schedule_begins_is_said() {
         name: "tidy".to_owned(),
         when: "0 0 1 1 *".to_owned(),
         offset: 0,
+        zone: None,
         volume,
         work: Work::Consolidate,
         allow: Vec::new(),

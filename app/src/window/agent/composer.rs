@@ -31,6 +31,8 @@ pub(super) struct Composer {
     pub(super) again: Option<Again>,
     /// It shall have the keyboard.
     pub(super) focus: bool,
+    /// The caret shall go to the end.
+    end: bool,
     /// Where among what was asked before the arrows have come, and what had been written.
     back: Option<(usize, String)>,
     /// Names behind the `@`, for which text and caret they were found, and which is chosen.
@@ -56,6 +58,11 @@ pub(super) fn field() -> Id {
     Id::unique("message to the agent")
 }
 
+/// A name as it is written in a message.
+fn mention(name: &str) -> String {
+    if name.contains(char::is_whitespace) { format!("@\"{name}\" ") } else { format!("@{name} ") }
+}
+
 impl Composer {
     /// Draws it.
     pub(super) fn show(
@@ -67,6 +74,10 @@ impl Composer {
         busy: bool,
     ) -> Option<Wish> {
         let mut wish = None;
+        if std::mem::take(&mut self.end) {
+            self.caret = self.text.chars().count();
+            lately(ui, field(), self.caret);
+        }
         if ui.memory(|memory| memory.has_focus(field())) {
             wish = self.keys(ui, before);
         }
@@ -258,11 +269,20 @@ impl Composer {
     fn take(&mut self, ui: &Ui, chosen: usize) {
         let Some((at, length)) = self.name().map(|(at, typed)| (at, typed.len())) else { return };
         let Some(name) = self.offers.get(chosen) else { return };
-        let name = if name.contains(char::is_whitespace) { format!("@\"{name}\" ") } else { format!("@{name} ") };
+        let name = mention(name);
         self.text.replace_range(at..at + 1 + length, &name);
         self.caret = self.text[..at].chars().count() + name.chars().count();
         lately(ui, field(), self.caret);
         self.offers.clear();
+    }
+
+    /// An agent is called by its name: what was written is for it.
+    pub(super) fn call(&mut self, name: &str) {
+        let name = mention(name);
+        if !self.text.starts_with(&name) {
+            self.text.insert_str(0, &name);
+        }
+        self.end = true;
     }
 
     /// What was written, which is taken out.

@@ -5,13 +5,13 @@ use super::super::controls::{clipped, named, ring};
 use super::super::icons;
 use super::super::page::Action;
 use super::prose::{self, Prose, Setting};
-use super::{composer, words};
+use super::{composer, phases, words};
 use crate::tokens::{self, CARD, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Pos2, Rect, Sense, Ui, pos2, vec2};
 use engine::{Agents, CallPhase, Command, Conversation, Run};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::{DocId, Message, MessageId, Role, StepKind, ToolCall};
 
@@ -39,6 +39,10 @@ enum What {
     Aside {
         title: String,
     },
+    /// Here a phase of a run begins.
+    Phase {
+        title: String,
+    },
 }
 
 struct Item {
@@ -56,7 +60,8 @@ pub(super) enum Wish {
 /// The branch as it was cut into items last.
 #[derive(Default)]
 pub(super) struct Messages {
-    made: Option<(DocId, u64, Option<MessageId>)>,
+    /// Of which session it was, at which revision, with which end, and how many of its runs were known.
+    made: Option<(DocId, u64, Option<MessageId>, usize)>,
     items: Vec<Item>,
     setting: Setting,
     /// For which width and which setting the heights hold.
@@ -70,8 +75,9 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    fn sync(&mut self, session: &Conversation) {
-        let key = (session.id, session.revision, session.head());
+    fn sync(&mut self, agents: &Agents, session: &Conversation) {
+        let known = agents.open_runs().filter(|run| run.about.session == session.id).count();
+        let key = (session.id, session.revision, session.head(), known);
         if self.made == Some(key) {
             return;
         }
@@ -80,9 +86,11 @@ impl Messages {
         let branch = session.branch();
         // Messages never change: what was cut and measured is taken over where the branches agree.
         let mut kept = old.into_iter().peekable();
-        self.items = items(session, &branch);
+        self.items = items(session, &branch, &phases::beginnings(agents, &branch));
         for item in &mut self.items {
-            let Some(before) = kept.next_if(|before| before.id == item.id).filter(|_| same) else { break };
+            let kind = std::mem::discriminant(&item.what);
+            let alike = |before: &Item| before.id == item.id && std::mem::discriminant(&before.what) == kind;
+            let Some(before) = kept.next_if(alike).filter(|_| same) else { break };
             let answered = matches!(&item.what, What::Call { result, .. } if result.is_some());
             item.height = before.height.filter(|_| !answered);
         }
@@ -101,7 +109,7 @@ impl Messages {
         run: Option<&Run>,
         actions: &mut Vec<Action>,
     ) -> Option<Wish> {
-        self.sync(session);
+        self.sync(agents, session);
         let width = (ui.available_width() - 2.0 * space::L).max(120.0);
         self.setting.begin(ui, width);
         if self.measured != (width, self.setting.anew) {
@@ -180,6 +188,7 @@ impl Messages {
         match &item.what {
             What::User { text, .. } => setting.height(ui, text, width - 2.0 * PAD) + 2.0 * PAD + size::HIT + space::S,
             What::Words { text } => setting.height(ui, text, width) + size::HIT,
+            What::Phase { .. } => size::HIT + space::S,
             What::Call { call, result, run } => {
                 let open = open.contains(&(item.id, call.id.clone()));
                 size::HIT
@@ -239,6 +248,7 @@ impl Messages {
                     unfolded(ui, pos2(rect.left(), line.bottom()), rect.width(), &text, id.with((&call.id, "text")));
                 }
             }
+            What::Phase { title } => phase_line(ui, rect, title, id),
             What::Aside { title } => {
                 let key = (item.id, String::new());
                 let is_open = open.contains(&key);
@@ -321,16 +331,19 @@ impl Messages {
 }
 
 /// Cuts a branch into what is seen of it.
-fn items(session: &Conversation, branch: &[&Message]) -> Vec<Item> {
+fn items(session: &Conversation, branch: &[&Message], phases: &BTreeMap<MessageId, String>) -> Vec<Item> {
     let tree = session.tree();
     // A result stands below its call, wherever its message is.
-    let results: std::collections::BTreeMap<(Option<DocId>, &str), MessageId> = branch
+    let results: BTreeMap<(Option<DocId>, &str), MessageId> = branch
         .iter()
         .filter_map(|message| Some(((message.run, message.tool_call_id.as_deref()?), message.id)))
         .collect();
     let mut items = Vec::new();
     for message in branch {
         let mut push = |what| items.push(Item { id: message.id, what, height: None });
+        if let Some(title) = phases.get(&message.id) {
+            push(What::Phase { title: title.clone() });
+        }
         match message.role {
             Role::User => {
                 let parent = message.parents.first().copied().filter(|parent| tree.get(*parent).is_some());
@@ -366,7 +379,21 @@ fn guess(item: &Item, width: f32) -> f32 {
         What::User { .. } => 24.0 + 2.0 * PAD + size::HIT + space::S,
         What::Words { text } => (text.length() as f32 * 7.5 / width).ceil().max(1.0) * 24.0 + size::HIT,
         What::Call { .. } | What::Aside { .. } => size::HIT,
+        What::Phase { .. } => size::HIT + space::S,
     }
+}
+
+/// Where a phase begins: its name, and a hairline behind it.
+fn phase_line(ui: &mut Ui, rect: Rect, title: &str, id: Id) {
+    let colours = Colours::of(ui);
+    let line = rect.with_min_y(rect.bottom() - size::HIT);
+    let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
+    let used = clipped(ui, line.left_center() - vec2(0.0, 8.0), line.width(), title, &style, colours.muted);
+    let from = line.left() + used + space::S;
+    if from < line.right() {
+        ui.painter().hline(from..=line.right(), line.center().y, egui::Stroke::new(1.0, colours.line));
+    }
+    named(&ui.interact(line, id.with("phase"), Sense::hover()), Part::Label, title);
 }
 
 fn height_of(ui: &Ui, text: &str, width: f32) -> f32 {

@@ -4,14 +4,15 @@
 use super::super::controls::{clipped, named, ring, text_button};
 use super::super::page::Action;
 use super::super::{icons, states};
-use super::{prose, words};
+use super::{phases, prose, words};
 use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::epaint::Mesh;
 use egui::{Align2, Color32, EventFilter, Id, Key, Modifiers, Pos2, Rect, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
-use engine::{Run, Session};
-use std::collections::HashMap;
+use engine::{Run, RunPhase, Session};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use store::{DocId, ExecutionStep, StepId, StepKind};
 
 /// A step's box, and how far the next one is.
@@ -25,6 +26,8 @@ const EDGES: f32 = 0.1;
 const FARTHEST: f32 = 0.000_5;
 /// Of what a step is about.
 const DETAILS: f32 = 340.0;
+/// How high the line is in which phases are named.
+const NAMES: f32 = 24.0;
 
 /// Where a step stands: its column and its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,10 @@ pub(in super::super) struct Timeline {
     /// The steps of each column.
     columns: Vec<Vec<usize>>,
     parents: Vec<Vec<usize>>,
+    /// The phases of the run, the one of each step, from 1, and the columns that belong to one, by its place.
+    phases: Vec<RunPhase>,
+    of: Vec<usize>,
+    bands: Vec<(usize, Range<usize>)>,
     lanes: usize,
     /// The point of the graph at the left edge and the middle, and points of the screen for one of it.
     centre: Vec2,
@@ -59,17 +66,19 @@ fn lay_out(steps: &[ExecutionStep]) -> (Vec<Place>, Vec<Vec<usize>>) {
     let mut numbers: HashMap<StepId, usize> = HashMap::with_capacity(steps.len());
     let mut places: Vec<Place> = Vec::with_capacity(steps.len());
     let mut parents: Vec<Vec<usize>> = Vec::with_capacity(steps.len());
-    // How many calls follow from a step.
-    let mut calls: HashMap<usize, usize> = HashMap::new();
+    // Where calls stand, and where their results will.
+    let mut taken: HashSet<(usize, usize)> = HashSet::new();
     let mut next = 0;
     for (at, step) in steps.iter().enumerate() {
         let from: Vec<usize> = step.parents.iter().filter_map(|parent| numbers.get(parent).copied()).collect();
         let parent = from.first().copied();
         let place = match (&step.kind, parent) {
             (StepKind::ToolCall { .. }, Some(parent)) => {
-                let lane = calls.entry(parent).or_default();
-                *lane += 1;
-                Place { column: places[parent].column + 1, lane: *lane - 1 }
+                let column = places[parent].column + 1;
+                let free = |lane: &usize| !taken.contains(&(column, *lane)) && !taken.contains(&(column + 1, *lane));
+                let lane = (0..).find(free).unwrap_or_default();
+                taken.extend([(column, lane), (column + 1, lane)]);
+                Place { column, lane }
             }
             (StepKind::ToolResult { .. }, Some(parent)) => {
                 Place { column: places[parent].column + 1, lane: places[parent].lane }
@@ -92,6 +101,9 @@ impl Timeline {
             places: Vec::new(),
             columns: Vec::new(),
             parents: Vec::new(),
+            phases: Vec::new(),
+            of: Vec::new(),
+            bands: Vec::new(),
             lanes: 1,
             centre: Vec2::ZERO,
             zoom: 1.0,
@@ -120,7 +132,18 @@ impl Timeline {
             for (step, place) in self.places.iter().enumerate() {
                 self.columns[place.column].push(step);
             }
+            self.of = run.step_phases();
+            self.bands.clear();
+            for (column, steps) in self.columns.iter().enumerate() {
+                let phase = steps.iter().filter_map(|step| self.of.get(*step)).min().copied().unwrap_or(0);
+                match self.bands.last_mut() {
+                    Some((known, range)) if *known == phase => range.end = column + 1,
+                    _ if phase > 0 => self.bands.push((phase, column..column + 1)),
+                    _ => {}
+                }
+            }
         }
+        self.phases = run.phases();
         self.made = Some(key);
     }
 
@@ -176,6 +199,20 @@ impl Timeline {
         let column = |x: f32| ((x - origin.x) / (PITCH.x * self.zoom)).floor().max(0.0) as usize;
         let (from, to) = (column(area.left()).saturating_sub(1), column(area.right()) + 2);
         let legible = self.zoom >= LEGIBLE;
+        let bands: Vec<(usize, Rect)> = self
+            .bands
+            .iter()
+            .map(|(phase, range)| {
+                let side = |column: usize| origin.x + (column as f32 * PITCH.x - (PITCH.x - BOX.x) / 2.0) * self.zoom;
+                (*phase, area.with_min_x(side(range.start)).with_max_x(side(range.end)))
+            })
+            .filter(|(_, band)| band.intersects(area))
+            .collect();
+        for (phase, band) in &bands {
+            if phase % 2 == 0 {
+                painter.rect_filled(band.intersect(area), 0.0, colours.sunken);
+            }
+        }
         let mut mesh = Mesh::default();
         let mut clicked = None;
         let seen = self.columns.get(from..to.min(self.columns.len())).unwrap_or_default();
@@ -215,6 +252,7 @@ impl Timeline {
         } else if response.clicked() {
             self.chosen = None;
         }
+        self.name_phases(ui, &painter, area, &bands);
         ring(ui, &response, CORNER);
         let says = format!("{words}. Arrows go from step to step, the wheel zooms, dragging moves.");
         let at = area.left_bottom() + vec2(space::L, -space::M);
@@ -237,6 +275,31 @@ impl Timeline {
             let wide = self.columns.len() as f32 * PITCH.x;
             self.zoom = ((area.width() - 2.0 * space::XL) / wide.max(1.0)).clamp(FARTHEST, 1.0);
             (self.centre, self.moved) = (Vec2::ZERO, true);
+        }
+    }
+
+    /// The names of the phases above their steps, as far as these are in sight.
+    fn name_phases(&self, ui: &Ui, painter: &egui::Painter, area: Rect, bands: &[(usize, Rect)]) {
+        let colours = Colours::of(ui);
+        let top = area.top() + space::M + size::HIT + space::S;
+        for (at, (phase, band)) in bands.iter().enumerate() {
+            let Some(phase) = phase.checked_sub(1).and_then(|at| self.phases.get(at)) else { continue };
+            let seen = band.intersect(area);
+            let strip = Rect::from_min_size(pos2(seen.left(), top), vec2(seen.width(), NAMES));
+            let ground = if phase.number % 2 == 0 { colours.sunken } else { colours.paper };
+            painter.rect_filled(strip, 0.0, ground);
+            painter.vline(band.left(), area.y_range(), Stroke::new(1.0, colours.line));
+            let words = phases::title(phase, self.phases.len());
+            let name = format!("{}  {}", phase.number, phase.name);
+            let room = strip.width() - 2.0 * space::S;
+            if room > space::XL {
+                let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
+                let at = strip.left_center() + vec2(space::S, -8.0);
+                clipped(ui, at, room, &name, &style, colours.muted);
+            }
+            let response = ui.interact(strip, Id::unique(("phase", phase.number, at)), Sense::hover());
+            named(&response, Role::Label, &words);
+            response.on_hover_text(words);
         }
     }
 
@@ -348,7 +411,15 @@ impl Timeline {
         if let Some(spent) = &step.spent {
             facts.push(format!("{} read, {} written, {}", spent.input_tokens, spent.output_tokens, words::cost(spent)));
         }
-        facts.extend(step.route.clone());
+        let phase = self.of.get(at).and_then(|phase| self.phases.get(phase.checked_sub(1)?));
+        match phase {
+            // What stands on a step of the program says no more than its phase does.
+            Some(phase) => {
+                facts.push(phases::title(phase, self.phases.len()));
+                facts.extend(step.route.clone().filter(|route| !route.starts_with("phase/")));
+            }
+            None => facts.extend(step.route.clone()),
+        }
         for fact in &facts {
             text(ui, fact, &tokens::caption(), colours.muted, Role::Label);
         }
@@ -511,5 +582,26 @@ mod tests {
         let places: Vec<(usize, usize)> = places.iter().map(|place| (place.column, place.lane)).collect();
         assert_eq!(places, [(0, 0), (1, 0), (1, 1), (2, 1), (2, 0), (3, 0)]);
         assert_eq!(parents[5], [4]);
+    }
+
+    #[test]
+    fn calls_that_are_made_while_others_run_have_lanes_of_their_own() {
+        let think = || StepKind::Thinking { content: String::new(), is_streaming: None };
+        let steps = [
+            step(1, &[], think()),
+            step(2, &[1], call("a")),
+            step(3, &[1], call("b")),
+            step(4, &[2], result("a")),
+            step(5, &[4], call("c")),
+            step(6, &[3], result("b")),
+            step(7, &[6], call("d")),
+            step(8, &[5], result("c")),
+            step(9, &[7], result("d")),
+        ];
+        let (places, _) = lay_out(&steps);
+        let places: Vec<(usize, usize)> = places.iter().map(|place| (place.column, place.lane)).collect();
+        assert_eq!(places, [(0, 0), (1, 0), (1, 1), (2, 0), (3, 0), (2, 1), (3, 1), (4, 0), (4, 1)]);
+        let alone: std::collections::BTreeSet<(usize, usize)> = places.iter().copied().collect();
+        assert_eq!(alone.len(), places.len(), "no step stands on another");
     }
 }

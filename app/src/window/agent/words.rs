@@ -63,7 +63,17 @@ pub(super) fn step(step: &ExecutionStep) -> (&'static str, String) {
         text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(160).collect()
     };
     match &step.kind {
-        StepKind::Thinking { content, .. } => ("Model call", first(content)),
+        StepKind::Thinking { content, .. } => {
+            // What the program says by itself is no call of a model.
+            let route = step.route.as_deref().unwrap_or_default();
+            let kind = match route.split('/').next() {
+                Some("phase") => "Phase",
+                Some("memory") => "Memory",
+                Some("trace") => "Trace",
+                _ => "Model call",
+            };
+            (kind, first(content))
+        }
         StepKind::ToolCall { tool_name, params, .. } => ("Tool call", format!("{tool_name} {}", subject(params))),
         StepKind::ToolResult { success, result, error, .. } => {
             let text = result.as_ref().and_then(Value::as_str).or(error.as_deref()).unwrap_or("");

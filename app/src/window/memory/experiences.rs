@@ -12,6 +12,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
+use engine::memory::Memory;
 use engine::memory::experience::{Entry, Experience, Outcome, Tier};
 use engine::task::Day;
 use std::collections::BTreeSet;
@@ -56,7 +57,7 @@ impl Filter {
 /// The page.
 #[derive(Default)]
 pub(in crate::window) struct Experiences {
-    shelf: Shelf,
+    shelf: Shelf<Memory>,
     filter: Filter,
     /// For what the rows were made: what was read, the filter, and how many were forgotten meanwhile.
     made: Option<(u64, Filter, usize)>,
@@ -104,7 +105,7 @@ impl Experiences {
         self.made = Some(key);
         let all = self.shelf.kept.iter().zip(0..);
         let all =
-            all.flat_map(|(kept, at)| kept.memory.entries.iter().zip(0..).map(move |(one, place)| (at, place, one)));
+            all.flat_map(|(kept, at)| kept.holds.entries.iter().zip(0..).map(move |(one, place)| (at, place, one)));
         let mut projects = BTreeSet::new();
         let mut rows: Vec<(&str, usize, usize)> = Vec::new();
         for (at, place, Entry { experience, .. }) in all {
@@ -126,7 +127,7 @@ impl Experiences {
             states::sentence(ui, "Reading what is remembered…", None, "");
             return;
         }
-        if self.shelf.kept.iter().all(|kept| kept.memory.entries.is_empty()) {
+        if self.shelf.kept.iter().all(|kept| kept.holds.entries.is_empty()) {
             let hint = "What an agent did is kept here, with what can be learned of it; what bears on a later question \
                         is shown before it is asked.";
             states::sentence(ui, "Nothing is remembered yet.", None, hint);
@@ -151,7 +152,7 @@ impl Experiences {
         let Experiences { shelf, rows, open, reveal, gone, .. } = self;
         let entry = |(at, place): (usize, usize)| {
             let kept = shelf.kept.get(at)?;
-            Some((kept.volume, kept.memory.entries.get(place)?))
+            Some((kept.volume, kept.holds.entries.get(place)?))
         };
         let mut show = None;
         egui::ScrollArea::vertical().id_salt("experiences").auto_shrink(false).show_viewport(ui, |ui, viewport| {

@@ -1,7 +1,7 @@
 //! What the pages of memory are drawn with: choices, lines that unfold, small figures.
 
 use crate::tokens::{self, CORNER, Colours, size, space};
-use crate::window::controls::{clipped, ring};
+use crate::window::controls::{clipped, named, ring};
 use crate::window::{icons, render};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -73,7 +73,7 @@ pub(super) fn ground(ui: &mut Ui, rect: Rect, id: Id, name: &str, open: bool) ->
     let at = pos2(rect.left() + 6.0, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
     ring(ui, &response, CORNER);
-    crate::window::controls::named(&response, Role::Button, name);
+    named(&response, Role::Button, name);
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
     response
 }
@@ -115,4 +115,23 @@ pub(super) fn facts(ui: &Ui, facts: &[(&str, String)], width: f32) -> Arc<egui::
 pub(super) fn spoken(facts: &[(&str, String)]) -> String {
     let said = facts.iter().filter(|(_, text)| !text.trim().is_empty()).map(|(name, text)| format!("{name} {text}"));
     said.collect::<Vec<_>>().join("\n")
+}
+
+/// A line of text.
+pub(super) fn said(ui: &mut Ui, text: &str, colour: egui::Color32, role: Role) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+    clipped(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &tokens::small(), colour);
+    named(&response, role, text);
+}
+
+/// A text of several lines, small.
+pub(super) fn prose(ui: &mut Ui, text: &str, colour: egui::Color32) {
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = ui.available_width();
+    let style = tokens::caption();
+    job.append(text, 0.0, render::format(style.font, style.line, colour));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
+    ui.painter().galley(rect.min, galley, colour);
+    named(&response, Role::Label, text);
 }

@@ -3,13 +3,14 @@
 use super::{Forgotten, Wish, parts};
 use crate::clock;
 use crate::tokens::{self, Colours, size, space};
-use crate::window::controls::{clipped, icon_button, named, text_button};
+use crate::window::controls::{icon_button, named, text_button};
 use crate::window::page::Action;
 use crate::window::{act, icons};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::schedule::{Came, Schedule, WINDOW, Work, free_name};
+use engine::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
+use engine::zone::Zone;
 use engine::{Command, Session, Time};
 use store::DocId;
 
@@ -25,11 +26,19 @@ pub(in crate::window) struct Schedules {
     work: usize,
     /// When an expression is next, for which it was worked out.
     next: Option<(String, Result<String, String>)>,
+    /// The clock of this machine.
+    zone: Option<Zone>,
 }
 
 impl Default for Schedules {
     fn default() -> Self {
-        Schedules { when: "0 9 * * 1-5".to_owned(), goal: String::new(), work: 0, next: None }
+        Schedules {
+            when: "0 9 * * 1-5".to_owned(),
+            goal: String::new(),
+            work: 0,
+            next: None,
+            zone: clock::zone(None).ok(),
+        }
     }
 }
 
@@ -40,11 +49,6 @@ fn now() -> Time {
 /// A moment to the minute.
 fn minute(at: Time) -> String {
     clock::moment(at.0).chars().take(16).collect()
-}
-
-/// How far this clock is from UTC, in minutes.
-fn offset() -> i32 {
-    jiff::Zoned::now().offset().seconds() / 60
 }
 
 impl Schedules {
@@ -64,7 +68,7 @@ impl Schedules {
         if all.is_empty() {
             let none =
                 "Nothing begins by itself yet. It does while this window, or `tracebook schedule watch`, is open.";
-            parts::row(ui, |ui| said(ui, none, Colours::of(ui).muted, Role::Label));
+            parts::row(ui, |ui| parts::said(ui, none, Colours::of(ui).muted, Role::Label));
             return;
         }
         ui.spacing_mut().item_spacing.y = 0.0;
@@ -111,14 +115,17 @@ impl Schedules {
         if self.next.as_ref().is_none_or(|(known, _)| *known != self.when) {
             let one = self.made(session, note, Work::Consolidate);
             let next = one.map_or_else(|| Err("Open a folder first.".to_owned()), |one| one.after(now()));
-            let next = next.map(|next| format!("Next at {}", minute(next))).map_err(|why| act::sentence(&why));
+            let by = self.zone.as_ref().map_or("UTC", |zone| zone.name.as_str());
+            let next = next.map(|next| format!("Next at {}, by {by}", minute(next)));
+            let next = next.map_err(|why| act::sentence(&why));
             self.next = Some((self.when.clone(), next));
         }
         match &self.next {
-            Some((_, Ok(next))) => parts::row(ui, |ui| said(ui, next, colours.muted, Role::Status)),
-            Some((_, Err(why))) => parts::row(ui, |ui| said(ui, why, colours.bad, Role::Status)),
+            Some((_, Ok(next))) => parts::row(ui, |ui| parts::said(ui, next, colours.muted, Role::Status)),
+            Some((_, Err(why))) => parts::row(ui, |ui| parts::said(ui, why, colours.bad, Role::Status)),
             None => {}
         }
+        parts::row(ui, |ui| parts::prose(ui, POLICY, colours.muted));
         if !(add || enters) {
             return;
         }
@@ -152,7 +159,8 @@ impl Schedules {
         Some(Schedule {
             name: free_name(&work, &taken),
             when: self.when.trim().to_owned(),
-            offset: offset(),
+            offset: 0,
+            zone: self.zone.clone(),
             volume: here.or_else(first)?,
             work,
             allow: Vec::new(),
@@ -162,13 +170,6 @@ impl Schedules {
             last: None,
         })
     }
-}
-
-/// A line of text.
-fn said(ui: &mut Ui, text: &str, colour: egui::Color32, role: Role) {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
-    clipped(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &tokens::small(), colour);
-    named(&response, role, text);
 }
 
 fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, actions: &mut Vec<Action>) {
@@ -183,7 +184,7 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
         .as_ref()
         .map_or_else(|| "never yet".to_owned(), |last| format!("last {}: {}", minute(last.at), last.words()));
     let project = session.volume(one.volume).map_or("a closed project", |volume| volume.name.as_str());
-    let about = format!("{}  ·  {next}  ·  {last}  ·  {project}", one.when);
+    let about = format!("{} ({})  ·  {next}  ·  {last}  ·  {project}", one.when, one.clock().name);
     let words = act::sentence(&one.work.words());
     let response = ui.interact(rect, ui.scope_id().with(("schedule", id)), Sense::hover());
     named(&response, Role::ListItem, &format!("Schedule {}: {words}, {next}, {last}", one.name));

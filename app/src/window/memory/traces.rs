@@ -11,8 +11,8 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
-use engine::memory::Filed;
 use engine::memory::trace::{self, FOLLOWS, Trace};
+use engine::memory::{Filed, Memory};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
@@ -31,7 +31,7 @@ enum Done {
 /// The page.
 #[derive(Default)]
 pub(in crate::window) struct Traces {
-    shelf: Shelf,
+    shelf: Shelf<Memory>,
     query: String,
     made: Option<(u64, String)>,
     /// Volume and trace, by their places on the shelf.
@@ -64,7 +64,7 @@ impl Traces {
         let wanted = self.query.trim().to_lowercase();
         let all = self.shelf.kept.iter().zip(0..);
         let all =
-            all.flat_map(|(kept, at)| kept.memory.traces.iter().zip(0..).map(move |(one, place)| (at, place, one)));
+            all.flat_map(|(kept, at)| kept.holds.traces.iter().zip(0..).map(move |(one, place)| (at, place, one)));
         let fits = |one: &Filed| {
             one.trace.known.goal_text.to_lowercase().contains(&wanted)
                 || one.trace.steps.iter().any(|step| step.tool.to_lowercase().contains(&wanted))
@@ -87,7 +87,7 @@ impl Traces {
 
     fn filed(&self, (at, place): (usize, usize)) -> Option<(DocId, &str, &Filed)> {
         let kept = self.shelf.kept.get(at)?;
-        Some((kept.volume, &kept.name, kept.memory.traces.get(place)?))
+        Some((kept.volume, &kept.name, kept.holds.traces.get(place)?))
     }
 
     /// Draws it.
@@ -116,10 +116,10 @@ impl Traces {
             } else {
                 "No trace has these words."
             };
-            parts::row(ui, |ui| said(ui, none, colours.muted));
+            parts::row(ui, |ui| parts::said(ui, none, colours.muted, Role::Status));
             return;
         }
-        parts::row(ui, |ui| said(ui, &self.saved, colours.muted));
+        parts::row(ui, |ui| parts::said(ui, &self.saved, colours.muted, Role::Status));
         ui.add_space(space::XS);
         ui.spacing_mut().item_spacing.y = 0.0;
         let mut open = self.open.clone();
@@ -195,8 +195,8 @@ impl Traces {
             writes = count > 0 && text_button(ui, &words, false).clicked() && free;
         });
         match told {
-            Some(Ok(words)) => parts::row(ui, |ui| said(ui, words, colours.ok)),
-            Some(Err(why)) => parts::row(ui, |ui| said(ui, why, colours.bad)),
+            Some(Ok(words)) => parts::row(ui, |ui| parts::said(ui, words, colours.ok, Role::Status)),
+            Some(Err(why)) => parts::row(ui, |ui| parts::said(ui, why, colours.bad, Role::Status)),
             None => {}
         }
         let path = crate::window::act::absolute(self.file.trim());
@@ -252,13 +252,6 @@ fn read(path: &std::path::Path) -> Result<Vec<Trace>, String> {
     let bytes = host::copy::read(path, LARGEST).and_then(|bytes| String::from_utf8(bytes).ok());
     let text = bytes.ok_or_else(|| format!("it is not there, too long, or no text: {}", path.display()))?;
     trace::library(&text)
-}
-
-/// A line of text.
-fn said(ui: &mut Ui, text: &str, colour: egui::Color32) {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
-    clipped(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &tokens::small(), colour);
-    named(&response, Role::Status, text);
 }
 
 /// What is wished of a trace.

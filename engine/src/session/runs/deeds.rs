@@ -14,6 +14,7 @@ use crate::note::Phase;
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use store::{
     Approval, ChangeKind, Decision, DocId, FileKind, Message, MessageId, Origin, Role, Scope, StepKind, TodoItem,
     TodoStatus, UserTool,
@@ -84,7 +85,11 @@ impl Session {
         };
         let mut asks_for: Vec<(String, String)> = Vec::new();
         let mut over: Vec<(String, Outcome)> = Vec::new();
-        for pending in &mut run.calls {
+        // Where some are under way already, only those that came since are decided of.
+        let known: BTreeSet<String> = run.approvals.iter().map(|approval| approval.id.clone()).collect();
+        let new =
+            |pending: &&mut super::Pending| pending.phase == CallPhase::Ready && !known.contains(&pending.call.id);
+        for pending in run.calls.iter_mut().filter(new) {
             let call = &pending.call;
             let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
                 let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -155,6 +160,9 @@ impl Session {
 
     /// Starts the calls that may begin: those that only look at once, those that change something one after the other.
     pub(super) fn start_tools(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        if self.begin_free_tasks(turn, id) {
+            return; // it goes on once that is on disk
+        }
         let parallel = self.agents.setup().map_or(4, |setup| setup.config.runtime.profile.parallel_tools());
         loop {
             let Some(run) = self.agents.runs.get_mut(&id).filter(|run| run.about.ending.is_none()) else { return };

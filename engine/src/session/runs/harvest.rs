@@ -1,6 +1,6 @@
 //! What comes of a run that leads: logged, listed, summarised, remembered. The last of its phases.
 
-use super::lead::{Gone, PLANNER, SYSTEM, goal, made, planned, text};
+use super::lead::{Gone, PLANNER, SYSTEM, WORK, goal, made, planned, text};
 use super::team::DELEGATE;
 use super::{Record, Run, step};
 use crate::agent::block::{self, Standing, TaskBlock};
@@ -158,7 +158,7 @@ impl Session {
             let words = format!("{words}\n\nLeft: {}. Resume the run to try them again.", left.join(", "));
             // It goes on with the work.
             if let Some(run) = self.agents.runs.get_mut(&id) {
-                run.about.phase = 4;
+                run.about.phase = WORK;
             }
             return self.fail_run(turn, id, words, Ending::Failed);
         }

@@ -4,7 +4,7 @@
 //! came of it is logged. Where the run stands is read off its steps, so that it goes on after a stop where it was.
 
 use super::team::DELEGATE;
-use super::{Asking, CallPhase, Pending, Record, Run, step};
+use super::{Asking, CallPhase, Pending, Record, Run, phases, step};
 use crate::agent::block::{self, Standing, TaskBlock};
 use crate::agent::job::Outcome;
 use crate::agent::planner::{self, PLAN, Plan};
@@ -36,6 +36,9 @@ pub const PHASES: [&str; 8] = [
     "Summarise",
     "Update memory",
 ];
+
+/// The phase in which tasks are done.
+pub(super) const WORK: u8 = 4;
 
 /// The folders of a project.
 const TREE: [&str; 6] = [
@@ -73,7 +76,7 @@ pub(super) enum Gone {
 }
 
 /// The phases that an agent walks; none: it does not lead.
-fn course(agent: &str) -> &'static [u8] {
+pub(super) fn course(agent: &str) -> &'static [u8] {
     match agent {
         SYSTEM => &[1, 2, 3, 4, 5, 6, 7, 8],
         LEAD => &[1, 4, 7],
@@ -92,13 +95,18 @@ pub(super) fn is_lead(agent: &str) -> bool {
     !course(agent).is_empty()
 }
 
+/// What a phase is called where this agent walks it.
+pub(super) fn name_of(agent: &str, phase: u8) -> &'static str {
+    match (agent, phase) {
+        (PLANNER, 2) => "Keep the plan",
+        _ => PHASES.get(usize::from(phase).saturating_sub(1)).copied().unwrap_or("Work"),
+    }
+}
+
 /// What a phase of a run is called, and the words of the step that says that it begins.
 fn title(run: &Run, phase: u8) -> (&'static str, String) {
     let own = course(&run.about.agent);
-    let name = match (run.about.agent.as_str(), phase) {
-        (PLANNER, 2) => "Keep the plan",
-        _ => PHASES.get(usize::from(phase).saturating_sub(1)).copied().unwrap_or("Work"),
-    };
+    let name = name_of(&run.about.agent, phase);
     let place = own.iter().position(|known| *known == phase).map_or(0, |at| at + 1);
     (name, format!("Phase {place} of {}: {name}.", own.len()))
 }
@@ -185,8 +193,8 @@ impl Run {
 }
 
 impl Session {
-    /// The note in which a run's plan stands.
-    pub(super) fn plan_note(&self, run: &Run) -> Option<DocId> {
+    /// The note in which the plan stands that a run carries out.
+    pub fn plan_note(&self, run: &Run) -> Option<DocId> {
         match run.about.agent.as_str() {
             LEAD => run.about.note,
             _ => self.file_of(run.about.volume, &format!("{}/{}/plan.md", run.home()?, block::TASKS)),
@@ -234,7 +242,7 @@ impl Session {
         run.about.phase = 1;
         let (_, content) = title(run, 1);
         let mut made = step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
-        made.route = Some("phase/1".to_owned());
+        made.route = Some(phases::mark(1));
         record.steps.push(made);
         self.notify(turn, Notice::Phase { run: id, phase: 1, name: PHASES[0].to_owned() });
     }
@@ -254,7 +262,7 @@ impl Session {
             run.about.phase = phase;
         }
         let mut made = step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
-        made.route = Some(format!("phase/{}", run.about.phase));
+        made.route = Some(phases::mark(run.about.phase));
         let batch = self.record(turn, id, Record { steps: vec![made], ..Record::default() });
         self.go_on_after(batch, id);
     }
@@ -284,7 +292,8 @@ impl Session {
                 tool_name: call.name.clone(),
                 params: call.arguments.clone(),
             };
-            let made = step(turn, parents.clone(), kind);
+            let mut made = step(turn, parents.clone(), kind);
+            made.route = Some(phases::mark(run.about.phase));
             let changes = tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > Risk::None);
             run.calls.push(Pending { call, step: made.id, phase: CallPhase::Ready, changes });
             record.steps.push(made);
@@ -375,7 +384,8 @@ impl Session {
             repeat: None,
         };
         let todos: Vec<TodoItem> = plan.tasks.iter().map(todo).collect();
-        let made = step(turn, run.last_step(), StepKind::Todo { todos: todos.clone() });
+        let mut made = step(turn, run.last_step(), StepKind::Todo { todos: todos.clone() });
+        made.route = Some(phases::mark(run.about.phase));
         self.record(turn, id, Record { steps: vec![made], todos: Some(todos), ..Record::default() });
         super::deeds::done(format!("The plan has {} tasks.", plan.tasks.len()))
     }
@@ -448,9 +458,28 @@ impl Session {
     // ---- 4: the work ----
 
     fn work_phase(&mut self, turn: &mut Turn<'_>, id: DocId) -> Gone {
+        if self.begin_tasks(turn, id) { Gone::Waits } else { Gone::On }
+    }
+
+    /// While other tasks of a run are under way, those begin that need none of them: each as soon as what it needs is
+    /// done. Gives whether any did.
+    pub(super) fn begin_free_tasks(&mut self, turn: &mut Turn<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        let working = leads(run) && run.about.phase == WORK && run.about.ending.is_none();
+        let open = run.calls.iter().any(|pending| pending.phase != CallPhase::Done);
+        working && open && self.begin_tasks(turn, id)
+    }
+
+    /// Begins the tasks whose needs are done, as many as there is room for beside what is under way. Gives whether any
+    /// began.
+    fn begin_tasks(&mut self, turn: &mut Turn<'_>, id: DocId) -> bool {
         let parallel = self.agents.setup().map_or(4, |setup| setup.config.runtime.profile.parallel_tools());
-        let Some(run) = self.agents.runs.get(&id) else { return Gone::Waits };
-        let Some(plan) = planned(run) else { return Gone::On };
+        let Some(run) = self.agents.runs.get(&id).filter(|run| run.lead.halted.is_none()) else { return false };
+        let open = |pending: &&Pending| pending.phase != CallPhase::Done;
+        let under: Vec<&str> =
+            run.calls.iter().filter(open).map(|pending| text(&pending.call.arguments, "task")).collect();
+        let busy = under.len();
+        let Some(plan) = planned(run).filter(|_| busy < parallel) else { return false };
         let crew = run.crew.clone();
         let names: BTreeSet<String> = plan.tasks.iter().flat_map(|task| task.tools_required.clone()).collect();
         let stand: BTreeMap<&str, Standing> =
@@ -460,13 +489,14 @@ impl Session {
         for at in block::order(&plan.tasks, &names).unwrap_or_default() {
             let task = &plan.tasks[at];
             let open = !over(&task.id) && stand.get(task.id.as_str()) != Some(&Standing::Cancelled);
-            if open && !run.lead.tried.contains(&task.id) && task.needs.iter().all(|need| over(need)) {
+            let free = !run.lead.tried.contains(&task.id) && !under.contains(&task.id.as_str());
+            if open && free && task.needs.iter().all(|need| over(need)) {
                 begun.push(task.clone());
             }
         }
-        begun.truncate(parallel);
+        begun.truncate(parallel - busy);
         if begun.is_empty() {
-            return Gone::On;
+            return false;
         }
         let mut calls = Vec::new();
         for task in begun {
@@ -487,7 +517,7 @@ impl Session {
             calls.push((DELEGATE, arguments));
         }
         self.call_tools(turn, id, calls);
-        Gone::Waits
+        true
     }
 
     /// Begins a run that carries out a plan.

@@ -279,13 +279,24 @@ impl Session {
         self.notify(turn, Notice::Task { run: id, task, status });
     }
 
-    /// The end of a run is the end of what it has handed on.
+    /// The end of a run is the end of what it has handed on; the tasks of its plan that were under way are open again.
     pub(super) fn stop_children(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        let own: Vec<DocId> =
-            self.agents.children.iter().filter(|(_, (asker, _))| *asker == id).map(|(child, _)| *child).collect();
-        for child in own {
+        let own = self.agents.children.iter().filter(|(_, (asker, _))| *asker == id);
+        let own: Vec<(DocId, String)> = own.map(|(child, (_, call))| (*child, call.clone())).collect();
+        for (child, call) in own {
             self.agents.children.remove(&child);
             let _ = self.cancel_run(turn, child); // it refuses only where it is over
+            let Some(run) = self.agents.runs.get(&id) else { continue };
+            let asks = |step: &store::ExecutionStep| match &step.kind {
+                StepKind::ToolCall { tool_call_id, params, .. } if *tool_call_id == call => {
+                    Some(word(params, "task").to_owned())
+                }
+                _ => None,
+            };
+            let task = run.steps.iter().rev().find_map(asks).unwrap_or_default();
+            if run.todos.iter().any(|todo| todo.id == task && todo.status == TodoStatus::InProgress) {
+                self.task_stands(turn, id, &task, Standing::Open);
+            }
         }
     }
 

@@ -1,0 +1,150 @@
+//! The phases of a run whose agent works in phases: where it is, in one line; and each of them below, which leads to
+//! its first step.
+
+use super::super::controls::{clipped, named, ring};
+use super::super::icons;
+use super::super::page::Action;
+use super::{todos, words};
+use crate::tokens::{self, CORNER, Colours, size, space};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
+use engine::{Agents, PHASES, Reached, Run, RunPhase};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{DocId, Message, MessageId, Role as Speaker, StepKind};
+
+/// What is seen of them.
+#[derive(Default)]
+pub(super) struct Phases {
+    /// Whether the user has unfolded them, and for which run.
+    open: Option<DocId>,
+    /// For which run and which revision of it they were worked out.
+    made: Option<(DocId, u64)>,
+    all: Vec<RunPhase>,
+}
+
+/// A phase in words, among so many.
+pub(super) fn title(phase: &RunPhase, of: usize) -> String {
+    format!("Phase {} of {of}: {}", phase.number, phase.name)
+}
+
+fn steps(count: usize) -> String {
+    if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
+}
+
+impl Phases {
+    /// Draws them.
+    pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
+        let key = (run.id, run.revision);
+        if self.made != Some(key) {
+            (self.all, self.made) = (run.phases(), Some(key));
+        }
+        let of = self.all.len();
+        let Some(last) = self.all.iter().rfind(|phase| phase.reached != Reached::Ahead).or(self.all.first()) else {
+            return;
+        };
+        let says = match last.reached {
+            Reached::Over if last.number == of => format!("All {of} phases are over"),
+            Reached::Halted => format!("{}, stopped", title(last, of)),
+            Reached::Over | Reached::Now | Reached::Ahead => title(last, of),
+        };
+        let open = self.open == Some(run.id);
+        if todos::head(ui, &says, open) {
+            self.open = if open { None } else { Some(run.id) };
+        }
+        bar(ui, &self.all);
+        if open {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            for phase in &self.all {
+                line(ui, run, phase, actions);
+            }
+        }
+        ui.add_space(space::XS);
+    }
+}
+
+fn hue(reached: Reached, colours: &Colours) -> (&'static str, Color32, &'static str) {
+    match reached {
+        Reached::Ahead => (icons::CIRCLE_DASHED, colours.muted, "to come"),
+        Reached::Now => (icons::HOURGLASS, colours.accent, "under way"),
+        Reached::Over => (icons::CHECK_CIRCLE, colours.ok, "over"),
+        Reached::Halted => (icons::WARNING, colours.warn, "stopped"),
+    }
+}
+
+/// A piece for each of them.
+fn bar(ui: &mut Ui, all: &[RunPhase]) {
+    let colours = Colours::of(ui);
+    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 3.0), Sense::hover());
+    let (gap, count) = (2.0, all.len().max(1) as f32);
+    let wide = (rect.width() - gap * (count - 1.0)) / count;
+    for (place, phase) in all.iter().enumerate() {
+        let left = rect.left() + place as f32 * (wide + gap);
+        let piece = Rect::from_min_size(pos2(left, rect.top()), vec2(wide, rect.height()));
+        let colour = if phase.reached == Reached::Ahead { colours.line } else { hue(phase.reached, colours).1 };
+        ui.painter().rect_filled(piece, 1.5, colour);
+    }
+}
+
+fn line(ui: &mut Ui, run: &Run, phase: &RunPhase, actions: &mut Vec<Action>) {
+    let colours = Colours::of(ui);
+    let step = phase.first.and_then(|first| run.steps.get(first)).map(|step| step.id);
+    let sense = if step.is_some() { Sense::click() } else { Sense::hover() };
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), sense);
+    if step.is_some() {
+        super::super::controls::ground(ui, &response);
+    }
+    let (icon, colour, word) = hue(phase.reached, colours);
+    let middle = rect.left_center() + vec2(14.0, 0.0);
+    ui.painter().text(middle, Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
+    let mut about = Vec::new();
+    about.extend((phase.steps > 0).then(|| steps(phase.steps)));
+    about.extend(phase.took.map(words::took));
+    let about = about.join("  ·  ");
+    let at = rect.right_center() - vec2(space::S, 0.0);
+    let shown = ui.painter().text(at, Align2::RIGHT_CENTER, &about, tokens::tabular(12.0), colours.muted);
+    let left = rect.left() + 30.0;
+    let ink = if phase.reached == Reached::Ahead { colours.muted } else { colours.ink };
+    let room = shown.left() - space::S - left;
+    let name = format!("{}  {}", phase.number, phase.name);
+    clipped(ui, pos2(left, rect.center().y - 10.0), room, &name, &tokens::small(), ink);
+    ring(ui, &response, CORNER);
+    let spoken = [format!("Phase {}: {}", phase.number, phase.name), word.to_owned(), about.replace("  ·  ", ", ")];
+    let spoken = spoken.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ");
+    named(&response, if step.is_some() { Role::Button } else { Role::Label }, &spoken);
+    if let Some(step) = step.filter(|_| response.clicked()) {
+        actions.push(Action::ShowStep(run.id, step));
+    }
+}
+
+/// Before which messages of a branch a phase begins, in words: that of their calls, and of the answer that sums up.
+pub(super) fn beginnings(agents: &Agents, branch: &[&Message]) -> BTreeMap<MessageId, String> {
+    let mut found = BTreeMap::new();
+    let runs: BTreeSet<DocId> = branch.iter().filter_map(|message| message.run).collect();
+    for run in runs.into_iter().filter_map(|run| agents.run(run)) {
+        let all = run.phases();
+        if all.is_empty() {
+            continue;
+        }
+        let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
+        for (step, phase) in run.steps.iter().zip(run.step_phases()) {
+            if let StepKind::ToolCall { tool_call_id, .. } = &step.kind {
+                calls.insert(tool_call_id, phase);
+            }
+        }
+        let sum = all.iter().find(|phase| phase.name == PHASES[6]).map(|phase| phase.number);
+        let mut now = None;
+        let own = |message: &&&Message| message.run == Some(run.id) && message.role == Speaker::Assistant;
+        for message in branch.iter().filter(own) {
+            let phase = match message.tool_calls.first() {
+                Some(call) => calls.get(call.id.as_str()).copied(),
+                None => sum,
+            };
+            if let Some(known) = phase.filter(|_| phase != now).and_then(|phase| all.get(phase.checked_sub(1)?)) {
+                found.insert(message.id, title(known, all.len()));
+                now = phase;
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,113 @@
+//! The phases of a run that leads, as they are shown: how far each is, and which steps belong to which.
+
+use super::Run;
+use super::lead::{course, name_of};
+use std::collections::BTreeMap;
+use store::{Ending, ExecutionStep, StepId, StepKind};
+
+/// How far a phase is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// It comes, or comes again.
+    Ahead,
+    /// It is under way.
+    Now,
+    /// It is over.
+    Over,
+    /// The run ended in it.
+    Halted,
+}
+
+/// A phase of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPhase {
+    /// Its number in this run, from 1.
+    pub number: usize,
+    /// What it is called.
+    pub name: &'static str,
+    /// How far it is.
+    pub reached: Reached,
+    /// Its first step, by its place among all.
+    pub first: Option<usize>,
+    /// How many steps belong to it.
+    pub steps: usize,
+    /// How long it took so far, in milliseconds, where it is over or halted.
+    pub took: Option<u64>,
+}
+
+/// What stands on a step that belongs to a phase.
+pub(super) fn mark(phase: u8) -> String {
+    format!("phase/{phase}")
+}
+
+/// The phase that stands on a step.
+fn marked(step: &ExecutionStep) -> Option<u8> {
+    step.route.as_deref()?.strip_prefix("phase/")?.parse().ok()
+}
+
+/// The phases in which an agent works, by their names; empty: it does not work in phases.
+pub fn phases_of(agent: &str) -> Vec<&'static str> {
+    course(agent).iter().map(|phase| name_of(agent, *phase)).collect()
+}
+
+impl Run {
+    /// The phase of each of its steps, from 1 as [`Run::phases`] counts them; 0: none. Empty where its agent does not
+    /// work in phases. A result belongs where its call does, all else to what was said last.
+    pub fn step_phases(&self) -> Vec<usize> {
+        let own = course(&self.about.agent);
+        if own.is_empty() {
+            return Vec::new();
+        }
+        let mut calls: BTreeMap<StepId, usize> = BTreeMap::new();
+        let mut now = 0;
+        let mut all = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let number = marked(step).and_then(|phase| own.iter().position(|known| *known == phase));
+            let parent = step.parents.first().and_then(|parent| calls.get(parent)).copied();
+            let phase = match (&step.kind, number, parent) {
+                (_, Some(at), _) => at + 1,
+                (StepKind::ToolResult { .. }, None, Some(phase)) => phase,
+                (_, None, _) => now,
+            };
+            if let StepKind::ToolCall { .. } = step.kind {
+                calls.insert(step.id, phase);
+            }
+            if number.is_some() {
+                now = phase;
+            }
+            all.push(phase);
+        }
+        all
+    }
+
+    /// Its phases in their order; empty where its agent does not work in phases.
+    pub fn phases(&self) -> Vec<RunPhase> {
+        let own = course(&self.about.agent);
+        let of = self.step_phases();
+        let at = own.iter().position(|phase| *phase == self.about.phase).map_or(0, |at| at + 1);
+        let mut took: BTreeMap<usize, i64> = BTreeMap::new();
+        for (place, phase) in of.iter().enumerate() {
+            let end = self.steps.get(place + 1).map_or(self.about.ended, |next| Some(next.timestamp));
+            let (Some(step), Some(end)) = (self.steps.get(place), end) else { continue };
+            *took.entry(*phase).or_default() += end.saturating_sub(step.timestamp).max(0);
+        }
+        let phase = |(number, phase): (usize, &u8)| {
+            let reached = match (number.cmp(&at), self.about.ending) {
+                (std::cmp::Ordering::Less, _) | (std::cmp::Ordering::Equal, Some(Ending::Done)) => Reached::Over,
+                (std::cmp::Ordering::Greater, _) => Reached::Ahead,
+                (std::cmp::Ordering::Equal, Some(_)) => Reached::Halted,
+                (std::cmp::Ordering::Equal, None) => Reached::Now,
+            };
+            let ends = matches!(reached, Reached::Over | Reached::Halted);
+            RunPhase {
+                number,
+                name: name_of(&self.about.agent, *phase),
+                reached,
+                first: of.iter().position(|known| *known == number),
+                steps: of.iter().filter(|known| **known == number).count(),
+                took: took.get(&number).filter(|_| ends).and_then(|took| u64::try_from(*took).ok()),
+            }
+        };
+        (1..).zip(own).map(phase).collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! A clock on a wall somewhere: how far from UTC it is, and when that changes. Pure: whoever knows time zones says so.
+
+use serde::{Deserialize, Serialize};
+
+/// A day, in seconds.
+const DAY: i64 = 86_400;
+/// So many changes are known at most.
+const MOST: usize = 1_000;
+/// A name has at most so many bytes.
+const NAME: usize = 100;
+/// No clock is farther from UTC, in seconds.
+const FARTHEST: u32 = 18 * 3_600;
+
+/// A clock on a wall.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Zone {
+    /// What it is called, as in `Europe/Berlin`.
+    pub name: String,
+    /// Seconds east of UTC before the first change.
+    pub first: i32,
+    /// When it changes, in seconds since 1970, and to how many seconds east of UTC; in the order of time.
+    pub changes: Vec<(i64, i32)>,
+}
+
+impl Zone {
+    /// A clock that is so many seconds east of UTC the whole year.
+    pub fn fixed(name: &str, offset: i32) -> Zone {
+        Zone { name: name.to_owned(), first: offset, changes: Vec::new() }
+    }
+
+    /// Whether it is one: it may come from somewhere else.
+    ///
+    /// # Errors
+    /// A sentence: its name, its offsets or its changes are not what they may be.
+    pub fn check(&self) -> Result<(), String> {
+        let named = !self.name.trim().is_empty() && self.name.len() <= NAME && !self.name.contains(char::is_control);
+        let near = |offset: i32| offset.unsigned_abs() <= FARTHEST;
+        let ordered = self.changes.windows(2).all(|two| matches!(two, [(one, _), (other, _)] if one < other));
+        let bounded = self.changes.iter().all(|(when, offset)| when.unsigned_abs() < u64::MAX / 8_000 && near(*offset));
+        if !named {
+            return Err(format!("a time zone has a name of one line, of at most {NAME} bytes"));
+        }
+        if !near(self.first) || !bounded || !ordered || self.changes.len() > MOST {
+            return Err(format!("the time zone {} is at most 18 hours from UTC, and changes in order", self.name));
+        }
+        Ok(())
+    }
+
+    /// How many seconds east of UTC it is at this point.
+    pub fn offset(&self, at: i64) -> i32 {
+        let before = self.changes.partition_point(|(when, _)| *when <= at);
+        before.checked_sub(1).and_then(|place| self.changes.get(place)).map_or(self.first, |(_, offset)| *offset)
+    }
+
+    /// The points at which this clock shows so many seconds since 1970, in order: none where it is set forward, two
+    /// where it is set back.
+    pub fn shown(&self, wall: i64) -> Vec<i64> {
+        let place = |at: i64| self.changes.partition_point(|(when, _)| *when <= at);
+        let near = self.changes.get(place(wall - DAY)..place(wall + DAY)).unwrap_or_default();
+        let offsets = std::iter::once(self.offset(wall - DAY)).chain(near.iter().map(|(_, offset)| *offset));
+        let mut found: Vec<i64> = offsets
+            .map(|offset| wall - i64::from(offset))
+            .filter(|at| wall - at == i64::from(self.offset(*at)))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Berlin in 2026: summer from the 29th of March, 01:00 UTC, to the 25th of October, 01:00 UTC.
+    fn berlin() -> Zone {
+        let changes = vec![(1_774_746_000, 7_200), (1_792_890_000, 3_600)];
+        Zone { name: "Europe/Berlin".to_owned(), first: 3_600, changes }
+    }
+
+    #[test]
+    fn an_hour_is_missing_and_one_comes_twice() {
+        let zone = berlin();
+        assert_eq!(zone.check(), Ok(()));
+        let (spring, autumn) = (1_774_746_000, 1_792_890_000);
+        assert_eq!([zone.offset(spring - 1), zone.offset(spring), zone.offset(autumn)], [3_600, 7_200, 3_600]);
+        let half = 1_800;
+        assert!(zone.shown(spring + 3_600 + half).is_empty(), "02:30 is not shown");
+        assert_eq!(zone.shown(spring + 7_200), [spring]);
+        assert_eq!(zone.shown(autumn + 3_600 + half), [autumn - half, autumn + half], "02:30 is shown twice");
+        assert_eq!(zone.shown(autumn + 7_200), [autumn + 3_600]);
+        assert_eq!(Zone::fixed("UTC", 0).shown(17), [17]);
+    }
+
+    #[test]
+    fn what_is_no_zone_is_refused() {
+        for wrong in [
+            Zone::fixed("", 0),
+            Zone::fixed("a\nb", 0),
+            Zone::fixed("x", 19 * 3_600),
+            Zone { changes: vec![(2, 0), (1, 0)], ..berlin() },
+            Zone { changes: vec![(1, i32::MIN)], ..berlin() },
+            Zone { changes: (0..2_000).map(|at| (at, 0)).collect(), ..berlin() },
+            Zone { changes: vec![(i64::MAX, 0)], ..berlin() },
+        ] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_clock_shows_is_found_again(at in 1_770_000_000_i64..1_800_000_000) {
+            let zone = berlin();
+            let wall = at + i64::from(zone.offset(at));
+            prop_assert!(zone.shown(wall).contains(&at));
+            prop_assert!(zone.shown(wall).len() <= 2);
+        }
+    }
+}
