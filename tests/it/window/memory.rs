@@ -405,16 +405,12 @@ fn agents_are_listed_opened_called_and_made() {
 #[test]
 fn plans_are_made_carried_out_task_by_task_and_given_up() {
     let (address, go) = model(|_, body| {
-        // What is asked, and not what was found for it: that holds the whole plan.
-        let mut said = body["messages"].as_array().into_iter().flatten();
-        let asked = said.find(|said| said["role"] == "user").map(|said| said["content"].to_string());
-        let asked = asked.unwrap_or_default();
-        let words = match () {
-            () if asked.contains("Test the shop") => "It ‖ holds.",
-            () if asked.contains("Deploy") => "It is ‖ out.",
-            () => "Written.",
-        };
-        (words.to_owned(), Vec::new())
+        // What is asked stands before what was found for it, which holds the whole plan.
+        let said = body["messages"].as_array().into_iter().flatten().filter(|said| said["role"] != "system");
+        let said: String = said.map(|said| said["content"].to_string()).collect();
+        let works = [("Test the shop", "It ‖ holds."), ("Deploy it", "It is ‖ out."), ("Write the README", "Written.")];
+        let asked = works.iter().filter_map(|(goal, answer)| Some((said.find(goal)?, *answer))).min();
+        (asked.map_or("I do not know.", |(_, answer)| answer).to_owned(), Vec::new())
     });
     let plan = "# Plan: the shop\n\n- [ ] Write the README ^docs\n- [ ] Test the shop ^test\n  ```yaml\n  \
                 needs: [docs]\n  constraints: [Max cost $0.50]\n  inputs:\n    page: front\n  priority: 80\n  ```\n\
