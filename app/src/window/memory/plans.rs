@@ -298,7 +298,7 @@ impl Plans {
             let style = tokens::small();
             let says = "What is to be done: first this, then that";
             let hint = egui::RichText::new(says).font(style.font.clone()).color(colours.muted);
-            let width = (ui.available_width() - 96.0).max(120.0);
+            let width = (ui.available_width() - 66.0).max(120.0);
             let field = egui::TextEdit::singleline(goal).font(style.font).hint_text(hint).desired_width(width);
             let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name("Goal of a new plan");
             makes = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
@@ -365,21 +365,15 @@ fn head(ui: &mut Ui, rect: Rect, shown: &Shown, project: &str, plan: &Plan) -> O
     let opens = icon_button(&mut tools, icons::PENCIL, &format!("Open as a note: {title}"), None).clicked();
     let mut asked = None;
     let left = shown.stands.iter().any(|standing| !is_over(*standing));
-    match shown.run {
-        Some(run) => {
-            if icon_button(&mut tools, icons::STOP, &format!("Stop: {title}"), None).clicked() {
-                asked = Some(Asked::Stop(run));
-            }
-            if icon_button(&mut tools, icons::GRAPH, &format!("Show the run: {title}"), None).clicked() {
-                asked = Some(Asked::Run(run));
-            }
+    if let Some(run) = shown.run {
+        if icon_button(&mut tools, icons::STOP, &format!("Stop: {title}"), None).clicked() {
+            asked = Some(Asked::Stop(run));
         }
-        None if left => {
-            if icon_button(&mut tools, icons::PLAY, &format!("Carry out: {title}"), None).clicked() {
-                asked = Some(Asked::Begin);
-            }
+        if icon_button(&mut tools, icons::GRAPH, &format!("Show the run: {title}"), None).clicked() {
+            asked = Some(Asked::Run(run));
         }
-        None => {}
+    } else if left && icon_button(&mut tools, icons::PLAY, &format!("Carry out: {title}"), None).clicked() {
+        asked = Some(Asked::Begin);
     }
     let right = tools.min_rect().left() - space::S;
     let meter = Rect::from_min_size(pos2(right - 72.0, rect.center().y - 1.0), vec2(72.0, 3.0));
@@ -435,7 +429,8 @@ fn line(ui: &mut Ui, rect: Rect, shown: &Shown, plan: &Plan, number: usize, open
         asked = Some(Asked::Begin);
     }
     let right = tools.min_rect().left().min(rect.right()) - space::S;
-    let mut about = vec![word, format!("@{}", task.agent.as_deref().unwrap_or("assistant"))];
+    let mut about = vec![word];
+    about.extend(task.agent.as_ref().map(|agent| format!("@{agent}")));
     about.extend((task.priority != PRIORITY).then(|| format!("priority {}", task.priority)));
     about.extend(task.budget().map(|budget| format!("at most ${budget:.2}")));
     about.push(task.id.clone());
