@@ -12,7 +12,7 @@ use store::{ActorId, DocId, PlainText};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Whoever has so many keys that nobody has acknowledged waits: keys are acknowledged when both have the same, and on a
 /// machine with much else to do the next one may always be there before that.
-const AHEAD: usize = 20;
+const AHEAD: usize = 200;
 /// Before somebody calls again.
 const AGAIN: Duration = Duration::from_millis(100);
 
