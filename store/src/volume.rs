@@ -165,6 +165,15 @@ impl VolumeDoc {
         Some(FileBytes { hash: hash.parse().ok()?, size: size.parse().ok()? })
     }
 
+    /// Which bytes other devices gave an attachment at the same time: all but those that [`VolumeDoc::bytes`] names.
+    pub fn rivals(&self, id: DocId) -> Vec<BlobHash> {
+        let bytes = self.bytes(id).map(|bytes| bytes.hash);
+        let Ok(Some((_, file))) = self.doc.get(&self.files, id.to_string()) else { return Vec::new() };
+        let all = self.doc.get_all(&file, keys::BYTES).unwrap_or_default();
+        let hashes = all.iter().filter_map(|(value, _)| value.as_str()?.split_once(' ')?.0.parse::<BlobHash>().ok());
+        hashes.filter(|hash| Some(*hash) != bytes).collect()
+    }
+
     /// Says which bytes attachments have that are listed. Gives the chunk to append.
     ///
     /// # Errors
@@ -397,6 +406,16 @@ mod tests {
         let said = here.keep_bytes(&[(three, two_bytes), (DocId([99; 16]), two_bytes)], 3).expect("said");
         assert_eq!(there.merge(id, &said).expect("merged").files, [(three, picture)]);
         assert_eq!((there.bytes(three), there.bytes(one)), (Some(two_bytes), None));
+        // Both say something at once: one stands, and what the other said is known.
+        let new = |bytes: &[u8]| FileBytes { hash: BlobHash::of(bytes), size: bytes.len() as u64 };
+        let ours = here.keep_bytes(&[(three, new(b"ours"))], 3).expect("said");
+        let theirs = there.keep_bytes(&[(three, new(b"theirs"))], 3).expect("said");
+        here.merge(id, &theirs).expect("merged");
+        there.merge(id, &ours).expect("merged");
+        let stands = here.bytes(three).expect("one stands");
+        let other = if stands == new(b"ours") { new(b"theirs") } else { new(b"ours") };
+        assert_eq!((there.bytes(three), here.rivals(three)), (Some(stands), vec![other.hash]));
+        assert_eq!((there.rivals(three), there.rivals(one)), (vec![other.hash], Vec::new()));
         // Sessions and runs, listed by both at once; one is deleted.
         let listed = |kind, id, gone: Option<&str>| (kind, DocId([id; 16]), gone.map(str::to_owned));
         let ours = here.list(&[listed(Kept::Session, 6, None), listed(Kept::Run, 7, None)], 4).expect("listed");

@@ -561,6 +561,7 @@ impl Blobs {
             return self.word(link, &Word::Refuse(item, why));
         }
         side.gives.insert(item);
+        side.lacks.remove(&item); // it may have it again
         self.want(item, size, false, may);
         self.ask_of(link, item);
     }
@@ -571,7 +572,11 @@ impl Blobs {
         side.reading = false;
         match found {
             Some((size, bytes)) => self.word(link, &Word::Piece(item, offset, size, &bytes)),
-            None => self.lack(link, item),
+            None => {
+                // It lies elsewhere by now: whoever knows where says that it is here once more, and it is offered anew.
+                self.release(item);
+                self.lack(link, item);
+            }
         }
     }
 

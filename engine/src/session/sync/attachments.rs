@@ -65,6 +65,8 @@ pub struct Belongings {
 struct Theirs {
     path: String,
     bytes: Option<FileBytes>,
+    /// What was said of it at the same time, and does not stand.
+    rivals: Vec<BlobHash>,
 }
 
 /// What is known of attachments.
@@ -166,7 +168,10 @@ impl Session {
         let mut told = Vec::new();
         for (file, entry) in files {
             let theirs = entry.filter(|entry| entry.kind == FileKind::Attachment);
-            let theirs = theirs.map(|entry| Theirs { path: entry.path.clone(), bytes: doc.bytes(*file) });
+            let theirs = theirs.map(|entry| {
+                let (path, bytes, rivals) = (entry.path.clone(), doc.bytes(*file), doc.rivals(*file));
+                Theirs { path, bytes, rivals }
+            });
             if theirs.is_some() || known.is_some_and(|known| known.contains_key(file)) {
                 told.push((*file, theirs));
             }
@@ -219,7 +224,7 @@ impl Session {
         let shown = self.shown_names(id);
         let urgent = |path: &str| shown.contains(&path.rsplit('/').next().unwrap_or(path).to_lowercase());
         let (mut says, mut coming, mut aside) = (Vec::new(), Vec::new(), None);
-        for (file, Theirs { path, bytes }) in theirs {
+        for (file, Theirs { path, bytes, rivals }) in theirs {
             let here = self.place(file).map(|(of, path)| (of, path.to_owned()));
             let fetch = |bytes, over, kept, path: &str| Attached::Fetch { bytes, over, kept, urgent: urgent(path) };
             match here {
@@ -239,7 +244,10 @@ impl Session {
                             self.agree_on(turn, file, local);
                             Attached::Hold(local)
                         }
-                        Some(theirs) if base == Some(local.hash) => fetch(theirs, Some(local), None, &at),
+                        // What this device said at the same time as another is not something old.
+                        Some(theirs) if base == Some(local.hash) && !rivals.contains(&local.hash) => {
+                            fetch(theirs, Some(local), None, &at)
+                        }
                         Some(theirs) if base != Some(theirs.hash) => {
                             let mark: String = local.hash.to_string().chars().take(8).collect();
                             fetch(theirs, Some(local), Some(marked(&at, &mark)), &at)
@@ -338,7 +346,7 @@ impl Session {
                 for (file, bytes) in says {
                     let theirs = self.sync.attachments.theirs.get_mut(&id).and_then(|all| all.get_mut(file));
                     if let Some(theirs) = theirs {
-                        theirs.bytes = Some(*bytes);
+                        (theirs.bytes, theirs.rivals) = (Some(*bytes), Vec::new());
                     }
                 }
                 self.sync.touch_attachments();
