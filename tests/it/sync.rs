@@ -2,6 +2,7 @@
 //! all that is not done at its end is done by the next.
 
 mod files;
+mod kills;
 
 use crate::program::{House, bytes};
 use std::io::{BufRead, BufReader};

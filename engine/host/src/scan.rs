@@ -104,6 +104,9 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     let present: HashSet<&str> = found.iter().map(|(path, _, _)| path.as_str()).collect();
     let hidden = |row: &FileRow| unseen.iter().any(|place| root.join(&row.path).starts_with(place));
     let gone = known.values().filter(|row| !present.contains(row.path.as_str()) && !hidden(row));
+    // Nor is one whose file was never made: it is under way, or was when a crash came. By the time that this is told it
+    // may be there and its note closed, and to forget it then would delete it on all devices that share it.
+    let gone = gone.filter(|row| row.size > 0 || row.mtime != 0);
     // A note that was made while the folder was being listed is not gone: its file is there by now.
     let gone = gone.filter(|row| std::fs::symlink_metadata(root.join(&row.path)).is_err());
     let gone: Vec<&FileRow> = gone.collect();
@@ -207,4 +210,44 @@ pub(crate) fn inside(root: &Path, path: &Path) -> Option<String> {
 
 fn shown(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Post;
+
+    #[test]
+    fn a_note_whose_file_was_never_made_is_not_gone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let volume = DocId([1; 16]);
+        let row = |path: &str, size: u64, mtime: i64| FileRow {
+            volume,
+            path: path.to_owned(),
+            id: DocId([path.len() as u8; 16]),
+            kind: FileKind::Note,
+            size,
+            mtime,
+            hash: BlobHash::of(b""),
+            blocks: 0,
+            cells: 0,
+            heads: Vec::new(),
+        };
+        let rows = [row("arrives.md", 0, 0), row("deleted.md", 7, 5), row("was empty.md", 0, 5)];
+        let known = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
+        // One of the same bytes as what is under way: it is not that one under another name.
+        std::fs::write(dir.path().join("new.md"), "").expect("written");
+        let (inbox, letters) = Inbox::letter_box();
+        scan(volume, dir.path(), &known, &BTreeSet::new(), &inbox);
+        let (mut gone, mut was) = (Vec::new(), Vec::new());
+        for post in letters.try_iter() {
+            if let Post::Event(Event::ScanDone { gone: told, .. }) = post {
+                gone.extend(told);
+            } else if let Post::Event(Event::Scanned { files, .. }) = post {
+                was.extend(files.into_iter().filter_map(|file| file.was));
+            }
+        }
+        gone.sort();
+        assert_eq!((gone, was), (vec!["deleted.md".to_owned()], vec!["was empty.md".to_owned()]));
+    }
 }

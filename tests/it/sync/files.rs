@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_secs(60);
 
 /// Bytes that nobody else has.
-fn noise(seed: u8, size: usize) -> Vec<u8> {
+pub(super) fn noise(seed: u8, size: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(seed) << 17 ^ size as u64;
     let mut next = || {
         state ^= state << 13;
