@@ -70,6 +70,9 @@ pub enum Event {
         volume: DocId,
         /// Path inside; `None`: names changed, look at everything.
         path: Option<String>,
+        /// The size and modification time of the file that is there, in bytes and nanoseconds since 1970; `None`: there
+        /// is none, or it is no ordinary file.
+        seen: Option<(u64, i64)>,
     },
     /// What notes hold that others refer to, as their files have it.
     Indexed {

@@ -401,7 +401,7 @@ impl Session {
             Event::VolumeLoaded { volume, doc } => self.volume_loaded(turn, volume, doc),
             Event::Scanned { volume, files, seen } => self.scanned(turn, volume, files, seen),
             Event::ScanDone { volume, gone, skipped, failed } => self.scan_done(turn, volume, &gone, skipped, failed),
-            Event::FileTouched { volume, path } => self.file_touched(turn, volume, path.as_deref()),
+            Event::FileTouched { volume, path, seen } => self.file_touched(turn, volume, path.as_deref(), seen),
             Event::NoteRead { note, content } => {
                 self.note_read(turn, note, content);
                 self.presence_read(note);

@@ -218,9 +218,12 @@ impl Twin {
         self.world.files.values().map(|(_, time)| *time).max().unwrap_or(0) + 1
     }
 
-    fn touched(&mut self, path: &str) {
+    /// The watcher tells that something happened to a file.
+    pub(crate) fn touched(&mut self, path: &str) {
         if let Some(volume) = self.session.volumes().next().map(|volume| volume.id) {
-            self.seen.push_back(Event::FileTouched { volume, path: Some(path.to_owned()) });
+            let seen = self.world.files.get(&Path::new(ROOT).join(path));
+            let seen = seen.map(|(bytes, stamp)| (bytes.len() as u64, *stamp));
+            self.seen.push_back(Event::FileTouched { volume, path: Some(path.to_owned()), seen });
         }
     }
 

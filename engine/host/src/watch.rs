@@ -1,7 +1,7 @@
 //! Seeing what other programs do to the files of a volume (crate `notify`).
 
 use crate::driver::Inbox;
-use crate::files::TEMPORARY;
+use crate::files::{self, TEMPORARY};
 use crate::scan;
 use engine::Event;
 use notify::{Config, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode};
@@ -160,8 +160,10 @@ fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Inbox) {
             if folders.any(|folder| folder.to_string_lossy().starts_with('.')) {
                 return;
             }
+            let seen = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file);
+            let seen = seen.map(|meta| (meta.len(), files::mtime(&meta)));
             let path = scan::inside(root, path).filter(|path| !path.is_empty());
-            inbox.event(Event::FileTouched { volume: *volume, path });
+            inbox.event(Event::FileTouched { volume: *volume, path, seen });
         }
     }
 }
@@ -216,7 +218,7 @@ mod tests {
             std::fs::write(dir.path().join("new.md"), "new").expect("written");
             loop {
                 let post = letters.recv_timeout(4 * LOOK).expect("the file is told");
-                if let Post::Event(Event::FileTouched { volume: of, path: Some(path) }) = post
+                if let Post::Event(Event::FileTouched { volume: of, path: Some(path), .. }) = post
                     && (of, path.as_str()) == (volume, "new.md")
                 {
                     break;
@@ -236,7 +238,7 @@ mod tests {
         watcher.entered().recv().expect("an answer");
         forward(watcher.asks.clone())(Ok(notify::Event::new(notify::EventKind::Other).set_flag(Flag::Rescan)));
         let told = letters.recv_timeout(4 * LOOK).expect("it is told");
-        assert!(matches!(told, Post::Event(Event::FileTouched { volume: of, path: None }) if of == volume));
+        assert!(matches!(told, Post::Event(Event::FileTouched { volume: of, path: None, .. }) if of == volume));
     }
 
     #[test]

@@ -302,6 +302,13 @@ impl Session {
             writes.push(Write::FileGone { volume: id, path: old.path.clone() });
         }
         let old = old.or_else(|| volume.files.get(&file.path).cloned());
+        if let Some(old) = old.as_ref().filter(|_| was.is_none() && file.why.is_none())
+            && (old.size, old.mtime, old.hash) == (file.stamp.size, file.stamp.mtime, file.stamp.hash)
+            && old.kind == file.kind
+            && !volume.unindexed.contains(&old.id)
+        {
+            return; // it was written here while the scan was under way
+        }
         if let Some(old) = &old
             && old.kind.is_text()
             && (!old.heads.is_empty() || self.notes.contains_key(&old.id))
@@ -451,12 +458,20 @@ impl Session {
         }
     }
 
-    pub(super) fn file_touched(&mut self, turn: &mut Turn<'_>, id: DocId, path: Option<&str>) {
+    pub(super) fn file_touched(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        path: Option<&str>,
+        seen: Option<(u64, i64)>,
+    ) {
         let row = path.and_then(|path| self.volumes.get(&id)?.files.get(path));
-        match row.map(|row| row.id) {
-            Some(note) if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) => {
+        match row.map(|row| (row.id, (row.size, row.mtime))) {
+            Some((note, _)) if self.notes.get(&note).is_some_and(|note| note.phase == Phase::Ready) => {
                 self.read_file(turn, note);
             }
+            // It was written here; a scan would find nothing else either, and looks at all files for it.
+            Some((_, known)) if Some(known) == seen => {}
             Some(_) | None => self.scan(turn, id),
         }
     }

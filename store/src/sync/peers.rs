@@ -22,7 +22,7 @@ use super::inflate;
 use super::wire::{self, Message, Metadata, PeerId};
 use crate::id::DocId;
 use automerge::ChangeHash;
-use automerge::sync::{self, SyncDoc};
+use automerge::sync::{self, Capability, MessageFlags, SyncDoc};
 use offer::Lacks;
 pub use reconcile::{Docs, Print};
 use reconcile::{Prints, Scopes};
@@ -198,6 +198,33 @@ struct Between {
     warned: bool,
 }
 
+impl Between {
+    /// Takes a message in which a peer only says that it has the same as we have, if nothing follows from it: as
+    /// automerge does, without the document. Of very many new documents that is the last that is said of each, when it
+    /// has long been let go here.
+    fn hears_no_more(&mut self, message: &sync::Message) -> bool {
+        let state = &mut self.state;
+        let plain = message.flags.is_none_or(|flags| {
+            !flags.contains(MessageFlags::SYNC_RESET) && flags.contains(MessageFlags::READ_ONLY) == state.peer_read_only
+        });
+        let same = message.changes.is_empty() && message.need.is_empty() && state.last_sent_heads == message.heads;
+        if !plain || !same || !state.have_responded || state.needs_reset {
+            return false;
+        }
+        if let Some(flags) = message.flags {
+            let reset = flags.contains(MessageFlags::SUPPORTS_SYNC_RESET).then_some(Capability::SyncReset);
+            state.their_capabilities = Some([Capability::MessageV2].into_iter().chain(reset).collect());
+        }
+        state.in_flight = false;
+        state.sent_hashes.clear();
+        state.shared_heads.clone_from(&message.heads);
+        state.their_heads = Some(message.heads.clone());
+        state.their_have = Some(message.have.clone());
+        state.their_need = Some(Vec::new());
+        true
+    }
+}
+
 fn begin(read_only: bool) -> sync::State {
     if read_only { sync::State::new_read_only() } else { sync::State::new() }
 }
@@ -225,7 +252,7 @@ pub struct Peers {
     metadata: Metadata,
     limits: Limits,
     links: BTreeMap<Link, Peer>,
-    docs: HashMap<DocId, Document>,
+    docs: HashMap<DocId, Box<Document>>,
     followers: HashMap<DocId, BTreeSet<Link>>,
     tickets: HashMap<Ticket, DocId>,
     last_ticket: Ticket,
@@ -417,6 +444,13 @@ impl Peers {
         if access == Access::Read && !message.changes.is_empty() && !std::mem::replace(&mut between.warned, true) {
             let why = "it writes to a document that it may only read".to_owned();
             self.outputs.push_back(Output::Refused { link, doc, why });
+        }
+        if !self.docs.contains_key(&doc) && self.prints.says(doc, &message.heads) && between.hears_no_more(&message) {
+            between.asked = false;
+            if !std::mem::replace(&mut between.same, true) {
+                self.outputs.push_back(Output::Step { link, doc, same: true });
+            }
+            return;
         }
         peer.waiting += data.len();
         if peer.waiting > self.limits.waiting {

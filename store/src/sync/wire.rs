@@ -11,7 +11,7 @@ use std::fmt;
 /// The version of the protocol that is spoken.
 pub const VERSION: &str = "1";
 /// What a peer of ours says in its metadata: that it knows [`Message::Extension`], of this version.
-pub const EXTENSIONS: u64 = 2;
+pub const EXTENSIONS: u64 = 3;
 /// A message has at most this many bytes.
 pub const LARGEST: usize = 64 << 20;
 /// A name has at most this many bytes.

@@ -21,6 +21,26 @@ fn an_edit_by_another_program_is_the_smallest_splice() {
 }
 
 #[test]
+fn only_what_another_program_wrote_is_looked_for() {
+    let (mut twin, note) = Twin::on("one\n");
+    twin.edit(note, 0, 0, "0 ");
+    twin.command(Command::CloseNote { note }).expect("closed");
+    twin.settle();
+    let scans = |twin: &Twin| twin.session.volumes().map(|volume| volume.scans).sum::<u64>();
+    let before = scans(&twin);
+    assert!(twin.session.note(note).is_none() && before > 0);
+    twin.touched("a.md");
+    twin.settle();
+    assert_eq!(scans(&twin), before, "it is as it was written here");
+    twin.outside("a.md", Some("0 one\ntwo\n"));
+    twin.settle();
+    assert!(scans(&twin) > before);
+    twin.open("a.md");
+    assert_eq!(twin.text(note), "0 one\ntwo\n");
+    twin.check_settled(note, "a.md");
+}
+
+#[test]
 fn both_sides_of_a_race_stay() {
     let (mut twin, note) = Twin::on("one\ntwo\nthree\n");
     twin.edit(note, 3, 0, " ours");

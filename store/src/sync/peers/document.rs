@@ -51,7 +51,7 @@ impl Peers {
         let outputs = &mut self.outputs;
         let document = self.docs.entry(doc).or_insert_with(|| {
             outputs.push_back(Output::Load { doc });
-            Document::new()
+            Box::new(Document::new())
         });
         document.touched = touched;
         document

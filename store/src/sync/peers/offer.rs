@@ -96,11 +96,23 @@ mod tests {
     /// Lets both speak until nothing is said any more; what each has on disk. Gives the messages about documents: who
     /// says it, how many bytes, whether it asks.
     fn talk(one: &mut Peers, two: &mut Peers, disks: &mut [Vec<Vec<u8>>; 2]) -> Vec<(usize, usize, bool)> {
-        let mut said = Vec::new();
+        talk_and_read(one, two, disks).0
+    }
+
+    /// The same, and how often each has read the document.
+    fn talk_and_read(
+        one: &mut Peers,
+        two: &mut Peers,
+        disks: &mut [Vec<Vec<u8>>; 2],
+    ) -> (Vec<(usize, usize, bool)>, [usize; 2]) {
+        let (mut said, mut reads) = (Vec::new(), [0; 2]);
         loop {
             let mut quiet = true;
             for at in [0, 1] {
                 let (from, to) = if at == 0 { (&mut *one, &mut *two) } else { (&mut *two, &mut *one) };
+                if from.limits.resting == 0 {
+                    from.rest_at = 0; // and nothing rests
+                }
                 for output in from.take() {
                     quiet = false;
                     match output {
@@ -112,7 +124,10 @@ mod tests {
                             }
                             to.receive(1, &bytes);
                         }
-                        Output::Load { doc } => from.loaded(doc, Ok(disks[at].clone())),
+                        Output::Load { doc } => {
+                            reads[at] += 1;
+                            from.loaded(doc, Ok(disks[at].clone()));
+                        }
                         Output::Store { ticket, bytes, .. } => {
                             disks[at].push(bytes);
                             from.stored(ticket);
@@ -123,7 +138,7 @@ mod tests {
                 }
             }
             if quiet {
-                return said;
+                return (said, reads);
             }
         }
     }
@@ -151,6 +166,35 @@ mod tests {
         assert!(bytes < words().len() / 2, "{bytes} bytes for {}", words().len());
         assert_eq!(text(&disks[1]), words());
         assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+    }
+
+    #[test]
+    fn one_that_was_let_go_is_not_read_again_to_hear_that_it_has_come() {
+        for offers in [false, true] {
+            let (mut one, mut two) = (peers("one", true), peers("two", true));
+            one.limits.resting = 0;
+            let mut disks = [vec![note(1, &words()).save()], Vec::new()];
+            talk(&mut one, &mut two, &mut disks);
+            match offers {
+                true => one.offer(1, DOC),
+                false => two.follow(1, DOC),
+            }
+            let (_, reads) = talk_and_read(&mut one, &mut two, &mut disks);
+            assert_eq!((reads[0], one.docs.len()), (1, 0), "{offers}");
+            assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+            // What is changed later, on either side, arrives.
+            for at in [0, 1] {
+                let mut note = NoteDoc::load(DOC, &disks[at], ActorId::from([5 + at as u8; 16])).expect("it loads").doc;
+                let op = Op::Insert { block: BlockId(50 + at as u64), pos: "z".to_owned(), text: "more ".to_owned() };
+                let bytes = note.commit(&[op], 2, None).expect("an edit");
+                disks[at].push(bytes.clone());
+                if at == 0 { &mut one } else { &mut two }.changed(DOC, &bytes);
+                talk(&mut one, &mut two, &mut disks);
+            }
+            assert_eq!(text(&disks[0]), format!("{}more more ", words()));
+            assert_eq!(text(&disks[1]), text(&disks[0]));
+            assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+        }
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! few that differ (set reconciliation, crate `negentropy`, over what each document's heads come to). The others are
 //! not spoken about until they change. Peers that do not say that they know this are never sent any of it.
 //!
+//! What one side has and the other does not is known to that other only as a print; so it asks which documents those
+//! are. Outputs of cells that ran nowhere are then not asked for one by one, and there may be very many of them.
+//!
 //! Who dialed begins, and follows what differs and what it lacks; who listens answers, and follows what it lacks. From
 //! the moment in which a side has made its table, each document of it that changes is followed by itself.
 
@@ -41,11 +44,16 @@ enum Word {
     Never = 3,
     /// Who dialed knows all.
     Done = 4,
+    /// And before that asks which documents these are that it has not, or not like that.
+    Which = 5,
+    /// The answer to that.
+    These = 6,
 }
 
 impl Word {
     fn read(byte: u8) -> Option<Word> {
-        [Word::Begin, Word::Next, Word::Answer, Word::Never, Word::Done].into_iter().find(|word| *word as u8 == byte)
+        let all = [Word::Begin, Word::Next, Word::Answer, Word::Never, Word::Done, Word::Which, Word::These];
+        all.into_iter().find(|word| *word as u8 == byte)
     }
 }
 
@@ -56,7 +64,7 @@ pub type Docs = Arc<BTreeSet<DocId>>;
 #[derive(Debug)]
 struct Table {
     storage: NegentropyStorageVector,
-    /// Which documents these are; on the side that began.
+    /// Which documents these are.
     docs: HashMap<[u8; 32], DocId>,
 }
 
@@ -70,9 +78,32 @@ pub(super) struct Talk {
     begun: Option<Vec<u8>>,
     /// What was found to differ so far; on the side that began.
     differ: BTreeSet<DocId>,
+    /// What the other side has and this one not, or not like that; on the side that began.
+    lacks: Vec<Id>,
+    /// So many questions which documents those are wait for an answer.
+    asked: usize,
+    /// Those documents.
+    named: BTreeSet<DocId>,
     rounds: u32,
     /// Which comparison of this connection it is: answers to one that was begun anew are too late.
     number: [u8; 4],
+}
+
+impl Talk {
+    fn new(begun: Option<Vec<u8>>, number: [u8; 4]) -> Talk {
+        Talk {
+            docs: Docs::default(),
+            missing: Vec::new(),
+            table: None,
+            begun,
+            differ: BTreeSet::new(),
+            lacks: Vec::new(),
+            asked: 0,
+            named: BTreeSet::new(),
+            rounds: 0,
+            number,
+        }
+    }
 }
 
 /// The volumes of a connection.
@@ -106,6 +137,14 @@ fn print_of(doc: DocId, heads: &[automerge::ChangeHash]) -> Option<Print> {
     hasher.update(&doc.0);
     heads.iter().for_each(|head| _ = hasher.update(head));
     Some(*hasher.finalize().as_bytes())
+}
+
+impl Prints {
+    /// Whether these are the heads of what is on disk, as far as is known.
+    pub(super) fn says(&self, doc: DocId, heads: &[automerge::ChangeHash]) -> bool {
+        let known = self.known.get(&doc).copied().flatten();
+        known.is_some() && known == print_of(doc, heads)
+    }
 }
 
 fn words<T>(done: Result<T, negentropy::Error>) -> Result<T, String> {
@@ -188,8 +227,7 @@ impl Peers {
     fn begin(&mut self, link: Link, scope: DocId, docs: Docs, number: [u8; 4], begun: Option<Vec<u8>>) {
         let missing = docs.iter().copied().filter(|doc| self.prints.known.get(doc) == Some(&None)).collect();
         let Some(peer) = self.links.get_mut(&link) else { return };
-        let talk = Talk { docs, missing, table: None, begun, differ: BTreeSet::new(), rounds: 0, number };
-        peer.scopes.talks.insert(scope, talk);
+        peer.scopes.talks.insert(scope, Talk { docs, missing, ..Talk::new(begun, number) });
         self.look(link, scope);
     }
 
@@ -247,9 +285,7 @@ impl Peers {
             if (peer.share)(*doc) == Access::None || storage.insert(0, Id::from_byte_array(*print)).is_err() {
                 continue;
             }
-            if initiates {
-                docs.insert(*print, *doc);
-            }
+            docs.insert(*print, *doc);
         }
         if storage.seal().is_err() {
             return;
@@ -293,8 +329,8 @@ impl Peers {
         };
         let Some(peer) = self.links.get_mut(&link) else { return };
         let turn = match word {
-            Word::Begin | Word::Next | Word::Done => !peer.dialed,
-            Word::Answer | Word::Never => peer.dialed,
+            Word::Begin | Word::Next | Word::Done | Word::Which => !peer.dialed,
+            Word::Answer | Word::Never | Word::These => peer.dialed,
         };
         if !turn {
             return self.fail(link, "it compares out of turn");
@@ -309,23 +345,17 @@ impl Peers {
                     return self.compare(link, scope, Word::Never, number, &[]);
                 }
                 // What was under way is begun anew.
-                let talk = Talk {
-                    docs: Docs::default(),
-                    missing: Vec::new(),
-                    table: None,
-                    begun: Some(bytes.to_vec()),
-                    differ: BTreeSet::new(),
-                    rounds: 0,
-                    number,
-                };
-                peer.scopes.talks.insert(scope, talk);
+                peer.scopes.talks.insert(scope, Talk::new(Some(bytes.to_vec()), number));
                 self.outputs.push_back(Output::Scope { link, scope });
             }
             Word::Next => self.answer(link, scope, bytes),
             Word::Done => _ = peer.scopes.talks.remove(&scope),
-            Word::Never | Word::Answer if peer.scopes.talks.get(&scope).is_none_or(|talk| talk.number != number) => {}
+            Word::Which => self.which(link, scope, bytes),
+            Word::Never | Word::Answer | Word::These
+                if peer.scopes.talks.get(&scope).is_none_or(|talk| talk.number != number) => {}
             Word::Never => self.differs(link, scope, false),
             Word::Answer => self.answered(link, scope, bytes),
+            Word::These => self.these(link, scope, bytes),
         }
     }
 
@@ -380,16 +410,70 @@ impl Peers {
         match next.and_then(words) {
             Ok(next) => {
                 talk.differ.extend(have.iter().filter_map(|id| table.docs.get(id.as_bytes())));
+                talk.lacks.extend(need);
+                if talk.lacks.len() > self.limits.documents {
+                    return self.fail(link, "it has more documents than a connection may be about");
+                }
                 match next {
                     Some(bytes) => self.compare(link, scope, Word::Next, number, &bytes),
-                    None => {
-                        self.compare(link, scope, Word::Done, number, &[]);
-                        self.differs(link, scope, true);
-                    }
+                    None => self.ask_which(link, scope),
                 }
             }
             Err(why) => self.fail(link, &why),
         }
+    }
+
+    /// Asks which documents those are that only the other side has, or has otherwise.
+    fn ask_which(&mut self, link: Link, scope: DocId) {
+        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
+        let Some(talk) = talk else { return };
+        let join = |prints: &[Id]| prints.iter().flat_map(|print| *print.as_bytes()).collect();
+        let asks: Vec<Vec<u8>> = talk.lacks.chunks(FRAME / size_of::<Print>()).map(join).collect();
+        (talk.asked, talk.lacks) = (asks.len(), Vec::new());
+        let number = talk.number;
+        if asks.is_empty() {
+            return self.done(link, scope);
+        }
+        asks.iter().for_each(|prints| self.compare(link, scope, Word::Which, number, prints));
+    }
+
+    fn which(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
+        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
+        let Some((rounds, number, table)) =
+            talk.and_then(|talk| Some((&mut talk.rounds, talk.number, talk.table.as_ref()?)))
+        else {
+            return self.fail(link, "it goes on comparing what it did not begin");
+        };
+        *rounds += 1;
+        let (prints, rest) = bytes.as_chunks::<{ size_of::<Print>() }>();
+        if *rounds > ROUNDS || !rest.is_empty() {
+            return self.fail(link, "it asks for documents in words that nobody knows");
+        }
+        let these: Vec<u8> = prints.iter().filter_map(|print| table.docs.get(print)).flat_map(|doc| doc.0).collect();
+        self.compare(link, scope, Word::These, number, &these);
+    }
+
+    fn these(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
+        let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
+        let Some(talk) = talk else { return };
+        let (docs, rest) = bytes.as_chunks::<16>();
+        let Some(left) = talk.asked.checked_sub(1).filter(|_| rest.is_empty()) else {
+            return self.fail(link, "it names documents that nobody asked for");
+        };
+        talk.asked = left;
+        let docs = docs.iter().map(|doc| DocId(*doc)).filter(|doc| talk.docs.contains(doc));
+        talk.named.extend(docs);
+        if left == 0 {
+            self.done(link, scope);
+        }
+    }
+
+    /// Who dialed knows all.
+    fn done(&mut self, link: Link, scope: DocId) {
+        let talk = self.links.get(&link).and_then(|peer| peer.scopes.talks.get(&scope));
+        let Some(number) = talk.map(|talk| talk.number) else { return };
+        self.compare(link, scope, Word::Done, number, &[]);
+        self.differs(link, scope, true);
     }
 
     /// What differs is known (or, not `compared`, that nothing is known): it is followed, the rest is not.
@@ -399,8 +483,14 @@ impl Peers {
         let table = talk.table.unwrap_or_else(|| Table { storage: Default::default(), docs: HashMap::new() });
         let compared_docs: BTreeSet<DocId> = table.docs.into_values().collect();
         let is_same = |doc: &DocId| compared && compared_docs.contains(doc) && !talk.differ.contains(doc);
-        let (same, other): (Vec<DocId>, Vec<DocId>) =
+        let (mut same, other): (Vec<DocId>, Vec<DocId>) =
             talk.docs.iter().copied().filter(|doc| !peer.docs.contains_key(doc)).partition(is_same);
+        // Both know the note, so either side will say it when its outputs come to be.
+        let outputs: BTreeSet<DocId> = same.iter().map(|note| note.outputs()).collect();
+        let is_nowhere =
+            |doc: &DocId| outputs.contains(doc) && !compared_docs.contains(doc) && !talk.named.contains(doc);
+        let (nowhere, other): (Vec<DocId>, Vec<DocId>) = other.into_iter().partition(is_nowhere);
+        same.extend(nowhere);
         self.outputs.push_back(Output::Agreed { link, docs: same });
         other.into_iter().for_each(|doc| self.follow(link, doc));
     }
@@ -502,6 +592,35 @@ mod tests {
     }
 
     #[test]
+    fn outputs_that_nobody_has_are_not_asked_for() {
+        let (mut one, mut two) = (peers("one"), peers("two"));
+        for number in 0..100 {
+            // One note has changed, one is only there, and of one other the outputs.
+            one.recall(doc(number), Some(print(number, u8::from(number == 5))));
+            two.recall(doc(number), Some(print(number, 0)));
+        }
+        two.recall(doc(100), Some(print(100, 0)));
+        two.recall(doc(7).outputs(), Some(print(7, 9)));
+        let notes: BTreeSet<DocId> = (0..101).map(doc).collect();
+        let outputs = (0..20).chain([100]).map(|number| doc(number).outputs());
+        let docs: Docs = Arc::new(notes.iter().copied().chain(outputs).chain([VOLUME]).collect());
+        let (bytes, read, same) = talk(&mut one, &mut two, &docs);
+        let changed = [5, 100].map(|number| [doc(number), doc(number).outputs()]).concat();
+        assert_eq!(read, changed.into_iter().chain([VOLUME, doc(7).outputs()]).collect());
+        assert_eq!(same, (101 - 2) + (21 - 3), "whose note is the same, and whose outputs are nowhere");
+        assert!(bytes < 5_000, "{bytes} bytes");
+        // Once they come to be, on either side, they are said.
+        two.changed(doc(8).outputs(), b"");
+        assert!(
+            two.take().iter().any(|output| matches!(output, Output::Load { doc: read } if *read == doc(8).outputs()))
+        );
+        one.changed(doc(9).outputs(), b"");
+        assert!(
+            one.take().iter().any(|output| matches!(output, Output::Load { doc: read } if *read == doc(9).outputs()))
+        );
+    }
+
+    #[test]
     fn whoever_does_not_say_that_it_knows_this_is_never_sent_it() {
         let mut one = peers("one");
         let mut other = Peers::new(PeerId("other".to_owned()), Metadata::default(), Limits::default());
@@ -515,7 +634,7 @@ mod tests {
         /// Whatever comes as a message of this kind, its sender's connection may end, and nothing else happens.
         #[test]
         fn hostile_words_end_their_peer(
-            words in proptest::collection::vec((0..7_u8, any::<[u8; 4]>(), any::<bool>(),
+            words in proptest::collection::vec((0..9_u8, any::<[u8; 4]>(), any::<bool>(),
                 proptest::collection::vec(any::<u8>(), 0..300)), 1..12),
             far in any::<bool>(),
         ) {
