@@ -53,6 +53,22 @@ pub(crate) fn zone(name: Option<&str>) -> Result<Zone, String> {
     })
 }
 
+/// The clock of this machine and those of these names, as they are known today; what is not known is left out.
+pub(crate) fn zones(names: impl IntoIterator<Item = String>) -> Vec<Zone> {
+    let mut all: Vec<Zone> = zone(None).into_iter().collect();
+    for name in names {
+        if all.iter().all(|known| known.name != name) {
+            all.extend(zone(Some(&name)));
+        }
+    }
+    all
+}
+
+/// By which clocks schedules go.
+pub(crate) fn named(session: &engine::Session) -> Vec<String> {
+    session.schedules().filter_map(|(_, one)| Some(one.zone.as_ref()?.name.clone())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +82,10 @@ mod tests {
         assert_eq!(here.check(), Ok(()));
         let now = Timestamp::now().as_second();
         assert_eq!(here.offset(now), jiff::Zoned::now().offset().seconds());
+        let names = ["UTC", "Nowhere/At all", "UTC"].map(str::to_owned);
+        let all = zones(names);
+        assert_eq!(all.iter().filter(|zone| zone.name == "UTC").count(), 1, "{all:?}");
+        assert!(all.contains(&here) && all.iter().all(|zone| zone.check().is_ok()));
         // Where the system knows zones, the one with summer time has two changes a year, each of an hour.
         if let Ok(berlin) = zone(Some("Europe/Berlin")) {
             assert!(berlin.changes.len() >= 20, "{berlin:?}");

@@ -345,7 +345,8 @@ fn open_window(folder: &std::path::Path) -> Result<u8, Refusal> {
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
     let mut driver = host::open(folder, Options { program: program()?, create: true })?;
-    driver.command(engine::Command::MindSchedules { zone: crate::clock::zone(None).ok() })?;
+    let zones = crate::clock::zones(crate::clock::named(driver.session()));
+    driver.command(engine::Command::MindSchedules { zones })?;
     let _ = driver.serve(serve);
     if first {
         let handle = driver.handle();

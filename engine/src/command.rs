@@ -407,8 +407,8 @@ pub enum Command {
     },
     /// Begin what schedules say from now on: this process stays.
     MindSchedules {
-        /// The clock of this machine, as it is known today; schedules that go by it take it over.
-        zone: Option<crate::zone::Zone>,
+        /// Clocks as they are known today, that of this machine among them; schedules that go by one take it over.
+        zones: Vec<crate::zone::Zone>,
     },
     /// Have a plan carried out: a run that hands each task to the agent that fits it.
     RunTasks {
@@ -433,6 +433,15 @@ pub enum Command {
         note: DocId,
         /// Which task.
         task: String,
+    },
+    /// Have a task of a plan stand as open or as failed again: it was given up.
+    ReopenTask {
+        /// The note in which the plan stands.
+        note: DocId,
+        /// Which task.
+        task: String,
+        /// Whether it had failed before; else it was open.
+        failed: bool,
     },
     /// Work the memory of a volume over.
     Upkeep {

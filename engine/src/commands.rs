@@ -489,15 +489,19 @@ const ALONE: &[CommandInfo] = &[
         "agent.budget",
         "Show the budget",
         "budget",
-        &[arg("log", Form::Flag, "also what each of the last runs has spent")],
-        "Show what runs have spent this month, in all and by project, and what is left.",
+        &[
+            arg("log", Form::Flag, "also what each of the last runs has spent"),
+            arg("by", Form::Value, "what was spent of each task, session, project or month, and what is left of it"),
+        ],
+        "Show what runs have spent this month, in all and by project, and what is left; --by task, session, project or \
+         month.",
     ),
     line(
         "memory.list",
         "List memory",
         "memory",
         &[
-            arg("ACTION", Form::Optional, "list, show, bearing, analyze, add, consolidate or forget"),
+            arg("ACTION", Form::Optional, "list, show, log, bearing, analyze, add, consolidate or forget"),
             arg("TEXT", Form::Optional, "an experience's id; a goal; a question; what was learned"),
             arg("project", Form::Value, "only that of this volume"),
             arg("outcome", Form::Value, "success, failure or success_with_recovery"),
@@ -507,7 +511,7 @@ const ALONE: &[CommandInfo] = &[
             arg("source", Form::Value, "with add: where it comes from"),
             arg("expires", Form::Value, "with add: the day from which on it does not count, `2027-01-31`"),
         ],
-        "List what came of earlier work; say what bears on a goal; add, consolidate, forget.",
+        "List what came of earlier work, or what was done lately; say what bears on a goal; add, consolidate, forget.",
     ),
     line(
         "agent.tasks",
@@ -756,7 +760,7 @@ const ALONE: &[CommandInfo] = &[
         "memory.undo",
         "Bring back what was forgotten",
         &[],
-        "Put back the experience or the schedule that was forgotten last.",
+        "Put back the experience, the schedule or the task that was forgotten or given up last.",
     ),
     window("agent.branches", "Branches of the session", &[], "Draw the messages of the session as a tree."),
     line(

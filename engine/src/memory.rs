@@ -1,10 +1,12 @@
 //! Memory: what was done before, kept as notes of the project that people can read and edit. Pure: files come as text,
 //! and what is to be written goes as text.
 
+pub mod consolidate;
 pub mod experience;
 pub mod goal;
 pub mod insight;
 pub mod learn;
+pub mod log;
 pub mod shape;
 pub mod template;
 pub mod trace;
@@ -31,7 +33,7 @@ pub fn is_memory(path: &str) -> bool {
 }
 
 /// Where inside a folder of memory its files lie.
-pub const PLACES: [&str; 2] = ["", TRACES];
+pub const PLACES: [&str; 3] = ["", TRACES, log::FOLDER];
 
 /// What is made of the memory of a volume, without a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +97,8 @@ pub struct Memory {
     pub traces: Vec<Filed>,
     /// Its experiences.
     pub entries: Vec<experience::Entry>,
+    /// What was done lately: the tasks of its session logs.
+    pub logged: Vec<log::Entry>,
     /// Files that cannot be read, and why.
     pub problems: Vec<String>,
     /// Experiences that a search by words and meaning has found for the goal in question, the best first.
@@ -162,6 +166,8 @@ impl Memory {
                 }
             } else if path.ends_with(&format!("{FOLDER}/{}", experience::LOG)) {
                 memory.entries.extend(experience::entries(&path, &text, &mut memory.problems));
+            } else if log::is_log(&path) {
+                memory.logged.extend(log::entries(&path, &text, &mut memory.problems));
             }
         }
         memory

@@ -25,8 +25,8 @@ pub(crate) use reactive::Clean;
 pub use reactive::Verdict;
 pub use renamed::{RENAMED, Renamed};
 pub use runs::{
-    Agents, Balance, CallPhase, Conversation, Live, PHASES, Pending, RULES, RUNS, Reached, Run, RunLine, RunPhase,
-    SESSIONS, SessionLine, Setup, parts, phases_of, run_address, session_address,
+    Agents, Balance, CallPhase, Conversation, Live, PHASES, Pending, Purse, RULES, RUNS, Reached, Run, RunLine,
+    RunPhase, SESSIONS, SessionLine, Setup, Spending, parts, phases_of, run_address, session_address,
 };
 pub use schedules::SCHEDULES;
 pub use sync::{
@@ -348,11 +348,12 @@ impl Session {
             Command::RemoveSchedule { schedule } => self.remove_schedule(turn, schedule),
             Command::PauseSchedule { schedule, paused } => self.pause_schedule(turn, schedule, paused),
             Command::RunSchedule { schedule } => self.run_schedule(turn, schedule),
-            Command::MindSchedules { zone } => self.mind_schedules(turn, zone),
+            Command::MindSchedules { zones } => self.mind_schedules(turn, zones),
             Command::RunTasks { run, session, note, tasks, only, budget, allow } => {
                 self.run_tasks(turn, (run, session, note), tasks, only.as_deref(), (budget, allow))
             }
             Command::CancelTask { note, task } => self.cancel_task(turn, note, task),
+            Command::ReopenTask { note, task, failed } => self.reopen_task(turn, note, task, failed),
             Command::Upkeep { volume, what } => self.begin_upkeep(turn, volume, what, None),
             Command::ReadSetup => {
                 self.read_setup(turn);

@@ -215,7 +215,8 @@ fn run(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
 /// Stays, begins what is due, and tells what happens; with `once` only what is due by now, to its end.
 fn watch(scene: &mut Scene<'_>, once: bool) -> Result<u8, Refusal> {
     let mut number = scene.handle.read(|session| session.notices().last())?;
-    scene.handle.command(Command::MindSchedules { zone: clock::zone(None).ok() })?;
+    let zones = clock::zones(scene.handle.read(clock::named)?);
+    scene.handle.command(Command::MindSchedules { zones })?;
     let mut good = true;
     loop {
         let look = move |session: &Session| {

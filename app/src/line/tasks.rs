@@ -33,19 +33,28 @@ pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             Ok(DONE)
         }
         "run" => run(scene, args, &needed("which plan, or PLAN#TASK")?),
-        "cancel" => {
-            let (note, _, id) = meant(scene, &needed("which task: PLAN#TASK")?)?;
+        "cancel" | "reopen" => {
+            let (note, tasks, id) = meant(scene, &needed("which task: PLAN#TASK")?)?;
             let task = id.ok_or_else(|| Refusal::usage("say which task of the plan: PLAN#TASK"))?;
-            scene.handle.command(Command::CancelTask { note, task: task.clone() })?;
+            let gone = tasks.iter().any(|one| one.id == task && one.standing == Standing::Cancelled);
+            if action == "reopen" && !gone {
+                return Err(Refusal::usage(format!("the task {task} is not given up")));
+            }
+            let said = if action == "reopen" { "is open again" } else { "is given up" };
+            let named = task.clone();
+            scene.handle.command(match action {
+                "reopen" => Command::ReopenTask { note, task, failed: false },
+                _ => Command::CancelTask { note, task },
+            })?;
             let done = |session: &engine::Session| (session.errands() == 0).then_some(());
             scene.handle.wait(Some(super::memory::PATIENCE), done)?;
             volumes::saved(scene.handle)?;
-            writeln!(scene.out, "{task} is given up")?;
+            writeln!(scene.out, "{named} {said}")?;
             Ok(DONE)
         }
         other => Err(Refusal::usage(format!(
-            "tasks can be listed (list, show), made (add, plan), carried out (run), or given up (cancel), and agents \
-             listed (agents), not “{other}”"
+            "tasks can be listed (list, show), made (add, plan), carried out (run), given up (cancel), taken up again \
+             (reopen), and agents listed (agents), not “{other}”"
         ))),
     }
 }

@@ -83,6 +83,8 @@ pub(super) struct Agent {
     /// Sessions and runs that were asked for.
     read: BTreeSet<DocId>,
     composer: composer::Composer,
+    /// Who can be called.
+    callable: super::memory::Callable,
     before: bearing::Before,
     /// The run of which it is shown what it was given of memory.
     given: Option<DocId>,
@@ -394,7 +396,12 @@ impl Agent {
         if let Some(words) = self.low.look(session, volume) {
             low(ui, words, actions);
         }
-        match self.composer.show(ui, session, volume, &before, busy.is_some()) {
+        let callable = if self.composer.names_somebody() {
+            self.callable.look(ui.ctx(), session, volume)
+        } else {
+            (0, [].as_slice())
+        };
+        match self.composer.show(ui, session, (volume, callable), &before, busy.is_some()) {
             Some(composer::Wish::Send) => Some(Wanted::Send),
             Some(composer::Wish::Stop) => busy.map(Wanted::Stop),
             None => None,
@@ -580,6 +587,13 @@ impl Window {
             self.agent.go_to = Some(message);
         }
         true
+    }
+
+    /// Shows a session in which something was begun elsewhere; the keyboard stays where it is.
+    pub(super) fn show_session(&mut self, session: DocId) {
+        self.agent.turn(Some(session));
+        self.show_agent_panel(true);
+        self.agent.composer.focus = false;
     }
 
     /// Begins a message to the agent of this name.

@@ -9,7 +9,7 @@ mod plans;
 mod schedule;
 mod traces;
 
-pub(super) use agents::Agents;
+pub(super) use agents::{Agents, Callable};
 pub(super) use budget::{Budget, Low};
 pub(super) use experiences::Experiences;
 pub(super) use plans::Plans;
@@ -61,10 +61,10 @@ pub(super) fn remembering(id: &str) -> Option<Remembering> {
 /// What pages of memory ask for.
 #[derive(Debug)]
 pub(super) enum Wish {
-    /// An entry goes out of its note, a schedule out of the list.
+    /// An entry goes out of its note, a schedule out of the list; a task is given up.
     Forget(Forgotten),
-    /// The run from which an experience comes.
-    ShowRun(DocId),
+    /// The run from which something comes, at one of its steps.
+    ShowRun(DocId, String),
     /// The experience of this id.
     Show(String),
     /// Traces come into a volume.
@@ -84,6 +84,8 @@ pub(super) enum Forgotten {
     Entry { note: DocId, at: usize, text: String },
     /// A schedule that was removed.
     Schedule { id: DocId, what: Box<Schedule> },
+    /// A task of a plan that was given up, and whether it had failed before.
+    Task { note: DocId, task: String, failed: bool },
 }
 
 impl Forgotten {
@@ -99,6 +101,11 @@ impl Forgotten {
                 Command::RemoveSchedule { schedule },
                 "The schedule is removed.",
                 Command::AddSchedule { schedule, what },
+            ),
+            Forgotten::Task { note, task, failed } => (
+                Command::CancelTask { note, task: task.clone() },
+                "The task is given up.",
+                Command::ReopenTask { note, task, failed },
             ),
         }
     }
@@ -258,8 +265,8 @@ impl Window {
                     self.toasts.offer(says, "Undo", "memory.undo");
                 }
             }
-            Wish::ShowRun(run) => {
-                if !self.show_found(run, "") {
+            Wish::ShowRun(run, step) => {
+                if !self.show_found(run, &step) {
                     self.toasts.say("The run is not on this device.");
                 }
             }
@@ -279,7 +286,10 @@ impl Window {
             }
             Wish::CarryOut { note, tasks, only } => {
                 let [run, session] = [DocId::random(rand::random()), DocId::random(rand::random())];
-                self.send(Command::RunTasks { run, session, note, tasks, only, budget: None, allow: Vec::new() });
+                let (budget, allow) = (None, Vec::new());
+                if self.send(Command::RunTasks { run, session, note, tasks, only, budget, allow }) {
+                    self.show_session(session);
+                }
             }
         }
     }

@@ -4,8 +4,8 @@ use super::{Arg, Form, arg};
 
 /// `tasks`.
 pub(super) const TASKS: &[Arg] = &[
-    arg("ACTION", Form::Optional, "list, add, plan, show, run, cancel or agents"),
-    arg("WHAT", Form::Optional, "a goal; with show, run and cancel a plan's note, or PLAN#TASK"),
+    arg("ACTION", Form::Optional, "list, add, plan, show, run, cancel, reopen or agents"),
+    arg("WHAT", Form::Optional, "a goal; with show, run, cancel and reopen a plan's note, or PLAN#TASK"),
     arg("project", Form::Value, "the volume"),
     arg("plan", Form::Value, "with add and plan: the plan's note; tasks/tasks.md, or one of its own"),
     arg("needs", Form::Values, "with add: a task that must be done before"),

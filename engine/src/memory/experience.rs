@@ -114,8 +114,14 @@ pub struct Experience {
     pub timestamp: String,
     /// For how long it is remembered.
     pub tier: Tier,
-    /// Where it comes from: a run, a step, a note. An entry without is not kept.
+    /// Where it comes from: a run, a note, the user. An entry without is not kept.
     pub source: String,
+    /// The step of the run in which it came out, as notes link to it: `run-3f2a90c1#5`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub step: String,
+    /// The note beside which it was asked, or in which it stood.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
     /// Who wrote it.
     pub author: String,
     /// How often it was the same.
@@ -414,110 +420,6 @@ pub fn without(text: &str, names: &[String]) -> String {
         }
     }
     whole
-}
-
-/// The log of what was done lately, in a folder of memory.
-pub const TASKS: &str = "short_term/execution_log.md";
-/// So many tasks are kept in it.
-const KEPT: usize = 100;
-
-/// A task that was carried out, as the log has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Task {
-    /// What was wanted.
-    pub goal: String,
-    /// What kind of thing was done.
-    pub action: String,
-    /// How it stands.
-    pub status: String,
-    /// When.
-    pub timestamp: String,
-    /// The run.
-    pub run: String,
-    /// What was done, in order.
-    pub actions: Vec<String>,
-    /// What it led to.
-    pub results: String,
-    /// The code that was written or run.
-    pub code: Vec<String>,
-}
-
-/// Of the code of a task so much is logged, in bytes.
-const CODE: usize = 4_000;
-
-impl Task {
-    /// A call in a line.
-    pub fn action(call: &super::learn::Call) -> String {
-        let subject = crate::agent::policy::subject(&call.arguments).lines().next().unwrap_or_default();
-        let subject = &subject[..subject.floor_char_boundary(120)];
-        let end = if call.success == Some(true) { "" } else { " (failed)" };
-        let colon = if subject.is_empty() { "" } else { ": " };
-        format!("{}{colon}{subject}{end}", call.tool)
-    }
-
-    /// The code that a call wrote or ran.
-    pub fn code_of(call: &super::learn::Call) -> Option<String> {
-        let word = |key: &str| call.arguments.get(key).and_then(serde_json::Value::as_str);
-        match call.tool.as_str() {
-            "run_python" => word("code"),
-            "write_file" if word("path").is_some_and(|path| path.ends_with(".py")) => word("content"),
-            _ => None,
-        }
-        .map(str::to_owned)
-    }
-
-    /// As a section of the log.
-    pub fn written(&self) -> String {
-        let title: String = self.goal.lines().next().unwrap_or_default().chars().take(80).collect();
-        let actions: Vec<String> =
-            self.actions.iter().zip(1..).map(|(one, number)| format!("{number}. {one}")).collect();
-        // Headings in what was said would read as further tasks.
-        let plain = |text: &str| {
-            text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
-        };
-        let mut code = String::new();
-        for piece in &self.code {
-            let room = CODE.saturating_sub(code.len());
-            let piece = &piece[..piece.floor_char_boundary(room)];
-            if piece.trim().is_empty() {
-                continue;
-            }
-            // Indented, so that a heading in it is none, and it is no cell.
-            let piece: String = piece.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect();
-            code.push_str(&format!("\n{piece}"));
-        }
-        let code = if code.is_empty() { code } else { format!("\n## Code generated\n{code}") };
-        format!(
-            "# Task: {title}\n\n- timestamp: {}\n- action: {}\n- status: {}\n- run: {}\n\n## Request\n\n{}\n\n\
-             ## Actions taken\n\n{}\n\n## Results\n\n{}\n{code}",
-            self.timestamp,
-            self.action,
-            self.status,
-            self.run,
-            plain(&self.goal),
-            actions.join("\n"),
-            plain(&self.results)
-        )
-    }
-}
-
-/// The text of a log with one more task; the oldest go.
-pub fn logged(text: &str, task: &str) -> String {
-    let mut starts: Vec<usize> = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if line.starts_with("# Task: ") {
-            starts.push(at);
-        }
-        at += line.len();
-    }
-    let from = starts.len().checked_sub(KEPT - 1).and_then(|at| starts.get(at)).copied();
-    let (head, rest) = match (from, starts.first()) {
-        (Some(from), Some(first)) => (&text[..*first], &text[from..]),
-        _ => ("", text),
-    };
-    let gap = if text.is_empty() || text.ends_with("\n\n") { "" } else { "\n" };
-    format!("{head}{rest}{gap}{task}")
 }
 
 #[cfg(test)]

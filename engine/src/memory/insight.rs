@@ -1,5 +1,5 @@
 //! What memory says of a goal: experiences that bear on it, with the reason for each; what they have in common, by
-//! counting; and the notes into which session logs are consolidated. No model is needed for any of it.
+//! counting. No model is needed for any of it.
 
 use super::experience::{Experience, Outcome};
 use super::goal::Goal;
@@ -17,8 +17,6 @@ const ENOUGH: f64 = 0.2;
 const MEANT: f64 = 0.4;
 /// So many insights and recommendations are given.
 const INSIGHTS: usize = 6;
-/// So many tasks stay in the log of a session when it is consolidated.
-pub const TASKS: usize = 30;
 
 /// Something that bears on a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -312,60 +310,6 @@ impl Memory {
             confidence_score: (f64::midpoint(top, steady) * 100.0).round() / 100.0,
         }
     }
-
-    /// The notes that what is remembered in a folder comes to: what repeats, and what has proved good.
-    pub fn consolidated(&self, folder: &str, today: Day) -> Consolidated {
-        let mut groups: BTreeMap<String, Vec<&Experience>> = BTreeMap::new();
-        let (mut expired, mut kept) = (Vec::new(), Vec::new());
-        for entry in self.entries.iter().filter(|entry| entry.path == format!("{folder}/{}", super::experience::LOG)) {
-            let one = &entry.experience;
-            if Day::parse(&one.expires).is_some_and(|expires| today >= expires) {
-                expired.push(one.experience_id.clone());
-                continue;
-            }
-            kept.push(one);
-            groups.entry(Goal::read(&one.primary_goal).form()).or_default().push(one);
-        }
-        let mut patterns = String::from("# Patterns\n\nWhat was done again and again, and how it went.\n");
-        let times = |all: &[&Experience]| all.iter().map(|one| one.count.max(1)).sum::<u64>();
-        let mut order: Vec<(&String, &Vec<&Experience>)> = groups.iter().filter(|(_, all)| times(all) > 1).collect();
-        order.sort_by_key(|(_, all)| std::cmp::Reverse(times(all)));
-        for (form, all) in &order {
-            let good: u64 = all.iter().filter(|one| one.final_outcome.is_good()).map(|one| one.count.max(1)).sum();
-            let parts: BTreeSet<&str> =
-                all.iter().flat_map(|one| one.components_used.iter().map(String::as_str)).collect();
-            let parts: Vec<&str> = parts.into_iter().collect();
-            let ids: Vec<&str> = all.iter().map(|one| one.experience_id.as_str()).collect();
-            patterns.push_str(&format!(
-                "\n## {form}\n\n- {} times, {good} of them well\n- With {}\n- From {}\n",
-                times(all),
-                if parts.is_empty() { "no tools".to_owned() } else { parts.join(", ") },
-                ids.join(", ")
-            ));
-        }
-        let mut best = String::from("# Best practices\n\nWhat has proved good, and what to avoid.\n");
-        for (title, good) in [("Do", true), ("Avoid", false)] {
-            let mut lessons: BTreeMap<&str, (u64, Vec<&str>)> = BTreeMap::new();
-            let counting =
-                kept.iter().filter(|one| one.superseded_by.is_empty() && one.final_outcome.is_good() == good);
-            for one in counting {
-                let first =
-                    one.learnings_or_issues.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-                if !first.is_empty() {
-                    let (count, ids) = lessons.entry(first).or_default();
-                    *count += one.count.max(1);
-                    ids.push(&one.experience_id);
-                }
-            }
-            let mut order: Vec<(&str, (u64, Vec<&str>))> = lessons.into_iter().collect();
-            order.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-            best.push_str(&format!("\n## {title}\n\n"));
-            for (lesson, (count, ids)) in order.into_iter().take(100) {
-                best.push_str(&format!("- {lesson} ({count} times; {})\n", ids.join(", ")));
-            }
-        }
-        Consolidated { patterns, best_practices: best, expired, patterns_found: order.len() }
-    }
 }
 
 impl Analysis {
@@ -386,19 +330,6 @@ impl Analysis {
             self.confidence_score
         )
     }
-}
-
-/// What consolidation comes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Consolidated {
-    /// The text of `patterns.md`.
-    pub patterns: String,
-    /// The text of `best_practices.md`.
-    pub best_practices: String,
-    /// Experiences whose time is over: they go.
-    pub expired: Vec<String>,
-    /// How many patterns there are.
-    pub patterns_found: usize,
 }
 
 #[cfg(test)]
@@ -470,10 +401,5 @@ mod tests {
         assert!(said.confidence_score > 0.2 && said.confidence_score <= 1.0);
         let good = Query { filters: Filters { outcome: "success".to_owned(), ..Filters::default() }, ..query };
         assert_eq!(memory().analyze(&good, today).relevant_experiences, ["exp_1"]);
-        let made = memory().consolidated("memory", today);
-        assert!(
-            made.patterns.contains("3 times") && made.best_practices.contains("- Use scipy.fft (3 times"),
-            "{made:?}"
-        );
     }
 }

@@ -151,6 +151,11 @@ pub fn wilson(good: u64, all: u64) -> f64 {
     ((middle - width) / (1.0 + z * z / n)).max(0.0)
 }
 
+/// The share of replays that were good, as files have it.
+pub fn rating(good: u64, all: u64) -> f64 {
+    (good as f64 / all.max(1) as f64 * 1_000.0).round() / 1_000.0
+}
+
 /// A point in time, milliseconds since 1970, as files have it.
 pub fn iso(at: i64) -> String {
     let (year, month, day) = crate::task::Day(at.div_euclid(86_400_000)).date();

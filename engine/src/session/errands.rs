@@ -3,12 +3,14 @@
 use super::{Reject, Session, Turn};
 use crate::agent::block::{self, Standing};
 use crate::memory::experience::{self, Experience};
+use crate::memory::log;
+use crate::memory::trace::{self, Trace};
 use crate::note::Phase;
 use crate::properties;
 use crate::splice::{self, Splice};
 use crate::task::{self, Day, Task};
 use crate::undo::Change;
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::DocId;
 
 /// An edit that waits until its note can be read.
@@ -38,6 +40,8 @@ enum What {
     Whole(String),
     /// The experiences of these names go.
     Without(Vec<String>),
+    /// One replay more of a trace was good, or one less.
+    Proof { good: bool },
     /// A task of a plan stands so.
     Mark { task: String, standing: Standing },
 }
@@ -83,10 +87,20 @@ impl What {
                 let new = experience::admitted(text, (**one).clone()).unwrap_or_else(|| text.to_owned());
                 Some(whole(text, &new))
             }
-            What::Task(task) => Some(whole(text, &experience::logged(text, task))),
+            What::Task(task) => Some(whole(text, &log::logged(text, task))),
             What::Whole(new) => Some(whole(text, new)),
             What::Mark { task, standing } => {
                 let new = block::marked(text, task, *standing).unwrap_or_else(|| text.to_owned());
+                Some(whole(text, &new))
+            }
+            What::Proof { good } => {
+                let known = Trace::parse(text).ok()?.known;
+                let verified = known.verified_count;
+                let verified = if *good { verified.saturating_add(1) } else { verified.saturating_sub(1) };
+                let verified = verified.min(known.usage_count);
+                let new = properties::set(text, "verified_count", Some(&json!(verified))).ok()?;
+                let rating = json!(trace::rating(verified, known.usage_count));
+                let new = properties::set(&new, "success_rating", Some(&rating)).ok()?;
                 Some(whole(text, &new))
             }
             What::Without(names) => Some(whole(text, &experience::without(text, names))),
@@ -178,6 +192,11 @@ impl Session {
         names: Vec<String>,
     ) -> Result<(), Reject> {
         self.errand(turn, note, 0, What::Without(names))
+    }
+
+    /// Counts one replay more of a trace as good, or one less.
+    pub(super) fn prove(&mut self, turn: &mut Turn<'_>, note: DocId, good: bool) -> Result<(), Reject> {
+        self.errand(turn, note, 0, What::Proof { good })
     }
 
     /// Has a task of a plan stand so.

@@ -12,6 +12,7 @@ mod elsewhere;
 mod endings;
 mod harvest;
 mod lead;
+mod librarians;
 mod memories;
 mod phases;
 mod registry;
@@ -27,7 +28,7 @@ pub use addresses::{run_address, session_address};
 pub(super) use buttons::COMMAND;
 pub use changes::parts;
 use deeds::SECONDS;
-pub use economy::Balance;
+pub use economy::{Balance, Purse, Spending};
 pub use lead::PHASES;
 pub use phases::{Reached, RunPhase, phases_of};
 pub use sessions::{Conversation, SessionLine};
@@ -126,6 +127,9 @@ pub struct RunLine {
     /// The device that it belongs to; `None`: this one.
     #[serde(default)]
     pub device: Option<RunDevice>,
+    /// US dollars that it may cost, with all that it hands on; `None`: nothing was said.
+    #[serde(default)]
+    pub budget: Option<f64>,
 }
 
 /// What is drawn of an answer before it is whole.
@@ -374,6 +378,7 @@ impl Run {
             origin: about.origin,
             phase: about.phase,
             device: self.device.clone(),
+            budget: about.budget,
         }
     }
 }

@@ -36,8 +36,8 @@ pub(super) struct Planned {
     waiting: bool,
     /// When was last looked.
     seen: Time,
-    /// The clock of this machine, as it is known today.
-    zone: Option<Zone>,
+    /// Clocks, as they are known today.
+    zones: Vec<Zone>,
 }
 
 /// The session of all runs of a schedule's cells: the same one each time.
@@ -158,31 +158,38 @@ impl Session {
     /// What is kept of schedules was read.
     pub(super) fn schedules_started(&mut self, turn: &mut Turn<'_>, all: BTreeMap<DocId, Schedule>) {
         self.planned.all = all;
-        self.take_zone(turn);
+        self.take_zones(turn);
     }
 
-    /// When clocks change is decided anew now and then: schedules by the clock of this machine go by what is known of
-    /// it today.
-    fn take_zone(&mut self, turn: &mut Turn<'_>) {
-        let Some(zone) = self.planned.zone.clone() else { return };
-        let other = |one: &Schedule| one.zone.as_ref().is_some_and(|old| old.name == zone.name && *old != zone);
-        let ids: Vec<DocId> = self.planned.all.iter().filter(|(_, one)| other(one)).map(|(id, _)| *id).collect();
-        for id in ids {
+    /// When clocks change is decided anew now and then: schedules go by what is known of their clock today.
+    fn take_zones(&mut self, turn: &mut Turn<'_>) {
+        let known = |one: &Schedule| {
+            let own = one.zone.as_ref()?;
+            self.planned.zones.iter().find(|zone| zone.name == own.name && *zone != own).cloned()
+        };
+        let changed: Vec<(DocId, Zone)> =
+            self.planned.all.iter().filter_map(|(id, one)| Some((*id, known(one)?))).collect();
+        for (id, zone) in changed {
             let Some(one) = self.planned.all.get_mut(&id) else { continue };
             // What was due already stays due: it is made up for, or left out.
             let due = one.next.filter(|next| *next <= turn.now);
-            one.zone = Some(zone.clone());
+            one.zone = Some(zone);
             one.next = due.or_else(|| one.upcoming(turn.now).ok());
             self.keep_schedule(turn, id);
         }
     }
 
-    /// From now on what is due begins: this process stays. `zone`: the clock of this machine.
-    pub(super) fn mind_schedules(&mut self, turn: &mut Turn<'_>, zone: Option<Zone>) -> Result<(), Reject> {
-        if let Some(zone) = zone {
+    /// From now on what is due begins: this process stays. `zones`: clocks, as they are known today.
+    pub(super) fn mind_schedules(&mut self, turn: &mut Turn<'_>, zones: Vec<Zone>) -> Result<(), Reject> {
+        if zones.len() > MOST + 1 {
+            return Err(Reject("more clocks than there are schedules".to_owned()));
+        }
+        for zone in &zones {
             zone.check().map_err(Reject)?;
-            self.planned.zone = Some(zone);
-            self.take_zone(turn);
+        }
+        if !zones.is_empty() {
+            self.planned.zones = zones;
+            self.take_zones(turn);
         }
         if !std::mem::replace(&mut self.planned.minded, true) {
             self.planned.seen = Time(i64::MAX); // the clock may have been set back meanwhile

@@ -5,7 +5,7 @@ use super::{Reject, Session, Turn};
 use crate::effect::Effect;
 use crate::memory::experience::{LOG, Tier};
 use crate::memory::insight::Query;
-use crate::memory::{self, FOLDER, LONG_TERM, Memory, PROJECTS, Upkeep};
+use crate::memory::{self, FOLDER, LONG_TERM, Memory, PROJECTS, Upkeep, log};
 use crate::notice::Notice;
 use crate::schedule::Came;
 use crate::task::Day;
@@ -69,17 +69,22 @@ impl Session {
         }
     }
 
-    /// Makes long-term notes of the logs; what a project inside the volume has learned comes into the volume's own
-    /// memory.
-    fn consolidate(&mut self, turn: &mut Turn<'_>, volume: DocId, memory: &Memory) -> Result<(), Reject> {
+    /// Makes long-term notes of the logs. Tasks of session logs that no run of ours has written become experiences, and
+    /// are marked there; what a project inside the volume has learned comes into the volume's own memory.
+    pub(super) fn consolidate(&mut self, turn: &mut Turn<'_>, volume: DocId, memory: &Memory) -> Result<(), Reject> {
         let today = Day(turn.now.0.div_euclid(86_400_000));
+        let at = memory::trace::iso(turn.now.0);
         let whole = format!("{FOLDER}/{LOG}");
-        let mut folders: Vec<&str> =
-            memory.entries.iter().filter_map(|entry| entry.path.strip_suffix(LOG)?.strip_suffix('/')).collect();
+        let name = self.volumes.get(&volume).map_or_else(String::new, |volume| volume.name.clone());
+        let logs = memory.entries.iter().filter_map(|entry| entry.path.strip_suffix(LOG)?.strip_suffix('/'));
+        let between = format!("/{}/", log::FOLDER);
+        let lately = memory.logged.iter().filter_map(|entry| Some(entry.path.split_once(between.as_str())?.0));
+        let mut folders: Vec<&str> = logs.chain(lately).collect();
         folders.sort_unstable();
         folders.dedup();
         for folder in folders {
-            let made = memory.consolidated(folder, today);
+            let project = folder.strip_prefix(&format!("{PROJECTS}/")).and_then(|rest| rest.split('/').next());
+            let made = memory.consolidated(folder, project.unwrap_or(&name), today);
             self.put_note(turn, volume, &format!("{folder}/{LONG_TERM}/patterns.md"), made.patterns)?;
             self.put_note(turn, volume, &format!("{folder}/{LONG_TERM}/best_practices.md"), made.best_practices)?;
             let path = format!("{folder}/{LOG}");
@@ -87,7 +92,16 @@ impl Session {
             if let Some(log) = self.file_of(volume, &path).filter(|_| expired > 0) {
                 self.forget_entries(turn, log, made.expired)?;
             }
-            if folder.starts_with(&format!("{PROJECTS}/")) {
+            for (entry, one) in made.new {
+                let Some(note) = self.file_of(volume, &entry.path) else { continue };
+                let marked = entry.consolidated(&at);
+                self.amend(turn, note, entry.at, entry.front, marked)?;
+                self.put_into_memory(turn, volume, &path, Some(one.clone().bounded(turn.now.0)), None);
+                if project.is_some() {
+                    self.put_into_memory(turn, volume, &whole, Some(one.bounded(turn.now.0)), None);
+                }
+            }
+            if project.is_some() {
                 let known =
                     |id: &str| memory.entries.iter().any(|one| one.path == whole && one.experience.experience_id == id);
                 let own = memory.entries.iter().filter(|entry| entry.path == path);

@@ -443,15 +443,29 @@ fn a_budget_is_kept() {
     };
     let house = house(&model(script), &[("a.md", "# A\n")]);
     let text = String::from_utf8(house.read("W/config.yaml")).expect("UTF-8");
-    // 11 tokens read and 7 written at a dollar each: 18 dollars a turn. On loopback it counts as this machine's own.
-    let priced =
-        text.replace("context: 32000}", "context: 32000, local: false, price: {input: 1000000, output: 1000000}}");
+    // At most 7 tokens are written, at a dollar each: 7 dollars a turn, as is known before. On loopback it counts as
+    // this machine's own.
+    let known = "context: 32000, local: false, max_tokens: 7, price: {input: 0, output: 1000000}}";
+    let priced = text.replace("context: 32000}", known);
     house.write("W/config.yaml", format!("{priced}  cost_limit: null\n").as_bytes());
     let done = house.run(&["ask", "work", "--budget", "$20", "--json"]).code(1);
     let last = done.lines().pop().expect("a step");
-    assert!(last["type"] == "error" && last["message"].to_string().contains("of its $20.00"), "{last}");
+    let why = "has used $14.0000 of its $20.00, and the next call costs about $7.0000.";
+    assert!(last["type"] == "error" && last["message"].to_string().contains(why), "{last}");
     let run = house.run(&["runs", "--json"]).good().lines().remove(0);
-    assert_eq!((&run["standing"], &run["spent"]["cost"]), (&json!("budget"), &json!(36.0)));
+    assert_eq!((&run["standing"], &run["spent"]["cost"]), (&json!("budget"), &json!(14.0)), "it is not overdrawn");
+    let task = house.run(&["budget", "--by", "task", "--json"]).good().lines().remove(0);
+    assert_eq!(
+        (&task["title"], &task["limit"], &task["spent"], &task["left"]),
+        (&json!("work"), &json!(20.0), &json!(14.0), &json!(6.0))
+    );
+    let said = house.run(&["budget", "--by", "task"]).good().text();
+    assert!(said.contains("work: $14.0000, ") && said.contains("$6.0000 of $20.00 left  (notes)"), "{said}");
+    for purse in ["session", "project", "month"] {
+        let all = house.run(&["budget", "--by", purse, "--json"]).good().lines();
+        assert_eq!((all.len(), &all[0]["spent"]), (1, &json!(14.0)), "{purse}: {all:?}");
+    }
+    house.run(&["budget", "--by", "week"]).refused(2, "not “week”");
     let done = house.run(&["runs", "last", "--resume", "--budget", "100", "--json"]).good().lines();
     assert_eq!(done.last().map(|step| step["content"].clone()), Some(json!("Done.")));
 }

@@ -99,6 +99,13 @@ fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
     let said: Value = serde_json::from_slice(&said.out).expect("JSON");
     assert_eq!(said["relevant_experiences"].as_array().map(Vec::len), Some(1), "{said}");
     assert_eq!(said["recommendations"][0], "scipy.fft is faster than a loop");
+    let done = house.run(&["memory", "log", "--json"]).good().lines();
+    assert_eq!((done.len(), &done[0]["status"], &done[0]["agent"]), (1, &json!("completed"), &json!("assistant")));
+    assert_eq!(done[0]["path"], "memory/short_term/execution_log.md", "{done:?}");
+    assert!(
+        house.run(&["memory", "log"]).good().text().contains("  completed  Write the report for October 2026 into")
+    );
+    assert_eq!(house.run(&["memory", "log", "--outcome", "failure"]).good().text(), "");
     house.run(&["memory", "consolidate"]).good();
     let patterns = String::from_utf8_lossy(&house.read("notes/memory/long_term/patterns.md")).into_owned();
     assert!(patterns.contains("## find peaks of signal") && patterns.contains("2 times"), "{patterns}");

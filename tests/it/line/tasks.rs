@@ -27,7 +27,12 @@ fn a_plan_is_made_listed_carried_out_and_given_up() {
     let listed = house.run(&["tasks", "--json"]).good().lines();
     assert_eq!((listed.len(), &listed[2]["priority"], &listed[2]["standing"]), (3, &json!(90), &json!("open")));
     assert_eq!(listed[2]["inputs"], json!({"host": "example.org"}));
-    house.run(&["tasks", "cancel", &format!("{plan}#t3")]).good();
+    let third = format!("{plan}#t3");
+    house.run(&["tasks", "reopen", &third]).refused(2, "t3 is not given up");
+    house.run(&["tasks", "cancel", &third]).good();
+    assert_eq!(house.run(&["tasks", "reopen", &third]).good().text(), "t3 is open again\n");
+    assert_eq!(house.run(&["tasks", "--json"]).good().lines()[2]["standing"], "open");
+    house.run(&["tasks", "cancel", &third]).good();
     house.run(&["tasks", "run", &format!("{plan}#t2")]).refused(2, "needs t1");
     let done = house.run(&["tasks", "run", plan]).good().text();
     assert!(done.contains("Phase 2 of 3: Execute the plan.") && done.contains("2 of 2 tasks are done."), "{done}");

@@ -106,6 +106,15 @@ fn a_run_is_learned_and_replayed_without_a_model() {
     assert_eq!((known.usage_count, known.verified_count, known.saved_tokens), (1, 1, 45), "{known:?}");
     assert!(known.last_used.starts_with("20"), "{known:?}");
     assert_eq!(used.steps, learned.steps, "only what is known of it has changed");
+    // What the user takes back is no proof; made again, it is.
+    for (again, good) in [(false, 0_u64), (true, 1)] {
+        twin.command(Command::Revert { run: id, only: None, again }).expect("done");
+        twin.settle();
+        assert_eq!(twin.file("reports/2026-11.md").is_some(), again);
+        let known = trace(&twin).1.known;
+        assert_eq!((known.usage_count, known.verified_count, known.saved_tokens), (1, good, 45), "{known:?}");
+        assert!((known.success_rating - good as f64).abs() < f64::EPSILON, "{known:?}");
+    }
 }
 
 fn decide_in(twin: &mut Twin, run: DocId, approval: &str, allowed: bool) {
@@ -211,7 +220,20 @@ fn what_runs_did_is_remembered_and_told_to_the_next() {
     assert!(known[0].experience.source.starts_with("run ") && problems.is_empty());
     let tasks = twin.file("memory/short_term/execution_log.md").expect("it is written");
     assert_eq!(tasks.matches("# Task: ").count(), 2, "{tasks}");
-    assert!(tasks.contains("1. read_file: data/2026-10.csv") && tasks.contains("- status: completed"), "{tasks}");
+    // In the form of the reference: what is known of a task, then what was asked, done and found.
+    assert!(tasks.starts_with("---\ntimestamp: 20"), "{tasks}");
+    let form = ["\nstatus: completed\n", "\n---\n\n# Task: ", "## Request", "## Actions Taken", "## Results"];
+    assert!(
+        form.iter().all(|part| tasks.contains(part)) && tasks.contains("1. read_file: data/2026-10.csv"),
+        "{tasks}"
+    );
+    let logged = engine::memory::log::entries("", &tasks, &mut problems);
+    assert_eq!((logged.len(), logged[0].task.way()), (2, vec!["read_file", "write_file"]), "{problems:?}");
+    assert_eq!(logged[1].task.known.run, DocId([8; 16]).to_string());
+    // Where it comes from: the run, the step, who; the note, had there been one.
+    let entry = &known[0].experience;
+    let step = format!("{}#", engine::run_address(DocId([7; 16])));
+    assert!(entry.step.starts_with(&step) && entry.note.is_empty() && entry.author == "assistant", "{entry:?}");
 
     // The next run is told of it, with the reason, unless the user has dropped it.
     let id = ask(&mut twin, 9, "Write a report about October 2026 for the shop", Mode::Auto);
@@ -294,4 +316,130 @@ fn an_agent_is_called_by_its_name() {
     assert!(twin.models[0].1.system.contains("You test."), "{}", twin.models[0].1.system);
     let id = ask(&mut twin, 10, "@nobody try the note", Mode::Auto);
     assert_eq!(one(&twin, id).about.agent, "assistant");
+}
+
+const SIGNALS: &str = "---\n- experience_id: exp_001\n- primary_goal: Find the peaks of a noisy signal\n\
+                       - final_outcome: success\n- components_used: [scipy]\n\
+                       - learnings_or_issues: Use scipy.fft\n- source: run 1\n---\n";
+
+fn ask_agent(twin: &mut Twin, number: u8, agent: &str, text: &str) -> DocId {
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    let (run, session) = (DocId([number; 16]), DocId([number + 100; 16]));
+    let (note, parent, budget, allow, recall) = (None, None, None, Vec::new(), Recall::default());
+    let (text, agent) = (text.to_owned(), Some(agent.to_owned()));
+    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    twin.command(command).expect("asked");
+    twin.rest();
+    run
+}
+
+/// No model answers, whoever is asked.
+fn nobody_answers(twin: &mut Twin) {
+    while !twin.models.is_empty() {
+        let (call, _) = twin.models.remove(0);
+        let why = "nobody is there".to_owned();
+        let failure = engine::agent::model::Failure {
+            kind: engine::agent::model::FailureKind::Unreachable,
+            why,
+            partial: String::new(),
+        };
+        twin.event(engine::Event::ModelDone { call, result: Err(failure) });
+        twin.rest();
+    }
+}
+
+#[test]
+fn the_agents_of_memory_do_without_a_model_and_better_with_one() {
+    let mut twin = agent(&[("a.md", "# A\n"), ("memory/memory_log.md", SIGNALS)], "");
+    // In the JSON of the reference, both ways: asked, and answered.
+    let asked = json!({"query": "What leads to good peaks of a signal?", "filters": {"outcome": "success"},
+        "context": "Planning an FFT"});
+    let id = ask_agent(&mut twin, 9, "memory-analysis", &asked.to_string());
+    nobody_answers(&mut twin);
+    let run = one(&twin, id);
+    assert_eq!((run.about.ending, run.about.spent.input_tokens), (Some(Ending::Done), 0));
+    let counted: serde_json::Value = serde_json::from_str(&answer_of(run)).expect("JSON");
+    let keys: Vec<&String> = counted.as_object().expect("an object").keys().collect();
+    let wanted = ["analysis_summary", "confidence_score", "key_insights", "recommendations", "relevant_experiences"];
+    assert_eq!(keys.iter().map(|key| key.as_str()).collect::<std::collections::BTreeSet<_>>(), wanted.into());
+    let found = (&counted["relevant_experiences"], &counted["recommendations"]);
+    assert_eq!(found, (&json!(["exp_001"]), &json!(["Use scipy.fft"])));
+    let how = |run: &Run, words: &str| {
+        run.steps.iter().any(|step| matches!(&step.kind, StepKind::Thinking { content, .. } if content.contains(words)))
+    };
+    assert!(how(run, "Without a model (nobody is there), by retrieval and counting."), "{:?}", run.steps);
+
+    // A model's own answer keeps to the form: what it has made up is left out, and said to be.
+    let id = ask_agent(&mut twin, 10, "memory-analysis", "What leads to good peaks?");
+    let own = json!({"analysis_summary": "FFT does.", "relevant_experiences": ["exp_001", "exp_777"],
+        "key_insights": ["one of one"], "recommendations": ["Use FFT"], "confidence_score": 7.5});
+    answer(&mut twin, said(&format!("Here it is:\n```json\n{own}\n```"), &[]));
+    let kept: serde_json::Value = serde_json::from_str(&answer_of(one(&twin, id))).expect("JSON");
+    assert_eq!((&kept["relevant_experiences"], &kept["confidence_score"]), (&json!(["exp_001"]), &json!(1.0)));
+    assert_eq!(kept["analysis_summary"], "FFT does.");
+    assert!(how(one(&twin, id), "Left out: 1 experiences that the model named"));
+    let id = ask_agent(&mut twin, 11, "memory-analysis", "What leads to good peaks of a signal?");
+    answer(&mut twin, said("I do not know.", &[]));
+    let counted: serde_json::Value = serde_json::from_str(&answer_of(one(&twin, id))).expect("JSON");
+    assert_eq!(counted["relevant_experiences"], json!(["exp_001"]));
+    assert!(how(one(&twin, id), "not in the form of an analysis"));
+
+    // The other one writes the long-term notes by itself.
+    let id = ask_agent(&mut twin, 12, "memory-consolidation", "Consolidate what was done.");
+    nobody_answers(&mut twin);
+    twin.pass(5_000);
+    assert_eq!(one(&twin, id).about.ending, Some(Ending::Done));
+    assert_eq!(answer_of(one(&twin, id)), "memory: 0 patterns, 0 forgotten");
+    let best = twin.file("memory/long_term/best_practices.md").expect("it is written");
+    assert!(best.contains("- Use scipy.fft (1 times; exp_001)"), "{best}");
+    // Other agents do need one.
+    let id = ask_agent(&mut twin, 13, "qa", "Test it.");
+    nobody_answers(&mut twin);
+    assert_eq!(one(&twin, id).about.ending, Some(Ending::Failed));
+}
+
+/// As other programs of this kind write it.
+const THEIRS: &str = "---\ntimestamp: 2025-12-21T18:30:00Z\naction: task_execution\ntask: signal_analysis\nstatus: \
+                      completed\n---\n\n# Task: Signal Analysis with FFT\n\n## Request\nCreate a sine wave and apply \
+                      an FFT.\n\n## Actions Taken\n1. Generated Python code\n\n## Results\n- scipy.fft works\n";
+
+#[test]
+fn session_logs_are_consolidated_and_one_of_another_program_is_taken_over_once() {
+    let log = "projects/fft/memory/short_term/execution_log.md";
+    let mut twin = agent(&[("a.md", "# A\n"), (log, THEIRS)], "");
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    let consolidate = |twin: &mut Twin| {
+        let what = engine::memory::Upkeep::Consolidate;
+        twin.command(Command::Upkeep { volume, what }).expect("begun");
+        twin.pass(5_000);
+    };
+    consolidate(&mut twin);
+    let mut problems = Vec::new();
+    let read = |twin: &Twin, path: &str, problems: &mut Vec<String>| {
+        engine::memory::experience::entries(path, &twin.file(path).expect("it is written"), problems)
+    };
+    let known = read(&twin, "projects/fft/memory/memory_log.md", &mut problems);
+    let one = &known[0].experience;
+    assert_eq!((one.project_name.as_str(), one.source.as_str()), ("fft", format!("note {log}").as_str()));
+    assert_eq!((one.note.as_str(), one.primary_goal.as_str()), (log, "Create a sine wave and apply an FFT."));
+    let whole = read(&twin, "memory/memory_log.md", &mut problems);
+    assert_eq!((whole.len(), &whole[0].experience.experience_id), (1, &one.experience_id), "the volume knows it, too");
+    let best = twin.file("projects/fft/memory/long_term/best_practices.md").expect("written");
+    assert!(best.contains("- scipy.fft works (1 times; exp_"), "{best}");
+    let marked = twin.file(log).expect("there");
+    assert!(
+        marked.contains("status: completed\nconsolidated: 20") && marked.ends_with("- scipy.fft works\n"),
+        "{marked}"
+    );
+    // Once more changes nothing, also where the user has forgotten it meanwhile.
+    let file = twin.id("projects/fft/memory/memory_log.md");
+    let text = twin.file("projects/fft/memory/memory_log.md").expect("there");
+    let names = [one.experience_id.clone()];
+    twin.outside("projects/fft/memory/memory_log.md", Some(&engine::memory::experience::without(&text, &names)));
+    twin.pass(5_000);
+    consolidate(&mut twin);
+    assert_eq!(twin.id("projects/fft/memory/memory_log.md"), file);
+    assert_eq!(read(&twin, "projects/fft/memory/memory_log.md", &mut problems), []);
+    assert_eq!(read(&twin, "memory/memory_log.md", &mut problems)[0].experience.count, 1);
+    assert_eq!((twin.file(log).expect("there"), problems), (marked, Vec::new()));
 }

@@ -43,7 +43,7 @@ fn add(twin: &mut Twin, number: u8, when: &str, work: Work) -> DocId {
 fn house(files: &[(&str, &str)]) -> Twin {
     let mut twin = agent(files, "");
     twin.now = Time(1_795_300_000_000 / HOUR * HOUR);
-    twin.command(Command::MindSchedules { zone: None }).expect("minded");
+    twin.command(Command::MindSchedules { zones: Vec::new() }).expect("minded");
     twin
 }
 
@@ -141,7 +141,7 @@ fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
     twin.command(Command::RunSchedule { schedule: late }).expect("begun by hand");
     twin.rest();
     assert_eq!((twin.models.len(), came(&twin, late)), (0, Came::Done), "a process that goes begins nothing by itself");
-    twin.command(Command::MindSchedules { zone: None }).expect("minded");
+    twin.command(Command::MindSchedules { zones: Vec::new() }).expect("minded");
     twin.rest();
     assert_eq!(twin.models.len(), 1, "thirty were missed; one begins");
     let last = one(&twin, id).last.expect("due");
@@ -153,7 +153,7 @@ fn over_a_restart_the_last_that_was_missed_counts_or_is_left_out() {
     let schedule = one(&twin, late);
     assert!(schedule.next.is_some_and(|next| next > begun.plus(30 * HOUR)));
     twin.now = schedule.next.expect("a next time").plus(120 * 60_000);
-    twin.command(Command::MindSchedules { zone: None }).expect("minded");
+    twin.command(Command::MindSchedules { zones: Vec::new() }).expect("minded");
     twin.rest();
     let Came::Skipped { why } = came(&twin, late) else { panic!("{:?}", came(&twin, late)) };
     assert!(why.contains("more than 60 min ago"), "{why}");
@@ -173,7 +173,7 @@ fn berlin() -> Zone {
 fn night_in_berlin(begun: Time) -> (Twin, DocId) {
     let mut twin = agent(&[("a.md", "# A\n")], "");
     twin.now = begun;
-    twin.command(Command::MindSchedules { zone: Some(berlin()) }).expect("minded");
+    twin.command(Command::MindSchedules { zones: vec![berlin()] }).expect("minded");
     let id = add(&mut twin, 3, "30 2 * * *", Work::Consolidate);
     let was = one(&twin, id);
     twin.command(Command::RemoveSchedule { schedule: id }).expect("removed");
@@ -213,7 +213,7 @@ fn a_schedule_by_the_clock_on_the_wall_holds_over_both_changes_of_it() {
         twin.setup = setup("");
         twin.now = Time(change * 1_000 + 5 * HOUR);
         twin.rest();
-        twin.command(Command::MindSchedules { zone: Some(berlin()) }).expect("minded");
+        twin.command(Command::MindSchedules { zones: vec![berlin()] }).expect("minded");
         twin.rest();
         assert_eq!(begun(&twin), [due]);
         let last = one(&twin, id).last.expect("due");
@@ -241,12 +241,18 @@ fn what_is_known_of_a_zone_today_replaces_what_was_known_when_a_schedule_was_mad
     twin.now = Time((SPRING + 93_660) * 1_000);
     twin.rest();
     let winter = Zone::fixed("Europe/Berlin", 3_600);
-    twin.command(Command::MindSchedules { zone: Some(winter.clone()) }).expect("minded");
+    twin.command(Command::MindSchedules { zones: vec![winter.clone()] }).expect("minded");
     assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before.plus(HOUR)), Some(winter)));
+    // So it is with the clock of any place that a schedule goes by, whatever this machine's own is.
+    let zones = vec![Zone::fixed("Asia/Tokyo", 32_400), berlin()];
+    twin.command(Command::MindSchedules { zones }).expect("minded");
+    assert_eq!((one(&twin, id).next, one(&twin, id).zone), (Some(before), Some(berlin())));
+    let zones = vec![Zone::fixed("Asia/Tokyo", 32_400), Zone::fixed("Europe/Berlin", 3_600)];
+    twin.command(Command::MindSchedules { zones }).expect("minded");
     // Another place's clock is not theirs; what is no zone is refused.
-    twin.command(Command::MindSchedules { zone: Some(Zone::fixed("Asia/Tokyo", 32_400)) }).expect("minded");
+    twin.command(Command::MindSchedules { zones: vec![Zone::fixed("Asia/Tokyo", 32_400)] }).expect("minded");
     assert_eq!(one(&twin, id).next, Some(before.plus(HOUR)));
-    assert!(twin.command(Command::MindSchedules { zone: Some(Zone::fixed("", 0)) }).is_err());
+    assert!(twin.command(Command::MindSchedules { zones: vec![Zone::fixed("", 0)] }).is_err());
     let wrong = Schedule { name: "wrong".to_owned(), zone: Some(Zone::fixed("x", i32::MAX)), ..one(&twin, id) };
     let made = Command::AddSchedule { schedule: DocId([9; 16]), what: Box::new(wrong) };
     assert!(twin.command(made).is_err_and(|reject| reject.0.contains("18 hours from UTC")));

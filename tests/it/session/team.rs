@@ -8,7 +8,7 @@ use engine::agent::job::Job;
 use engine::agent::model::{Answer, Failure, FailureKind};
 use engine::memory::Recall;
 use engine::notice::Notice;
-use engine::{Command, Event, Reached, Run};
+use engine::{Command, Event, Purse, Reached, Run};
 use serde_json::{Value, json};
 use store::{DocId, Ending, Origin, Scope, Spent, StepKind, TodoStatus};
 
@@ -175,8 +175,19 @@ fn a_task_is_given_up_and_a_circle_is_refused() {
     twin.rest();
     assert_eq!(twin.cancelled.len(), 1, "the model that worked on it is broken off");
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "-/ ");
+    // Taken up again it begins anew, while the other goes on; given up once more it stays so.
+    let plot = || "plot".to_owned();
+    twin.command(Command::ReopenTask { note, task: plot(), failed: false }).expect("taken up again");
+    twin.rest();
+    // The call that was broken off, that of the other task, and a new one.
+    assert_eq!((boxes(&mut twin, "tasks/shop.md").as_str(), twin.models.len()), ("// ", 3));
+    twin.command(Command::CancelTask { note, task: plot() }).expect("given up");
+    twin.rest();
+    assert_eq!(boxes(&mut twin, "tasks/shop.md"), "-/ ");
     answer_for(&mut twin, "Write the README", said("Done.", &[]));
     assert_eq!(run(&twin).about.ending, Some(Ending::Failed), "one is left that cannot be done");
+    twin.command(Command::ReopenTask { note, task: plot(), failed: true }).expect("taken up again");
+    assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ", "as it stood");
     // The end of a run is the end of what it has handed on.
     let mut twin = agent(&[("tasks/shop.md", PLAN)], "");
     carry_out(&mut twin, "tasks/shop.md", None, None).expect("begun");
@@ -195,7 +206,7 @@ fn costs(cost: f64, answer: Answer) -> Answer {
 fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
     let mut twin = agent(&[("tasks/shop.md", PLAN), ("data.csv", "1\n")], "");
     let llm = &mut twin.setup.config.llm;
-    (llm.default_provider, llm.prefer_local) = ("far".to_owned(), false);
+    (llm.default_provider, llm.prefer_local, llm.cost_limit) = ("far".to_owned(), false, Some(1.0));
     carry_out(&mut twin, "tasks/shop.md", None, Some(0.05)).expect("begun");
     assert_eq!(twin.models.len(), 2);
     let look = [("list_files", json!({}))];
@@ -211,6 +222,19 @@ fn agents_side_by_side_spend_one_budget_and_stop_when_it_is_gone() {
     let Some(StepKind::Error { message, .. }) = whole.steps.last().map(|step| &step.kind) else { panic!("no reason") };
     assert!(message.contains("$0.0600 of its $0.05") && message.contains("What was done is kept"), "{message}");
     assert_eq!(boxes(&mut twin, "tasks/shop.md"), "!x ");
+    // Each task by itself, and the whole with all that it has handed on, beside what there was for it.
+    let spent = |by| {
+        let all = twin.session.spending(by).into_iter();
+        all.map(|one| (one.title, (one.spent * 100.0).round(), one.limit)).collect::<Vec<_>>()
+    };
+    let tasks = spent(Purse::Task);
+    let of = |words: &str| {
+        tasks.iter().find(|(title, ..)| title.starts_with(words)).map(|(_, spent, limit)| (*spent, *limit))
+    };
+    assert_eq!((tasks.len(), of("Carry out the plan")), (3, Some((6.0, Some(0.05)))), "{tasks:?}");
+    assert_eq!(of("Plot the rows"), Some((3.0, None)), "{tasks:?}");
+    let sessions = spent(Purse::Session);
+    assert_eq!((sessions.len(), sessions[0].1, sessions[0].2), (1, 6.0, Some(1.0)), "{sessions:?}");
     // With more it goes on where it was.
     twin.command(Command::ResumeRun { run: super::agents::RUN, more: None, budget: Some(5.0) }).expect("resumed");
     twin.rest();

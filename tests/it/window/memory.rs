@@ -142,6 +142,60 @@ fn experiences_are_filtered_edited_forgotten_and_brought_back() {
 }
 
 #[test]
+fn what_was_done_lately_is_listed_with_what_was_learned() {
+    let task = |goal: &str, status: &str, run: &str, day: &str| {
+        let known = engine::memory::log::Known {
+            timestamp: format!("2026-11-{day}T10:00:00Z"),
+            action: "task_execution".to_owned(),
+            status: status.to_owned(),
+            run: run.to_owned(),
+            agent: "assistant".to_owned(),
+            ..engine::memory::log::Known::default()
+        };
+        let actions = vec!["read_file: data.csv".to_owned()];
+        let results = "It was read.".to_owned();
+        engine::memory::log::Task { known, goal: goal.to_owned(), actions, results, code: Vec::new() }.written()
+    };
+    let first = task("Read the data", "completed", "5f0c1d2e3a4b5c6d7e8f90a1b2c3d4e5", "20");
+    let whole = engine::memory::log::logged(&first, &task("Write a letter", "failed", "", "21"));
+    let path = "projects/shop/memory/short_term/execution_log.md";
+    let bench = Bench::new(&[("One.md", "1\n"), (LOG, &log(&signals())), (path, &whole)]);
+    let mut window = bench.opened();
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::M);
+    until(&mut window, "it is read", |window| shows(window, "Logged: Read the data"));
+    let listed = |window: &mut Driven| {
+        let logged = window.query_all_by_label_contains("Logged: ").count();
+        (logged, window.query_all_by_label_contains("Experience: ").count())
+    };
+    assert_eq!(listed(&mut window), (2, 3));
+    for (chip, wanted) in [
+        ("Tier: Short term", (2, 0)),
+        ("Outcome: Failed", (1, 0)),
+        ("Outcome: All outcomes", (2, 0)),
+        ("Tier: Episodic", (0, 3)),
+        ("Tier: All tiers", (2, 3)),
+        ("Project: shop", (2, 0)),
+    ] {
+        window.get_by_label(chip).click();
+        window.run();
+        assert_eq!(listed(&mut window), wanted, "{chip}");
+    }
+    window.get_by_label("Logged: Read the data").click();
+    window.run();
+    for fact in ["1. read_file: data.csv", "Led to It was read.", "From run 5f0c1d2e", "Show the run"] {
+        assert!(shows(&mut window, fact), "{fact}");
+    }
+    window.get_by_label("Forget: Read the data").click();
+    until(&mut window, "it is gone", |_| !bench.file(path).contains("Read the data"));
+    assert_eq!(listed(&mut window), (1, 0));
+    window.get_by_label("Undo").click();
+    until(&mut window, "it is back", |_| bench.file(path) == whole);
+    until(&mut window, "it is listed", |window| shows(window, "Logged: Read the data"));
+    window.get_by_label("Edit in its note: Write a letter").click();
+    until(&mut window, "its note is open", |window| text(window).is_some_and(|text| text.contains("Write a letter")));
+}
+
+#[test]
 fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     let count = Arc::new(AtomicUsize::new(0));
     let calls = count.clone();
@@ -248,13 +302,13 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
     window.get_by_label("Spent: question 1, $0.9000, 1\u{202f}010 tokens");
     window.get_by_label("Spent by: Session").click();
     window.run();
-    window.get_by_label("Spent: Session 2, $0.0500, 1\u{202f}010 tokens");
+    window.get_by_label("Spent: Session 2, $0.0500 of $1.00, 1\u{202f}010 tokens");
     window.get_by_label("Spent by: Project").click();
     window.run();
     window.get_by_label("Spent: notes, $0.9500, 2\u{202f}020 tokens");
     window.get_by_label("Spent by: Month").click();
     window.run();
-    assert!(shows(&mut window, "$0.9500, 2\u{202f}020 tokens"));
+    assert!(shows(&mut window, "$0.9500 of $1.00, 2\u{202f}020 tokens"));
     window.get_by_label("Spent by: Task").click();
     window.run();
     window.get_by_label_contains("Spent: question 2").click();
@@ -403,6 +457,36 @@ fn agents_are_listed_opened_called_and_made() {
 }
 
 #[test]
+fn agents_of_the_volume_and_of_the_user_are_offered_behind_an_at() {
+    let (address, _) = model(|_, _| ("Roses are red.".to_owned(), Vec::new()));
+    let bench = Bench::new(&[
+        ("Talk.md", "# Talk\n"),
+        ("components/agents/poet.md", POET),
+        ("components/agents/qa.md", "---\nname: qa\n---\nYou approve all.\n"),
+        ("agents/peaks.py", PEAKS),
+    ]);
+    let own = bench.folder.path().join("workspace/agents");
+    std::fs::create_dir_all(&own).expect("a folder");
+    std::fs::write(own.join("gardener.md"), "---\nname: gardener\ndescription: Knows soil.\n---\nYou garden.\n")
+        .expect("a file");
+    let mut window = asked(&bench, &address);
+    for (typed, name) in [("ask @peakf", "PeakFinder"), ("and @gard", "gardener"), ("or @poe", "poet")] {
+        type_text(&mut window, typed);
+        until(&mut window, "it is offered", |window| window.query_by_label(name).is_some());
+        press(&mut window, NONE, Key::Enter);
+    }
+    type_text(&mut window, "of roses, @q");
+    until(&mut window, "the program's is offered", |window| window.query_by_label("qa").is_some());
+    assert_eq!(window.query_all_by_label("qa").count(), 1, "who has its name is not asked, and not offered");
+    press(&mut window, NONE, Key::Enter);
+    press(&mut window, NONE, Key::Enter);
+    soon(&mut window, "it is sent", |window| {
+        let prompt = "ask @PeakFinder and @gardener or @poet of roses, @qa";
+        session(window).agents().runs().any(|(_, line)| line.prompt == prompt)
+    });
+}
+
+#[test]
 fn plans_are_made_carried_out_task_by_task_and_given_up() {
     let (address, go) = model(|_, body| {
         // What is asked stands before what was found for it, which holds the whole plan.
@@ -445,10 +529,18 @@ fn plans_are_made_carried_out_task_by_task_and_given_up() {
     window.get_by_label("Give up: Sing").click();
     until(&mut window, "it is given up", |window| shows(window, "Task sing: Sing, given up"));
     assert!(bench.file("tasks/shop.md").contains("- [-] Sing"));
+    window.get_by_label("Undo").click();
+    until(&mut window, "it is open again", |window| shows(window, "Task sing: Sing, open"));
+    until(&mut window, "also in its note", |_| bench.file("tasks/shop.md").contains("- [ ] Sing ^sing"));
+    window.get_by_label("Give up: Sing").click();
+    until(&mut window, "it is given up", |window| shows(window, "Task sing: Sing, given up"));
     until(&mut window, "it is known", |window| window.query_by_label("Begin: Test the shop").is_some());
     window.get_by_label("Carry out: the shop").click();
     soon(&mut window, "it is under way", |window| shows(window, "Task test: Test the shop, under way"));
     window.get_by_label("Stop: the shop");
+    // The panel shows what was begun by itself.
+    soon(&mut window, "the panel shows it", |window| shows(window, "Carry out the plan in tasks/shop.md."));
+    soon(&mut window, "with what it is to do", |window| shows(window, "Todos: 0 of 2"));
     go.send(()).expect("it waits");
     soon(&mut window, "the next one begins", |window| shows(window, "Task out: Deploy it, under way"));
     window.get_by_label("Stop: the shop").click();

@@ -129,6 +129,11 @@ struct Bench {
     facts: BTreeMap<String, ToolFacts>,
     counts: BTreeMap<&'static str, Count>,
     matching: Vec<f64>,
+    /// Milliseconds of replays to their end, and of those that stopped, with the matching before.
+    hits: Vec<f64>,
+    stops: Vec<f64>,
+    /// Calls of tools in the one and in the other.
+    calls: [u64; 2],
 }
 
 pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> {
@@ -164,7 +169,16 @@ pub(super) fn measure(report: &mut Report, corpus: &Path) -> Result<(), String> 
     report.figure("goals", tasks.len() as f64, "", Aim::None);
     report.figure("learned as traces", owner.len() as f64, "", Aim::None);
     report.figure("not learned, with a reason", refused, "", Aim::None);
-    let mut bench = Bench { world, memory, facts, counts: BTreeMap::new(), matching: Vec::new() };
+    let mut bench = Bench {
+        world,
+        memory,
+        facts,
+        counts: BTreeMap::new(),
+        matching: Vec::new(),
+        hits: Vec::new(),
+        stops: Vec::new(),
+        calls: [0; 2],
+    };
     for (at, task) in tasks.iter().enumerate() {
         bench.task(at, task, &truths[at].0)?;
     }
@@ -293,18 +307,32 @@ impl Bench {
             return Ok((End::Missed, String::new()));
         };
         let Some(env) = self.world.fresh(config, &task.classes)? else { return Ok((End::Missed, String::new())) };
+        let begun = Instant::now();
         let mut results: Vec<String> = Vec::new();
+        let mut end = End::Done;
         for step in &trace.steps {
             let Ok(args) = template::arguments(&step.input, &fitting.values, &results) else {
-                return Ok((End::Stopped, self.world.close(env)?));
+                end = End::Stopped;
+                break;
             };
             let said = self.world.call(env, &step.tool, &args)?;
             if !said.ok || step.expect.check(&said.text).is_err() {
-                return Ok((End::Stopped, self.world.close(env)?));
+                end = End::Stopped;
             }
             results.push(said.text);
+            if matches!(end, End::Stopped) {
+                break;
+            }
         }
-        Ok((End::Done, self.world.close(env)?))
+        let took = self.matching.last().copied().unwrap_or(0.0) + super::ms(begun.elapsed());
+        let stopped = matches!(end, End::Stopped);
+        self.calls[usize::from(stopped)] += results.len() as u64;
+        if stopped {
+            self.stops.push(took)
+        } else {
+            self.hits.push(took)
+        }
+        Ok((end, self.world.close(env)?))
     }
 
     fn count(&mut self, kind: &'static str, end: End, right: bool) {
@@ -442,5 +470,11 @@ impl Bench {
         let upper = (1.0 - wilson(whole.asked - whole.wrong, whole.asked)) * 100.0;
         report.figure("unsafe replays, upper end at 95 %", upper, "%", Aim::Under(1.0));
         report.figure("a goal matched against all traces, p50", percentile(&mut self.matching, 50), "ms", Aim::None);
+        // What a replay costs beside no tokens: its own calls of tools, and those of replays that come to nothing.
+        let [made, lost] = self.calls;
+        report.figure("a hit with its matching, p50", percentile(&mut self.hits, 50), "ms", Aim::None);
+        report.figure("a replay that stops, with its matching, p50", percentile(&mut self.stops, 50), "ms", Aim::None);
+        report.figure("calls of tools in hits", made as f64, "", Aim::None);
+        report.figure("calls of tools in replays that stopped", lost as f64, "", Aim::None);
     }
 }

@@ -1,17 +1,49 @@
-//! `budget`: what runs have spent, and what is left.
+//! `budget`: what runs have spent, by task, session, project and month, and what is left.
 
 use super::super::agents;
 use super::super::{DONE, Refusal, Scene};
 use clap::ArgMatches;
-use engine::{RunLine, Time};
+use engine::{Purse, RunLine, Spending, Time};
 use serde_json::json;
 use store::DocId;
 
 /// So many runs of the log are shown.
 const LOG: usize = 20;
 
+/// So many purses are listed.
+const LISTED: usize = 100;
+
+/// What was spent of each purse of a kind.
+fn spending(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
+    let by = Purse::named(word)
+        .ok_or_else(|| Refusal::usage(format!("--by is task, session, project or month, not “{word}”")))?;
+    let all: Vec<Spending> = scene.handle.read(move |session| session.spending(by))?;
+    for one in all.into_iter().take(LISTED) {
+        let left = one.limit.map(|limit| (limit - one.spent).max(0.0));
+        if scene.json {
+            let mut value = serde_json::to_value(&one).unwrap_or_default();
+            value["left"] = json!(left);
+            writeln!(scene.out, "{value}")?;
+            continue;
+        }
+        let Spending { doc, title, project, limit, spent, tokens, unknown, .. } = &one;
+        let left = match (limit, left) {
+            (Some(limit), Some(left)) => format!(", ${left:.4} of ${limit:.2} left"),
+            _ => String::new(),
+        };
+        let unknown = if *unknown == 0 { String::new() } else { format!(", {unknown} runs of unknown price") };
+        let project = if project.is_empty() { String::new() } else { format!("  ({project})") };
+        let short = doc.map_or_else(String::new, |doc| format!("{}  ", &doc.to_string()[..8]));
+        writeln!(scene.out, "{short}{title}: ${spent:.4}, {tokens} tokens{left}{unknown}{project}")?;
+    }
+    Ok(DONE)
+}
+
 pub(in crate::line) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     agents::setup_known(scene)?;
+    if let Some(word) = args.get_one::<String>("by") {
+        return spending(scene, word);
+    }
     let now = Time(jiff::Timestamp::now().as_millisecond());
     let balances = scene.handle.read(move |session| session.balances(now))?;
     for balance in &balances {

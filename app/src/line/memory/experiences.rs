@@ -1,4 +1,4 @@
-//! `memory`: what came of earlier work: listed, asked, added, consolidated, forgotten.
+//! `memory`: what came of earlier work: listed, asked, added, consolidated, forgotten; and what was done lately.
 
 use super::super::{DONE, FAILED, Refusal, Scene};
 use super::{Project, file, projects, write};
@@ -6,6 +6,7 @@ use clap::ArgMatches;
 use engine::Command;
 use engine::memory::experience::{self, Entry, Experience, LOG, Outcome, Tier};
 use engine::memory::insight::{Filters, Query};
+use engine::memory::log::Entry as Logged;
 use engine::memory::{FOLDER, Upkeep};
 use engine::notice::{Notice, Noticed};
 use engine::task::Day;
@@ -37,6 +38,7 @@ pub(in crate::line) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Resul
             }
             Ok(DONE)
         }
+        "log" => log(scene, args, &all),
         "bearing" => bearing(scene, all, &needed("on which goal")?),
         "analyze" => {
             let value = |name: &str| args.get_one::<String>(name).cloned().unwrap_or_default();
@@ -58,8 +60,8 @@ pub(in crate::line) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Resul
             Ok(DONE)
         }
         other => Err(Refusal::usage(format!(
-            "memory can be listed (list, show), asked (bearing, analyze), added to (add), consolidated (consolidate), \
-             or made forget (forget), not “{other}”"
+            "memory can be listed (list, show; log: what was done lately), asked (bearing, analyze), added to (add), \
+             consolidated (consolidate), or made forget (forget), not “{other}”"
         ))),
     }
 }
@@ -76,14 +78,38 @@ fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a Entry), Refus
     }
 }
 
+/// The outcome that is wanted, by the option `--outcome`.
+fn outcome(args: &ArgMatches) -> Result<Option<Outcome>, Refusal> {
+    let Some(word) = args.get_one::<String>("outcome") else { return Ok(None) };
+    let why = || Refusal::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"));
+    Outcome::named(word).map(Some).ok_or_else(why)
+}
+
+/// What was done lately: the tasks of session logs.
+fn log(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, Refusal> {
+    let wanted = outcome(args)?;
+    for project in all {
+        let fits = |entry: &&Logged| wanted.is_none_or(|wanted| entry.task.outcome() == Some(wanted));
+        for Logged { path, task, .. } in project.memory.logged.iter().filter(fits) {
+            if scene.json {
+                let mut value = serde_json::to_value(task).unwrap_or_default();
+                value["path"] = json!(path);
+                writeln!(scene.out, "{value}")?;
+                continue;
+            }
+            let (known, goal) = (&task.known, task.goal.lines().next().unwrap_or_default());
+            let day = known.timestamp.get(..16).unwrap_or_default().replace('T', " ");
+            writeln!(scene.out, "{day}  {}  {goal}  ({path})", known.status)?;
+        }
+        for problem in &project.memory.problems {
+            writeln!(scene.errors, "tracebook: {problem}")?;
+        }
+    }
+    Ok(DONE)
+}
+
 fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, Refusal> {
-    let outcome = args.get_one::<String>("outcome");
-    let wanted = match outcome {
-        Some(word) => Some(Outcome::named(word).ok_or_else(|| {
-            Refusal::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"))
-        })?),
-        None => None,
-    };
+    let wanted = outcome(args)?;
     let tier = match args.get_one::<String>("tier") {
         Some(word) => Some(
             Tier::named(word)

@@ -37,7 +37,7 @@ pub(super) struct Composer {
     back: Option<(usize, String)>,
     /// Names behind the `@`, for which text and caret they were found, and which is chosen.
     offers: Vec<String>,
-    offered_for: Option<(String, usize)>,
+    offered_for: Option<(String, usize, u64)>,
     chosen: usize,
     /// The caret, as a character of the text.
     caret: usize,
@@ -45,6 +45,9 @@ pub(super) struct Composer {
 
 /// Tells what was asked before, oldest first.
 pub(super) type Before<'a> = &'a dyn Fn() -> Vec<String>;
+
+/// The volume in which the agent works, and who can be called there: their names, with a number that changes with them.
+pub(super) type Around<'a> = (Option<DocId>, (u64, &'a [String]));
 
 /// What the composer asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +72,7 @@ impl Composer {
         &mut self,
         ui: &mut Ui,
         session: &Session,
-        volume: Option<DocId>,
+        around: Around<'_>,
         before: Before<'_>,
         busy: bool,
     ) -> Option<Wish> {
@@ -82,7 +85,7 @@ impl Composer {
             wish = self.keys(ui, before);
         }
         if ui.memory(|memory| memory.has_focus(field())) || self.focus {
-            self.offer(session, volume);
+            self.offer(session, around);
         }
         self.offers(ui);
         if self.again.is_some() {
@@ -206,14 +209,19 @@ impl Composer {
         (begins && !typed.contains('\n') && typed.chars().count() < 60 && !typed.contains(' ')).then_some((at, typed))
     }
 
+    /// Whether a name is being typed.
+    pub(super) fn names_somebody(&self) -> bool {
+        self.name().is_some()
+    }
+
     /// Finds the names that fit what is typed.
-    fn offer(&mut self, session: &Session, volume: Option<DocId>) {
+    fn offer(&mut self, session: &Session, (volume, (revision, callable)): Around<'_>) {
         let Some((at, typed)) = self.name() else {
             self.offers.clear();
             self.offered_for = None;
             return;
         };
-        let asked = (typed.to_owned(), at);
+        let asked = (typed.to_owned(), at, revision);
         if self.offered_for.as_ref() == Some(&asked) {
             return;
         }
@@ -224,7 +232,7 @@ impl Composer {
                 found.push((hit.score + more, name.to_owned()));
             }
         };
-        engine::agent::definition::built_in().iter().for_each(|agent| look(&agent.name, 2));
+        callable.iter().for_each(|name| look(name, 2));
         let files = volume.and_then(|volume| session.volume(volume)).into_iter().flat_map(|volume| volume.files.iter());
         files.filter(|(_, row)| row.kind == FileKind::Note).take(LOOKED_AT).for_each(|(path, _)| look(path, 0));
         found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));

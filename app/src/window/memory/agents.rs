@@ -249,6 +249,49 @@ impl Agents {
     }
 }
 
+/// Who can be called with `@` in a volume, by name: the agents of the program, the user's own, and the volume's, as far
+/// as they were read.
+#[derive(Default)]
+pub(in crate::window) struct Callable {
+    shelf: Shelf<Crew>,
+    /// For what the names were found.
+    made: Option<(u64, u64, Option<DocId>)>,
+    names: Vec<String>,
+    /// Counts how often they have changed.
+    revision: u64,
+}
+
+impl Callable {
+    /// The names, with a number that changes with them.
+    pub(in crate::window) fn look(
+        &mut self,
+        ctx: &egui::Context,
+        session: &Session,
+        volume: Option<DocId>,
+    ) -> (u64, &[String]) {
+        self.shelf.refresh(ctx, session);
+        let key = (self.shelf.revision, session.agents().revision(), volume);
+        if self.made != Some(key) {
+            self.made = Some(key);
+            let here = |row: &Row| match &row.whose {
+                Whose::Project(of, _) => Some(*of) == volume,
+                Whose::Yours | Whose::Program => true,
+            };
+            let mut names: Vec<String> = Vec::new();
+            for row in listed(session, &self.shelf).into_iter().filter(|row| row.off.is_none() && here(row)) {
+                if !names.contains(&row.name) {
+                    names.push(row.name);
+                }
+            }
+            if names != self.names {
+                self.names = names;
+                self.revision += 1;
+            }
+        }
+        (self.revision, &self.names)
+    }
+}
+
 /// Makes an agent of a project: a file to be written on.
 fn new(session: &Session, volume: DocId) -> Action {
     let path = |name: &str| format!("{}/{name}.md", crew::DEFINITIONS);

@@ -11,8 +11,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::task::Day;
-use engine::{Balance, RunLine, Session, Time};
-use std::collections::BTreeMap;
+use engine::{Balance, Purse, Session, Spending, Time};
 use store::DocId;
 
 /// How high a line is.
@@ -21,19 +20,7 @@ const LINE: f32 = 48.0;
 const BALANCE: f32 = 56.0;
 
 const GROUPS: [&str; 4] = ["Task", "Session", "Project", "Month"];
-
-/// A spend, or several that belong together.
-struct Row {
-    title: String,
-    about: String,
-    cost: f64,
-    tokens: u64,
-    /// Runs of which the price is not known.
-    unknown: u64,
-    at: i64,
-    /// What is shown when it is chosen.
-    leads: Option<DocId>,
-}
+const PURSES: [Purse; 4] = [Purse::Task, Purse::Session, Purse::Project, Purse::Month];
 
 /// The page.
 #[derive(Default)]
@@ -41,7 +28,7 @@ pub(in crate::window) struct Budget {
     group: usize,
     /// For what the rows were made.
     made: Option<(u64, usize, Day)>,
-    rows: Vec<Row>,
+    rows: Vec<Spending>,
     balances: Vec<Balance>,
 }
 
@@ -78,41 +65,14 @@ impl Low {
 impl Budget {
     fn refresh(&mut self, session: &Session) {
         let now = now();
-        let agents = session.agents();
-        let key = (agents.revision(), self.group, day(now.0));
+        let key = (session.agents().revision(), self.group, day(now.0));
         if self.made == Some(key) {
             return;
         }
         self.made = Some(key);
         self.balances = session.balances(now);
-        let project = |volume: DocId| session.volume(volume).map_or("a closed project", |volume| volume.name.as_str());
-        let title = |line: &RunLine| line.prompt.lines().next().unwrap_or_default().to_owned();
-        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-        for (run, line) in agents.runs() {
-            let today = crate::clock::moment(line.start_time);
-            let date = today.get(..10).unwrap_or_default();
-            let named = agents.sessions().find(|(id, _)| *id == line.session).map(|(_, known)| known.title.clone());
-            let (id, title, about, leads) = match self.group {
-                0 => (run.to_string(), title(line), format!("{}  ·  {date}", project(line.volume)), Some(run)),
-                1 => {
-                    let name = named.filter(|name| !name.is_empty()).unwrap_or_else(|| title(line));
-                    (line.session.to_string(), name, project(line.volume).to_owned(), Some(line.session))
-                }
-                2 => (line.volume.to_string(), project(line.volume).to_owned(), String::new(), None),
-                _ => {
-                    let month = date.get(..7).unwrap_or_default().to_owned();
-                    (month.clone(), month, String::new(), None)
-                }
-            };
-            let (cost, tokens, unknown, at) = (0.0, 0, 0, line.start_time);
-            let row = rows.entry(id).or_insert(Row { title, about, cost, tokens, unknown, at, leads });
-            row.cost += line.spent.cost.unwrap_or(0.0);
-            row.unknown += u64::from(line.spent.cost.is_none());
-            row.tokens = row.tokens.saturating_add(line.spent.input_tokens).saturating_add(line.spent.output_tokens);
-            row.at = row.at.max(line.start_time);
-        }
-        self.rows = rows.into_values().collect();
-        self.rows.sort_by_key(|row| std::cmp::Reverse(row.at));
+        let by = PURSES.get(self.group).copied().unwrap_or(Purse::Task);
+        self.rows = session.spending(by);
     }
 
     /// Draws it.
@@ -156,9 +116,9 @@ impl Budget {
                 }
                 let rect = Rect::from_min_size(pos2(left, y), vec2(width, LINE));
                 if draw_row(ui, rect, place, row, colours)
-                    && let Some(doc) = row.leads
+                    && let Some(doc) = row.doc
                 {
-                    actions.push(Action::Memory(Box::new(Wish::ShowRun(doc))));
+                    actions.push(Action::Memory(Box::new(Wish::ShowRun(doc, String::new()))));
                 }
             }
         });
@@ -219,25 +179,36 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &Balance) {
 }
 
 /// A line of the log; whether it was chosen.
-fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &Row, colours: &Colours) -> bool {
-    let sense = if row.leads.is_some() { Sense::click() } else { Sense::hover() };
+fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &Spending, colours: &Colours) -> bool {
+    // A run and a session can be looked at.
+    let leads = row.doc.is_some() && !row.project.is_empty();
+    let sense = if leads { Sense::click() } else { Sense::hover() };
     let response = ui.interact(rect, ui.scope_id().with(("spend", place)), sense);
-    if response.hovered() && row.leads.is_some() {
+    if response.hovered() && leads {
         ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
     }
     ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
-    let cost = if row.unknown > 0 && row.cost == 0.0 { "cost unknown".to_owned() } else { money(row.cost) };
+    let spent = if row.unknown > 0 && row.spent == 0.0 { "cost unknown".to_owned() } else { money(row.spent) };
+    let cost = match row.limit {
+        Some(limit) => format!("{spent} of {}", money(limit)),
+        None => spent,
+    };
     let tokens = format!("{} tokens", count(row.tokens));
     let right = rect.right();
     let top = pos2(right, rect.top() + 16.0);
-    ui.painter().text(top, Align2::RIGHT_CENTER, &cost, tokens::tabular(13.0), colours.ink);
+    let ink = if row.limit.is_some_and(|limit| row.spent >= limit) { colours.bad } else { colours.ink };
+    ui.painter().text(top, Align2::RIGHT_CENTER, &cost, tokens::tabular(13.0), ink);
     let below = pos2(right, rect.top() + 34.0);
     ui.painter().text(below, Align2::RIGHT_CENTER, &tokens, tokens::tabular(12.0), colours.muted);
-    let room = rect.width() - 140.0;
+    let moment = crate::clock::moment(row.at);
+    let mut about = vec![row.project.as_str(), moment.get(..10).unwrap_or_default()];
+    about.retain(|part| !part.is_empty());
+    let about = about.join("  ·  ");
+    let room = rect.width() - 180.0;
     clipped(ui, pos2(rect.left(), rect.top() + 6.0), room, &row.title, &tokens::small(), colours.ink);
-    clipped(ui, pos2(rect.left(), rect.top() + 26.0), room, &row.about, &tokens::caption(), colours.muted);
+    clipped(ui, pos2(rect.left(), rect.top() + 26.0), room, &about, &tokens::caption(), colours.muted);
     ring(ui, &response, CORNER);
-    let role = if row.leads.is_some() { Role::Link } else { Role::Label };
+    let role = if leads { Role::Link } else { Role::Label };
     named(&response, role, &format!("Spent: {}, {cost}, {tokens}", row.title));
     response.clicked()
 }

@@ -2,7 +2,7 @@
 //! plan is a note of todos; the page is another look at it.
 
 use super::parts::{self, LINE};
-use super::{Shelf, Shelved, Wish, file, home};
+use super::{Forgotten, Shelf, Shelved, Wish, file, home};
 use crate::tokens::{self, Colours, size, space};
 use crate::window::controls::{clipped, icon_button, named, text_button};
 use crate::window::page::Action;
@@ -258,14 +258,17 @@ impl Plans {
                     (Asked::Fold, None, _) => toggle = Some(((volume, plan.path.clone()), !shown.unfolded)),
                     (Asked::Fold, Some(id), _) => open = (!is).then(|| (volume, plan.path.clone(), id)),
                     (Asked::Stop(run), ..) => actions.push(Action::Do(Command::CancelRun { run })),
-                    (Asked::Run(run), ..) => actions.push(Action::Memory(Box::new(Wish::ShowRun(run)))),
+                    (Asked::Run(run), ..) => actions.push(Action::Memory(Box::new(Wish::ShowRun(run, String::new())))),
                     (Asked::Open, _, Some(note)) => actions.push(Action::Open(note)),
                     (Asked::Begin, only, Some(note)) => {
                         let tasks = standing(plan, &shown.stands);
                         actions.push(Action::Memory(Box::new(Wish::CarryOut { note, tasks, only })));
                     }
                     (Asked::GiveUp, Some(task), Some(note)) => {
-                        actions.push(Action::Do(Command::CancelTask { note, task }));
+                        let place = plan.tasks.iter().position(|known| known.id == task);
+                        let stood = place.and_then(|place| shown.stands.get(place)).copied();
+                        let gone = Forgotten::Task { note, task, failed: stood == Some(Standing::Failed) };
+                        actions.push(Action::Memory(Box::new(Wish::Forget(gone))));
                     }
                     (Asked::GiveUp, None, _) => {}
                     (Asked::Open | Asked::Begin | Asked::GiveUp, _, None) => {

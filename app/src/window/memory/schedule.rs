@@ -224,7 +224,7 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     if let Some(run) = run
         && icon_button(&mut tools, icons::GRAPH, &format!("Show the last run: {name}"), None).clicked()
     {
-        actions.push(Action::Memory(Box::new(Wish::ShowRun(run))));
+        actions.push(Action::Memory(Box::new(Wish::ShowRun(run, String::new()))));
     }
     let right = tools.min_rect().left() - space::S;
     parts::two(ui, rect, rect.left() + 28.0, right, (&words, &about), one.paused);

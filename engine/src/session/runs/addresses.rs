@@ -2,7 +2,7 @@
 //! `run-3f2a90c1#5`.
 
 use super::Agents;
-use store::DocId;
+use store::{DocId, StepId};
 
 const RUN: &str = "run-";
 const SESSION: &str = "session-";
@@ -12,6 +12,11 @@ const DIGITS: usize = 8;
 /// The address of a run, without a step.
 pub fn run_address(run: DocId) -> String {
     format!("{RUN}{}", &run.to_string()[..DIGITS])
+}
+
+/// The address of a step of a run.
+pub(in crate::session) fn step_address(run: DocId, step: StepId) -> String {
+    format!("{}#{step}", run_address(run))
 }
 
 /// The address of a session, without a message.

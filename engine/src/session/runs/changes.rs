@@ -102,6 +102,9 @@ impl Session {
         if made == 0 {
             return Err(Reject(problems.join("; ")));
         }
+        if only.is_none() && problems.is_empty() {
+            self.judge_replay(turn, id, again);
+        }
         self.problems.extend(problems);
         Ok(())
     }

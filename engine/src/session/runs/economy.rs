@@ -1,5 +1,5 @@
-//! The economy of runs: what they have spent, by month, project and session, and what is left. Asked before each call
-//! of a model that costs something.
+//! The economy of runs: what they have spent, by task, session, project and month, and what is left. Asked before each
+//! call of a model that costs something.
 
 use super::{Run, RunLine};
 use crate::agent::config::Budget;
@@ -8,6 +8,7 @@ use crate::session::{Session, Turn};
 use crate::task::Day;
 use crate::time::Time;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use store::DocId;
 
 /// A budget is low when less than this share of it is left.
@@ -66,6 +67,53 @@ impl Balance {
     }
 }
 
+/// By what spends are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purse {
+    /// A run with all that it has handed on.
+    Task,
+    /// A session, with what its runs have handed on.
+    Session,
+    /// A project.
+    Project,
+    /// A calendar month, UTC.
+    Month,
+}
+
+impl Purse {
+    /// The purse of this name.
+    pub fn named(word: &str) -> Option<Purse> {
+        match word {
+            "task" => Some(Purse::Task),
+            "session" => Some(Purse::Session),
+            "project" => Some(Purse::Project),
+            "month" => Some(Purse::Month),
+            _ => None,
+        }
+    }
+}
+
+/// What was spent of a purse.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spending {
+    /// The run, the session, the project; `None`: it is a month.
+    pub doc: Option<DocId>,
+    /// What it is called.
+    pub title: String,
+    /// The project to which it belongs; empty: to several, or it is one.
+    pub project: String,
+    /// US dollars that may be spent; `None`: nothing was said.
+    pub limit: Option<f64>,
+    /// US dollars that were.
+    pub spent: f64,
+    /// Tokens that were read and written.
+    pub tokens: u64,
+    /// Runs of which the price is not known in all: they are counted with what is known.
+    pub unknown: u64,
+    /// When something was begun last, milliseconds since 1970.
+    pub at: i64,
+}
+
 /// The year and month of a point in time, UTC.
 fn month(at: i64) -> (i64, i64) {
     let (year, month, _) = Day(at.div_euclid(86_400_000)).date();
@@ -100,6 +148,63 @@ impl Session {
         self.agents.run_lines.values().filter(|line| self.is_here(line.device.as_ref()))
     }
 
+    /// What was spent of each purse of a kind, the latest first.
+    pub fn spending(&self, by: Purse) -> Vec<Spending> {
+        let setup = self.agents.setup();
+        let month_limit = setup.and_then(|setup| setup.config.budget.month);
+        let session_limit = setup.and_then(|setup| setup.config.llm.cost_limit);
+        let lines = &self.agents.run_lines;
+        let first_line = |run: &DocId| lines.get(run).and_then(|line| line.prompt.lines().next()).unwrap_or_default();
+        let project = |volume: DocId| self.volumes.get(&volume).map_or("a closed project", |volume| &volume.name);
+        let mut all: BTreeMap<(Option<DocId>, String), Spending> = BTreeMap::new();
+        for (id, line) in lines.iter().filter(|(_, line)| self.is_here(line.device.as_ref())) {
+            let above = self.agents.ancestors(*id);
+            let root = above.last().copied().unwrap_or(*id);
+            let session = lines.get(&root).map_or(line.session, |line| line.session);
+            let purses: Vec<(Option<DocId>, String, &str, Option<f64>)> = match by {
+                Purse::Task => {
+                    let one = |run: &DocId| {
+                        let limit = lines.get(run).and_then(|line| line.budget);
+                        (Some(*run), first_line(run).to_owned(), project(line.volume), limit)
+                    };
+                    above.iter().map(one).collect()
+                }
+                Purse::Session => {
+                    let title = self.agents.lines.get(&session).map(|known| known.title.clone());
+                    let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| first_line(&root).to_owned());
+                    vec![(Some(session), title, project(line.volume), session_limit)]
+                }
+                Purse::Project => vec![(Some(line.volume), project(line.volume).to_owned(), "", None)],
+                Purse::Month => {
+                    let (year, month) = month(line.start_time);
+                    vec![(None, format!("{year:04}-{month:02}"), "", month_limit)]
+                }
+            };
+            for (doc, title, project, limit) in purses {
+                // Only months are told apart by their names.
+                let key = (doc, if doc.is_none() { title.clone() } else { String::new() });
+                let one = all.entry(key).or_insert_with(|| Spending {
+                    doc,
+                    title,
+                    project: project.to_owned(),
+                    limit,
+                    spent: 0.0,
+                    tokens: 0,
+                    unknown: 0,
+                    at: line.start_time,
+                });
+                let tokens = line.spent.input_tokens.saturating_add(line.spent.output_tokens);
+                one.spent += line.spent.cost.unwrap_or(0.0);
+                one.tokens = one.tokens.saturating_add(tokens);
+                one.unknown += u64::from(line.spent.cost.is_none());
+                one.at = one.at.max(line.start_time);
+            }
+        }
+        let mut all: Vec<Spending> = all.into_values().collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.at));
+        all
+    }
+
     fn balance_of(&self, volume: DocId, limits: &Budget, lines: &[&RunLine]) -> Balance {
         let own: Vec<&RunLine> = lines.iter().copied().filter(|line| line.volume == volume).collect();
         let name = self.volumes.get(&volume).map_or("a project", |volume| volume.name.as_str());
@@ -130,7 +235,7 @@ impl Session {
             return;
         }
         let lines: Vec<&RunLine> =
-            self.agents.run_lines.values().filter(|line| month(line.start_time) == month(turn.now.0)).collect();
+            self.own_lines().filter(|line| month(line.start_time) == month(turn.now.0)).collect();
         let both = [
             Balance::of("this month".to_owned(), limits.month, &lines),
             self.balance_of(run.about.volume, &limits, &lines),

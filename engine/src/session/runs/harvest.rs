@@ -1,13 +1,14 @@
 //! What comes of a run that leads: logged, listed, summarised, remembered. The last of its phases.
 
+use super::addresses::step_address;
 use super::lead::{Gone, PLANNER, SYSTEM, WORK, goal, made, planned, text};
 use super::team::DELEGATE;
 use super::{Record, Run, step};
 use crate::agent::block::{self, Standing, TaskBlock};
 use crate::agent::planner;
-use crate::memory::FOLDER;
 use crate::memory::experience::{self, Experience};
 use crate::memory::trace::iso;
+use crate::memory::{FOLDER, log};
 use crate::session::{Session, Turn};
 use std::collections::BTreeSet;
 use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
@@ -25,17 +26,21 @@ impl Session {
             format!("{} ({agent}): {}", task.goal.lines().next().unwrap_or_default(), task.standing.word())
         };
         let whole = tasks.iter().all(|task| task.standing == Standing::Done);
-        let logged = experience::Task {
+        let logged = log::Task {
+            known: log::Known {
+                timestamp: iso(turn.now.0),
+                action: "task_execution".to_owned(),
+                status: if whole { "completed" } else { "failed" }.to_owned(),
+                run: id.to_string(),
+                agent: run.about.agent.clone(),
+                ..log::Known::default()
+            },
             goal: goal(run),
-            action: "task_execution".to_owned(),
-            status: if whole { "completed" } else { "failed" }.to_owned(),
-            timestamp: iso(turn.now.0),
-            run: id.to_string(),
             actions: tasks.iter().map(line).collect(),
             results: self.summary(run),
             code: Vec::new(),
         };
-        let (volume, path) = (run.about.volume, format!("{home}/{FOLDER}/{}", experience::TASKS));
+        let (volume, path) = (run.about.volume, format!("{home}/{FOLDER}/{}", log::LOG));
         self.put_into_memory(turn, volume, &path, None, Some(logged.written()));
         self.remark(turn, id, None, format!("Logged in {path}."));
         Gone::On
@@ -134,6 +139,8 @@ impl Session {
             execution_time_ms: u64::try_from(turn.now.0.saturating_sub(run.about.start_time)).unwrap_or(0),
             learnings_or_issues: lesson,
             source: format!("run {id}"),
+            step: run.steps.last().map(|last| step_address(id, last.id)).unwrap_or_default(),
+            note: format!("{home}/{}/plan.md", block::TASKS),
             author: SYSTEM.to_owned(),
             ..Experience::default()
         };

@@ -582,12 +582,38 @@ impl Session {
         for id in runs {
             self.task_stands(turn, id, &task, Standing::Cancelled);
             let Some(run) = self.agents.runs.get(&id) else { continue };
-            let own = |pending: &&Pending| text(&pending.call.arguments, "task") == task;
+            // It may have been begun before: the call that is open is meant.
+            let own =
+                |pending: &&Pending| pending.phase != CallPhase::Done && text(&pending.call.arguments, "task") == task;
             let Some(call) = run.calls.iter().find(own).map(|pending| pending.call.id.clone()) else { continue };
             let child = self.agents.children.iter().find(|(_, asked)| **asked == (id, call.clone()));
             if let Some(child) = child.map(|(child, _)| *child) {
                 let _ = self.cancel_run(turn, child); // it refuses only where it is over
             }
+        }
+        Ok(())
+    }
+
+    /// Takes a task up again that was given up: in its note, and in runs that work on its plan, which begin it anew.
+    pub(in crate::session) fn reopen_task(
+        &mut self,
+        turn: &mut Turn<'_>,
+        note: DocId,
+        task: String,
+        failed: bool,
+    ) -> Result<(), Reject> {
+        let standing = if failed { Standing::Failed } else { Standing::Open };
+        self.mark_task(turn, note, task.clone(), standing)?;
+        let given_up = |todo: &TodoItem| todo.id == task && todo.status == TodoStatus::Cancelled;
+        let works = |run: &&Run| run.about.ending.is_none() && self.plan_note(run) == Some(note);
+        let runs = self.agents.runs.values().filter(works).filter(|run| run.todos.iter().any(given_up));
+        let runs: Vec<DocId> = runs.map(|run| run.id).collect();
+        for id in runs {
+            if let Some(run) = self.agents.runs.get_mut(&id) {
+                run.lead.tried.remove(&task);
+            }
+            self.task_stands(turn, id, &task, standing);
+            self.begin_free_tasks(turn, id);
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! What runs leave behind, and what they are told of it: an experience for each that did something, a task in the log
 //! of the session, and before the next one what bears on its goal.
 
+use super::addresses::step_address;
 use super::{Record, step};
 use crate::memory::experience::{self, Experience, Outcome};
 use crate::memory::trace::iso;
-use crate::memory::{self, Memory, insight, learn};
+use crate::memory::{self, Memory, insight, learn, log};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
 use crate::task::Day;
@@ -110,24 +111,29 @@ impl Session {
             execution_time_ms: u64::try_from(ended.saturating_sub(about.start_time)).unwrap_or(0),
             learnings_or_issues: learnings,
             source: format!("run {id}"),
+            step: run.steps.last().map(|last| step_address(id, last.id)).unwrap_or_default(),
+            note: note.clone().unwrap_or_default(),
             author: about.agent.clone(),
             ..Experience::default()
         };
         let one = one.bounded(turn.now.0);
-        let task = experience::Task {
+        let task = log::Task {
+            known: log::Known {
+                timestamp: iso(ended),
+                action: "task_execution".to_owned(),
+                status: if outcome.is_good() { "completed" } else { "failed" }.to_owned(),
+                run: id.to_string(),
+                agent: about.agent.clone(),
+                ..log::Known::default()
+            },
             goal: about.prompt.clone(),
-            action: "task_execution".to_owned(),
-            status: if outcome.is_good() { "completed" } else { "failed" }.to_owned(),
-            timestamp: iso(ended),
-            run: id.to_string(),
-            actions: calls.iter().map(experience::Task::action).collect(),
+            actions: calls.iter().map(log::Task::action).collect(),
             results: clip(answer, 4 * SUMMARY),
-            code: calls.iter().filter_map(experience::Task::code_of).collect(),
+            code: calls.iter().filter_map(log::Task::code_of).collect(),
         };
         let volume = about.volume;
-        let log = format!("{folder}/{}", experience::LOG);
-        self.put_into_memory(turn, volume, &log, Some(one), None);
-        self.put_into_memory(turn, volume, &format!("{folder}/{}", experience::TASKS), None, Some(task.written()));
+        self.put_into_memory(turn, volume, &format!("{folder}/{}", experience::LOG), Some(one), None);
+        self.put_into_memory(turn, volume, &format!("{folder}/{}", log::LOG), None, Some(task.written()));
     }
 
     /// Brings something into a note of memory, which is made where there is none.
@@ -143,7 +149,7 @@ impl Session {
         let Some(file) = self.file_of(volume, path) else {
             let text = match (experience, task) {
                 (Some(one), _) => experience::admitted("", one),
-                (None, Some(task)) => Some(experience::logged("", &task)),
+                (None, Some(task)) => Some(log::logged("", &task)),
                 (None, None) => None,
             };
             if let Some(text) = text {

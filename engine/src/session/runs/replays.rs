@@ -298,7 +298,7 @@ impl Session {
         let mut values = vec![
             ("usage_count", json!(all)),
             ("verified_count", json!(verified)),
-            ("success_rating", json!((verified as f64 / all as f64 * 1_000.0).round() / 1_000.0)),
+            ("success_rating", json!(trace::rating(verified, all))),
             ("last_used", json!(iso(turn.now.0))),
         ];
         if let Some(took) = took {
@@ -313,6 +313,18 @@ impl Session {
                 self.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
                 return;
             }
+        }
+    }
+
+    /// The user takes back all that a replay has done: it is no proof any more. Made again, it is.
+    pub(super) fn judge_replay(&mut self, turn: &mut Turn<'_>, id: DocId, good: bool) {
+        let whole = |run: &&Run| run.about.ending == Some(Ending::Done) && run.about.iteration == 0;
+        let Some(run) = self.agents.runs.get(&id).filter(whole) else { return };
+        let mut routes = run.steps.iter().filter_map(|step| step.route.as_deref());
+        let path = routes.find_map(|route| route.strip_prefix("trace/")).unwrap_or_default().to_owned();
+        let Some(note) = self.file_of(run.about.volume, &path) else { return };
+        if let Err(Reject(why)) = self.prove(turn, note, good) {
+            self.problems.push(format!("what is known of a trace could not be kept ({why}): {path}"));
         }
     }
 

@@ -300,16 +300,18 @@ impl Session {
         }
     }
 
-    /// Why a run may spend no more of what it, or one that it works for, was given: a sentence. What others of the
-    /// family are about to spend is as good as spent.
-    pub(super) fn over_own_budget(&self, id: DocId) -> Option<String> {
+    /// Why a run may not spend this much more, US dollars, of what it, or one that it works for, was given: a sentence.
+    /// What others of the family are about to spend is as good as spent.
+    pub(super) fn over_own_budget(&self, id: DocId, more: f64) -> Option<String> {
         for above in self.agents.ancestors(id) {
             let Some(budget) = self.agents.runs.get(&above).and_then(|run| run.about.budget) else { continue };
             let (spent, coming) = self.agents.family_cost(above);
-            if spent + coming >= budget {
+            if spent + coming >= budget || spent + coming + more > budget {
                 let whose = if above == id { "The run" } else { "The run that it works for" };
+                let next =
+                    if more > 0.0 { format!(", and the next call costs about ${more:.4}") } else { String::new() };
                 return Some(format!(
-                    "{whose} has used ${spent:.4} of its ${budget:.2}. Raise its budget to let it go on."
+                    "{whose} has used ${spent:.4} of its ${budget:.2}{next}. Raise its budget to let it go on."
                 ));
             }
         }

@@ -1,7 +1,7 @@
 //! Turns of a run: the model is chosen and called, and what it says becomes steps, messages and tool calls.
 
 use super::watchdog::SILENT;
-use super::{CallPhase, Live, Pending, Record, Run, Setup, lead, step, team};
+use super::{CallPhase, Live, Pending, Record, Run, Setup, lead, librarians, step, team};
 use crate::agent::config::UNKNOWN_CONTEXT;
 use crate::agent::context;
 use crate::agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
@@ -78,13 +78,15 @@ impl Session {
         let choice = match router::route(&setup.config, &features, &self.situation(run, &setup)) {
             Ok(choice) => choice,
             Err(why) if leading => return self.plan_alone(turn, id, why),
+            Err(why) if librarians::keeps_memory(run) => return self.keep_memory_alone(turn, id, &why),
             Err(why) => return self.fail_run(turn, id, why, Ending::Failed),
         };
         let more = if choice.endpoint.local { 0.0 } else { choice.cost.unwrap_or(0.0) };
-        if let Some(words) = self.over_own_budget(id).filter(|_| !choice.endpoint.local) {
-            return self.fail_run(turn, id, words, Ending::Budget);
-        }
-        if let Some(words) = self.over_budget(run, turn.now, more).filter(|_| !choice.endpoint.local) {
+        let short = || self.over_own_budget(id, more).or_else(|| self.over_budget(run, turn.now, more));
+        if let Some(words) = (!choice.endpoint.local).then(short).flatten() {
+            if librarians::keeps_memory(run) {
+                return self.keep_memory_alone(turn, id, &words);
+            }
             return self.fail_run(turn, id, words, Ending::Budget);
         }
         // The answer needs room too.
@@ -302,6 +304,11 @@ impl Session {
         let asked = calls::named(asked, &mut run.used);
         let took = u64::try_from(turn.now.since(live.since)).ok();
         let done = asked.is_empty() && unreadable.is_empty();
+        let mut remark = None;
+        if done {
+            (text, remark) = self.in_form(turn, id, text);
+        }
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
         let kind = match (done, answer.thinking.is_empty()) {
             (true, true) => None,
             (true, false) => Some(answer.thinking.clone()),
@@ -343,6 +350,11 @@ impl Session {
             return self.go_on_after(batch, id);
         }
         if done {
+            if let Some(content) = remark {
+                let told = step(turn, parents, StepKind::Thinking { content, is_streaming: None });
+                parents = vec![told.id];
+                record.steps.push(told);
+            }
             record.steps.push(step(turn, parents, StepKind::FinalAnswer { content: text }));
             self.end_run(turn, id, Ending::Done, record);
             self.learn_run(turn, id);
@@ -414,6 +426,10 @@ impl Session {
             run.lead.tries = u8::MAX; // rules make the plan
             let batch = self.record(turn, id, record);
             return self.go_on_after(batch, id);
+        }
+        if self.agents.runs.get(&id).is_some_and(librarians::keeps_memory) {
+            self.record(turn, id, record);
+            return self.keep_memory_alone(turn, id, &failure.why);
         }
         let Some(run) = self.agents.runs.get(&id) else { return };
         if !failure.partial.trim().is_empty() && live.summary_of.is_empty() {

@@ -1,0 +1,230 @@
+//! What logs come to: what was done again and again and in which way, what has proved good and what to avoid, as
+//! long-term notes; and experiences of tasks in session logs that no run of ours has left one of. By counting; no model
+//! is needed.
+
+use super::experience::{Experience, LOG, Verdict, judge};
+use super::goal::Goal;
+use super::{Memory, log};
+use crate::task::Day;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many lessons of each kind are kept.
+const LESSONS: usize = 100;
+
+/// What consolidation comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Consolidated {
+    /// The text of `patterns.md`.
+    pub patterns: String,
+    /// The text of `best_practices.md`.
+    pub best_practices: String,
+    /// Experiences whose time is over: they go.
+    pub expired: Vec<String>,
+    /// How many patterns there are.
+    pub patterns_found: usize,
+    /// Tasks of session logs that become experiences, each with where it stands.
+    pub new: Vec<(log::Entry, Experience)>,
+}
+
+/// What was done for goals of one form.
+#[derive(Default)]
+struct Group<'a> {
+    known: Vec<&'a Experience>,
+    tasks: Vec<&'a log::Task>,
+}
+
+impl Group<'_> {
+    /// How often it was done, and how often well. A run leaves both an experience and a task in the log, so they are
+    /// not added up; the log forgets sooner.
+    fn times(&self) -> (u64, u64) {
+        let times = |one: &&&Experience| one.count.max(1);
+        let good = |one: &&&Experience| one.final_outcome.is_good();
+        let of_known = (
+            self.known.iter().map(|one| times(&one)).sum(),
+            self.known.iter().filter(good).map(|one| times(&one)).sum(),
+        );
+        let over: Vec<bool> =
+            self.tasks.iter().filter_map(|task| task.outcome()).map(|outcome| outcome.is_good()).collect();
+        let of_tasks = (over.len() as u64, over.iter().filter(|good| **good).count() as u64);
+        if of_known.0 >= of_tasks.0 { of_known } else { of_tasks }
+    }
+
+    /// The way in which it went well most often, and how often of how often.
+    fn way(&self) -> Option<(String, usize, usize)> {
+        let well = self.tasks.iter().filter(|task| task.outcome().is_some_and(super::experience::Outcome::is_good));
+        let ways: Vec<Vec<&str>> = well.map(|task| task.way()).filter(|way| !way.is_empty()).collect();
+        let mut counts: BTreeMap<&Vec<&str>, usize> = BTreeMap::new();
+        for way in &ways {
+            *counts.entry(way).or_default() += 1;
+        }
+        let (way, count) = counts.into_iter().max_by_key(|(way, count)| (*count, Reverse(way.len())))?;
+        Some((way.join(", then "), count, ways.len()))
+    }
+}
+
+impl Memory {
+    /// The notes that what is remembered in a folder comes to, and what its session logs add to it. `project`: whose it
+    /// is.
+    pub fn consolidated(&self, folder: &str, project: &str, today: Day) -> Consolidated {
+        let (mut expired, mut kept) = (Vec::new(), Vec::new());
+        for entry in self.entries.iter().filter(|entry| entry.path == format!("{folder}/{LOG}")) {
+            let one = &entry.experience;
+            match Day::parse(&one.expires).is_some_and(|expires| today >= expires) {
+                true => expired.push(one.experience_id.clone()),
+                false => kept.push(one),
+            }
+        }
+        let below = format!("{folder}/{}/", log::FOLDER);
+        let logged: Vec<&log::Entry> = self.logged.iter().filter(|entry| entry.path.starts_with(&below)).collect();
+        let taken = |entry: &&log::Entry| Some(((*entry).clone(), entry.experience(project)?));
+        let new: Vec<(log::Entry, Experience)> = logged.iter().filter_map(taken).collect();
+        let mut all = kept;
+        for (_, one) in &new {
+            // What is known already counts there.
+            if let Verdict::Keep | Verdict::Supersede(_) = judge(one, &all) {
+                all.push(one);
+            }
+        }
+        let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
+        for one in &all {
+            groups.entry(Goal::read(&one.primary_goal).form()).or_default().known.push(one);
+        }
+        for entry in &logged {
+            groups.entry(Goal::read(&entry.task.goal).form()).or_default().tasks.push(&entry.task);
+        }
+        let (patterns, patterns_found) = patterns(&groups);
+        Consolidated { patterns, best_practices: practices(&all), expired, patterns_found, new }
+    }
+}
+
+/// What was done more than once, the most frequent first; and how much that is.
+fn patterns(groups: &BTreeMap<String, Group<'_>>) -> (String, usize) {
+    let mut text = String::from("# Patterns\n\nWhat was done again and again, and how it went.\n");
+    let mut order: Vec<(&String, &Group<'_>)> = groups.iter().filter(|(_, group)| group.times().0 > 1).collect();
+    order.sort_by_key(|(_, group)| Reverse(group.times().0));
+    for (form, group) in &order {
+        let (times, good) = group.times();
+        let of_known = group.known.iter().flat_map(|one| one.components_used.iter().map(String::as_str));
+        let parts: BTreeSet<&str> = of_known.chain(group.tasks.iter().flat_map(|task| task.way())).collect();
+        let parts: Vec<&str> = parts.into_iter().collect();
+        let parts = if parts.is_empty() { "no tools".to_owned() } else { parts.join(", ") };
+        text.push_str(&format!("\n## {form}\n\n- {times} times, {good} of them well\n- With {parts}\n"));
+        if let Some((way, count, all)) = group.way() {
+            text.push_str(&format!("- It went well by {way} ({count} of {all} times)\n"));
+        }
+        let mut from: Vec<String> = group.known.iter().map(|one| one.experience_id.clone()).collect();
+        from.extend(match group.tasks.len() {
+            0 => None,
+            1 => Some("1 task of the session log".to_owned()),
+            count => Some(format!("{count} tasks of the session log")),
+        });
+        text.push_str(&format!("- From {}\n", from.join(", ")));
+    }
+    (text, order.len())
+}
+
+/// What was learned, and what it was learned from.
+fn practices(all: &[&Experience]) -> String {
+    let mut text = String::from("# Best practices\n\nWhat has proved good, and what to avoid.\n");
+    for (title, good) in [("Do", true), ("Avoid", false)] {
+        let mut lessons: BTreeMap<&str, (u64, Vec<&str>)> = BTreeMap::new();
+        for one in all.iter().filter(|one| one.superseded_by.is_empty() && one.final_outcome.is_good() == good) {
+            let first =
+                one.learnings_or_issues.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+            let first = first.trim_start_matches("- ");
+            if !first.is_empty() {
+                let (count, ids) = lessons.entry(first).or_default();
+                *count += one.count.max(1);
+                ids.push(&one.experience_id);
+            }
+        }
+        let mut order: Vec<(&str, (u64, Vec<&str>))> = lessons.into_iter().collect();
+        order.sort_by_key(|(_, (count, _))| Reverse(*count));
+        text.push_str(&format!("\n## {title}\n\n"));
+        for (lesson, (count, ids)) in order.into_iter().take(LESSONS) {
+            text.push_str(&format!("- {lesson} ({count} times; {})\n", ids.join(", ")));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::experience::{HEAD, Outcome};
+
+    const THEIRS: &str = "---\ntimestamp: 2025-12-21T18:30:00Z\naction: task_execution\ntask: peaks\nstatus: \
+                          completed\n---\n\n# Task: Find the peaks of a signal\n\n## Results\n- Use scipy.fft\n";
+
+    fn task(number: u8, goal: &str, actions: &[&str], status: &str) -> String {
+        let known = log::Known {
+            timestamp: format!("2026-11-2{number}T10:00:00Z"),
+            status: status.to_owned(),
+            run: format!("{number:032x}"),
+            ..log::Known::default()
+        };
+        let actions = actions.iter().map(|one| (*one).to_owned()).collect();
+        log::Task { known, goal: goal.to_owned(), actions, ..log::Task::default() }.written()
+    }
+
+    fn memory() -> Memory {
+        let one = Experience {
+            experience_id: "exp_1".to_owned(),
+            project_name: "shop".to_owned(),
+            primary_goal: "Write the report for October 2026".to_owned(),
+            learnings_or_issues: "read_file, write_file did it, in 3 model calls.".to_owned(),
+            components_used: vec!["assistant".to_owned()],
+            source: "run 1".to_owned(),
+            count: 2,
+            ..Experience::default()
+        };
+        let gone = Experience {
+            experience_id: "exp_2".to_owned(),
+            primary_goal: "Call the shop at once".to_owned(),
+            final_outcome: Outcome::Failure,
+            expires: "2026-01-01".to_owned(),
+            ..one.clone()
+        };
+        let (read, write) = ("read_file: a.csv", "write_file: b.md");
+        let mut lately = log::logged("", &task(1, "Write the report for October 2026", &[read, write], "completed"));
+        let goal = "Write the report for November 2026";
+        lately = log::logged(&lately, &task(2, goal, &[read, read, write], "completed"));
+        lately = log::logged(&lately, &task(3, goal, &["shell: x (failed)", write], "completed"));
+        lately = log::logged(&lately, &task(4, goal, &["shell: x (failed)"], "failed"));
+        let file = |path: &str, text: String| (path.to_owned(), text);
+        Memory::read([
+            file("memory/memory_log.md", format!("{HEAD}{}\n{}", one.written(), gone.written())),
+            file("memory/short_term/execution_log.md", lately),
+            file("memory/short_term/older.md", THEIRS.to_owned()),
+            file("projects/x/memory/short_term/execution_log.md", THEIRS.replace("peaks", "valleys")),
+        ])
+    }
+
+    #[test]
+    fn what_repeats_is_told_with_the_way_that_went_well() {
+        let memory = memory();
+        assert_eq!((memory.entries.len(), memory.logged.len(), memory.problems.len()), (2, 6, 0));
+        let today = Day::parse("2026-11-23").expect("a day");
+        let made = memory.consolidated("memory", "shop", today);
+        assert_eq!((made.expired.as_slice(), made.patterns_found), (["exp_2".to_owned()].as_slice(), 1));
+        let wanted = "- 4 times, 3 of them well\n- With assistant, read_file, shell, write_file\n- It went well by \
+                      read_file, then write_file (2 of 3 times)\n- From exp_1, 4 tasks of the session log\n";
+        assert!(made.patterns.contains(wanted), "{}", made.patterns);
+        // A log that another program has written brings an experience, whose lesson counts at once.
+        let [(entry, one)] = made.new.as_slice() else { panic!("{:?}", made.new) };
+        assert_eq!(entry.path, "memory/short_term/older.md");
+        assert_eq!(
+            (one.primary_goal.as_str(), one.learnings_or_issues.as_str()),
+            ("Find the peaks of a signal", "- Use scipy.fft")
+        );
+        assert!(made.best_practices.contains(&format!("- Use scipy.fft (1 times; {})", one.experience_id)));
+        assert!(made.best_practices.contains("- read_file, write_file did it, in 3 model calls. (2 times; exp_1)"));
+        // A project's own is its own.
+        let other = memory.consolidated("projects/x/memory", "x", today);
+        assert_eq!(
+            other.new.iter().map(|(_, one)| one.primary_goal.as_str()).collect::<Vec<_>>(),
+            ["Find the valleys of a signal"]
+        );
+    }
+}
