@@ -71,6 +71,24 @@ pub(super) fn ground(ui: &Ui, response: &Response) {
     }
 }
 
+/// One of a few that exclude each other, on a ground of its own; whether it was clicked. `name`: for those who listen.
+pub(super) fn chip(ui: &mut Ui, text: &str, name: &str, is: bool, style: &tokens::Type) -> bool {
+    let colours = Colours::of(ui);
+    let colour = if is { colours.accent } else { colours.ink };
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font.clone(), colour);
+    let (rect, response) = ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::M, size::HIT), Sense::click());
+    response.widget_info(|| WidgetInfo::selected(Role::RadioButton, true, is, name));
+    let ground = match (is, response.hovered()) {
+        (true, _) => colours.accent_ground,
+        (false, true) => colours.hover(colours.sunken),
+        (false, false) => colours.sunken,
+    };
+    ui.painter().rect_filled(rect, CORNER, ground);
+    ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
+    ring(ui, &response, CORNER);
+    response.clicked()
+}
+
 /// Gives a control its name.
 pub(super) fn named(response: &Response, role: Role, name: &str) {
     response.widget_info(|| WidgetInfo::labeled(role, true, name));

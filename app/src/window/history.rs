@@ -8,7 +8,7 @@ mod writers;
 pub(super) use list::{short, when};
 pub(super) use sides::Sides;
 
-use super::controls::{clipped, icon_button, named, ring, text_button};
+use super::controls::{chip, clipped, icon_button, named, ring, text_button};
 use super::icons;
 use super::views::View;
 use super::{Window, states};
@@ -392,22 +392,7 @@ fn segments(ui: &mut Ui, names: &[&str; 2], chosen: usize, back: bool) -> Option
     ui.spacing_mut().item_spacing.x = 0.0;
     for place in if back { [1, 0] } else { [0, 1] } {
         let name = names[place];
-        let (colours, is) = (Colours::of(ui), place == chosen);
-        let colour = if is { colours.accent } else { colours.ink };
-        let galley = ui.painter().layout_no_wrap(name.to_owned(), tokens::small().font, colour);
-        let wanted = vec2(galley.size().x + 2.0 * space::M, size::HIT);
-        let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
-        response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, is, name));
-        let ground = match (is, response.hovered()) {
-            (true, _) => colours.accent_ground,
-            (false, true) => colours.hover(colours.sunken),
-            (false, false) => colours.sunken,
-        };
-        ui.painter().rect_filled(rect, CORNER, ground);
-        let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
-        ui.painter().galley(at, galley, colour);
-        ring(ui, &response, CORNER);
-        if response.clicked() {
+        if chip(ui, name, name, place == chosen, &tokens::small()) {
             clicked = Some(place);
         }
     }

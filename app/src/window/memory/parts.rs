@@ -1,7 +1,7 @@
 //! What the pages of memory are drawn with: choices, lines that unfold, small figures.
 
 use crate::tokens::{self, CORNER, Colours, size, space};
-use crate::window::controls::{clipped, named, ring};
+use crate::window::controls::{chip, clipped, named, ring};
 use crate::window::{icons, render};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -35,25 +35,9 @@ pub(super) fn row<R>(ui: &mut Ui, add: impl FnOnce(&mut Ui) -> R) -> R {
 pub(super) fn chips(ui: &mut Ui, of: &str, names: &[&str], chosen: usize) -> Option<usize> {
     let mut clicked = None;
     for (place, name) in names.iter().enumerate() {
-        let (colours, is) = (Colours::of(ui), place == chosen);
         let short: String =
             if name.chars().count() > 28 { name.chars().take(27).chain(['…']).collect() } else { (*name).to_owned() };
-        let galley = ui.painter().layout_no_wrap(short, tokens::caption().font, colours.ink);
-        let (rect, response) =
-            ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::M, size::HIT), Sense::click());
-        let label = format!("{of}: {name}");
-        response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, is, &label));
-        let ground = match (is, response.hovered()) {
-            (true, _) => colours.accent_ground,
-            (false, true) => colours.hover(colours.sunken),
-            (false, false) => colours.sunken,
-        };
-        ui.painter().rect_filled(rect, CORNER, ground);
-        let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
-        let colour = if is { colours.accent } else { colours.ink };
-        ui.painter().galley_with_override_text_color(at, galley, colour);
-        ring(ui, &response, CORNER);
-        if response.clicked() {
+        if chip(ui, &short, &format!("{of}: {name}"), place == chosen, &tokens::caption()) {
             clicked = Some(place);
         }
     }

@@ -1,6 +1,6 @@
 //! What the settings are made of: a line for each, and the few controls that set something.
 
-use super::super::controls::{clipped, icon_button, named, ring};
+use super::super::controls::{chip, clipped, icon_button, named, ring};
 use super::super::icons;
 use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
@@ -51,22 +51,7 @@ pub(super) fn segments(ui: &mut Ui, names: &[&str], chosen: Option<usize>) -> Op
     let mut clicked = None;
     ui.spacing_mut().item_spacing.x = space::XS;
     for (place, name) in names.iter().enumerate().rev() {
-        let (colours, is) = (Colours::of(ui), Some(place) == chosen);
-        let galley = ui.painter().layout_no_wrap((*name).to_owned(), tokens::caption().font, colours.ink);
-        let (rect, response) =
-            ui.allocate_exact_size(vec2(galley.size().x + 2.0 * space::M, size::HIT), Sense::click());
-        response.widget_info(|| egui::WidgetInfo::selected(Role::RadioButton, true, is, *name));
-        let ground = match (is, response.hovered()) {
-            (true, _) => colours.accent_ground,
-            (false, true) => colours.hover(colours.sunken),
-            (false, false) => colours.sunken,
-        };
-        ui.painter().rect_filled(rect, CORNER, ground);
-        let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
-        let colour = if is { colours.accent } else { colours.ink };
-        ui.painter().galley_with_override_text_color(at, galley, colour);
-        ring(ui, &response, CORNER);
-        if response.clicked() {
+        if chip(ui, name, name, Some(place) == chosen, &tokens::caption()) {
             clicked = Some(place);
         }
     }
