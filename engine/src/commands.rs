@@ -546,7 +546,10 @@ const ALONE: &[CommandInfo] = &[
         "agent.steps",
         "List a run's steps",
         "steps",
-        &[arg("RUN", Form::Needed, "which, by the beginning of its id; `last`")],
+        &[
+            arg("RUN", Form::Needed, "which, by the beginning of its id; `last`; a step of it as `3f2a90c1#…`"),
+            arg("whole", Form::Flag, "what tools said in full, also where the run keeps only its beginning"),
+        ],
         "Print the steps of a run; with --json a line each.",
     ),
     line(

@@ -41,5 +41,5 @@ pub use run::{
 };
 pub use schema::{DocumentKind, SCHEMA};
 pub use session::{About, MessageTree, SessionDoc};
-pub use volume::{FileBytes, FileEntry, FileKind, Kept, VolumeChanges, VolumeDoc};
+pub use volume::{FileBytes, FileEntry, FileKind, Kept, VolumeChanges, VolumeDoc, is_hidden};
 pub use workspace::{VolumeEntry, WorkspaceDoc};

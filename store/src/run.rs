@@ -1,6 +1,6 @@
 //! The run document: an execution graph. Steps with their parents, todos, approvals, and what was changed.
 
-use crate::conversation::{ExecutionStep, Spent, TodoItem, TodoStatus};
+use crate::conversation::{ExecutionStep, Spent, StepKind, TodoItem, TodoStatus};
 use crate::document::{self, Loaded};
 use crate::error::StoreError;
 use crate::id::{BlobHash, DocId, MessageId, StepId};
@@ -364,6 +364,23 @@ impl RunDoc {
         all
     }
 
+    /// The blobs that it names, with their sizes where it tells them: results that are too large for it, files that it
+    /// changed, as they were and as they are. Those whose name is hidden stay where they are, like the files.
+    pub fn blobs(&self) -> BTreeMap<BlobHash, Option<u64>> {
+        let mut blobs = BTreeMap::new();
+        for change in self.changes().into_iter().filter(|change| !crate::volume::is_hidden(&change.path)) {
+            if let ChangeKind::Bytes { before, after } = change.what {
+                blobs.extend(before.into_iter().chain(after).map(|blob| (blob, None)));
+            }
+        }
+        for step in self.steps() {
+            if let StepKind::ToolResult { whole: Some(whole), .. } = step.kind {
+                blobs.insert(whole.blob, Some(whole.size));
+            }
+        }
+        blobs
+    }
+
     /// Writes. Gives the chunk to append.
     ///
     /// # Errors
@@ -486,7 +503,6 @@ fn write_todos(tx: &mut Transaction<'_>, container: &ObjId, items: &[TodoItem]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::StepKind;
 
     const ID: DocId = DocId([9; 16]);
 
@@ -595,10 +611,26 @@ mod tests {
         let decided = Approval { decision: Some(decision), ..approval };
         doc.commit(&RunWrite { approvals: vec![&decided], ..RunWrite::default() }, 0).expect("kept");
         let doc = RunDoc::load(ID, &[doc.save()], ActorId::from([2; 16])).expect("read").doc;
-        assert_eq!(doc.steps(), [step]);
+        assert_eq!(doc.steps(), [step.clone()]);
         assert_eq!(doc.approvals(), [decided]);
-        assert_eq!(doc.changes(), [change]);
+        assert_eq!(doc.changes(), [change.clone()]);
         assert_eq!(doc.about(), Some(about));
         assert_eq!(doc.device().map(|device| device.name).as_deref(), Some("desk"));
+        // What it names: files as they were and are, unless they are hidden, and long results.
+        let what = ChangeKind::Bytes { before: Some(BlobHash::of(b"2")), after: Some(BlobHash::of(b"3")) };
+        let hidden = Change { number: 1, path: "deep/.env".to_owned(), what, ..change.clone() };
+        let whole = crate::BlobRef { blob: BlobHash::of(b"long"), mime: "text/plain".to_owned(), size: 99_000 };
+        let kind = StepKind::ToolResult {
+            tool_call_id: "c1".to_owned(),
+            success: true,
+            result: None,
+            error: None,
+            whole: Some(whole),
+        };
+        let long = ExecutionStep { id: StepId(2), kind, ..step.clone() };
+        let mut doc = doc;
+        doc.commit(&RunWrite { steps: vec![&long], changes: vec![&hidden], ..RunWrite::default() }, 0).expect("kept");
+        let expected = [(BlobHash::of(b"1"), None), (BlobHash::of(b"long"), Some(99_000))];
+        assert_eq!(doc.blobs(), BTreeMap::from(expected));
     }
 }

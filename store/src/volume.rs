@@ -26,6 +26,11 @@ pub enum FileKind {
     Attachment,
 }
 
+/// Whether a file of a volume is hidden, by its own name or a folder's. Where it is no note, it belongs to one device.
+pub fn is_hidden(path: &str) -> bool {
+    path.split('/').any(|part| part.starts_with('.'))
+}
+
 impl FileKind {
     /// The word that stands in the document.
     pub fn word(self) -> &'static str {

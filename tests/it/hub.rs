@@ -1,7 +1,7 @@
 //! Replicas of a hub over three NATS servers, all of them processes on loopback, killed in every way while clients
 //! type: nothing that was acknowledged to a client is missing afterwards.
 
-use crate::program::{House, strict};
+use crate::program::{House, bytes, strict};
 use host::hub::endure::{Endured, Typists, check};
 use host::hub::measure::{free_port, listens};
 use serde_json::Value;
@@ -73,6 +73,14 @@ impl Cluster {
         until("a server listens", Duration::from_secs(20), || listens(self.ports[at]));
     }
 
+    /// Pieces of files that a server has, and on how many others they are too.
+    fn pieces(&self) -> Option<(u64, usize)> {
+        let page = get(self.monitors[0], "/jsz?streams=true")?;
+        let value: Value = serde_json::from_str(page.split_once("\r\n\r\n")?.1).ok()?;
+        let files = stream(&value, "TRACEBOOK-FILES")?;
+        Some((files["state"]["messages"].as_u64()?, files["cluster"]["replicas"].as_array()?.len()))
+    }
+
     fn urls(&self) -> String {
         self.ports.map(|port| format!("nats://127.0.0.1:{port}")).join(",")
     }
@@ -84,13 +92,18 @@ impl Cluster {
             found = (0..3).filter(|at| self.servers[*at].is_some()).find_map(|at| {
                 let page = get(self.monitors[at], "/jsz?streams=true")?;
                 let value: Value = serde_json::from_str(page.split_once("\r\n\r\n")?.1).ok()?;
-                let stream = value["account_details"][0]["stream_detail"][0].clone();
-                stream["cluster"]["leader"].as_str()?.strip_prefix('n')?.parse::<usize>().ok()
+                stream(&value, "TRACEBOOK")?["cluster"]["leader"].as_str()?.strip_prefix('n')?.parse::<usize>().ok()
             });
             found.is_some()
         });
         found.expect("found")
     }
+}
+
+/// What a server says of a stream.
+fn stream<'a>(page: &'a Value, name: &str) -> Option<&'a Value> {
+    let streams = page["account_details"][0]["stream_detail"].as_array()?;
+    streams.iter().find(|stream| stream["name"] == name)
 }
 
 fn get(port: u16, path: &str) -> Option<String> {
@@ -170,4 +183,118 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     two.kill();
     let _three = replica(&house, "R3", ports[0], &nats);
     check(&at[0], &endured).expect("all that was acknowledged");
+}
+
+/// Bytes that nobody else has.
+fn noise(size: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ size as u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..size.div_ceil(8)).flat_map(|_| next()).take(size).collect()
+}
+
+/// Syncs until all is known.
+#[track_caller]
+fn sync(house: &House) {
+    let mut done = house.run(&["sync", "now", "--for", "50"]);
+    if done.code != 0 {
+        done = house.run(&["sync", "now", "--for", "50"]);
+    }
+    assert_eq!(done.code, 0, "{}{}{}", done.text(), done.err, house.run(&["sync", "log"]).text());
+}
+
+/// A device that shares its folder `notes` over a hub, and under which address.
+fn shares(at: &str) -> (House, String) {
+    let house =
+        House::with(&[("a.md", "![A cat](cat.png)\n"), ("loud.md", "```python\nprint('loud ' * 50_000)\n```\n")]);
+    let address = house.json(&["sync", "share", "notes", at])["address"].as_str().expect("an address").to_owned();
+    (house, address)
+}
+
+fn joins(address: &str) -> House {
+    let house = House::new();
+    house.run(&["init"]).good();
+    // Where a server was killed just now, it takes its time.
+    let joined = house.run(&["sync", "join", address, "notes", "--for", "50"]);
+    assert!(joined.err.is_empty() || joined.err.contains("not all arrived yet"), "{}", joined.err);
+    house
+}
+
+/// Bytes that came to a replica since it started.
+fn received(port: u16) -> u64 {
+    let page = get(port, "/metrics").expect("a page");
+    let line = page.lines().find_map(|line| line.strip_prefix("tracebook_hub_received_bytes_total "));
+    line.expect("counted").trim().parse().expect("a number")
+}
+
+#[test]
+fn a_picture_that_one_replica_took_comes_from_the_other() {
+    let house = House::new();
+    let Some(mut cluster) = Cluster::new(&house) else { return };
+    let nats = cluster.urls();
+    let ports = [free_port().expect("a port"), free_port().expect("a port")];
+    let at = ports.map(|port| format!("ws://127.0.0.1:{port}"));
+    let _one = replica(&house, "R1", ports[0], &nats);
+    let _two = replica(&house, "R2", ports[1], &nats);
+    let (first, address) = shares(&at[0]);
+    let (cat, odd) = (noise(300_000), noise(2 * 65_536));
+    first.write("notes/cat.png", &cat);
+    first.write("notes/odd.bin", &odd);
+    first.write("notes/empty.bin", b"");
+    first.run(&["run", "loud.md"]).good();
+    sync(&first);
+    let files = first.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
+    assert_eq!(files, serde_json::json!({"kept": true, "coming": 0, "there": 0, "going": 0, "refused": 0}));
+    // 5 + 2 + 1 pieces and those of the output, and for each of the four that it is whole; on each server.
+    let all = |(pieces, others): (u64, usize)| pieces >= 8 + 4 + 4 && others == 2;
+    until("all servers have all pieces", Duration::from_secs(20), || cluster.pieces().is_some_and(all));
+    // One server is gone: the others have all of it.
+    let leader = cluster.leader();
+    cluster.servers[leader].take().expect("runs").kill();
+    until("another one leads", Duration::from_secs(30), || cluster.leader() != leader);
+    let second = joins(&address.replace(&at[0], &at[1]));
+    sync(&second);
+    assert!(second.read("notes/cat.png") == cat && second.read("notes/odd.bin") == odd);
+    assert!(second.read("notes/empty.bin").is_empty());
+    let blobs = [&first, &second].map(|device| bytes(&device.path("W/blobs")));
+    assert!(!blobs[0].is_empty() && blobs[0] == blobs[1], "{:?}", blobs[1].keys());
+    // And what the second brings to its replica comes to the first.
+    second.write("notes/cat.png", &noise(70_000));
+    sync(&second);
+    sync(&first);
+    assert!(first.read("notes/cat.png") == noise(70_000), "{}", first.run(&["sync", "log"]).text());
+}
+
+#[test]
+fn an_upload_goes_on_at_another_replica_when_the_first_is_killed() {
+    let house = House::new();
+    let Some(cluster) = Cluster::new(&house) else { return };
+    let nats = cluster.urls();
+    let ports = [free_port().expect("a port"), free_port().expect("a port")];
+    let at = ports.map(|port| format!("ws://127.0.0.1:{port}"));
+    let one = replica(&house, "R1", ports[0], &nats);
+    let (first, address) = shares(&at[0]);
+    sync(&first);
+    let large = noise(60_000_000);
+    first.write("notes/large.bin", &large);
+    let mut sending = first.command(&["sync", "now", "--for", "100"]).spawn().expect("started");
+    let pieces = || cluster.pieces().map_or(0, |(pieces, _)| pieces);
+    until("it is on its way", Duration::from_secs(60), || pieces() > 100);
+    one.kill();
+    let had = pieces() * 65_536;
+    assert!(had < large.len() as u64, "it was killed in the middle: {had}");
+    // Another one, which has nothing of its own, is called at the same address.
+    let three = replica(&house, "R3", ports[0], &nats);
+    assert!(sending.wait().expect("ended").success(), "{}", first.run(&["sync", "log"]).text());
+    let came = received(ports[0]);
+    assert!(came < large.len() as u64 - had + 4_000_000, "{came} bytes came again, {had} were there");
+    three.kill();
+    let _two = replica(&house, "R2", ports[1], &nats);
+    let second = joins(&address.replace(&at[0], &at[1]));
+    sync(&second);
+    assert!(second.read("notes/large.bin") == large, "{}", second.run(&["sync", "log"]).text());
 }

@@ -1,6 +1,7 @@
 //! The session as a list of inputs and what comes of them, on a world in memory (`twin.rs`).
 
 mod agents;
+mod attached;
 mod cells;
 mod crashes;
 mod files;

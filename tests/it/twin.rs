@@ -4,7 +4,7 @@
 use engine::agent::job::Job;
 use engine::agent::model::{CallId, Request};
 use engine::event::{FileStamp, FileText, ScannedFile, Survey};
-use engine::{Command, Effect, Event, Input, Note, Reject, Session, Setup, Time, markdown};
+use engine::{Belongings, Command, Effect, Event, Input, Note, Reject, Session, Setup, Time, markdown};
 use host::load;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -77,6 +77,8 @@ pub(crate) struct Twin {
     pub(crate) sent: Vec<(DocId, Vec<u8>)>,
     /// Documents that are synced, over whichever hub.
     pub(crate) wanted: BTreeSet<DocId>,
+    /// What shared volumes have beside documents.
+    pub(crate) beside: BTreeMap<DocId, Belongings>,
     /// Why changes of others were refused.
     pub(crate) refused: Vec<String>,
     /// How often a file was written.
@@ -120,6 +122,7 @@ impl Twin {
             kernel: None,
             sent: Vec::new(),
             wanted: BTreeSet::new(),
+            beside: BTreeMap::new(),
             refused: Vec::new(),
             written: 0,
             slow: false,
@@ -265,9 +268,9 @@ impl Twin {
                 | Effect::Unwatch { .. }
                 | Effect::WriteMarker { .. }
                 | Effect::RetrySync
-                | Effect::SyncFiles(_)
                 | Effect::Present { .. }
                 | Effect::FindKernels { .. } => {}
+                Effect::SyncFiles(beside) => self.beside = *beside,
                 Effect::Sync(wanted) => {
                     self.wanted = wanted
                         .hubs

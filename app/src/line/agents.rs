@@ -260,8 +260,17 @@ pub(super) fn steps(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     let run = run_meant(scene, word)?;
     let steps = of_run(scene, run, |run| run.steps.clone())?;
     let only = word.split_once('#').map(|(_, step)| step.to_owned());
+    let whole = args.get_flag("whole") && !scene.json;
     for step in steps.iter().filter(|step| only.as_ref().is_none_or(|only| step.id.to_string() == *only)) {
-        write_step(scene, step)?;
+        match &step.kind {
+            StepKind::ToolResult { whole: Some(said), .. } if whole => {
+                let bytes = scene.handle.blob(said.blob).map_err(|why| {
+                    Refusal::workspace(format!("{why}; what another device has comes with `tracebook sync now`"))
+                })?;
+                scene.out.write_all(&bytes)?;
+            }
+            _ => write_step(scene, step)?,
+        }
     }
     Ok(DONE)
 }

@@ -3,14 +3,16 @@
 
 use rand::TryRngCore;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::BlobHash;
-use store::disk::{DiskError, sync_folder};
+use store::disk::{BlobHasher, DiskError, sync_folder};
 
 /// A temporary file older than this was left behind by a crash.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Bytes that are read at once.
+const BLOCK: usize = 256 << 10;
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +38,96 @@ pub enum Replaced {
 /// # Errors
 /// [`DiskError::Full`], [`DiskError::ReadOnly`], [`DiskError::Io`]; the file has its old bytes then.
 pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Result<Replaced, DiskError> {
-    replace(path, expected, bytes, || ())
+    match replace(path, expected, Content::Bytes(bytes), || ())? {
+        Swap::Done { modified } => Ok(Replaced::Done { modified }),
+        Swap::Gone => Ok(Replaced::Gone),
+        Swap::Raced => match std::fs::read(path) {
+            Ok(theirs) => Ok(Replaced::Raced { theirs }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Replaced::Gone),
+            Err(error) => Err(DiskError::io("writing", path, &error)),
+        },
+    }
+}
+
+/// What came of a file that was to take another one's bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Swap {
+    /// It has them, durably; its modification time is this.
+    Done { modified: i64 },
+    /// Another program wrote to it, and it has that program's bytes.
+    Raced,
+    /// Another program removed it.
+    Gone,
+}
+
+/// Gives the file at `path` the bytes of the file `from`, as [`replace_file`] does, a part of them at a time. Bytes
+/// that are not of this hash never get there.
+///
+/// # Errors
+/// Those of [`replace_file`]; what `from` holds is something else.
+pub(crate) fn replace_by_copy(
+    path: &Path,
+    expected: Option<BlobHash>,
+    from: &Path,
+    hash: BlobHash,
+) -> Result<Swap, DiskError> {
+    replace(path, expected, Content::File { from, hash }, || ())
+}
+
+/// What a file is to hold.
+#[derive(Clone, Copy)]
+enum Content<'a> {
+    Bytes(&'a [u8]),
+    File { from: &'a Path, hash: BlobHash },
+}
+
+impl Content<'_> {
+    fn hash(self) -> BlobHash {
+        match self {
+            Content::Bytes(bytes) => BlobHash::of(bytes),
+            Content::File { hash, .. } => hash,
+        }
+    }
+
+    fn write(self, to: &mut File) -> io::Result<()> {
+        match self {
+            Content::Bytes(bytes) => to.write_all(bytes),
+            Content::File { from, hash } => {
+                let mut from = File::open(from)?;
+                match hashed(&mut from, |block| to.write_all(block))? == hash {
+                    true => Ok(()),
+                    false => Err(io::Error::new(io::ErrorKind::InvalidData, "its bytes are not what they were")),
+                }
+            }
+        }
+    }
+}
+
+/// The hash of what is read, a part of it at a time.
+fn hashed(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<BlobHash> {
+    let (mut hasher, mut block) = (BlobHasher::default(), vec![0; BLOCK]);
+    loop {
+        match from.read(&mut block)? {
+            0 => return Ok(hasher.finish()),
+            count => {
+                hasher.update(&block[..count]);
+                each(&block[..count])?;
+            }
+        }
+    }
+}
+
+fn hash_of(path: &Path) -> io::Result<BlobHash> {
+    hashed(&mut File::open(path)?, |_| Ok(()))
 }
 
 /// The same, with something that happens `meanwhile`: after the last look at the file and before it is replaced.
 fn replace(
     path: &Path,
     expected: Option<BlobHash>,
-    bytes: &[u8],
+    content: Content<'_>,
     meanwhile: impl FnOnce(),
-) -> Result<Replaced, DiskError> {
+) -> Result<Swap, DiskError> {
     let fail = |error: io::Error| DiskError::io("writing", path, &error);
     let refuse = |why: &str| DiskError::Io { what: "writing", why: why.to_owned(), path: path.to_owned() };
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -61,65 +143,62 @@ fn replace(
     }
     let Some(old) = old else {
         if expected.is_some() {
-            return Ok(Replaced::Gone);
+            return Ok(Swap::Gone);
         }
-        let temporary = Temporary::write(folder, bytes, None).map_err(fail)?;
+        let temporary = Temporary::write(folder, content, None).map_err(fail)?;
         let modified = temporary.modified;
         meanwhile();
         return match temporary.appear(path) {
-            Ok(()) => sync_folder(folder).map(|()| Replaced::Done { modified }).map_err(fail),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Ok(Replaced::Raced { theirs: std::fs::read(path).map_err(fail)? })
-            }
+            Ok(()) => sync_folder(folder).map(|()| Swap::Done { modified }).map_err(fail),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Swap::Raced),
             Err(error) => Err(fail(error)),
         };
     };
-    let theirs = std::fs::read(path).map_err(fail)?;
-    if theirs == bytes {
+    let ours = content.hash();
+    let theirs = hash_of(path).map_err(fail)?;
+    if theirs == ours {
         // Done before, perhaps by us just before a crash: only the name may not be durable yet.
         sync_folder(folder).map_err(fail)?;
-        return Ok(Replaced::Done { modified: modified(&old) });
+        return Ok(Swap::Done { modified: modified(&old) });
     }
-    if expected != Some(BlobHash::of(&theirs)) {
-        return Ok(Replaced::Raced { theirs });
+    if expected != Some(theirs) {
+        return Ok(Swap::Raced);
     }
     writable(path).map_err(fail)?;
-    let mut temporary = Temporary::write(folder, bytes, Some(&old)).map_err(fail)?;
+    let mut temporary = Temporary::write(folder, content, Some(&old)).map_err(fail)?;
     meanwhile();
     match exchange(&temporary.path, path) {
         Ok(true) => {}
-        Ok(false) => return over(&temporary, path, &theirs).map_err(fail),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Replaced::Gone),
+        Ok(false) => return over(&temporary, path, theirs).map_err(fail),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Swap::Gone),
         Err(error) => return Err(fail(error)),
     }
     // What was at `path` is under the temporary name now. It goes only if it is what we knew.
-    let swapped = std::fs::read(&temporary.path).ok();
-    if swapped.as_deref() == Some(&theirs[..]) {
+    if hash_of(&temporary.path).ok() == Some(theirs) {
         let modified = temporary.modified;
         temporary.remove().and_then(|()| sync_folder(folder)).map_err(fail)?;
-        return Ok(Replaced::Done { modified });
+        return Ok(Swap::Done { modified });
     }
     // Somebody wrote within these microseconds. Their file goes back, so that it is there whatever happens to us.
     temporary.keep = true;
     exchange(&temporary.path, path).map_err(fail)?;
-    temporary.keep = std::fs::read(&temporary.path).ok().as_deref() != Some(bytes);
+    temporary.keep = hash_of(&temporary.path).ok() != Some(ours);
     if temporary.keep {
         // They wrote once more, into our file: the newer one stays at `path`, the older one under its odd name.
         exchange(&temporary.path, path).map_err(fail)?;
     }
     sync_folder(folder).map_err(fail)?;
-    Ok(Replaced::Raced { theirs: std::fs::read(path).map_err(fail)? })
+    Ok(Swap::Raced)
 }
 
 /// Where two names cannot be exchanged: a last look, then over it.
-fn over(temporary: &Temporary, path: &Path, known: &[u8]) -> io::Result<Replaced> {
-    let theirs = std::fs::read(path)?;
-    if theirs != known {
-        return Ok(Replaced::Raced { theirs });
+fn over(temporary: &Temporary, path: &Path, known: BlobHash) -> io::Result<Swap> {
+    if hash_of(path)? != known {
+        return Ok(Swap::Raced);
     }
     std::fs::rename(&temporary.path, path)?;
     sync_folder(path.parent().unwrap_or(Path::new("")))?;
-    Ok(Replaced::Done { modified: temporary.modified })
+    Ok(Swap::Done { modified: temporary.modified })
 }
 
 /// A file beside the one that is to be written. It goes when this goes.
@@ -140,8 +219,8 @@ impl Drop for Temporary {
 
 impl Temporary {
     /// Writes it, durably, with the mode of the file that it is to replace.
-    fn write(folder: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<Temporary> {
-        let (mut temporary, file) = Temporary::begin(folder, bytes, like)?;
+    fn write(folder: &Path, content: Content<'_>, like: Option<&Metadata>) -> io::Result<Temporary> {
+        let (mut temporary, file) = Temporary::fill(folder, content, like)?;
         file.sync_all()?;
         temporary.modified = modified(&file.metadata()?);
         Ok(temporary)
@@ -149,6 +228,10 @@ impl Temporary {
 
     /// Writes it; that it is durable is the caller's to see to, before it gets another name.
     pub(crate) fn begin(folder: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<(Temporary, File)> {
+        Temporary::fill(folder, Content::Bytes(bytes), like)
+    }
+
+    fn fill(folder: &Path, content: Content<'_>, like: Option<&Metadata>) -> io::Result<(Temporary, File)> {
         let number = rand::rngs::OsRng.try_next_u64().map_err(io::Error::other)?;
         let path = folder.join(format!(".tracebook-{number:016x}.tmp"));
         let mut options = OpenOptions::new();
@@ -160,7 +243,7 @@ impl Temporary {
         }
         let mut file = options.open(&path)?;
         let mut temporary = Temporary { path, modified: 0, keep: false };
-        file.write_all(bytes)?;
+        content.write(&mut file)?;
         if let Some(like) = like {
             resemble(&file, like)?;
         }
@@ -337,14 +420,43 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("a.md");
         fs::write(&path, "old").expect("written");
-        let raced = replace(&path, hash(b"old"), b"ours", || fs::write(&path, "theirs").expect("written"));
-        assert_eq!(raced.expect("told"), Replaced::Raced { theirs: b"theirs".to_vec() });
+        let ours = Content::Bytes(b"ours");
+        let raced = replace(&path, hash(b"old"), ours, || fs::write(&path, "theirs").expect("written"));
+        assert_eq!(raced.expect("told"), Swap::Raced);
         assert_eq!(fs::read(&path).expect("read"), b"theirs");
-        let gone = replace(&path, hash(b"theirs"), b"ours", || fs::remove_file(&path).expect("removed"));
-        assert_eq!(gone.expect("told"), Replaced::Gone);
-        let raced = replace(&path, None, b"ours", || fs::write(&path, "theirs").expect("written"));
-        assert_eq!(raced.expect("told"), Replaced::Raced { theirs: b"theirs".to_vec() });
+        let gone = replace(&path, hash(b"theirs"), ours, || fs::remove_file(&path).expect("removed"));
+        assert_eq!(gone.expect("told"), Swap::Gone);
+        let raced = replace(&path, None, ours, || fs::write(&path, "theirs").expect("written"));
+        assert_eq!(raced.expect("told"), Swap::Raced);
+        assert_eq!(fs::read(&path).expect("read"), b"theirs");
         assert_eq!(names(dir.path()), ["a.md"]);
+    }
+
+    #[test]
+    fn a_large_file_is_copied_in_parts_and_checked_before_it_has_its_name() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (from, path) = (dir.path().join("from"), dir.path().join("a.bin"));
+        let large: Vec<u8> = (0..3 * BLOCK as u32 + 5).map(|at| (at % 251) as u8).collect();
+        fs::write(&from, &large).expect("written");
+        let right = BlobHash::of(&large);
+        // Not what it should be: nothing appears, and what is there stays.
+        let wrong = replace_by_copy(&path, None, &from, BlobHash::of(b"other"));
+        assert!(wrong.expect_err("refused").to_string().contains("its bytes are not what they were"));
+        assert_eq!(names(dir.path()), ["from"]);
+        assert!(matches!(replace_by_copy(&path, None, &from, right).expect("copied"), Swap::Done { .. }));
+        assert!(fs::read(&path).expect("read") == large);
+        // Once more; over something known; over something that is not.
+        let modified = modified(&fs::metadata(&path).expect("there"));
+        assert_eq!(replace_by_copy(&path, hash(b"x"), &from, right).expect("the same"), Swap::Done { modified });
+        fs::write(&path, "old").expect("written");
+        assert_eq!(replace_by_copy(&path, None, &from, right).expect("told"), Swap::Raced);
+        assert_eq!(replace_by_copy(&path, hash(b"older"), &from, right).expect("told"), Swap::Raced);
+        assert!(replace_by_copy(&path, hash(b"old"), &from, BlobHash::of(b"other")).is_err());
+        assert_eq!(fs::read(&path).expect("read"), b"old");
+        assert!(matches!(replace_by_copy(&path, hash(b"old"), &from, right).expect("copied"), Swap::Done { .. }));
+        assert!(fs::read(&path).expect("read") == large);
+        assert_eq!(replace_by_copy(&dir.path().join("b"), hash(b"x"), &from, right).expect("told"), Swap::Gone);
+        assert_eq!(names(dir.path()), ["a.bin", "from"]);
     }
 
     #[cfg(unix)]
@@ -373,10 +485,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("a.md");
         fs::write(&path, "old").expect("written");
-        let temporary = Temporary::write(dir.path(), b"ours", None).expect("written");
-        let raced = over(&temporary, &path, b"older").expect("told");
-        assert_eq!(raced, Replaced::Raced { theirs: b"old".to_vec() });
-        assert!(matches!(over(&temporary, &path, b"old").expect("told"), Replaced::Done { .. }));
+        let temporary = Temporary::write(dir.path(), Content::Bytes(b"ours"), None).expect("written");
+        assert_eq!(over(&temporary, &path, BlobHash::of(b"older")).expect("told"), Swap::Raced);
+        assert_eq!(fs::read(&path).expect("read"), b"old");
+        assert!(matches!(over(&temporary, &path, BlobHash::of(b"old")).expect("told"), Swap::Done { .. }));
         drop(temporary);
         assert_eq!(fs::read(&path).expect("read"), b"ours");
         assert_eq!(names(dir.path()), ["a.md"]);

@@ -38,6 +38,7 @@ impl Session {
             let mut writes: Vec<Write> = keys.into_iter().map(|key| Write::Meta { key, value: None }).collect();
             writes.extend([file, file.outputs()].map(|doc| Write::Forget { doc }));
             self.append(turn, writes, None);
+            self.attachment_gone(file);
         }
     }
 

@@ -156,6 +156,7 @@ impl Session {
         }
         self.notes.retain(|_, note| note.volume != volume);
         self.places.retain(|_, (of, _)| *of != volume);
+        self.attachments_closed(volume);
         writes.push(self.mounts_write());
         self.append(turn, writes, None);
         turn.effects.push(Effect::WriteMarker { volumes: self.marker() });
@@ -436,6 +437,7 @@ impl Session {
             self.places.remove(&row.id);
             writes.push(Write::FileGone { volume: id, path: path.to_owned() });
             writes.push(Write::Meta { key: links_key(row.id), value: None });
+            self.attachment_gone(row.id);
         }
     }
 

@@ -48,6 +48,11 @@ impl Blobs {
         self.path(hash).is_file()
     }
 
+    /// How many bytes a blob has that is there; they are not looked at.
+    pub fn len_of(&self, hash: BlobHash) -> Option<u64> {
+        std::fs::metadata(self.path(hash)).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
+    }
+
     /// Removes a blob that was only here on its way to somewhere else.
     ///
     /// # Errors

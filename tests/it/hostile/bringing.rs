@@ -59,7 +59,7 @@ fn bring(at: &str, named: &[(BlobHash, Vec<u8>)], wants: &[(BlobHash, u64)]) -> 
         blobs.hold(Item { volume: VOLUME, hash: *hash }, bytes.len() as u64, &writes);
     }
     for (hash, size) in wants {
-        blobs.want(Item { volume: VOLUME, hash: *hash }, *size, true, &writes);
+        blobs.want(Item { volume: VOLUME, hash: *hash }, Some(*size), true, &writes);
     }
     let (mut came, mut quiet, begun) = (HashMap::<BlobHash, Vec<u8>>::new(), 0, Instant::now());
     while quiet < 10 {

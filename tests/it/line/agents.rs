@@ -8,10 +8,10 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// What a model says: words, and calls of tools.
-pub(super) type Said = (String, Vec<(&'static str, Value)>);
+pub(crate) type Said = (String, Vec<(&'static str, Value)>);
 
 /// A model that says what `script` makes of the number of answers that it has given in the conversation.
-pub(super) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'static) -> String {
+pub(crate) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'static) -> String {
     serve(move |request| {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) fn model(script: impl Fn(usize, &Value) -> Said + Send + Sync + 'stat
 }
 
 /// A house whose agents ask this model.
-pub(super) fn house(model: &str, files: &[(&str, &str)]) -> House {
+pub(crate) fn house(model: &str, files: &[(&str, &str)]) -> House {
     let house = House::with(files);
     let config = format!(
         "llm:\n  default_provider: test\n  prefer_local: false\n  providers:\n    test: {{wire: openai, base_url: \

@@ -1,6 +1,7 @@
 //! What devices exchange beside documents: pictures, other attachments, large outputs.
 
 use super::{NOTES, Two, now};
+use crate::line::agents::{Said, house, model};
 use crate::program::{House, bytes};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -180,6 +181,77 @@ fn a_connection_that_is_cut_goes_on_where_it_was() {
     assert!(had < large.len() as u64 && !two.path("notes/large.bin").exists(), "it was cut");
     two.run(&["sync", "now", "--for", "50"]).good();
     assert!(two.read("notes/large.bin") == large, "{}", two.run(&["sync", "log"]).text());
+}
+
+/// A second device of this house, which shares `notes` over the hub.
+fn second(one: &House, hub: &str) -> House {
+    let two = House::new();
+    let address = one.json(&["sync", "share", "notes", hub])["address"].as_str().expect("an address").to_owned();
+    now(one);
+    two.run(&["init"]).good();
+    two.run(&["sync", "join", &address, "notes", "--for", "50"]).good();
+    now(&two);
+    two
+}
+
+#[test]
+fn plots_and_what_runs_name_follow_too() {
+    let script = |turn: usize, _: &serde_json::Value| -> Said {
+        match turn {
+            0 => {
+                let write = serde_json::json!({"path": "data.csv", "content": "a,b\n1,2\n"});
+                let count = serde_json::json!({"command": "seq 1 9000"});
+                (String::new(), vec![("write_file", write), ("shell", count)])
+            }
+            _ => ("Done.".to_owned(), Vec::new()),
+        }
+    };
+    let code = "import matplotlib.pyplot as plt\nplt.plot([x * 0.37 % 11 for x in range(60_000)])";
+    let plot = format!("# A plot\n\n```python\n{code}\n```\n");
+    let one = house(&model(script), &[("plot.md", &plot)]);
+    one.run(&["run", "plot.md"]).good();
+    one.run(&["ask", "count", "--approve", "shell: seq *", "--approve", "write_file"]).good();
+    let told = one.run(&["steps", "last", "--whole"]).good().text();
+    assert!(told.contains("\n4500\n4501\n") && told.contains("\n9000\n"), "all of it: {} bytes", told.len());
+    assert!(!one.run(&["steps", "last"]).good().text().contains("\n4500\n"), "otherwise its beginning");
+    let hub = Hub::start(&one, "127.0.0.1:0", &[]);
+    let two = second(&one, &hub.1);
+    // The plot, what the tool said, the file as the run has made it.
+    let blobs = [&one, &two].map(|device| bytes(&device.path("W/blobs")));
+    assert!(blobs[0].len() >= 3 && blobs[0] == blobs[1], "{:?}, {:?}", blobs[0].keys(), blobs[1].keys());
+    assert_eq!(two.run(&["steps", "last", "--whole"]).good().text(), told);
+    let saved = [&one, &two].map(|device| {
+        device.run(&["outputs", "plot.md", "--save", "saved"]).good();
+        bytes(&device.path("saved"))
+    });
+    assert!(!saved[0].is_empty() && saved[0] == saved[1], "{:?}", saved[1].keys());
+    assert_eq!(two.read("notes/data.csv"), b"a,b\n1,2\n");
+    // What a run names later comes as well.
+    one.run(&["ask", "count again", "--approve", "shell: seq *", "--approve", "write_file"]).good();
+    now(&one);
+    now(&two);
+    let blobs = [&one, &two].map(|device| bytes(&device.path("W/blobs")));
+    assert!(blobs[0] == blobs[1], "{:?}, {:?}", blobs[0].keys(), blobs[1].keys());
+}
+
+#[test]
+fn hidden_files_stay_where_they_are() {
+    let both = Two::new(NOTES);
+    let hidden = [".env", "deep/.key.bin", ".private/photo.png"];
+    for (at, path) in hidden.iter().enumerate() {
+        both.one.write(&format!("notes/{path}"), &noise(at as u8, 5_000));
+    }
+    both.one.write("notes/seen.png", &noise(9, 5_000));
+    both.two.write("notes/.env", &noise(8, 4_000));
+    both.settle();
+    both.settle();
+    assert!(both.two.read("notes/seen.png") == noise(9, 5_000));
+    assert!(both.two.read("notes/.env") == noise(8, 4_000) && both.one.read("notes/.env") == noise(0, 5_000));
+    assert!(!both.two.path("notes/deep/.key.bin").exists() && !both.two.path("notes/.private").exists());
+    let kept = bytes(&both.one.path("H/volumes"));
+    assert_eq!(kept.len(), 1, "the hub has the one that is not hidden: {:?}", kept.keys());
+    let files = both.two.json(&["sync", "now", "--for", "20"])["hubs"][0]["files"].clone();
+    assert_eq!((&files["coming"], &files["refused"]), (&0.into(), &0.into()), "nothing is waited for: {files}");
 }
 
 #[test]

@@ -1,14 +1,18 @@
-//! What devices bring beside documents: attachments and large outputs, a file each under its volume, checked before it
-//! counts as here. A thread of its own reads and writes them; documents never wait for it.
+//! What devices bring beside documents: attachments and large outputs, under their volume, checked before they count as
+//! here. A thread of its own reads and writes them, files of the hub's folder or pieces at NATS ([`HubFiles`]);
+//! documents never wait for it.
 //!
 //! A blob is kept once for each volume with which it was brought: whoever names a hash in a volume of its own gets
 //! nothing that it did not bring.
 
 use crate::core::{Core, Input};
+use crate::storage::HubFiles;
 use peers::DeviceId;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use store::DocId;
 use store::disk::{Blobs as Kept, Coming, read_piece};
@@ -24,6 +28,8 @@ const IDLE: usize = 64 << 10;
 const LINE: Duration = Duration::from_millis(10);
 /// While anything else is under way, this often.
 const TICK: Duration = Duration::from_secs(1);
+/// For the log.
+const KEPT_NOT: &str = "what a device brings cannot be kept now";
 
 enum Work {
     Look { item: Item },
@@ -35,7 +41,7 @@ enum Work {
 /// What came of it.
 pub(crate) enum Told {
     Looked { item: Item, found: Found },
-    Read { link: Link, item: Item, offset: u64, piece: Option<(u64, Vec<u8>)> },
+    Read { link: Link, item: Item, offset: u64, piece: Option<(u64, Vec<u8>)>, why: Option<String> },
     Failed { item: Item, why: String },
     Checked { item: Item, checked: Checked },
 }
@@ -43,7 +49,9 @@ pub(crate) enum Told {
 /// What is kept beside documents.
 pub(crate) struct Keeping {
     protocol: Blobs,
+    files: Arc<dyn HubFiles>,
     work: Sender<Work>,
+    thread: JoinHandle<()>,
     began: Instant,
     /// Something has happened since all was looked at last.
     stale: bool,
@@ -51,9 +59,15 @@ pub(crate) struct Keeping {
     said: BTreeSet<String>,
 }
 
-struct Folder(PathBuf);
+/// A file each, below a folder for each volume.
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
+    /// Those in the hub's folder.
+    pub(crate) fn new(folder: &Path) -> Folder {
+        Folder(folder.join(VOLUMES))
+    }
+
     fn of(&self, volume: DocId) -> PathBuf {
         self.0.join(volume.to_string())
     }
@@ -65,65 +79,95 @@ impl Folder {
     fn coming(&self, item: Item) -> Coming {
         Coming::new(self.of(item.volume).join("coming"))
     }
+}
 
-    fn work(&self, queue: &Receiver<Work>, inputs: &Sender<Input>) {
+impl HubFiles for Folder {
+    fn look(&self, item: Item) -> Result<Found, String> {
+        let part = || Found::Part(self.coming(item).len_of(item.hash));
+        Ok(self.kept(item).len_of(item.hash).map_or_else(part, Found::Whole))
+    }
+
+    fn read(&self, item: Item, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+        let kept = self.kept(item);
+        let piece = kept.has(item.hash).then(|| read_piece(&kept.path(item.hash), offset, PIECE));
+        piece.transpose().map_err(|error| error.to_string())
+    }
+
+    fn write(&self, item: Item, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
+        self.coming(item).write(item.hash, offset, &bytes).map_err(|error| error.to_string())
+    }
+
+    fn finish(&self, item: Item) -> Result<bool, String> {
+        self.coming(item).finish(item.hash, &self.kept(item)).map_err(|error| error.to_string())
+    }
+
+    fn remove_old(&self, age: Duration) {
         for volume in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
             Coming::new(volume.path().join("coming")).remove_old(|file| {
                 let since = file.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
-                since.is_some_and(|since| since > OLD)
+                since.is_some_and(|since| since > age)
             });
         }
-        for work in queue {
-            let told = match work {
-                Work::Look { item } => {
-                    let whole = self.kept(item).has(item.hash);
-                    let part = || Found::Part(self.coming(item).len_of(item.hash));
-                    Some(Told::Looked { item, found: if whole { Found::Whole } else { part() } })
-                }
-                Work::Read { link, item, offset } => {
-                    let kept = self.kept(item);
-                    let piece = kept.has(item.hash).then(|| read_piece(&kept.path(item.hash), offset, PIECE).ok());
-                    Some(Told::Read { link, item, offset, piece: piece.flatten() })
-                }
-                Work::Write { item, offset, bytes } => {
-                    let failed = self.coming(item).write(item.hash, offset, &bytes).err();
-                    failed.map(|error| Told::Failed { item, why: error.to_string() })
-                }
-                Work::Check { item } => {
-                    let checked = match self.coming(item).finish(item.hash, &self.kept(item)) {
-                        Ok(true) => Checked::Good,
-                        Ok(false) => Checked::Bad,
-                        Err(error) => Checked::Failed(error.to_string()),
-                    };
-                    Some(Told::Checked { item, checked })
-                }
-            };
-            if told.is_some_and(|told| inputs.send(Input::Blob(told)).is_err()) {
-                return;
+    }
+
+    fn close(&self) {}
+}
+
+fn work(files: &dyn HubFiles, queue: &Receiver<Work>, inputs: &Sender<Input>) {
+    files.remove_old(OLD);
+    for work in queue {
+        let told = match work {
+            Work::Look { item } => Some(match files.look(item) {
+                Ok(found) => Told::Looked { item, found },
+                Err(why) => Told::Failed { item, why },
+            }),
+            Work::Read { link, item, offset } => {
+                let (piece, why) = match files.read(item, offset) {
+                    Ok(piece) => (piece, None),
+                    Err(why) => (None, Some(why)),
+                };
+                Some(Told::Read { link, item, offset, piece, why })
             }
+            Work::Write { item, offset, bytes } => {
+                files.write(item, offset, bytes).err().map(|why| Told::Failed { item, why })
+            }
+            Work::Check { item } => {
+                let checked = match files.finish(item) {
+                    Ok(true) => Checked::Good,
+                    Ok(false) => Checked::Bad,
+                    Err(why) => Checked::Failed(why),
+                };
+                Some(Told::Checked { item, checked })
+            }
+        };
+        if told.is_some_and(|told| inputs.send(Input::Blob(told)).is_err()) {
+            return;
         }
     }
 }
 
 impl Keeping {
-    /// Starts the thread that reads and writes; it ends when this goes.
-    pub(crate) fn start(folder: &Path, inputs: Sender<Input>) -> Result<Keeping, String> {
-        let (work, queue) = channel();
-        let folder = Folder(folder.join(VOLUMES));
+    /// Starts the thread that reads and writes, until [`Keeping::end`].
+    pub(crate) fn start(files: Arc<dyn HubFiles>, inputs: Sender<Input>) -> Result<Keeping, String> {
+        let (send, queue) = channel();
         let thread = std::thread::Builder::new().name("hub-blobs".to_owned());
-        thread.spawn(move || folder.work(&queue, &inputs)).map_err(|error| error.to_string())?;
+        let at = Arc::clone(&files);
+        let thread = thread.spawn(move || work(at.as_ref(), &queue, &inputs)).map_err(|error| error.to_string())?;
         let protocol = Blobs::new(true, Limits::default());
-        Ok(Keeping { protocol, work, began: Instant::now(), stale: false, wait: None, said: BTreeSet::new() })
+        let (began, said) = (Instant::now(), BTreeSet::new());
+        Ok(Keeping { protocol, files, work: send, thread, began, stale: false, wait: None, said })
+    }
+
+    /// Finishes what was asked for, as far as there is time for it.
+    pub(crate) fn end(self) {
+        self.files.close();
+        drop(self.work);
+        let _ = self.thread.join();
     }
 
     fn now(&self) -> i64 {
         i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
-}
-
-/// Which version of this a hub speaks.
-pub(crate) fn version(keeping: Option<&Keeping>) -> Option<u64> {
-    keeping.map(|_| VERSION)
 }
 
 impl Core {
@@ -164,14 +208,20 @@ impl Core {
         let (now, may) = (keeping.now(), |link: Link, volume: DocId| self.right_of(link, volume));
         match told {
             Told::Looked { item, found } => keeping.protocol.looked(item, found, &may),
-            Told::Read { link, item, offset, piece } => keeping.protocol.read(link, item, offset, piece),
+            Told::Read { link, item, offset, piece, why } => {
+                keeping.protocol.read(link, item, offset, piece);
+                if let Some(why) = why {
+                    keeping.protocol.failed(item, now, &may);
+                    self.say_once(&mut keeping, &format!("what a device asks for cannot be read: {why}"));
+                }
+            }
             Told::Failed { item, why } => {
-                keeping.protocol.written(item, now, &may);
-                self.say_once(&mut keeping, why);
+                keeping.protocol.failed(item, now, &may);
+                self.say_once(&mut keeping, &format!("{KEPT_NOT}: {why}"));
             }
             Told::Checked { item, checked } => {
                 if let Checked::Failed(why) = &checked {
-                    self.say_once(&mut keeping, why.clone());
+                    self.say_once(&mut keeping, &format!("{KEPT_NOT}: {why}"));
                 }
                 keeping.protocol.checked(item, &checked, now, &may);
             }
@@ -180,9 +230,17 @@ impl Core {
         self.blobs = Some(keeping);
     }
 
-    fn say_once(&self, keeping: &mut Keeping, why: String) {
-        if keeping.said.len() < 1_000 && keeping.said.insert(why.clone()) {
-            self.say(&format!("what a device brings cannot be kept: {why}"));
+    /// Another replica has taken it.
+    pub(crate) fn blobs_brought(&mut self, item: Item, size: u64) {
+        let Some(mut keeping) = self.blobs.take() else { return };
+        keeping.protocol.brought(item, size, &|link, volume| self.right_of(link, volume));
+        keeping.stale = true;
+        self.blobs = Some(keeping);
+    }
+
+    fn say_once(&self, keeping: &mut Keeping, line: &str) {
+        if keeping.said.len() < 1_000 && keeping.said.insert(line.to_owned()) {
+            self.say(line);
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::blobs::{self, Keeping};
 use crate::metrics::Metrics;
 use crate::policy::{Policy, Shares};
-use crate::storage::{Bytes, Failed, HubBus, HubStore, News};
+use crate::storage::{Bytes, Failed, Ground, HubBus, HubStore, News};
 use crate::{Log, Settings};
 use peers::DeviceId;
 use peers::devices::Device;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
+use store::sync::blobs::VERSION;
 use store::sync::{self, Docs, Link, Metadata, Output, PeerId, Peers, Ticket, wire};
 use store::{Access, ActorId, DocId, VolumeDoc};
 use tokio::sync::mpsc::UnboundedSender;
@@ -122,7 +123,7 @@ pub(crate) struct Core {
     /// The documents of volumes that somebody compares.
     scopes: HashMap<DocId, Docs>,
     bus_name: String,
-    /// What is kept beside documents; `None`: nothing is.
+    /// What is kept beside documents.
     pub(crate) blobs: Option<Keeping>,
 }
 
@@ -143,24 +144,16 @@ fn account(device: Option<DeviceId>) -> String {
 impl Core {
     pub(crate) fn new(
         me: String,
-        parts: (Arc<dyn HubStore>, Arc<dyn HubBus>, Metrics),
+        ((store, files, bus), metrics): (Ground, Metrics),
         settings: Settings,
         inputs: Sender<Input>,
         log: Log,
     ) -> Result<Core, String> {
-        let (store, bus, metrics) = parts;
         // Volumes are compared where all that is stored is known here.
         let all = store.all();
         let tracebook = all.is_some().then_some(wire::EXTENSIONS);
-        // Replicas share documents, not files.
-        let blobs = match settings.nats {
-            None => Some(Keeping::start(&settings.folder, inputs.clone())?),
-            Some(_) => {
-                log("over NATS documents are kept alone: pictures and large outputs stay on the devices");
-                None
-            }
-        };
-        let known = blobs::version(blobs.as_ref());
+        let blobs = Some(Keeping::start(files, inputs.clone())?);
+        let known = Some(VERSION);
         let metadata = Metadata { storage: Some(me.clone()), ephemeral: false, tracebook, blobs: known };
         let chance: [u8; 16] = peers::key::random()?;
         let usage = std::fs::read_to_string(settings.folder.join(USAGE)).ok();
@@ -216,6 +209,9 @@ impl Core {
         let names: Vec<Link> = self.clients.keys().copied().collect();
         for link in names {
             self.end(link, "the hub is ending; it will be back");
+        }
+        if let Some(keeping) = self.blobs.take() {
+            keeping.end();
         }
         self.keep_usage();
     }
@@ -545,6 +541,7 @@ impl Core {
                 self.peers.receive(BUS, &Bytes::unwrap_or_clone(frame));
                 self.perform(None);
             }
+            News::Brought { item, size } => self.blobs_brought(item, size),
             // The server takes them in.
             News::Devices(_) => {}
         }

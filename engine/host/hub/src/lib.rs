@@ -2,8 +2,8 @@
 //! with Tracebook and other programs with automerge-repo meet in it.
 //!
 //! One thread owns the protocol ([`store::sync::Peers`]); around it stand the ways in (`server`), what lasts
-//! ([`HubStore`]) and the line to other replicas ([`HubBus`]). Nothing is sent or acknowledged before it is durable.
-//! The hub does not know what documents hold, but for volumes, whose notes share their volume's policy.
+//! ([`HubStore`], [`HubFiles`]) and the line to other replicas ([`HubBus`]). Nothing is sent or acknowledged before it
+//! is durable. The hub does not know what documents hold, but for volumes, whose notes share their volume's policy.
 
 mod blobs;
 mod certificate;
@@ -26,7 +26,7 @@ pub use invitation::{Invited, reached};
 pub use policy::{Policy, VolumePolicy};
 pub use server::{Hub, Running};
 pub use settings::{Open, Settings, Tls};
-pub use storage::{Bytes, Done, Failed, HubBus, HubStore, Loaded, News};
+pub use storage::{Bytes, Done, Failed, HubBus, HubFiles, HubStore, Loaded, News};
 
 /// A line of the log, in plain words. Nothing secret stands in it.
 pub type Log = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

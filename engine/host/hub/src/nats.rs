@@ -4,8 +4,11 @@
 //!
 //! A replica keeps nothing of its own but the certificate and a copy of the list of devices.
 
+mod files;
+
+use self::files::Files;
 use crate::Log;
-use crate::storage::{Bytes, Done, Failed, HubBus, HubStore, Loaded, News};
+use crate::storage::{Bytes, Done, Failed, HubBus, HubFiles, HubStore, Loaded, News};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, stream};
@@ -47,6 +50,7 @@ pub(crate) type Heard = Arc<dyn Fn(News) + Send + Sync>;
 pub(crate) struct Replicas {
     inside: Arc<Inside>,
     runtime: Handle,
+    files: Arc<Files>,
 }
 
 struct Inside {
@@ -104,7 +108,8 @@ impl Replicas {
         let client = tokio::time::timeout(TRY * 3, connecting).await.map_err(|_| fail(&"no server answers"))?;
         let client = client.map_err(|error| fail(&error))?;
         let context = jetstream::new(client.clone());
-        let made = make_stream(&context, &log).await?;
+        let subjects = vec![format!("{DOC}*"), DEVICES.to_owned()];
+        let made = make_stream(&context, STREAM, subjects, &log).await?;
         let chance: [u8; 8] = peers::key::random()?;
         let me: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
         let inside = Arc::new(Inside { client, stream: context, me, log, told: Mutex::default() });
@@ -114,27 +119,40 @@ impl Replicas {
         let since = made.get_info().await.map_err(|error| fail(&error))?.state.last_sequence;
         let said = inside.client.subscribe(SAID).await.map_err(|error| fail(&error))?;
         tokio::spawn(hear_said(Arc::clone(&inside), said, Arc::clone(&heard)));
-        tokio::spawn(hear_changes(Arc::clone(&inside), since, heard));
-        Ok(Replicas { inside, runtime: Handle::current() })
+        let files = Files::open(Arc::clone(&inside), Arc::clone(&heard)).await?;
+        let changes = Line { stream: STREAM, filter: String::new(), headers_only: false };
+        tokio::spawn(hear(Arc::clone(&inside), changes, since, changed(heard)));
+        Ok(Replicas { inside, runtime: Handle::current(), files: Arc::new(files) })
+    }
+
+    /// What devices bring beside documents.
+    pub(crate) fn files(&self) -> Arc<dyn HubFiles> {
+        Arc::clone(&self.files) as Arc<dyn HubFiles>
     }
 }
 
-/// The stream of chunks, on three servers where there are three. `async-nats` cannot make a bucket with the servers of
-/// Debian (2.9), a stream it can.
-async fn make_stream(context: &jetstream::Context, log: &Log) -> Result<stream::Stream, String> {
+/// A stream, on three servers where there are three. `async-nats` cannot make a bucket with the servers of Debian
+/// (2.9), a stream it can.
+async fn make_stream(
+    context: &jetstream::Context,
+    name: &str,
+    subjects: Vec<String>,
+    log: &Log,
+) -> Result<stream::Stream, String> {
     let mut why = String::new();
     // A cluster that has just started has no leader yet.
     for _ in 0..30 {
-        match context.get_stream(STREAM).await {
+        match context.get_stream(name).await {
             Ok(stream) => return Ok(stream),
             Err(error) => why = error.to_string(),
         }
         for replicas in [3, 1] {
             let config = stream::Config {
-                name: STREAM.to_owned(),
-                subjects: vec![format!("{DOC}*"), DEVICES.to_owned()],
+                name: name.to_owned(),
+                subjects: subjects.clone(),
                 num_replicas: replicas,
                 discard: stream::DiscardPolicy::New,
+                allow_direct: true,
                 duplicate_window: PATIENCE * 2,
                 ..stream::Config::default()
             };
@@ -168,11 +186,18 @@ async fn hear_said(inside: Arc<Inside>, mut said: async_nats::Subscriber, heard:
     }
 }
 
+/// What is heard of a stream.
+struct Line {
+    stream: &'static str,
+    /// Of which subjects; empty: of all.
+    filter: String,
+    headers_only: bool,
+}
+
 /// Hears everything that is written behind `since`, each once and in order, however often the line breaks.
-async fn hear_changes(inside: Arc<Inside>, mut since: u64, heard: Heard) {
-    let mut parts = Parts::default();
+async fn hear(inside: Arc<Inside>, line: Line, mut since: u64, mut take: impl FnMut(&Inside, &Message, u64)) {
     loop {
-        if let Err(why) = hear_until_broken(&inside, &mut since, &mut parts, &heard).await {
+        if let Err(why) = hear_until_broken(&inside, &line, &mut since, &mut take).await {
             (inside.log)(&format!("the line to the other replicas broke, and is made anew: {why}"));
         }
         tokio::time::sleep(AGAIN).await;
@@ -181,12 +206,14 @@ async fn hear_changes(inside: Arc<Inside>, mut since: u64, heard: Heard) {
 
 async fn hear_until_broken(
     inside: &Inside,
+    line: &Line,
     since: &mut u64,
-    parts: &mut Parts,
-    heard: &Heard,
+    take: &mut impl FnMut(&Inside, &Message, u64),
 ) -> Result<(), async_nats::Error> {
-    let stream = inside.stream.get_stream(STREAM).await?;
+    let stream = inside.stream.get_stream(line.stream).await?;
     let config = pull::Config {
+        filter_subject: line.filter.clone(),
+        headers_only: line.headers_only,
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: *since + 1 },
         ack_policy: AckPolicy::None,
         memory_storage: true,
@@ -208,18 +235,23 @@ async fn hear_until_broken(
             return Err("a message is missing".into());
         }
         *since = sequence;
-        let own = from(&message) == Some(&inside.me);
-        let Some(bytes) = parts.take(&message) else { continue };
-        if own {
-            continue;
-        }
+        take(inside, &message, sequence);
+    }
+    Ok(())
+}
+
+/// What becomes of changes that are heard.
+fn changed(heard: Heard) -> impl FnMut(&Inside, &Message, u64) {
+    let mut parts = Parts::default();
+    move |inside, message, _| {
+        let own = from(message) == Some(&inside.me);
+        let Some(bytes) = parts.take(message).filter(|_| !own) else { return };
         if message.subject.as_str() == DEVICES {
             heard(News::Devices(Arc::new(bytes)));
         } else if let Some(doc) = message.subject.strip_prefix(DOC).and_then(|doc| doc.parse().ok()) {
             heard(News::Changed { doc, bytes: Arc::new(bytes) });
         }
     }
-    Ok(())
 }
 
 impl Inside {
@@ -257,10 +289,16 @@ impl Inside {
         Ok(())
     }
 
-    async fn load(&self, doc: DocId) -> Result<Vec<Vec<u8>>, async_nats::Error> {
-        let stream = self.stream.get_stream_no_info(STREAM).await?;
+    /// Goes through all messages of a subject, in order, some of them at a time.
+    async fn each(
+        &self,
+        stream: &stream::Stream<()>,
+        subject: String,
+        most: usize,
+        mut take: impl FnMut(&Message, u64),
+    ) -> Result<usize, async_nats::Error> {
         let config = pull::Config {
-            filter_subject: format!("{DOC}{doc}"),
+            filter_subject: subject,
             deliver_policy: DeliverPolicy::All,
             ack_policy: AckPolicy::None,
             memory_storage: true,
@@ -271,12 +309,9 @@ impl Inside {
         let mut consumer = stream.create_consumer(config).await?;
         let info = consumer.info().await?;
         let (name, pending) = (info.name.clone(), usize::try_from(info.num_pending)?);
-        let mut chunks = Vec::new();
-        let mut last = 0;
         let mut seen = 0;
-        let mut parts = Parts::default();
         while seen < pending {
-            let mut batch = consumer.fetch().max_messages((pending - seen).min(256)).expires(TRY).messages().await?;
+            let mut batch = consumer.fetch().max_messages((pending - seen).min(most)).expires(TRY).messages().await?;
             let before = seen;
             while let Some(message) = batch.next().await {
                 let message = message?;
@@ -285,15 +320,24 @@ impl Inside {
                 if info.consumer_sequence != seen as u64 {
                     return Err("a message is missing".into());
                 }
-                last = info.stream_sequence;
-                chunks.extend(parts.take(&message));
+                take(&message, info.stream_sequence);
             }
             if seen == before {
                 return Err("the servers do not give all of it".into());
             }
         }
         let _ = stream.delete_consumer(&name).await;
-        if seen > MANY {
+        Ok(seen)
+    }
+
+    async fn load(&self, doc: DocId) -> Result<Vec<Vec<u8>>, async_nats::Error> {
+        let stream = self.stream.get_stream_no_info(STREAM).await?;
+        let (mut chunks, mut last, mut parts) = (Vec::new(), 0, Parts::default());
+        let take = |message: &Message, sequence| {
+            last = sequence;
+            chunks.extend(parts.take(message));
+        };
+        if self.each(&stream, format!("{DOC}{doc}"), 256, take).await? > MANY {
             self.fold(&stream, doc, &chunks, last).await;
         }
         Ok(chunks)
@@ -370,8 +414,8 @@ impl HubBus for Replicas {
                     }
                 });
             }
-            // The stream tells of them by itself.
-            News::Changed { .. } => {}
+            // The streams tell of them by themselves.
+            News::Changed { .. } | News::Brought { .. } => {}
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The ways in: WebSockets for devices, for pairing and, where the settings allow it, for other programs; `/metrics`
 //! and `/healthz`. Each connection is a task that passes frames on, within its limits.
 
+use crate::blobs::Folder;
 use crate::certificate::certificate;
 use crate::core::{Core, Input, Out, Outbox, Who};
 use crate::embedded::Embedded;
@@ -8,7 +9,7 @@ use crate::invitation::{Invited, say_reached};
 use crate::metrics::{Metrics, page};
 use crate::policy::{FILE as SHARE, Policy};
 use crate::settings::{Open, Settings, Tls};
-use crate::storage::{Alone, HubBus, HubStore, News};
+use crate::storage::{Alone, Ground, HubBus, HubStore, News};
 use crate::{Log, nats};
 use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -136,22 +137,25 @@ impl Hub {
         let (inputs, told) = channel();
         let (metrics, registry) = Metrics::new();
         let devices = Devices::new(&settings.folder)?;
-        let (store, bus): (Arc<dyn HubStore>, Arc<dyn HubBus>) = match &settings.nats {
-            None => (Arc::new(Embedded::open(&settings.folder, Arc::clone(&log))?), Arc::new(Alone)),
+        let (store, files, bus): Ground = match &settings.nats {
+            None => {
+                let store = Embedded::open(&settings.folder, Arc::clone(&log))?;
+                (Arc::new(store), Arc::new(Folder::new(&settings.folder)), Arc::new(Alone))
+            }
             Some(servers) => {
                 let (hear, list) = (inputs.clone(), devices.clone());
                 let heard = move |news| match news {
                     // Another replica's list: the file is looked at in a moment.
                     News::Devices(bytes) => drop(list.merge(&bytes)),
-                    News::Changed { .. } | News::Said(_) => drop(hear.send(Input::News(news))),
+                    News::Changed { .. } | News::Brought { .. } | News::Said(_) => drop(hear.send(Input::News(news))),
                 };
                 let replicas = runtime.block_on(nats::Replicas::open(servers, Arc::new(heard), Arc::clone(&log)))?;
                 let replicas = Arc::new(replicas);
-                (Arc::clone(&replicas) as Arc<dyn HubStore>, replicas as Arc<dyn HubBus>)
+                (Arc::clone(&replicas) as Arc<dyn HubStore>, replicas.files(), replicas as Arc<dyn HubBus>)
             }
         };
         let me = key.id().to_string();
-        let parts = (Arc::clone(&store), Arc::clone(&bus), metrics.clone());
+        let parts = ((Arc::clone(&store), files, Arc::clone(&bus)), metrics.clone());
         let core = Core::new(me, parts, settings.clone(), inputs.clone(), Arc::clone(&log))?;
         let thread = std::thread::Builder::new().name("hub-core".to_owned());
         let core = thread.spawn(move || {

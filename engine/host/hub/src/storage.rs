@@ -1,8 +1,10 @@
 //! What the hub stands on: something that lasts, and a line to other replicas over the same store. Both answer by
-//! calling back, from whatever thread they have.
+//! calling back, from whatever thread they have. Files are kept by a third, which is asked on a thread of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 use store::DocId;
+use store::sync::blobs::{Found, Item};
 
 /// Bytes that several hold.
 pub type Bytes = Arc<Vec<u8>>;
@@ -39,6 +41,45 @@ pub trait HubStore: Send + Sync {
     fn close(&self);
 }
 
+/// Keeps what devices bring beside documents, by hash under the volume with which it was brought. Called on one
+/// thread, one call at a time; none keeps more than a few pieces in memory. What cannot be done says why, and is tried
+/// again.
+pub trait HubFiles: Send + Sync {
+    /// How much of it is here.
+    ///
+    /// # Errors
+    /// It cannot be found out now.
+    fn look(&self, item: Item) -> Result<Found, String>;
+
+    /// How large it is, and the piece that begins at `offset`; `None`: it is not here whole.
+    ///
+    /// # Errors
+    /// It cannot be read now.
+    fn read(&self, item: Item, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String>;
+
+    /// Puts a piece behind what has come before; what was there beyond it goes.
+    ///
+    /// # Errors
+    /// It is not taken, and what stands behind it neither before [`HubFiles::look`] was called again.
+    fn write(&self, item: Item, offset: u64, bytes: Vec<u8>) -> Result<(), String>;
+
+    /// All of it has come: if it is what its name says, it is kept, and durable; if not, what has come goes. Says
+    /// which.
+    ///
+    /// # Errors
+    /// It cannot be found out now; what has come is still there then.
+    fn finish(&self, item: Item) -> Result<bool, String>;
+
+    /// Removes what nobody has brought more of for so long.
+    fn remove_old(&self, age: Duration);
+
+    /// The hub is ending: what is under way is given up, as soon as that is possible.
+    fn close(&self);
+}
+
+/// All that a hub stands on.
+pub(crate) type Ground = (Arc<dyn HubStore>, Arc<dyn HubFiles>, Arc<dyn HubBus>);
+
 /// What replicas tell each other.
 #[derive(Clone, Debug)]
 pub enum News {
@@ -48,6 +89,13 @@ pub enum News {
         doc: DocId,
         /// A chunk.
         bytes: Bytes,
+    },
+    /// Another replica has taken a file, whole.
+    Brought {
+        /// Which.
+        item: Item,
+        /// Bytes.
+        size: u64,
     },
     /// An ephemeral message, as it came off the wire at another replica.
     Said(Bytes),

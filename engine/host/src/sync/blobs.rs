@@ -1,7 +1,7 @@
 //! Blobs beside documents: attachments and large outputs of shared volumes, exchanged with hubs and devices. What is
 //! said and when is the store's (`store::sync::blobs`); where bytes lie is the shelf's.
 
-use super::shelf::{Chore, Done, Piece, Placing, Shelf};
+use super::shelf::{Chore, Done, Named, Piece, Placing, Shelf};
 use super::{Desk, LAN, Task};
 use engine::event::FileStamp;
 use engine::{Attached, Belongings, BlobState, Event};
@@ -19,6 +19,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// While pieces wait for the line, it is looked at this often; while anything else is under way, this often.
 const LINE: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_secs(1);
+/// A run that goes on is read anew this often at most.
+const RUN: Duration = Duration::from_secs(2);
 /// Pieces wait while more bytes than this wait to be sent.
 const IDLE: usize = 64 << 10;
 
@@ -27,8 +29,10 @@ pub(super) struct Exchange {
     protocol: Blobs,
     shelf: Shelf,
     volumes: BTreeMap<DocId, Belongings>,
-    /// What outputs name, as far as they were read; what of it is here.
-    outputs: HashMap<DocId, BTreeMap<BlobHash, (u64, bool)>>,
+    /// What outputs and runs name, as far as they were read.
+    named: HashMap<DocId, BTreeMap<BlobHash, Named>>,
+    /// Runs that have changed, and when they are read again.
+    changed: BTreeMap<DocId, Instant>,
     /// Where attachments lie that others may have.
     files: HashMap<Item, (PathBuf, FileStamp)>,
     /// What has come and is on its way into a file.
@@ -37,6 +41,9 @@ pub(super) struct Exchange {
     reading: BTreeSet<DocId>,
     hashing: BTreeSet<DocId>,
     placing: BTreeSet<DocId>,
+    /// What is being copied out of attachments, and what could not be.
+    keeping: BTreeSet<Item>,
+    unkept: BTreeSet<Item>,
     /// What could not be placed, as it was to be.
     stuck: BTreeMap<DocId, Attached>,
     said: BTreeSet<String>,
@@ -56,12 +63,15 @@ impl Exchange {
             protocol: Blobs::new(false, Limits::default()),
             shelf: Shelf::start(folder, reader, tasks),
             volumes: BTreeMap::new(),
-            outputs: HashMap::new(),
+            named: HashMap::new(),
+            changed: BTreeMap::new(),
             files: HashMap::new(),
             whole: BTreeSet::new(),
             reading: BTreeSet::new(),
             hashing: BTreeSet::new(),
             placing: BTreeSet::new(),
+            keeping: BTreeSet::new(),
+            unkept: BTreeSet::new(),
             stuck: BTreeMap::new(),
             said: BTreeSet::new(),
             lines: Vec::new(),
@@ -97,7 +107,8 @@ impl Exchange {
             (false, false) => None,
         };
         let stale = self.stale.then(|| self.due.unwrap_or(now).max(now));
-        tick.into_iter().chain(stale).min()
+        let changed = self.changed.values().min().copied();
+        tick.into_iter().chain(stale).chain(changed).min()
     }
 
     /// What volumes have beside documents has changed.
@@ -112,30 +123,51 @@ impl Exchange {
                     let _ = self.shelf.chores.send(Chore::Hash { file: *file, path });
                 }
             }
-            for doc in belongings.outputs.keys() {
-                if !self.outputs.contains_key(doc) && self.reading.insert(*doc) {
-                    let _ = self.shelf.chores.send(Chore::Outputs { doc: *doc });
+            for (doc, is_run) in documents(belongings) {
+                if !self.named.contains_key(&doc) && self.reading.insert(doc) {
+                    let _ = self.shelf.chores.send(Chore::Named { doc, is_run });
                 }
             }
         }
     }
 
-    /// A document has changed on the disk: if these are outputs, they may name others.
+    /// A document has changed on the disk: if these are outputs or a run, they may name others.
     pub(super) fn written(&mut self, doc: DocId) {
-        if self.outputs.remove(&doc).is_some() && self.reading.insert(doc) {
-            let _ = self.shelf.chores.send(Chore::Outputs { doc });
-        } else if self.reading.contains(&doc) {
-            let _ = self.shelf.chores.send(Chore::Outputs { doc }); // it may have been read before
+        let is_known = self.named.contains_key(&doc) || self.reading.contains(&doc);
+        if is_known && self.volumes.values().any(|one| one.runs.contains_key(&doc)) {
+            self.changed.entry(doc).or_insert_with(|| Instant::now() + RUN); // each of its steps is a change
+        } else if self.named.remove(&doc).is_some() && self.reading.insert(doc) || self.reading.contains(&doc) {
+            // It may have been read before.
+            let _ = self.shelf.chores.send(Chore::Named { doc, is_run: false });
+        }
+    }
+
+    /// Runs that have changed are read again.
+    fn read_changed(&mut self) {
+        let now = Instant::now();
+        let due: Vec<DocId> = self.changed.iter().filter(|(_, at)| **at <= now).map(|(doc, _)| *doc).collect();
+        for doc in due {
+            self.changed.remove(&doc);
+            self.reading.insert(doc);
+            let _ = self.shelf.chores.send(Chore::Named { doc, is_run: true });
         }
     }
 
     fn done(&mut self, done: Done, peers: &Peers, tell: impl Fn(Event)) {
         let (now, may) = (self.now(), |link: Link, doc: DocId| peers.may(link, doc));
         match done {
-            Done::Outputs { doc, blobs } => {
+            Done::Named { doc, blobs } => {
                 self.reading.remove(&doc);
-                self.outputs.insert(doc, blobs);
+                self.named.insert(doc, blobs);
                 (self.stale, self.news) = (true, true);
+            }
+            Done::Kept { item, size } => {
+                self.keeping.remove(&item);
+                match size {
+                    Some(size) => self.is_kept(item, size),
+                    None => _ = self.unkept.insert(item), // others are asked for it
+                }
+                self.stale = true;
             }
             Done::Hashed { file, stamp } => {
                 self.hashing.remove(&file);
@@ -157,7 +189,7 @@ impl Exchange {
             Done::Looked { item, found } => self.protocol.looked(item, found, &may),
             Done::Read { link, item, offset, piece } => self.protocol.read(link, item, offset, piece),
             Done::Failed { item, why } => {
-                self.protocol.written(item, now, &may);
+                self.protocol.failed(item, now, &may);
                 self.say_once(why);
             }
             Done::Checked { item, checked } => {
@@ -198,15 +230,25 @@ impl Exchange {
                     }
                 }
             }
-            for (doc, urgent) in &belongings.outputs {
-                for (hash, (size, here)) in self.outputs.get(doc).into_iter().flatten() {
+            for (doc, urgent) in belongings.outputs.iter().chain(&belongings.runs) {
+                for (hash, Named { size, here }) in self.named.get(doc).into_iter().flatten() {
                     let item = Item { volume: *volume, hash: *hash };
-                    if *here {
-                        holds.insert(item, *size);
-                    } else {
-                        let wish = wants.entry(item).or_insert((*size, false));
-                        wish.1 |= *urgent;
+                    match (here, size) {
+                        (true, Some(size)) => _ = holds.insert(item, *size),
+                        (true, None) | (false, _) => {
+                            let wish = wants.entry(item).or_insert((*size, false));
+                            wish.1 |= *urgent;
+                        }
                     }
+                }
+            }
+        }
+        // A run has made files that are attachments: the bytes are here.
+        for (item, from) in &self.files {
+            if wants.contains_key(item) && !self.unkept.contains(item) {
+                wants.remove(item);
+                if self.keeping.insert(*item) {
+                    let _ = self.shelf.chores.send(Chore::Keep { item: *item, from: from.clone() });
                 }
             }
         }
@@ -215,7 +257,7 @@ impl Exchange {
                 holds.insert(item, size);
                 self.place(item, file);
             } else {
-                let wish = wants.entry(item).or_insert((size, false));
+                let wish = wants.entry(item).or_insert((Some(size), false));
                 wish.1 |= urgent;
             }
         }
@@ -263,24 +305,29 @@ impl Exchange {
     }
 
     /// It is here.
-    fn came(&mut self, item: Item) {
-        let mut kept = false;
-        let docs: Vec<DocId> =
-            self.volumes.get(&item.volume).map(|one| one.outputs.keys().copied().collect()).unwrap_or_default();
-        for doc in docs {
-            if let Some((_, here)) = self.outputs.get_mut(&doc).and_then(|blobs| blobs.get_mut(&item.hash)) {
-                (*here, kept) = (true, true);
-            }
-        }
-        self.came += u64::from(kept);
+    fn came(&mut self, item: Item, size: u64) {
+        self.is_kept(item, size);
         self.whole.insert(item);
         (self.stale, self.news) = (true, true);
     }
 
-    /// Whether outputs name it: then it is a blob of the workspace.
-    fn is_output(&self, item: Item) -> bool {
-        let docs = self.volumes.get(&item.volume).into_iter().flat_map(|one| one.outputs.keys());
-        docs.filter_map(|doc| self.outputs.get(doc)).any(|blobs| blobs.contains_key(&item.hash))
+    /// It is a blob of the workspace by now, if outputs or runs name it.
+    fn is_kept(&mut self, item: Item, size: u64) {
+        let docs: Vec<DocId> =
+            self.volumes.get(&item.volume).map(|one| documents(one).map(|(doc, _)| doc).collect()).unwrap_or_default();
+        let mut kept = false;
+        for doc in docs {
+            if let Some(named) = self.named.get_mut(&doc).and_then(|blobs| blobs.get_mut(&item.hash)) {
+                (*named, kept) = (Named { size: Some(size), here: true }, true);
+            }
+        }
+        self.came += u64::from(kept);
+    }
+
+    /// Whether outputs or runs name it: then it is a blob of the workspace.
+    fn is_named(&self, item: Item) -> bool {
+        let docs = self.volumes.get(&item.volume).into_iter().flat_map(documents);
+        docs.filter_map(|(doc, _)| self.named.get(&doc)).any(|blobs| blobs.contains_key(&item.hash))
     }
 
     /// How it stands over these connections.
@@ -290,6 +337,7 @@ impl Exchange {
         let going = knows.iter().map(|link| self.protocol.going(*link));
         let (going, refused) = going.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let busy = usize::from(self.stale) + self.reading.len() + self.hashing.len() + self.placing.len();
+        let busy = busy + self.keeping.len() + self.changed.len();
         let on_way = self.whole.iter().filter(|item| volumes.contains(&item.volume)).count();
         BlobState {
             kept: is_online.then_some(!knows.is_empty()),
@@ -300,6 +348,12 @@ impl Exchange {
             busy,
         }
     }
+}
+
+/// The documents of a volume that may name blobs, and which of them are runs.
+fn documents(belongings: &Belongings) -> impl Iterator<Item = (DocId, bool)> {
+    let outputs = belongings.outputs.keys().map(|doc| (*doc, false));
+    outputs.chain(belongings.runs.keys().map(|doc| (*doc, true)))
 }
 
 impl Desk {
@@ -336,6 +390,7 @@ impl Desk {
                 self.blobs.news = true;
             }
         }
+        self.blobs.read_changed();
         let now = Instant::now();
         if self.blobs.stale && self.blobs.due.is_none_or(|due| due <= now) {
             (self.blobs.stale, self.blobs.due, self.blobs.news) = (false, Some(now + PAUSE), true);
@@ -374,10 +429,10 @@ impl Desk {
             }
             Deed::Write { item, offset, bytes, .. } => _ = shelf.pieces.send(Piece::Write { item, offset, bytes }),
             Deed::Check { item } => {
-                let keep = self.blobs.is_output(item);
+                let keep = self.blobs.is_named(item);
                 _ = shelf.pieces.send(Piece::Check { item, keep });
             }
-            Deed::Came { item, .. } => self.blobs.came(item),
+            Deed::Came { item, size } => self.blobs.came(item, size),
             Deed::Say { link, words } | Deed::Refused { link, words } => {
                 let name = self.nearby.devices.get(&link).map(|(name, _)| name.clone());
                 if let Some((url, hub)) = self.hub(link) {

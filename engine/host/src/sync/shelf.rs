@@ -3,7 +3,7 @@
 
 use super::Task;
 use crate::files;
-use crate::replace::{self, Replaced};
+use crate::replace::{self, Swap};
 use engine::event::FileStamp;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use store::disk::{BlobHasher, Blobs, Coming, Reader, create_folder, read_piece};
 use store::sync::Link;
 use store::sync::blobs::{Checked, Found, Item, PIECE};
-use store::{ActorId, BlobHash, DocId, OutputsDoc};
+use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
 
 /// Bytes that are hashed at once.
 const BLOCK: usize = 256 << 10;
@@ -22,8 +22,10 @@ const COMING: &str = "coming";
 
 /// What takes its time.
 pub(super) enum Chore {
-    /// Which blobs these outputs name.
-    Outputs { doc: DocId },
+    /// Which blobs these outputs name, or this run.
+    Named { doc: DocId, is_run: bool },
+    /// Take the bytes of a file among the blobs.
+    Keep { item: Item, from: (PathBuf, FileStamp) },
     /// Which bytes a file has.
     Hash { file: DocId, path: PathBuf },
     /// Put what has come into a file.
@@ -55,12 +57,24 @@ pub(super) enum Piece {
     Check { item: Item, keep: bool },
 }
 
+/// A blob that a document names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    /// How many bytes it has, if that is known; if it is here, it is.
+    pub(super) size: Option<u64>,
+    pub(super) here: bool,
+}
+
 /// What came of it.
 pub(super) enum Done {
-    /// Each blob with its size, and whether it is here.
-    Outputs {
+    Named {
         doc: DocId,
-        blobs: BTreeMap<BlobHash, (u64, bool)>,
+        blobs: BTreeMap<BlobHash, Named>,
+    },
+    Kept {
+        item: Item,
+        /// How many bytes it has; `None`: the file holds something else by now, or the disk refuses.
+        size: Option<u64>,
     },
     Hashed {
         file: DocId,
@@ -125,7 +139,8 @@ fn chore_thread(folders: &Folders, reader: &dyn Reader, queue: &Receiver<Chore>,
     crate::worker::step_back();
     for chore in queue {
         let done = match chore {
-            Chore::Outputs { doc } => Done::Outputs { doc, blobs: outputs(folders, reader, doc) },
+            Chore::Named { doc, is_run } => Done::Named { doc, blobs: named(folders, reader, doc, is_run) },
+            Chore::Keep { item, from } => Done::Kept { item, size: keep(folders, item.hash, &from) },
             Chore::Hash { file, path } => Done::Hashed { file, stamp: stamp(&path) },
             Chore::Place(placing) => {
                 let result = place(folders, &placing);
@@ -147,9 +162,9 @@ fn piece_thread(folders: &Folders, queue: &Receiver<Piece>, tasks: &Sender<Task>
     for piece in queue {
         let done = match piece {
             Piece::Look { item } => {
-                let whole = folders.blobs.has(item.hash) || folders.whole.has(item.hash);
+                let whole = folders.blobs.len_of(item.hash).or_else(|| folders.whole.len_of(item.hash));
                 let part = || Found::Part(folders.coming.len_of(item.hash));
-                Some(Done::Looked { item, found: if whole { Found::Whole } else { part() } })
+                Some(Done::Looked { item, found: whole.map_or_else(part, Found::Whole) })
             }
             Piece::Read { link, item, offset, file } => {
                 let piece = read(folders, item.hash, offset, file.as_ref());
@@ -175,16 +190,42 @@ fn piece_thread(folders: &Folders, queue: &Receiver<Piece>, tasks: &Sender<Task>
     }
 }
 
-/// The blobs that outputs name. What cannot be read names none.
-fn outputs(folders: &Folders, reader: &dyn Reader, doc: DocId) -> BTreeMap<BlobHash, (u64, bool)> {
+/// The blobs that outputs or a run name. What cannot be read names none.
+fn named(folders: &Folders, reader: &dyn Reader, doc: DocId, is_run: bool) -> BTreeMap<BlobHash, Named> {
     let chunks = reader.chunks(doc).unwrap_or_default();
     let chunks: Vec<Vec<u8>> = chunks.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
     if chunks.is_empty() {
         return BTreeMap::new();
     }
-    let loaded = OutputsDoc::load(doc, &chunks, ActorId::from([0; 16]));
-    let blobs = loaded.map(|loaded| loaded.doc.blobs()).unwrap_or_default();
-    blobs.into_iter().map(|one| (one.blob, (one.size, folders.blobs.has(one.blob)))).collect()
+    let nobody = ActorId::from([0; 16]);
+    let blobs: BTreeMap<BlobHash, Option<u64>> = if is_run {
+        RunDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blobs()).unwrap_or_default()
+    } else {
+        let blobs = OutputsDoc::load(doc, &chunks, nobody).map(|loaded| loaded.doc.blobs()).unwrap_or_default();
+        blobs.into_iter().map(|one| (one.blob, Some(one.size))).collect()
+    };
+    let named = |(blob, size): (BlobHash, Option<u64>)| {
+        let there = folders.blobs.len_of(blob);
+        (blob, Named { size: there.or(size), here: there.is_some() })
+    };
+    blobs.into_iter().map(named).collect()
+}
+
+/// Copies a file among the blobs, where it holds what it is known to hold.
+fn keep(folders: &Folders, hash: BlobHash, (path, stamp): &(PathBuf, FileStamp)) -> Option<u64> {
+    if !is_as(path, stamp) {
+        return None;
+    }
+    let mut offset = 0;
+    loop {
+        let (_, bytes) = read_piece(path, offset, PIECE).ok()?;
+        folders.coming.write(hash, offset, &bytes).ok()?;
+        offset += bytes.len() as u64;
+        if bytes.is_empty() || offset >= stamp.size {
+            break;
+        }
+    }
+    folders.coming.finish(hash, &folders.blobs).ok()?.then_some(offset)
 }
 
 /// What a file is now: nothing when it changes while it is read.
@@ -240,27 +281,24 @@ fn place(folders: &Folders, placing: &Placing) -> Result<FileStamp, String> {
             there.map(|blobs| blobs.path(*hash)).ok_or_else(|| format!("its bytes are gone again: {path}"))?
         }
     };
-    if stamp(&from).is_none_or(|stamp| stamp.hash != *hash) {
-        return Err(format!("its bytes are not what they were: {path}"));
-    }
     if let Some(there) = stamp(&target).filter(|there| there.hash == *hash) {
         return Ok(there); // done before, perhaps just before a crash
     }
     create_folder(folder).map_err(|error| words(&error))?;
     if let (Some(kept), Some(over)) = (kept, over) {
-        let old = std::fs::read(&target).map_err(|error| words(&error))?;
-        if BlobHash::of(&old) != over.hash {
-            return Err(format!("it was changed meanwhile: {path}"));
-        }
-        match replace::replace_file(&root.join(kept), None, &old).map_err(|error| error.to_string())? {
-            Replaced::Done { .. } => {}
-            Replaced::Raced { .. } | Replaced::Gone => return Err(format!("there is another file already: {kept}")),
+        match replace::replace_by_copy(&root.join(kept), None, &target, over.hash).map_err(|error| error.to_string())? {
+            Swap::Done { .. } => {}
+            Swap::Raced | Swap::Gone => return Err(format!("there is another file already: {kept}")),
         }
     }
-    let bytes = std::fs::read(&from).map_err(|error| words(&error))?;
-    match replace::replace_file(&target, over.map(|over| over.hash), &bytes).map_err(|error| error.to_string())? {
-        Replaced::Done { modified } => Ok(FileStamp { size: bytes.len() as u64, mtime: modified, hash: *hash }),
-        Replaced::Raced { .. } => Err(format!("it was changed here meanwhile: {path}")),
-        Replaced::Gone => Err(format!("it was removed here meanwhile: {path}")),
+    match replace::replace_by_copy(&target, over.map(|over| over.hash), &from, *hash)
+        .map_err(|error| error.to_string())?
+    {
+        Swap::Done { modified } => {
+            let size = std::fs::metadata(&from).map_err(|error| words(&error))?.len();
+            Ok(FileStamp { size, mtime: modified, hash: *hash })
+        }
+        Swap::Raced => Err(format!("it was changed here meanwhile: {path}")),
+        Swap::Gone => Err(format!("it was removed here meanwhile: {path}")),
     }
 }

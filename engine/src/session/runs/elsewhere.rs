@@ -32,6 +32,14 @@ pub(super) struct Elsewhere {
     pub(super) tools_due: bool,
 }
 
+impl super::Agents {
+    /// The runs of a volume, and which of them are open.
+    pub(in crate::session) fn runs_of(&self, volume: DocId) -> impl Iterator<Item = (DocId, bool)> {
+        let runs = self.run_lines.iter().filter(move |(_, line)| line.volume == volume);
+        runs.map(|(id, _)| (*id, self.runs.contains_key(id)))
+    }
+}
+
 impl Elsewhere {
     /// Somebody wants this document, which is perhaps being read: it is not let go afterwards.
     pub(super) fn keep(&mut self, id: DocId) {
@@ -288,7 +296,9 @@ impl Session {
 
     fn keep_run_line(&mut self, turn: &mut Turn<'_>, id: DocId, line: RunLine, bytes: Vec<u8>) {
         let value = serde_json::to_vec(&line).ok();
-        self.agents.run_lines.insert(id, line);
+        if self.agents.run_lines.insert(id, line).is_none() {
+            self.sync.touch_attachments(); // it may name files of its own
+        }
         self.agents.revision += 1;
         self.agents.elsewhere.expected.remove(&id);
         let line = Write::Meta { key: format!("{RUNS}{id}"), value };

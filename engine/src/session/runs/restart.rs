@@ -81,6 +81,7 @@ impl Session {
             }
         }
         self.agents.runs.insert(id, run);
+        self.sync.touch_attachments(); // somebody looks at it: what it names is wanted soon
         if !left.is_empty() {
             let mut record = Record::default();
             for call in left {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use store::disk::{FileRow, Write};
-use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind};
+use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind, is_hidden};
 
 /// Before the id of an attachment: under this name the disk keeps [`Agreed`].
 pub const AGREED: &str = "sync/file/";
@@ -58,6 +58,8 @@ pub struct Belongings {
     pub files: BTreeMap<DocId, (String, Attached)>,
     /// The outputs of its notes, and whether somebody looks at the note.
     pub outputs: BTreeMap<DocId, bool>,
+    /// The runs of agents in it, and whether somebody looks at the run.
+    pub runs: BTreeMap<DocId, bool>,
 }
 
 /// An attachment that others have.
@@ -194,6 +196,7 @@ impl Session {
             return self.wake_at(turn, due);
         }
         self.sync.attachments.stale = false;
+        self.forget_agreed(turn);
         let shared: BTreeSet<DocId> =
             self.sync.shares.hubs.iter().flat_map(|hub| hub.volumes.iter().copied()).collect();
         let mut all = BTreeMap::new();
@@ -205,10 +208,48 @@ impl Session {
         if all.is_empty() && self.sync.attachments.told.is_none() {
             return;
         }
-        let count = all.values().map(|one: &Belongings| one.files.len() + one.outputs.len()).sum();
+        let count = all.values().map(|one: &Belongings| one.files.len() + one.outputs.len() + one.runs.len()).sum();
         self.sync.attachments.told = Some((turn.now, count));
         self.sync.revision += 1;
         turn.effects.push(Effect::SyncFiles(Box::new(all)));
+    }
+
+    /// A volume was closed: what is known of others' files in it is of no use any more.
+    pub(in crate::session) fn attachments_closed(&mut self, volume: DocId) {
+        for file in self.sync.attachments.theirs.remove(&volume).unwrap_or_default().into_keys() {
+            self.sync.attachments.reading.remove(&file);
+        }
+        self.sync.attachments.paths.retain(|(of, _), _| *of != volume);
+        self.sync.attachments.coming.remove(&volume);
+        self.sync.touch();
+    }
+
+    /// A file is in no volume any more, or not in the trash.
+    pub(in crate::session) fn attachment_gone(&mut self, file: DocId) {
+        if self.sync.attachments.agreed.contains_key(&file) {
+            self.sync.touch();
+        }
+    }
+
+    /// What was agreed on of files that are in no volume and not in the trash goes.
+    fn forget_agreed(&mut self, turn: &mut Turn<'_>) {
+        // Volumes that are still being read may have them.
+        if self.workspace_doc.is_none() || self.volumes.values().any(|volume| !volume.known) {
+            return;
+        }
+        let attachments = &self.sync.attachments;
+        let is_gone = |file: &&DocId| !self.places.contains_key(file) && !self.trash.contains_key(file);
+        let gone: Vec<DocId> = attachments.agreed.keys().filter(is_gone).copied().collect();
+        if gone.is_empty() {
+            return;
+        }
+        let writes = gone.iter().map(|file| Write::Meta { key: format!("{AGREED}{file}"), value: None });
+        self.append(turn, writes.collect(), None);
+        for file in gone {
+            self.sync.attachments.agreed.remove(&file);
+            self.sync.attachments.read.remove(&file);
+            self.sync.attachments.unread.remove(&file);
+        }
     }
 
     fn belongings(&mut self, turn: &mut Turn<'_>, id: DocId) -> Option<Belongings> {
@@ -229,6 +270,8 @@ impl Session {
             let fetch = |bytes, over, kept, path: &str| Attached::Fetch { bytes, over, kept, urgent: urgent(path) };
             match here {
                 Some((of, _)) if of != id => {}
+                // Keys and settings of programs: neither they nor what they come to is told to anybody.
+                Some((_, at)) if is_hidden(&at) => {}
                 Some((_, at)) => {
                     let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(&at)) else { continue };
                     let Some(local) = self.sync.attachments.here(row) else {
@@ -306,6 +349,7 @@ impl Session {
             });
             belongings.outputs = outputs.collect();
         }
+        belongings.runs = self.agents.runs_of(id).collect();
         Some(belongings)
     }
 
@@ -323,7 +367,7 @@ impl Session {
     /// Whether an attachment of another device may have this name here.
     fn is_sound(&mut self, turn: &mut Turn<'_>, file: DocId, path: &str) -> bool {
         let sound = inside(path).is_ok_and(|sound| sound == path) && !FileKind::of(path).is_text();
-        if sound && path.split('/').any(|part| part.starts_with('.')) {
+        if sound && is_hidden(path) {
             return false; // what is hidden is a program's own, and stays where it is
         }
         if !sound && self.sync.attachments.refused.insert(file) {

@@ -64,7 +64,7 @@ impl Peer {
     }
 
     fn want(&mut self, bytes: &[u8]) {
-        self.blobs.want(item(bytes), bytes.len() as u64, false, &writes);
+        self.blobs.want(item(bytes), Some(bytes.len() as u64), false, &writes);
     }
 
     /// Does what is to be done; gives the messages.
@@ -83,7 +83,8 @@ impl Peer {
                     Deed::Send { link, data } => out.push((link, data)),
                     Deed::Look { item } => {
                         let part = self.parts.get(&item).map_or(0, |part| part.len() as u64);
-                        let found = if self.whole.contains_key(&item) { Found::Whole } else { Found::Part(part) };
+                        let whole = self.whole.get(&item).map(|all| Found::Whole(all.len() as u64));
+                        let found = whole.unwrap_or(Found::Part(part));
                         self.blobs.looked(item, found, &may);
                     }
                     Deed::Read { link, item, offset } => {
@@ -98,7 +99,7 @@ impl Peer {
                         self.sent += found.as_ref().map_or(0, |(_, piece)| piece.len());
                         self.blobs.read(link, item, offset, found);
                     }
-                    Deed::Write { item, .. } if self.full => self.blobs.written(item, now, &may),
+                    Deed::Write { item, .. } if self.full => self.blobs.failed(item, now, &may),
                     Deed::Write { item, offset, bytes, .. } => {
                         let part = self.parts.entry(item).or_default();
                         assert!(part.len() as u64 >= offset, "nothing is left out");
@@ -308,7 +309,7 @@ fn without_room_nothing_is_taken() {
     assert_eq!(hub.said, ["it brings a picture for which no room is left: it is not taken"]);
     assert_eq!(device.said, ["pictures and large outputs of this device are not taken: no room is left"]);
     // What is larger than all measure is not even wanted.
-    device.blobs.want(Item { volume: V, hash: BlobHash([9; 32]) }, u64::MAX, true, &writes);
+    device.blobs.want(Item { volume: V, hash: BlobHash([9; 32]) }, Some(u64::MAX), true, &writes);
     assert_eq!(device.blobs.items().1.count(), 0);
 }
 
@@ -366,6 +367,100 @@ fn few_pieces_are_under_way_and_fewer_on_a_slow_line() {
         most.insert(round, under_way);
     }
     assert_eq!((most[&29], most[&59]), (8, 1));
+}
+
+#[test]
+fn what_cannot_be_read_now_is_told_of_once_it_can_be() {
+    let all = bytes(9, 100_000);
+    let (mut device, mut hub) = (Peer::new(false), Peer::with(true, &[&all]));
+    device.want(&all);
+    connect(&mut device, &mut hub, LINE);
+    for (link, data) in device.perform(0) {
+        hub.blobs.receive(link, &data, 0, &writes);
+    }
+    hub.blobs.step(0, &writes, &|_| true);
+    assert_eq!(hub.blobs.take(), [Deed::Read { link: LINE, item: item(&all), offset: 0 }]);
+    hub.blobs.read(LINE, item(&all), 0, None);
+    hub.blobs.failed(item(&all), 0, &writes);
+    for (link, data) in hub.perform(1) {
+        device.blobs.receive(link, &data, 0, &writes);
+    }
+    assert!(device.perform(1).is_empty(), "it does not ask again by itself");
+    for (link, data) in hub.perform(AGAIN) {
+        device.blobs.receive(link, &data, 0, &writes);
+    }
+    talk(&mut device, &mut hub, usize::MAX);
+    assert_eq!(device.came, [item(&all)]);
+}
+
+#[test]
+fn what_is_wanted_by_its_hash_alone_comes_too() {
+    let sizes = [0, 1, PIECE as usize, PIECE as usize + 1, 3_000_000];
+    let all: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(seed, size)| bytes(50 + seed as u8, *size)).collect();
+    let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+    let (mut one, mut two) = (Peer::new(false), Peer::with(false, &slices));
+    all.iter().for_each(|bytes| one.blobs.want(item(bytes), None, false, &writes));
+    connect(&mut one, &mut two, LINE);
+    talk(&mut one, &mut two, 40);
+    // In the middle of it the line is cut.
+    one.blobs.disconnect(LINE, &writes);
+    two.blobs.disconnect(LINE, &writes);
+    connect(&mut one, &mut two, 2);
+    talk(&mut one, &mut two, ALL);
+    for bytes in &all {
+        assert_eq!(one.whole.get(&item(bytes)), Some(bytes));
+    }
+    assert_eq!(one.blobs.coming(&BTreeSet::from([V]), &[2]), (0, 0));
+    // What is too large is not taken, however it is asked for.
+    let mut small = Peer::new(false);
+    small.blobs = Blobs::new(false, Limits { largest: 1_000_000, ..Limits::default() });
+    small.blobs.want(item(&all[4]), None, false, &writes);
+    connect(&mut small, &mut two, 3);
+    talk(&mut small, &mut two, ALL);
+    assert!(small.whole.is_empty() && small.parts.is_empty() && small.said.len() == 1, "{:?}", small.said);
+}
+
+#[test]
+fn what_another_program_over_the_same_store_took_is_told_of() {
+    let all = bytes(7, 300_000);
+    let size = all.len() as u64;
+    let (mut device, mut hub) = (Peer::new(false), Peer::new(true));
+    device.want(&all);
+    connect(&mut device, &mut hub, LINE);
+    talk(&mut device, &mut hub, usize::MAX);
+    assert!(device.came.is_empty(), "it is not here");
+    hub.whole.insert(item(&all), all.clone());
+    hub.blobs.brought(item(&all), size, &writes);
+    talk(&mut device, &mut hub, usize::MAX);
+    assert_eq!(device.came, [item(&all)]);
+    // Whoever is bringing it hears that it is there, and brings no more.
+    let (mut device, mut hub) = (Peer::with(false, &[&all]), Peer::new(true));
+    connect(&mut device, &mut hub, LINE);
+    talk(&mut device, &mut hub, 5);
+    hub.whole.insert(item(&all), all.clone());
+    hub.blobs.brought(item(&all), size, &writes);
+    talk(&mut device, &mut hub, usize::MAX);
+    assert!(device.sent < all.len() && device.blobs.going(LINE) == (0, 0), "{} bytes", device.sent);
+    assert_eq!(hub.said, [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_looked_for_now_is_looked_for_later() {
+    let all = bytes(8, 100_000);
+    let (mut device, mut hub) = (Peer::with(false, &[&all]), Peer::new(true));
+    connect(&mut device, &mut hub, LINE);
+    let offers = device.perform(0);
+    assert_eq!(offers.len(), 1);
+    hub.blobs.receive(LINE, &offers[0].1, 0, &writes);
+    let looks = hub.blobs.take();
+    assert_eq!(looks, [Deed::Look { item: item(&all) }]);
+    hub.blobs.failed(item(&all), 0, &writes);
+    assert!(hub.blobs.is_busy() && hub.perform(AGAIN - 1).is_empty(), "not at once");
+    for (link, data) in hub.perform(AGAIN) {
+        device.blobs.receive(link, &data, 0, &writes);
+    }
+    talk(&mut device, &mut hub, usize::MAX);
+    assert_eq!(hub.came, [item(&all)]);
 }
 
 proptest! {

@@ -1,0 +1,485 @@
+//! What devices bring beside documents, over NATS. The pieces of a file are messages of one subject, and each names
+//! the one before it, so that the servers refuse what would not stand behind the last: whichever replica a device calls
+//! goes on where another one ended. Once all pieces are there their hash is checked over what the servers give, and a
+//! message of another subject says that the file is whole and where its pieces lie; nobody changes it then.
+
+use super::{AGAIN, FROM, Heard, Inside, Line, TRY, from, hear, make_stream};
+use crate::storage::{HubFiles, News};
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
+use async_nats::{HeaderMap, Message};
+use futures_util::StreamExt;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use store::disk::BlobHasher;
+use store::sync::blobs::{Found, Item, PIECE};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+/// The stream.
+const STREAM: &str = "TRACEBOOK-FILES";
+/// Subjects of pieces, with the volume and the hash behind.
+const PIECES: &str = "tracebook.file.";
+/// Subjects of what is whole.
+const WHOLE: &str = "tracebook.whole.";
+/// Which piece of its file it is.
+const NUMBER: &str = "Tracebook-Piece";
+/// How large a whole file is.
+const SIZE: &str = "Tracebook-Size";
+/// What the servers do not do within this time is tried again later; a device waits a minute for a piece.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// To read all of a file once.
+const CHECK: Duration = Duration::from_secs(300);
+/// Pieces that are in memory at once when a file is checked.
+const CHECKED: usize = 64;
+/// So many files may be under way before what is known of them is asked for again.
+const ENDS: usize = 10_000;
+/// Of so many whole files it is known where their pieces lie, each at most 64 KiB.
+const PLACES: usize = 128;
+
+/// Files whose pieces NATS keeps.
+pub(super) struct Files {
+    pieces: Pieces,
+    runtime: Handle,
+    /// All that is whole, and how large it is.
+    whole: Arc<Mutex<HashMap<Item, u64>>>,
+    state: Mutex<State>,
+    closed: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    ends: HashMap<Item, End>,
+    /// A piece of these was not taken: nothing is taken that stands behind it.
+    broken: HashSet<Item>,
+    places: HashMap<Item, Arc<Places>>,
+}
+
+/// How far a file has come.
+#[derive(Clone, Copy, Default)]
+struct End {
+    pieces: u64,
+    /// The sequence of the last one; 0: there is none.
+    last: u64,
+}
+
+/// Where the pieces of a whole file lie.
+struct Places {
+    size: u64,
+    sequences: Vec<u64>,
+}
+
+impl Places {
+    fn read(message: &StreamMessage) -> Option<Places> {
+        let size: u64 = message.headers.get(SIZE)?.as_str().parse().ok()?;
+        let (sequences, odd) = message.payload.as_chunks::<8>();
+        let sequences: Vec<u64> = sequences.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let count = size.div_ceil(PIECE).max(1);
+        (odd.is_empty() && sequences.len() as u64 == count).then_some(Places { size, sequences })
+    }
+
+    fn write(&self) -> Vec<u8> {
+        self.sequences.iter().flat_map(|sequence| sequence.to_le_bytes()).collect()
+    }
+}
+
+/// What the servers have of a file, seen piece by piece.
+struct Seen {
+    hasher: BlobHasher,
+    places: Places,
+    /// Whether nothing is missing and nothing too much.
+    sound: bool,
+    last: u64,
+}
+
+impl Seen {
+    fn take(&mut self, message: &Message, sequence: u64) {
+        let number = message.headers.as_ref().and_then(number);
+        let Places { size, sequences } = &mut self.places;
+        self.sound &= number == Some(sequences.len() as u64) && *size == sequences.len() as u64 * PIECE;
+        self.last = sequence;
+        if self.sound {
+            self.hasher.update(&message.payload);
+            *size += message.payload.len() as u64;
+            sequences.push(sequence);
+        }
+    }
+}
+
+fn number(headers: &HeaderMap) -> Option<u64> {
+    headers.get(NUMBER)?.as_str().parse().ok()
+}
+
+fn subject(begin: &str, item: Item) -> String {
+    format!("{begin}{}.{}", item.volume, item.hash)
+}
+
+fn item(begin: &str, subject: &str) -> Option<Item> {
+    let (volume, hash) = subject.strip_prefix(begin)?.split_once('.')?;
+    Some(Item { volume: volume.parse().ok()?, hash: hash.parse().ok()? })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Tries until it is done: a cluster that chooses a leader answers a little later.
+async fn again<T, F>(within: Duration, mut once: impl FnMut() -> F) -> Result<T, String>
+where
+    F: Future<Output = Result<T, String>>,
+{
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let why = match tokio::time::timeout(within, once()).await {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(why)) => why,
+            Err(_) => "no answer".to_owned(),
+        };
+        if Instant::now() > until {
+            return Err(format!("NATS does not answer as it should: {why}"));
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// The stream of pieces.
+#[derive(Clone)]
+struct Pieces {
+    inside: Arc<Inside>,
+}
+
+impl Pieces {
+    async fn stream(&self) -> Result<Stream<()>, String> {
+        self.inside.stream.get_stream_no_info(STREAM).await.map_err(words)
+    }
+
+    /// The last message of a subject, as the leader has it.
+    async fn last(&self, subject: &str) -> Result<Option<StreamMessage>, String> {
+        let stream = self.stream().await?;
+        again(TRY, || async {
+            match stream.get_last_raw_message_by_subject(subject).await {
+                Ok(message) => Ok(Some(message)),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+        .await
+    }
+
+    /// A piece, by where it lies; `None`: it is gone.
+    async fn piece(&self, subject: &str, sequence: u64) -> Result<Option<Vec<u8>>, String> {
+        let stream = self.stream().await?;
+        // Any of the servers, which may not have all of it yet; then the one that leads.
+        if let Ok(Ok(message)) = tokio::time::timeout(TRY, stream.direct_get(sequence)).await
+            && message.subject.as_str() == subject
+        {
+            return Ok(Some(message.payload.to_vec()));
+        }
+        again(TRY, || async {
+            match stream.get_raw_message(sequence).await {
+                Ok(message) => Ok((message.subject.as_str() == subject).then(|| message.payload.to_vec())),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+        .await
+    }
+
+    /// Removes all of a subject up to this message; what was put behind it meanwhile stays.
+    async fn purge(&self, subject: &str, upto: u64) -> Result<(), String> {
+        let stream = self.stream().await?;
+        again(TRY, || async { stream.purge().filter(subject).sequence(upto + 1).await.map(drop).map_err(words) }).await
+    }
+
+    async fn whole(&self, item: Item) -> Result<Option<Places>, String> {
+        Ok(self.last(&subject(WHOLE, item)).await?.as_ref().and_then(Places::read))
+    }
+
+    /// How far a file has come, and how many bytes that are.
+    async fn end(&self, subject: &str) -> Result<(End, u64), String> {
+        let Some(last) = self.last(subject).await? else { return Ok((End::default(), 0)) };
+        let number = number(&last.headers).ok_or("there is something at NATS that is no piece of a file")?;
+        let bytes = number * PIECE + last.payload.len() as u64;
+        Ok((End { pieces: number + 1, last: last.sequence }, bytes))
+    }
+
+    /// Publishes a message if `last` is still the last one of its subject; gives its sequence once the servers have it.
+    /// `None`: another message stands there.
+    async fn publish(
+        &self,
+        subject: &str,
+        headers: &HeaderMap,
+        bytes: &[u8],
+        last: u64,
+    ) -> Result<Option<u64>, String> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let message = PublishMessage::build().payload(bytes.to_vec().into()).headers(headers.clone());
+            let message = message.expected_last_subject_sequence(last);
+            let sent = async { self.inside.stream.send_publish(subject.to_owned(), message).await?.await };
+            let why = match tokio::time::timeout(TRY, sent).await {
+                Ok(Ok(done)) => return Ok(Some(done.sequence)),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no answer".to_owned(),
+            };
+            // It may have been taken all the same; or another replica was quicker.
+            match self.last(subject).await? {
+                Some(there) if there.sequence == last => {}
+                None if last == 0 => {}
+                Some(there) if number(&there.headers) == number(headers) && *there.payload == *bytes => {
+                    return Ok(Some(there.sequence));
+                }
+                Some(_) | None => return Ok(None),
+            }
+            if Instant::now() > until {
+                return Err(format!("NATS does not take it: {why}"));
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(FROM, self.inside.me.as_str());
+        headers
+    }
+
+    /// Puts a piece behind those that are there. Gives how far the file has come.
+    async fn put(&self, item: Item, at: u64, bytes: &[u8], end: Option<End>) -> Result<End, String> {
+        let subject = subject(PIECES, item);
+        let mut end = match end {
+            Some(end) => end,
+            None => self.end(&subject).await?.0,
+        };
+        if at < end.pieces {
+            // The last piece comes again, as nobody has checked it; or all of it, as it was not what its name says.
+            let there = self.last(&subject).await?.filter(|there| number(&there.headers) == Some(at));
+            if let Some(there) = there.filter(|there| *there.payload == *bytes) {
+                return Ok(End { pieces: at + 1, last: there.sequence });
+            }
+            if self.whole(item).await?.is_some() {
+                return Err("another replica has it whole by now".to_owned());
+            }
+            if at + 1 == end.pieces && at > 0 {
+                let stream = self.stream().await?;
+                again(TRY, || async { stream.delete_message(end.last).await.map(drop).map_err(words) }).await?;
+            } else {
+                self.purge(&subject, end.last).await?;
+            }
+            end = self.end(&subject).await?.0;
+        }
+        if at != end.pieces {
+            return Err("what stood before it is gone".to_owned());
+        }
+        let mut headers = self.headers();
+        headers.insert(NUMBER, at.to_string().as_str());
+        let last = self.publish(&subject, &headers, bytes, end.last).await?;
+        let last = last.ok_or("another replica takes it just now")?;
+        Ok(End { pieces: at + 1, last })
+    }
+
+    /// Checks what the servers have of a file, and says that it is whole; `None`: it is something else, and gone.
+    async fn check(&self, item: Item) -> Result<Option<Places>, String> {
+        let (stream, pieces) = (self.stream().await?, subject(PIECES, item));
+        let seen = again(CHECK, || async {
+            let places = Places { size: 0, sequences: Vec::new() };
+            let mut seen = Seen { hasher: BlobHasher::default(), places, sound: true, last: 0 };
+            let take = |message: &Message, sequence| seen.take(message, sequence);
+            self.inside.each(&stream, pieces.clone(), CHECKED, take).await.map_err(words)?;
+            Ok(seen)
+        })
+        .await?;
+        if !seen.sound || seen.places.sequences.is_empty() || seen.hasher.finish() != item.hash {
+            self.purge(&pieces, seen.last).await?;
+            return Ok(None);
+        }
+        let mut headers = self.headers();
+        headers.insert(SIZE, seen.places.size.to_string().as_str());
+        match self.publish(&subject(WHOLE, item), &headers, &seen.places.write(), 0).await? {
+            Some(_) => Ok(Some(seen.places)),
+            // Another replica has checked it too.
+            None => self.whole(item).await?.map(Some).ok_or_else(|| "it went while it was checked".to_owned()),
+        }
+    }
+
+    /// Removes what nobody has brought more of since then, in seconds since 1970.
+    async fn remove_old(&self, since: i64) -> Result<(), String> {
+        let stream = self.stream().await?;
+        let mut open = BTreeSet::new();
+        for begin in [PIECES, WHOLE] {
+            let mut names = stream.info_with_subjects(format!("{begin}*.*")).await.map_err(words)?;
+            while let Some(name) = names.next().await {
+                let Some(item) = item(begin, &name.map_err(words)?.0) else { continue };
+                if begin == PIECES {
+                    open.insert(item)
+                } else {
+                    open.remove(&item)
+                };
+            }
+        }
+        for item in open {
+            let subject = subject(PIECES, item);
+            let last = self.last(&subject).await?.filter(|last| last.time.unix_timestamp() < since);
+            if let Some(last) = last
+                && self.whole(item).await?.is_none()
+            {
+                self.purge(&subject, last.sequence).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Files {
+    /// Makes the stream if there is none, and begins to hear what other replicas take.
+    pub(super) async fn open(inside: Arc<Inside>, heard: Heard) -> Result<Files, String> {
+        let subjects = vec![format!("{PIECES}*.*"), format!("{WHOLE}*.*")];
+        let made = make_stream(&inside.stream, STREAM, subjects, &inside.log).await?;
+        let begun = made.get_info().await.map_err(words)?.state.last_sequence;
+        let whole: Arc<Mutex<HashMap<Item, u64>>> = Arc::default();
+        let known = Arc::clone(&whole);
+        let take = move |inside: &Inside, message: &Message, sequence: u64| {
+            let size = message.headers.as_ref().and_then(|headers| headers.get(SIZE));
+            let size = size.and_then(|size| size.as_str().parse().ok());
+            let Some((item, size)) = item(WHOLE, &message.subject).zip(size) else { return };
+            lock(&known).insert(item, size);
+            if sequence > begun && from(message) != Some(&inside.me) {
+                heard(News::Brought { item, size });
+            }
+        };
+        let line = Line { stream: STREAM, filter: format!("{WHOLE}*.*"), headers_only: true };
+        tokio::spawn(hear(Arc::clone(&inside), line, 0, take));
+        let (closed, _) = watch::channel(false);
+        let (pieces, runtime) = (Pieces { inside }, Handle::current());
+        Ok(Files { pieces, runtime, whole, state: Mutex::default(), closed })
+    }
+
+    /// Waits for what the servers say, or for the hub's end.
+    fn wait<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+        let mut closed = self.closed.subscribe();
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = closed.wait_for(|closed| *closed) => Err("the hub is ending".to_owned()),
+                done = work => done,
+            }
+        })
+    }
+
+    fn places(&self, item: Item) -> Result<Option<Arc<Places>>, String> {
+        if let Some(known) = lock(&self.state).places.get(&item) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let Some(places) = self.wait(self.pieces.whole(item))?.map(Arc::new) else { return Ok(None) };
+        self.remember(item, &places);
+        Ok(Some(places))
+    }
+
+    fn remember(&self, item: Item, places: &Arc<Places>) {
+        lock(&self.whole).insert(item, places.size);
+        let mut state = lock(&self.state);
+        if state.places.len() >= PLACES {
+            state.places.clear();
+        }
+        state.places.insert(item, Arc::clone(places));
+    }
+}
+
+impl HubFiles for Files {
+    fn look(&self, item: Item) -> Result<Found, String> {
+        lock(&self.state).broken.remove(&item);
+        if let Some(size) = lock(&self.whole).get(&item) {
+            return Ok(Found::Whole(*size));
+        }
+        let (end, bytes) = self.wait(self.pieces.end(&subject(PIECES, item)))?;
+        if end.pieces > 0
+            && let Some(places) = self.places(item)?
+        {
+            return Ok(Found::Whole(places.size));
+        }
+        lock(&self.state).ends.insert(item, end);
+        Ok(Found::Part(bytes))
+    }
+
+    fn read(&self, item: Item, offset: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+        let Some(places) = self.places(item)? else { return Ok(None) };
+        let at = usize::try_from(offset / PIECE).ok().and_then(|at| places.sequences.get(at));
+        let Some(sequence) = at else { return Ok(Some((places.size, Vec::new()))) };
+        if let Some(piece) = self.wait(self.pieces.piece(&subject(PIECES, item), *sequence))? {
+            let from = usize::try_from(offset % PIECE).unwrap_or(usize::MAX).min(piece.len());
+            return Ok(Some((places.size, piece[from..].to_vec())));
+        }
+        // The servers have lost of it: it is not whole any more, and devices that have it bring it again.
+        lock(&self.whole).remove(&item);
+        lock(&self.state).places.remove(&item);
+        self.wait(async {
+            let whole = subject(WHOLE, item);
+            match self.pieces.last(&whole).await? {
+                Some(last) => self.pieces.purge(&whole, last.sequence).await,
+                None => Ok(()),
+            }
+        })?;
+        Err("NATS has lost a part of a file; whoever has it brings it again".to_owned())
+    }
+
+    fn write(&self, item: Item, offset: u64, bytes: Vec<u8>) -> Result<(), String> {
+        if !offset.is_multiple_of(PIECE) || bytes.len() as u64 > PIECE {
+            return Err("a piece does not begin where pieces begin".to_owned());
+        }
+        let end = {
+            let mut state = lock(&self.state);
+            if state.broken.contains(&item) {
+                return Err("what stands before it was not taken".to_owned());
+            }
+            state.ends.remove(&item)
+        };
+        let put = self.wait(self.pieces.put(item, offset / PIECE, &bytes, end));
+        let mut state = lock(&self.state);
+        if state.ends.len() >= ENDS {
+            state.ends.clear();
+        }
+        match put {
+            Ok(end) => _ = state.ends.insert(item, end),
+            Err(why) => {
+                state.broken.insert(item);
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, item: Item) -> Result<bool, String> {
+        {
+            let mut state = lock(&self.state);
+            state.ends.remove(&item);
+            if state.broken.contains(&item) {
+                return Err("not all of it was taken".to_owned());
+            }
+        }
+        let places = self.wait(self.pieces.check(item))?.map(Arc::new);
+        if let Some(places) = &places {
+            self.remember(item, places);
+        }
+        Ok(places.is_some())
+    }
+
+    fn remove_old(&self, age: Duration) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since = i64::try_from(now.saturating_sub(age).as_secs()).unwrap_or(i64::MAX);
+        let pieces = self.pieces.clone();
+        self.runtime.spawn(async move {
+            if let Err(why) = pieces.remove_old(since).await {
+                (pieces.inside.log)(&format!("what devices began to bring long ago cannot be removed: {why}"));
+            }
+        });
+    }
+
+    fn close(&self) {
+        self.closed.send_replace(true);
+    }
+}

@@ -1,0 +1,123 @@
+//! What is here, for others: offered to those that keep it, and given piece by piece to those that ask.
+
+use super::word::{NAMED, Word};
+use super::{Blobs, Deed, Item, May};
+use crate::sync::peers::{Access, Link};
+
+impl Blobs {
+    /// This is here, and goes along with its volume.
+    pub fn hold(&mut self, item: Item, size: u64, may: May<'_>) {
+        if self.held.insert(item, size).is_some() {
+            return;
+        }
+        self.unwant(item);
+        self.tell_of(item, size);
+        for (link, side) in self.links.iter_mut().filter(|(_, side)| side.keeper) {
+            if may(*link, item.volume) != Access::None {
+                side.offer.insert(item);
+            }
+        }
+    }
+
+    /// It is not here any more.
+    pub fn release(&mut self, item: Item) {
+        self.held.remove(&item);
+        for side in self.links.values_mut() {
+            side.offer.remove(&item);
+            side.offered.remove(&item);
+        }
+    }
+
+    /// How many this peer is still to be brought, and how many it has refused.
+    pub fn going(&self, link: Link) -> (usize, usize) {
+        self.links.get(&link).map_or((0, 0), |side| (side.offer.len() + side.offered.len(), side.refused))
+    }
+
+    /// Whether peers wait for pieces.
+    pub fn is_asked(&self) -> bool {
+        self.links.values().any(|side| !side.asked.is_empty() && !side.reading)
+    }
+
+    /// A peer wants a piece. Whether it gets it is found out when it is its turn.
+    pub(super) fn wanted(&mut self, link: Link, item: Item, offset: u64, may: May<'_>) {
+        if may(link, item.volume) == Access::None {
+            self.say(link, "it asks for a picture that is not shared with it");
+        }
+        let Some(side) = self.links.get_mut(&link) else { return };
+        if side.asked.len() >= 2 * self.limits.pieces {
+            return self.turn_deaf(link, "it asks for too many pieces of pictures at once; they go no more", may);
+        }
+        side.asked.push_back((item, offset));
+    }
+
+    /// The answer to [`Deed::Read`]: how large the blob is and the piece; `None`: it is not here.
+    pub fn read(&mut self, link: Link, item: Item, offset: u64, found: Option<(u64, Vec<u8>)>) {
+        let Some(side) = self.links.get_mut(&link) else { return };
+        side.reading = false;
+        match found {
+            Some((size, bytes)) => self.word(link, &Word::Piece(item, offset, size, &bytes)),
+            None => {
+                // It lies elsewhere by now: whoever knows where says that it is here once more, and it is offered anew.
+                self.release(item);
+                self.lack(link, item);
+            }
+        }
+    }
+
+    /// Answers one piece at a time.
+    pub(super) fn serve(&mut self, link: Link, may: May<'_>, is_idle: bool) {
+        while let Some(side) = self.links.get_mut(&link).filter(|side| is_idle && !side.reading) {
+            let Some((item, offset)) = side.asked.pop_front() else { return };
+            if may(link, item.volume) == Access::None || (!self.keeps && !self.held.contains_key(&item)) {
+                self.lack(link, item);
+                continue;
+            }
+            side.reading = true;
+            self.deeds.push_back(Deed::Read { link, item, offset });
+        }
+    }
+
+    pub(super) fn lack(&mut self, link: Link, item: Item) {
+        if let Some(side) = self.links.get_mut(&link) {
+            // It waits for no piece of it from now on: one that came all the same would be one too many.
+            side.asked.retain(|(of, _)| *of != item);
+            if side.waits.len() < self.limits.items {
+                side.waits.insert(item);
+            }
+        }
+        self.word(link, &Word::Lack(item));
+    }
+
+    /// Names what is here to a peer that keeps it, a part at a time.
+    pub(super) fn offer(&mut self, link: Link) {
+        while let Some(side) = self.links.get_mut(&link).filter(|side| side.offered.len() < NAMED) {
+            let Some(first) = side.offer.first().copied() else { return };
+            let count = NAMED - side.offered.len();
+            let next = side.offer.iter().take_while(|item| item.volume == first.volume).take(count);
+            let next: Vec<Item> = next.copied().collect();
+            let mut named = Vec::new();
+            for item in next {
+                side.offer.remove(&item);
+                if let Some(size) = self.held.get(&item) {
+                    side.offered.insert(item);
+                    named.push((item.hash, *size));
+                }
+            }
+            if !named.is_empty() {
+                self.word(link, &Word::Have(first.volume, named));
+            }
+        }
+    }
+
+    /// Those hear of it who asked for it when it was not here.
+    pub(super) fn tell_of(&mut self, item: Item, size: u64) {
+        let waits: Vec<Link> =
+            self.links.iter().filter(|(_, side)| side.waits.contains(&item)).map(|(at, _)| *at).collect();
+        for link in waits {
+            if let Some(side) = self.links.get_mut(&link) {
+                side.waits.remove(&item);
+            }
+            self.word(link, &Word::Have(item.volume, vec![(item.hash, size)]));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Attachments and blobs of shared volumes, as the session keeps account of them.
+
+use crate::twin::{ROOT, Twin};
+use engine::event::FileStamp;
+use engine::{AGREED, Attached, Command, Event};
+use std::path::Path;
+use store::disk::Reader;
+use store::{BlobHash, DocId};
+
+/// A shared volume with a note and two pictures, on whose bytes this device and the others agree.
+fn agreed() -> (Twin, DocId) {
+    let mut twin = Twin::with(&[("a.md", "![One](one.png) and ![two](two.png)\n")]);
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    twin.command(Command::ShareVolume { volume, hub: "ws://hub".to_owned() }).expect("shared");
+    for (at, name) in ["one.png", "two.png", ".key.bin"].into_iter().enumerate() {
+        let bytes = vec![0xff, 0xfe, at as u8];
+        twin.world.files.insert(Path::new(ROOT).join(name), (bytes, 1_000 + at as i64));
+    }
+    twin.command(Command::Rescan).expect("looked through");
+    for _ in 0..20 {
+        twin.settle();
+        twin.pass(1_500);
+        let read: Vec<(DocId, String)> = twin.beside.get(&volume).map_or_else(Vec::new, |beside| {
+            let read = beside.files.iter().filter(|(_, (_, attached))| *attached == Attached::Read);
+            read.map(|(file, (path, _))| (*file, path.clone())).collect()
+        });
+        for (file, path) in read {
+            let (bytes, mtime) = &twin.world.files[&Path::new(ROOT).join(&path)];
+            let stamp = FileStamp { size: bytes.len() as u64, mtime: *mtime, hash: BlobHash::of(bytes) };
+            twin.event(Event::AttachmentRead { file, stamp: Some(stamp) });
+        }
+    }
+    (twin, volume)
+}
+
+/// The files of which the disk says what was agreed on.
+fn rows(twin: &Twin) -> Vec<String> {
+    let rows = twin.world.disk.metas(AGREED).expect("read");
+    let mut paths: Vec<String> = rows
+        .iter()
+        .map(|(key, _)| {
+            let file: DocId = key.strip_prefix(AGREED).expect("a row").parse().expect("an id");
+            twin.session.place(file).map_or("gone", |(_, path)| path).to_owned()
+        })
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn rest(twin: &mut Twin) {
+    for _ in 0..3 {
+        twin.settle();
+        twin.pass(1_500);
+    }
+}
+
+#[test]
+fn what_was_agreed_on_goes_with_the_file() {
+    let (mut twin, _) = agreed();
+    assert_eq!(rows(&twin), ["one.png", "two.png"]);
+    // What lies in the trash can come back: its row stays; what another program removed has none.
+    let file = twin.id("one.png");
+    twin.command(Command::DeleteFiles { files: vec![file] }).expect("into the trash");
+    rest(&mut twin);
+    assert_eq!(rows(&twin), ["gone", "two.png"]);
+    twin.outside("two.png", None);
+    rest(&mut twin);
+    assert_eq!(rows(&twin), ["gone"]);
+    twin.command(Command::Discard { files: vec![file] }).expect("deleted for good");
+    rest(&mut twin);
+    assert_eq!(rows(&twin), [""; 0]);
+}
+
+#[test]
+fn what_was_agreed_on_goes_with_the_volume_and_outlives_a_restart() {
+    let (twin, volume) = agreed();
+    // Nothing goes while volumes are still being read.
+    let mut twin = Twin::start(twin.crash(), 7);
+    rest(&mut twin);
+    assert_eq!(rows(&twin), ["one.png", "two.png"]);
+    twin.command(Command::CloseVolume { volume }).expect("closed");
+    rest(&mut twin);
+    assert_eq!(rows(&twin), [""; 0]);
+}
+
+#[test]
+fn nothing_is_done_with_hidden_files() {
+    let (twin, volume) = agreed();
+    let named: Vec<&String> = twin.beside[&volume].files.values().map(|(path, _)| path).collect();
+    assert_eq!(named, ["one.png", "two.png"], "neither read nor held");
+    assert!(twin.session.volume(volume).is_some_and(|volume| volume.files.contains_key(".key.bin")), "it is known");
+}
