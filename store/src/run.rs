@@ -611,7 +611,7 @@ mod tests {
         let decided = Approval { decision: Some(decision), ..approval };
         doc.commit(&RunWrite { approvals: vec![&decided], ..RunWrite::default() }, 0).expect("kept");
         let doc = RunDoc::load(ID, &[doc.save()], ActorId::from([2; 16])).expect("read").doc;
-        assert_eq!(doc.steps(), [step.clone()]);
+        assert_eq!(doc.steps(), std::slice::from_ref(&step));
         assert_eq!(doc.approvals(), [decided]);
         assert_eq!(doc.changes(), [change.clone()]);
         assert_eq!(doc.about(), Some(about));

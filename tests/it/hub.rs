@@ -2,7 +2,7 @@
 //! type: nothing that was acknowledged to a client is missing afterwards.
 
 use crate::program::{House, bytes, strict};
-use host::hub::endure::{Endured, Typists, check};
+use host::hub::endure::{Endured, Typists, check, hears};
 use host::hub::measure::{free_port, listens};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -114,6 +114,10 @@ fn get(port: u16, path: &str) -> Option<String> {
     Some(page)
 }
 
+fn health(port: u16) -> Option<String> {
+    get(port, "/healthz")
+}
+
 #[track_caller]
 fn until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + within;
@@ -125,9 +129,13 @@ fn until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
 
 /// One replica, over a folder of its own.
 fn replica(house: &House, name: &str, port: u16, nats: &str) -> Runs {
+    hub(house, name, port, &["--store", nats])
+}
+
+fn hub(house: &House, name: &str, port: u16, more: &[&str]) -> Runs {
     let listen = format!("127.0.0.1:{port}");
-    let words = ["--json", "hub", "--folder", name, "--listen", &listen, "--open", "local", "--store", nats];
-    let mut command = house.command(&words);
+    let words = ["--json", "hub", "--folder", name, "--listen", &listen, "--open", "local"];
+    let mut command = house.command(&[&words, more].concat());
     command.env("TRACEBOOK_KEYRING", "off").stderr(Stdio::null());
     let mut runs = Runs(command.spawn().expect("started"));
     let mut out = BufReader::new(runs.0.stdout.take().expect("piped"));
@@ -178,6 +186,17 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     for at in &at {
         check(at, &endured).expect("all that was acknowledged");
     }
+    // What nobody keeps goes from one replica to the other, too.
+    hears(&at[0], &at[1], &endured).expect("heard");
+    hears(&at[1], &at[0], &endured).expect("heard");
+    // Without any server a replica says that it is not well; once they are back, it is.
+    (0..3).for_each(|at| cluster.servers[at].take().expect("runs").kill());
+    until("a replica without servers says so", Duration::from_secs(30), || {
+        health(ports[0]).is_some_and(|page| page.contains("503") && page.ends_with("no NATS server answers\n"))
+    });
+    (0..3).for_each(|at| cluster.start(&house, at));
+    until("it is well again", Duration::from_secs(60), || health(ports[0]).is_some_and(|page| page.ends_with("ok\n")));
+    cluster.leader();
     // From nothing but the servers.
     one.kill();
     two.kill();
@@ -297,4 +316,57 @@ fn an_upload_goes_on_at_another_replica_when_the_first_is_killed() {
     let second = joins(&address.replace(&at[0], &at[1]));
     sync(&second);
     assert!(second.read("notes/large.bin") == large, "{}", second.run(&["sync", "log"]).text());
+}
+
+/// A disk of its own, of few megabytes. It goes with this.
+struct Small(std::path::PathBuf);
+
+impl Small {
+    /// `None` where that is not allowed.
+    fn at(folder: std::path::PathBuf) -> Option<Small> {
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&folder).output();
+        if mount.is_ok_and(|done| done.status.success()) {
+            return Some(Small(folder));
+        }
+        assert!(!strict(), "TRACEBOOK_CI=1 and nothing can be mounted");
+        println!("left out: needs root");
+        None
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_hub_whose_disk_is_full_is_not_well_until_there_is_room() {
+    let house = House::new();
+    let Some(small) = Small::at(house.path("H")) else { return };
+    let port = free_port().expect("a port");
+    let _hub = hub(&house, "H", port, &[]);
+    let at = vec![format!("ws://127.0.0.1:{port}")];
+    let well = || health(port).is_some_and(|page| page.contains(" 200 ") && page.ends_with("ok\n"));
+    assert!(well());
+    let typists = Typists::start(&at, 2);
+    goes_on(&typists, "there is room");
+    let ballast = small.0.join("ballast");
+    let mut file = std::fs::File::create(&ballast).expect("made");
+    let mut bytes = 1 << 20;
+    // What SQLite has made room for is used up by and by, and filled up by what frees some.
+    until("it says that it is not well", Duration::from_secs(60), || {
+        while bytes > 0 && file.write_all(&vec![0; bytes]).is_err() {
+            bytes /= 2;
+        }
+        bytes = bytes.max(4096);
+        health(port).is_some_and(|page| page.contains(" 503 ") && page.contains("the disk does not store what comes"))
+    });
+    std::fs::remove_file(&ballast).expect("removed");
+    drop(file);
+    until("it is well again", Duration::from_secs(30), well);
+    goes_on(&typists, "there is room again");
+    let endured = typists.stop();
+    check(&at[0], &endured).expect("all that was acknowledged");
 }

@@ -7,8 +7,10 @@ use std::io::Read;
 /// One message may unpack to this many bytes.
 pub(super) const LARGEST: u64 = 256 << 20;
 
-/// An operation counts as much as so many bytes.
-const OPERATION: u64 = 4;
+/// An operation counts as much as so many bytes: those of the largest note (16 MiB, a letter each) fit, and some more.
+/// Each costs automerge about a microsecond and a hundred bytes of memory, however few bytes say it: a message of 10 kB
+/// with ten million letters holds a hub up for ten seconds.
+const OPERATION: u64 = 12;
 
 const MAGIC: [u8; 4] = [0x85, 0x6f, 0x4a, 0x83];
 const DOCUMENT: u8 = 0;
@@ -251,6 +253,29 @@ mod tests {
         assert_eq!(rows(0x55, &[0x7e, 1, b'a', 2, b'b', b'c']), Ok(2));
         assert!(rows(0x42, &[0x7d, 1, 2]).is_err());
         assert_eq!(rows(0x57, &[0xff; 9]), Ok(0));
+        // The letters of the largest note, and half as many again.
+        assert!(limit(&typed(16 << 20), LARGEST).is_ok());
+        assert!(limit(&typed(24 << 20), LARGEST).is_err());
+    }
+
+    /// A change of few bytes that says of itself that it types so many letters.
+    fn typed(letters: u32) -> Vec<u8> {
+        let leb = |mut number: u32| {
+            let mut bytes = Vec::new();
+            while number > 0x7f {
+                bytes.push(0x80 | (number & 0x7f) as u8);
+                number >>= 7;
+            }
+            bytes.push(number as u8);
+            bytes
+        };
+        let run = leb(letters);
+        let inserts = [vec![0], run].concat();
+        let mut content = vec![0, 1, 7, 1, 1, 0, 0, 0, 1, 0x34, inserts.len() as u8];
+        content.extend(inserts);
+        let mut chunk = [&MAGIC[..], &[0; 4], &[CHANGE]].concat();
+        chunk.extend(leb(content.len() as u32));
+        [chunk, content].concat()
     }
 
     #[test]

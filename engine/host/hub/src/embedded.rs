@@ -6,7 +6,7 @@ use crate::storage::{Bytes, Done, Failed, HubStore, Loaded};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -35,6 +35,7 @@ pub(crate) struct Embedded {
     work: Mutex<Sender<Work>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     documents: Arc<AtomicU64>,
+    refused: Arc<AtomicBool>,
     /// Those that were there when it was opened, until somebody asks.
     all: Mutex<Vec<DocId>>,
 }
@@ -51,10 +52,20 @@ impl Embedded {
         let (tell, told) = channel();
         let known = all.iter().copied().collect();
         let chunks = HashMap::new();
-        let mut keeper = Keeper { disk, reader, known, chunks, log, documents: Arc::clone(&documents) };
+        let refused = Arc::new(AtomicBool::new(false));
+        let mut keeper = Keeper {
+            disk,
+            reader,
+            known,
+            chunks,
+            log,
+            documents: Arc::clone(&documents),
+            refused: Arc::clone(&refused),
+        };
         let thread = std::thread::Builder::new().name("hub-store".to_owned());
         let thread = thread.spawn(move || keeper.run(&told)).map_err(|error| error.to_string())?;
-        Ok(Embedded { work: Mutex::new(tell), thread: Mutex::new(Some(thread)), documents, all: Mutex::new(all) })
+        let (work, thread, all) = (Mutex::new(tell), Mutex::new(Some(thread)), Mutex::new(all));
+        Ok(Embedded { work, thread, documents, refused, all })
     }
 
     fn ask(&self, work: Work) {
@@ -80,6 +91,10 @@ impl HubStore for Embedded {
         Some(self.documents.load(Ordering::Relaxed))
     }
 
+    fn well(&self) -> Result<(), &'static str> {
+        if self.refused.load(Ordering::Relaxed) { Err("the disk does not store what comes") } else { Ok(()) }
+    }
+
     fn close(&self) {
         self.ask(Work::Close);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -98,6 +113,8 @@ struct Keeper {
     chunks: HashMap<DocId, u32>,
     log: Log,
     documents: Arc<AtomicU64>,
+    /// Whether the disk refused what it was given last.
+    refused: Arc<AtomicBool>,
 }
 
 impl Keeper {
@@ -164,7 +181,9 @@ impl Keeper {
             appends.iter().map(|(doc, bytes, _)| Write::Chunk { doc: *doc, bytes: bytes.to_vec() }).collect();
         let mut tries = 0;
         let done = loop {
-            match self.disk.commit(&writes) {
+            let committed = self.disk.commit(&writes);
+            self.refused.store(committed.is_err(), Ordering::Relaxed);
+            match committed {
                 Ok(_) => break Ok(()),
                 // A refusal and damage stay what they are.
                 Err(error @ (DiskError::Refused { .. } | DiskError::Damaged { .. })) => break Err(error),
@@ -237,6 +256,7 @@ mod tests {
             chunks: HashMap::new(),
             log: Arc::new(|_: &str| ()),
             documents: documents.clone(),
+            refused: Arc::default(),
         };
         let (tell, told) = channel();
         let said: Arc<Mutex<Vec<String>>> = Arc::default();

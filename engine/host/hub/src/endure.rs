@@ -136,3 +136,33 @@ pub fn check(at: &str, endured: &Endured) -> Result<(), String> {
         Ok(())
     })
 }
+
+/// Whether what a client of one hub says about one of these documents, and nobody keeps, is heard by a client of
+/// another one.
+///
+/// # Errors
+/// Nothing is heard.
+pub fn hears(from: &str, to: &str, endured: &Endured) -> Result<(), String> {
+    let runtime = runtime().ok_or("nothing can be waited for here")?;
+    let doc = *endured.acknowledged.keys().next().ok_or("there is no document")?;
+    runtime.block_on(async {
+        let mut speaker = Probe::open(from, "/", "who speaks").await?;
+        let mut listener = Probe::open(to, "/", "who listens").await?;
+        for probe in [&mut speaker, &mut listener] {
+            probe.follow(doc).await;
+            if !probe.until(PATIENCE, |probe| !probe.heads_empty(doc)).await {
+                return Err(format!("the document does not come: {doc}"));
+            }
+        }
+        let word = [0x61, b'x'];
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            speaker.say(doc, &word).await;
+            if listener.until(Duration::from_millis(500), |listener| listener.heard.contains(&word.to_vec())).await {
+                return Ok(());
+            }
+            speaker.take(Duration::from_millis(1)).await;
+        }
+        Err(format!("said at {from}, not heard at {to}"))
+    })
+}

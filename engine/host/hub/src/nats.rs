@@ -9,12 +9,14 @@ mod files;
 use self::files::Files;
 use crate::Log;
 use crate::storage::{Bytes, Done, Failed, HubBus, HubFiles, HubStore, Loaded, News};
+use async_nats::connection::State;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, stream};
 use async_nats::{Client, ConnectOptions, HeaderMap, Message, ServerAddr};
 use futures_util::StreamExt;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::DocId;
@@ -60,6 +62,8 @@ struct Inside {
     log: Log,
     /// The list of devices as it was told last.
     told: Mutex<Vec<u8>>,
+    /// Whether the last try to store something was in vain.
+    refused: AtomicBool,
 }
 
 /// Puts parts of chunks together.
@@ -112,7 +116,9 @@ impl Replicas {
         let made = make_stream(&context, STREAM, subjects, &log).await?;
         let chance: [u8; 8] = peers::key::random()?;
         let me: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
-        let inside = Arc::new(Inside { client, stream: context, me, log, told: Mutex::default() });
+        let inside =
+            Inside { client, stream: context, me, log, told: Mutex::default(), refused: AtomicBool::new(false) };
+        let inside = Arc::new(inside);
         if let Ok(last) = made.get_last_raw_message_by_subject(DEVICES).await {
             heard(News::Devices(Arc::new(last.payload.to_vec())));
         }
@@ -276,10 +282,14 @@ impl Inside {
                     .message_id(format!("{name}-{at}"));
                 let sent = async { self.stream.send_publish(subject.clone(), message).await?.await };
                 let why = match tokio::time::timeout(TRY, sent).await {
-                    Ok(Ok(_)) => break,
+                    Ok(Ok(_)) => {
+                        self.refused.store(false, Ordering::Relaxed);
+                        break;
+                    }
                     Ok(Err(error)) => error.to_string(),
                     Err(_) => "no answer".to_owned(),
                 };
+                self.refused.store(true, Ordering::Relaxed);
                 if Instant::now() > until {
                     return Err(Failed(format!("NATS does not take it: {why}")));
                 }
@@ -379,6 +389,14 @@ impl HubStore for Replicas {
 
     fn documents(&self) -> Option<u64> {
         None
+    }
+
+    fn well(&self) -> Result<(), &'static str> {
+        match self.inside.client.connection_state() {
+            State::Connected if self.inside.refused.load(Ordering::Relaxed) => Err("NATS does not store what comes"),
+            State::Connected => Ok(()),
+            State::Pending | State::Disconnected => Err("no NATS server answers"),
+        }
     }
 
     fn close(&self) {

@@ -128,6 +128,12 @@ impl Probe {
 }
 
 impl Probe {
+    /// Says something that nobody keeps.
+    pub(crate) async fn say(&mut self, doc: DocId, data: &[u8]) {
+        self.peers.say(doc, "a session", data);
+        self.perform().await;
+    }
+
     /// Whether nothing of a document is here yet.
     pub(crate) fn heads_empty(&self, doc: DocId) -> bool {
         self.peers.heads(doc).is_none_or(|heads| heads.is_empty())
@@ -142,12 +148,6 @@ impl Probe {
         let (mut way, binding) = Socket::connect(at, DEVICE_PATH, &Trust::Any).await?;
         link::call(&mut way, key, hub, &binding).await?;
         Ok(Probe::over(way, &key.id().to_string()))
-    }
-
-    /// Says something that nobody keeps.
-    pub(crate) async fn say(&mut self, doc: DocId, data: &[u8]) {
-        self.peers.say(doc, "a session", data);
-        self.perform().await;
     }
 
     /// The heads of a document.

@@ -81,6 +81,7 @@ struct Shared {
     /// What comes with the code that is offered.
     granted: Mutex<(Access, bool)>,
     inputs: Sender<Input>,
+    store: Arc<dyn HubStore>,
     bus: Arc<dyn HubBus>,
     metrics: Metrics,
     registry: Registry,
@@ -155,6 +156,7 @@ impl Hub {
             }
         };
         let me = key.id().to_string();
+        let kept = Arc::clone(&store);
         let parts = ((Arc::clone(&store), files, Arc::clone(&bus)), metrics.clone());
         let core = Core::new(me, parts, settings.clone(), inputs.clone(), Arc::clone(&log))?;
         let thread = std::thread::Builder::new().name("hub-core".to_owned());
@@ -178,6 +180,7 @@ impl Hub {
             offer: Mutex::default(),
             granted: Mutex::new((Access::Write, false)),
             inputs,
+            store: kept,
             bus,
             metrics,
             registry,
@@ -192,7 +195,7 @@ impl Hub {
             .route(DEVICE_PATH, get(device))
             .route(PAIR_PATH, get(pair))
             .route("/metrics", get(metrics_page))
-            .route("/healthz", get(|| async { "ok\n" }))
+            .route("/healthz", get(health_page))
             .with_state(Arc::clone(&shared));
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let handle = Handle::new();
@@ -360,6 +363,14 @@ async fn look(shared: Arc<Shared>, stamps: Stamps) {
 async fn metrics_page(State(shared): State<Arc<Shared>>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([("content-type", kind)], page(&shared.registry)).into_response()
+}
+
+/// Whether the hub can do what it is for: a replica that cannot store gets no clients from whoever balances them.
+async fn health_page(State(shared): State<Arc<Shared>>) -> Response {
+    match shared.store.well() {
+        Ok(()) => "ok\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
 }
 
 /// How many connections there may be.

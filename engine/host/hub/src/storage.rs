@@ -37,6 +37,13 @@ pub trait HubStore: Send + Sync {
     /// How many documents there are, if that is known cheaply.
     fn documents(&self) -> Option<u64>;
 
+    /// Whether what is asked for now will be done, as far as that is known without asking; why not, in words that may
+    /// be told to anybody.
+    ///
+    /// # Errors
+    /// Nothing can be stored for now.
+    fn well(&self) -> Result<(), &'static str>;
+
     /// Finishes what was asked for; nothing is asked for afterwards.
     fn close(&self);
 }
