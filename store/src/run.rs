@@ -613,7 +613,7 @@ mod tests {
         let doc = RunDoc::load(ID, &[doc.save()], ActorId::from([2; 16])).expect("read").doc;
         assert_eq!(doc.steps(), std::slice::from_ref(&step));
         assert_eq!(doc.approvals(), [decided]);
-        assert_eq!(doc.changes(), [change.clone()]);
+        assert_eq!(doc.changes(), std::slice::from_ref(&change));
         assert_eq!(doc.about(), Some(about));
         assert_eq!(doc.device().map(|device| device.name).as_deref(), Some("desk"));
         // What it names: files as they were and are, unless they are hidden, and long results.
