@@ -1,7 +1,7 @@
 //! Replicas of a hub over three NATS servers, all of them processes on loopback, killed in every way while clients
 //! type: nothing that was acknowledged to a client is missing afterwards.
 
-use crate::program::{House, bytes, strict};
+use crate::program::{House, bytes, noise, strict};
 use host::hub::endure::{Endured, Typists, check, hears};
 use host::hub::measure::{free_port, listens};
 use serde_json::Value;
@@ -204,18 +204,6 @@ fn whoever_is_killed_nothing_acknowledged_is_lost() {
     check(&at[0], &endured).expect("all that was acknowledged");
 }
 
-/// Bytes that nobody else has.
-fn noise(size: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ size as u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    (0..size.div_ceil(8)).flat_map(|_| next()).take(size).collect()
-}
-
 /// Syncs until all is known.
 #[track_caller]
 fn sync(house: &House) {
@@ -260,7 +248,7 @@ fn a_picture_that_one_replica_took_comes_from_the_other() {
     let _one = replica(&house, "R1", ports[0], &nats);
     let _two = replica(&house, "R2", ports[1], &nats);
     let (first, address) = shares(&at[0]);
-    let (cat, odd) = (noise(300_000), noise(2 * 65_536));
+    let (cat, odd) = (noise(0, 300_000), noise(0, 2 * 65_536));
     first.write("notes/cat.png", &cat);
     first.write("notes/odd.bin", &odd);
     first.write("notes/empty.bin", b"");
@@ -282,10 +270,10 @@ fn a_picture_that_one_replica_took_comes_from_the_other() {
     let blobs = [&first, &second].map(|device| bytes(&device.path("W/blobs")));
     assert!(!blobs[0].is_empty() && blobs[0] == blobs[1], "{:?}", blobs[1].keys());
     // And what the second brings to its replica comes to the first.
-    second.write("notes/cat.png", &noise(70_000));
+    second.write("notes/cat.png", &noise(0, 70_000));
     sync(&second);
     sync(&first);
-    assert!(first.read("notes/cat.png") == noise(70_000), "{}", first.run(&["sync", "log"]).text());
+    assert!(first.read("notes/cat.png") == noise(0, 70_000), "{}", first.run(&["sync", "log"]).text());
 }
 
 #[test]
@@ -298,7 +286,7 @@ fn an_upload_goes_on_at_another_replica_when_the_first_is_killed() {
     let one = replica(&house, "R1", ports[0], &nats);
     let (first, address) = shares(&at[0]);
     sync(&first);
-    let large = noise(60_000_000);
+    let large = noise(0, 60_000_000);
     first.write("notes/large.bin", &large);
     let mut sending = first.command(&["sync", "now", "--for", "100"]).spawn().expect("started");
     let pieces = || cluster.pieces().map_or(0, |(pieces, _)| pieces);

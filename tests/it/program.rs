@@ -298,3 +298,15 @@ pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     println!("left out: there is no {} (TRACEBOOK_DATA names the shared data)", folder.display());
     None
 }
+
+/// Bytes that nobody else has.
+pub(crate) fn noise(seed: u8, size: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(seed) << 17 ^ size as u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..size.div_ceil(8)).flat_map(|_| next()).take(size).collect()
+}

@@ -2,7 +2,7 @@
 
 use super::{NOTES, Two, now};
 use crate::line::agents::{Said, house, model};
-use crate::program::{House, bytes};
+use crate::program::{House, bytes, noise};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,18 +11,6 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(60);
-
-/// Bytes that nobody else has.
-pub(super) fn noise(seed: u8, size: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(seed) << 17 ^ size as u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    (0..size.div_ceil(8)).flat_map(|_| next()).take(size).collect()
-}
 
 /// All files of the volume on both devices, which have to be the same.
 #[track_caller]

@@ -2,7 +2,7 @@
 //! the end all is there once, as it was, and what was typed meanwhile is in it.
 
 use super::{Hub, now};
-use crate::program::{House, bytes};
+use crate::program::{House, bytes, noise};
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn volume() -> BTreeMap<String, Vec<u8>> {
     files.insert("empty.md".to_owned(), Vec::new());
     for number in 0..6 {
         files.insert(format!("alike {number}.md"), b"The same text.\n".to_vec());
-        files.insert(format!("pictures/{number}.png"), super::files::noise(number, 30_000));
+        files.insert(format!("pictures/{number}.png"), noise(number, 30_000));
     }
     files
 }
