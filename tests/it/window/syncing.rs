@@ -250,3 +250,59 @@ fn others_at_a_note_are_seen_until_they_go() {
     until(&mut one, "they are lost", |window| window.query_by_label(&here).is_none());
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
+
+/// A program of the second device's, without a window. It ends with this.
+struct Beside(std::process::Child);
+
+impl Beside {
+    fn runs(bench: &Bench, words: &[&str]) -> Beside {
+        let mut command = std::process::Command::new(program());
+        command.arg("--workspace").arg(bench.folder.path().join("workspace")).args(words);
+        command.env("HOME", bench.folder.path()).stdin(std::process::Stdio::null());
+        Beside(command.stdout(std::process::Stdio::null()).spawn().expect("started"))
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.0.id().to_string();
+        let sent = std::process::Command::new("kill").args([signal, &pid]).status().expect("`kill` runs");
+        assert!(sent.success(), "{signal}");
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn who_falls_silent_or_is_killed_is_gone_within_ten_seconds() {
+    let both = Two::new(&[("Plan.md", "# Plan\n\n```python\nimport time\ntime.sleep(600)\n```\n")]);
+    let Two { house: _house, benches, mut one, two } = both;
+    two.into_state().close().expect("all is saved");
+    let runs = format!("{} runs cell 1", host::devices::name());
+    let is_seen = |window: &Driven| window.query_by_label(&runs).is_some();
+    let here = |window: &Driven| session(window).sync().devices().iter().filter(|(_, here)| *here).count();
+    until(&mut one, "the window is gone", |one| here(one) == 0);
+    let beside = Beside::runs(&benches[1], &["run", "Plan.md"]);
+    // Stopped it says nothing, and its connection stays; killed it has none.
+    for signal in ["-STOP", "-KILL"] {
+        until(&mut one, "it is seen", |one| is_seen(one) && here(one) == 1);
+        beside.signal(signal);
+        let (begun, mut took) = (Instant::now(), None);
+        until(&mut one, "it is lost", |one| {
+            let is_gone = !is_seen(one);
+            took = is_gone.then(|| begun.elapsed());
+            is_gone
+        });
+        let took = took.expect("measured");
+        println!("{signal}: gone after {:.1} s", took.as_secs_f64());
+        assert!(took < Duration::from_secs(10), "{signal}: {took:?}");
+        let note = one.state().note().expect("a note");
+        assert!(session(&one).sync().others(note).is_empty(), "{signal}");
+        if signal == "-STOP" {
+            beside.signal("-CONT");
+        }
+    }
+}
