@@ -136,12 +136,13 @@ fn hub(house: &House, name: &str, port: u16, more: &[&str]) -> Runs {
     let listen = format!("127.0.0.1:{port}");
     let words = ["--json", "hub", "--folder", name, "--listen", &listen, "--open", "local"];
     let mut command = house.command(&[&words, more].concat());
-    command.env("TRACEBOOK_KEYRING", "off").stderr(Stdio::null());
+    let log = std::fs::File::options().append(true).create(true).open(house.path(&format!("{name}.log")));
+    command.env("TRACEBOOK_KEYRING", "off").stderr(log.expect("a file"));
     let mut runs = Runs(command.spawn().expect("started"));
     let mut out = BufReader::new(runs.0.stdout.take().expect("piped"));
     let mut line = String::new();
     out.read_line(&mut line).expect("a line");
-    assert!(line.contains("listening"), "{line}");
+    assert!(line.contains("listening"), "{line}{}", String::from_utf8_lossy(&house.read(&format!("{name}.log"))));
     std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(drop));
     runs
 }

@@ -51,13 +51,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A port of this machine on which nobody listens.
+/// A port of this machine on which nobody listens, below those that Linux gives to whoever connects (from 32768 on,
+/// `ip_local_port_range`): it stays free while what listens on it is started again.
 ///
 /// # Errors
 /// There is none.
 pub fn free_port() -> Result<u16, String> {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
-    free.map(|address| address.port()).map_err(|error| error.to_string())
+    const TRIES: usize = 200;
+    let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let chance = || peers::key::random().map(u16::from_le_bytes).map(|number| 20_000 + number % 12_000);
+    let tried: Result<Vec<u16>, String> = (0..TRIES).map(|_| chance()).collect();
+    tried?.into_iter().find(free).ok_or_else(|| "no port is free".to_owned())
 }
 
 /// Whether somebody listens on a port of this machine.

@@ -12,6 +12,7 @@ use crate::storage::{Bytes, Done, Failed, HubBus, HubFiles, HubStore, Loaded, Ne
 use async_nats::connection::State;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use async_nats::jetstream::{self, stream};
 use async_nats::{Client, ConnectOptions, HeaderMap, Message, ServerAddr};
 use futures_util::StreamExt;
@@ -170,7 +171,7 @@ async fn make_stream(
                     return Ok(stream);
                 }
                 // A cluster of which not all are there must not become a stream on one.
-                Err(error) if replicas == 3 && !error.to_string().contains("insufficient resources") => {
+                Err(error) if replicas == 3 => {
                     why = error.to_string();
                     if !why.contains("replicas > 1 not supported") {
                         break;
@@ -299,7 +300,8 @@ impl Inside {
         Ok(())
     }
 
-    /// Goes through all messages of a subject, in order, some of them at a time.
+    /// Goes through all messages of a subject, in order, some of them at a time. An error where not all are had: a
+    /// server that was away gives what it has by then, and says that this is all.
     async fn each(
         &self,
         stream: &stream::Stream<()>,
@@ -307,6 +309,12 @@ impl Inside {
         most: usize,
         mut take: impl FnMut(&Message, u64),
     ) -> Result<usize, async_nats::Error> {
+        // The one that leads has them all.
+        let newest = match stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => message.sequence,
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => 0,
+            Err(error) => return Err(error.into()),
+        };
         let config = pull::Config {
             filter_subject: subject,
             deliver_policy: DeliverPolicy::All,
@@ -319,7 +327,7 @@ impl Inside {
         let mut consumer = stream.create_consumer(config).await?;
         let info = consumer.info().await?;
         let (name, pending) = (info.name.clone(), usize::try_from(info.num_pending)?);
-        let mut seen = 0;
+        let (mut seen, mut last) = (0, 0);
         while seen < pending {
             let mut batch = consumer.fetch().max_messages((pending - seen).min(most)).expires(TRY).messages().await?;
             let before = seen;
@@ -330,13 +338,17 @@ impl Inside {
                 if info.consumer_sequence != seen as u64 {
                     return Err("a message is missing".into());
                 }
-                take(&message, info.stream_sequence);
+                last = info.stream_sequence;
+                take(&message, last);
             }
             if seen == before {
                 return Err("the servers do not give all of it".into());
             }
         }
         let _ = stream.delete_consumer(&name).await;
+        if last < newest {
+            return Err("a server is still behind the others".into());
+        }
         Ok(seen)
     }
 
