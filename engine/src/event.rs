@@ -246,6 +246,8 @@ pub enum Event {
         /// All that it remembers.
         memory: Box<crate::memory::Memory>,
     },
+    /// Search has paid for what texts mean.
+    Spent(crate::Outlay),
     /// A piece of a model's answer.
     ModelDelta {
         /// Of which call.
@@ -396,6 +398,8 @@ pub struct Started {
     pub rules: Vec<crate::agent::policy::Rule>,
     /// The schedules of this device.
     pub schedules: BTreeMap<DocId, crate::schedule::Schedule>,
+    /// What was spent beside runs on this device, by day.
+    pub outlays: Vec<crate::Outlay>,
 }
 
 /// An outline made of a note's file, and how the disk keeps it: both made where the file is read.

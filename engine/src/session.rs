@@ -25,8 +25,8 @@ pub(crate) use reactive::Clean;
 pub use reactive::Verdict;
 pub use renamed::{RENAMED, Renamed};
 pub use runs::{
-    Agents, Balance, CallPhase, Conversation, Live, PHASES, Pending, Purse, RULES, RUNS, Reached, Run, RunLine,
-    RunPhase, SESSIONS, SessionLine, Setup, Spending, parts, phases_of, run_address, session_address,
+    Agents, Balance, CallPhase, Conversation, Live, OUTLAYS, Outlay, PHASES, Pending, Purse, RULES, RUNS, Reached, Run,
+    RunLine, RunPhase, SESSIONS, SessionLine, Setup, Spending, parts, phases_of, run_address, session_address,
 };
 pub use schedules::SCHEDULES;
 pub use sync::{
@@ -444,6 +444,7 @@ impl Session {
             Event::RunLoaded { run, doc } => self.run_loaded(turn, run, doc),
             Event::RegistryLoaded { registry, doc } => self.registry_loaded(turn, registry, doc),
             Event::Gathered { run, found, memory, crew } => self.gathered(turn, run, &found, (*memory, *crew)),
+            Event::Spent(outlay) => self.spent(turn, outlay),
             Event::MemoryRead { volume, memory } => self.memory_read(turn, volume, &memory),
             Event::ModelDelta { call, delta } => self.model_delta(turn, call, delta),
             Event::ModelDone { call, result } => self.model_done(turn, call, result),
@@ -476,6 +477,7 @@ impl Session {
         self.workspace_doc = Some(started.doc);
         self.sync_started(started.shares, started.sync_log, started.sync_kept);
         self.schedules_started(turn, started.schedules);
+        self.outlays_started(started.outlays);
         self.agents_started(turn, started.sessions, started.runs, started.rules);
     }
 

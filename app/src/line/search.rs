@@ -40,6 +40,9 @@ pub(super) fn search(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         let _ = search.meanings(THINKING); // words find without
     }
     let mut answer = search.find(Ask { text: text.clone(), limit, ..Ask::default() }).map_err(Refusal::workspace)?;
+    if let Some(why) = search.freshness().words_alone {
+        writeln!(scene.errors, "{why}")?;
+    }
     if !answer.fits() && !args.get_flag("nearest") {
         answer.hits.clear();
     }
@@ -234,7 +237,7 @@ pub(super) fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             "notes": counts.notes, "passages": counts.passages, "bytes": counts.bytes, "waiting": fresh.waiting,
             "meanings": counts.embedded, "meanings_wanted": counts.meanings,
             "model": fresh.answering.to_string(), "growing": fresh.growing.map(|choice| choice.to_string()),
-            "paused": fresh.paused, "trouble": fresh.trouble, "mended": fresh.mended,
+            "paused": fresh.paused, "trouble": fresh.trouble, "words_alone": fresh.words_alone, "mended": fresh.mended,
         });
         writeln!(scene.out, "{value}")?;
     } else {
@@ -248,7 +251,7 @@ pub(super) fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             Some(growing) => writeln!(scene.out, "meaning by {}, soon by {growing}{paused}", fresh.answering)?,
             None => writeln!(scene.out, "meaning by {}{paused}", fresh.answering)?,
         }
-        for line in fresh.mended.iter().chain(&fresh.trouble).chain(&fresh.reranker) {
+        for line in fresh.mended.iter().chain(&fresh.trouble).chain(&fresh.words_alone).chain(&fresh.reranker) {
             writeln!(scene.out, "{line}")?;
         }
     }

@@ -402,7 +402,7 @@ impl Seek {
 
 /// How the index stands, in words, and whether that is bad.
 fn said(fresh: &Freshness) -> (String, bool) {
-    if let Some(why) = &fresh.trouble {
+    if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
         return (why.clone(), true);
     }
     if !fresh.complete {

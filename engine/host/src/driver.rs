@@ -109,7 +109,7 @@ impl Driver {
         let volumes = started.doc.volumes().into_iter();
         let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
         let reader = disk.reader().map_err(|error| error.to_string())?;
-        let search = Search::start(folder.clone(), reader, mounted.collect(), &started.settings);
+        let search = Search::start(folder.clone(), reader, mounted.collect(), &started.settings, inbox.clone());
         search.further(Box::new(Beside::new(disk.reader().map_err(|error| error.to_string())?)));
         let further = || disk.reader().map_err(|error| error.to_string());
         let sync = Syncer::start(further()?, further()?, folder.clone(), inbox.clone());
@@ -304,6 +304,10 @@ impl Driver {
         }
         self.kernels.close();
         self.agents.close();
+        let until = Instant::now() + Duration::from_secs(1);
+        while self.search.stop_paying() && Instant::now() < until {
+            self.wait(Duration::from_millis(20)); // what was paid for is to be written down
+        }
         let _ = self.command(Command::Save);
         let until = Instant::now() + Duration::from_secs(8);
         while !self.session.is_saved() && Instant::now() < until {

@@ -5,8 +5,8 @@ use crate::workspace::OpenError;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
 use engine::outline::Outlined;
 use engine::{
-    AGREED, Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, RELINK, RENAMED, RULES, RUNS, SCHEDULES, SEEN, SESSIONS,
-    SYNC, SYNC_LOG, Settings, TRASH, markdown,
+    AGREED, Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, OUTLAYS, Outlay, RELINK, RENAMED, RULES, RUNS,
+    SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG, Settings, TRASH, markdown,
 };
 use rand::RngCore;
 use std::collections::BTreeMap;
@@ -78,6 +78,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         },
         rules: json(reader.as_ref(), RULES)?.unwrap_or_default(),
         schedules: entries(reader.as_ref(), SCHEDULES)?,
+        outlays: outlays(reader.as_ref())?,
     })
 }
 
@@ -90,6 +91,11 @@ fn entries<T: serde::de::DeserializeOwned>(
         Some((key.strip_prefix(beginning)?.parse().ok()?, serde_json::from_slice(value).ok()?))
     };
     Ok(reader.metas(beginning)?.iter().filter_map(entry).collect())
+}
+
+fn outlays(reader: &dyn Reader) -> Result<Vec<Outlay>, OpenError> {
+    let kept = reader.metas(OUTLAYS)?;
+    Ok(kept.iter().filter_map(|(_, value)| serde_json::from_slice(value).ok()).collect())
 }
 
 fn json<T: serde::de::DeserializeOwned>(reader: &dyn Reader, key: &str) -> Result<Option<T>, OpenError> {

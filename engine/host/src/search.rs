@@ -10,6 +10,7 @@ mod desk;
 mod keeper;
 mod model;
 mod recall;
+mod till;
 
 pub use index::{
     Answer, Ask, Counts, Hit, Kind, Mode, NoteText, Passage, Query, Tuning, Why, excerpt, marks, vocabulary,
@@ -20,6 +21,7 @@ pub use model::Wanted;
 pub use models::{Choice, Download, Known, Runtime, known, known_rerankers};
 pub use recall::{Filters, Further, Recalled};
 
+use crate::driver::Inbox;
 use index::{Index, IndexError};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -59,6 +61,8 @@ pub struct Freshness {
     pub paused: bool,
     /// Why hits are not read once more, although that is wanted.
     pub reranker: Option<String>,
+    /// Why questions are answered by words alone, although meanings are there.
+    pub words_alone: Option<String>,
 }
 
 /// A volume as the index knows it: id, name, folder.
@@ -100,7 +104,6 @@ struct Question {
 }
 
 /// What both threads have in common.
-#[derive(Default)]
 struct Common {
     index: RwLock<Option<Arc<Index>>>,
     freshness: Arc<Mutex<Freshness>>,
@@ -109,9 +112,22 @@ struct Common {
     starred: Mutex<Arc<HashSet<DocId>>>,
     /// Set when an answer met damage: the index is to be looked at.
     suspect: Mutex<Option<String>>,
+    /// Who pays for endpoints.
+    till: Arc<till::Till>,
 }
 
 impl Common {
+    fn new(till: till::Till) -> Common {
+        Common {
+            index: RwLock::default(),
+            freshness: Arc::default(),
+            models: model::Models::default(),
+            starred: Mutex::default(),
+            suspect: Mutex::default(),
+            till: Arc::new(till),
+        }
+    }
+
     fn index(&self) -> Option<Arc<Index>> {
         self.index.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -140,8 +156,9 @@ impl Search {
         reader: Box<dyn Reader>,
         volumes: Vec<Mounted>,
         settings: &engine::Settings,
+        inbox: Inbox,
     ) -> Search {
-        let common = Arc::<Common>::default();
+        let common = Arc::new(Common::new(till::Till::new(folder.clone(), inbox)));
         let (tasks, queue) = channel();
         let (questions, asked) = channel();
         let search = Search { tasks, questions, common: common.clone() };
@@ -286,6 +303,11 @@ impl Search {
             }
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Err(closing()),
         }
+    }
+
+    /// From now on no endpoint is called. Returns whether a call is still under way.
+    pub(crate) fn stop_paying(&self) -> bool {
+        self.common.till.close()
     }
 
     /// Ends, leaving an index that need not be looked through at the next start.

@@ -61,6 +61,10 @@ pub struct Budget {
     /// US dollars for the runs of one project; `None`: no limit.
     #[serde(deserialize_with = "values::dollars")]
     pub project: Option<f64>,
+    /// US dollars for a million tokens of the endpoint of the sentence model; `None`: as the price list has it, and
+    /// nothing for one on this machine.
+    #[serde(deserialize_with = "values::dollars")]
+    pub embeddings: Option<f64>,
 }
 
 /// What is remembered.

@@ -14,6 +14,7 @@ mod harvest;
 mod lead;
 mod librarians;
 mod memories;
+mod outlays;
 mod phases;
 mod registry;
 mod replays;
@@ -30,6 +31,7 @@ pub use changes::parts;
 use deeds::SECONDS;
 pub use economy::{Balance, Purse, Spending};
 pub use lead::PHASES;
+pub use outlays::{OUTLAYS, Outlay};
 pub use phases::{Reached, RunPhase, phases_of};
 pub use sessions::{Conversation, SessionLine};
 
@@ -298,6 +300,8 @@ pub struct Agents {
     revision: u64,
     /// Budgets of which was said that little is left, and in which month.
     told_low: BTreeSet<(String, (i64, i64))>,
+    /// What was spent beside runs, by day and thing.
+    outlays: BTreeMap<(i64, String), outlays::Outlay>,
 }
 
 impl Run {

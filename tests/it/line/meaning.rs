@@ -120,6 +120,54 @@ fn an_endpoint_finds_by_meaning_and_is_left_again() {
     );
 }
 
+#[test]
+fn an_endpoint_that_costs_something_is_paid_from_the_month() {
+    let house = house();
+    let texts = Arc::new(AtomicUsize::new(0));
+    let counted = texts.clone();
+    let url = serve(move |request| {
+        let asked: Value = serde_json::from_slice(&request.body).expect("JSON");
+        let many = asked["input"].as_array().map_or(0, Vec::len);
+        counted.fetch_add(many, Ordering::Relaxed);
+        let (status, headers, body) = embeddings(request);
+        let mut answer: Value = serde_json::from_slice(&body).expect("JSON");
+        answer["usage"] = json!({"prompt_tokens": 5 * many, "total_tokens": 5 * many});
+        (status, headers, answer.to_string().into_bytes())
+    });
+    let limit = |month: &str| {
+        let text = format!("budget:\n  month: {month}\n  embeddings: 1000\n");
+        house.write("W/config.yaml", text.as_bytes());
+    };
+    let month = || house.run(&["budget", "--json"]).good().lines()[0].clone();
+    limit("null");
+    house.run(&["index", "use", &format!("{url}/v1#toy")]).good();
+    // A thousandth of a dollar for a token, five tokens a text: what the endpoint counted was written down.
+    let sent = texts.load(Ordering::Relaxed);
+    let (spent, tokens) = (month()["spent"].as_f64().expect("dollars"), month()["tokens"].as_u64());
+    assert!(sent > 3 && tokens == Some(5 * sent as u64), "{sent} texts: {}", month());
+    assert!((spent - 0.005 * sent as f64).abs() < 1e-9, "{sent} texts: {}", month());
+    let by = house.run(&["budget", "--by", "project", "--json"]).good().lines();
+    let own = by.iter().find(|one| one["title"] == json!(format!("Search by {url}/v1#toy")));
+    assert_eq!(own.expect("a line of its own")["tokens"].as_u64(), tokens, "{by:?}");
+    let said = house.run(&["budget", "--log"]).good().text();
+    assert!(said.contains(&format!("search by {url}/v1#toy")), "{said}");
+    // Nothing is left for another question: no text leaves, words find, and it is said why.
+    limit(&format!("{:.4}", spent + 0.001));
+    house.write("notes/New.md", b"# New\n\nA galleon is a kind of vessel.\n");
+    let done = house.run(&["search", "galleon"]);
+    assert_eq!(texts.load(Ordering::Relaxed), sent, "{done:?}");
+    assert!(done.text().contains("New.md"), "{done:?}");
+    assert!(done.err.contains("by words alone") && done.err.contains("The balance is too low"), "{done:?}");
+    assert_eq!(done.err.matches("The balance is too low").count(), 1, "{done:?}");
+    let status = house.run(&["index", "status"]).good().text();
+    assert!(status.contains("3 of 4 passages are found by meaning"), "{status}");
+    // With more money it goes on where it was.
+    limit("100");
+    assert_eq!(first(&house, "the turnip"), "Soup.md");
+    assert!(texts.load(Ordering::Relaxed) > sent);
+    assert_eq!(month()["tokens"].as_u64(), Some(5 * texts.load(Ordering::Relaxed) as u64));
+}
+
 fn vectors(house: &House) -> Vec<PathBuf> {
     let all = std::fs::read_dir(house.path("W/index")).expect("listed").flatten().map(|entry| entry.path());
     all.filter(|path| path.extension().is_some_and(|ending| ending == "vectors")).collect()

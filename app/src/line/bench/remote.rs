@@ -60,6 +60,7 @@ impl Bare {
             sync_kept: Default::default(),
             rules: Vec::new(),
             schedules: BTreeMap::new(),
+            outlays: Vec::new(),
         };
         let (session, rng) = (Session::new(), StdRng::seed_from_u64(7));
         let mut bare = Bare { session, rng, now: Time(1_000), setup: Setup::default(), calls: Vec::new() };

@@ -1,9 +1,10 @@
-//! `budget`: what runs have spent, by task, session, project and month, and what is left.
+//! `budget`: what runs and search have spent, by task, session, project and month, and what is left.
 
 use super::super::agents;
 use super::super::{DONE, Refusal, Scene};
 use clap::ArgMatches;
-use engine::{Purse, RunLine, Spending, Time};
+use engine::task::Day;
+use engine::{Outlay, Purse, RunLine, Spending, Time};
 use serde_json::json;
 use store::DocId;
 
@@ -31,12 +32,25 @@ fn spending(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
             (Some(limit), Some(left)) => format!(", ${left:.4} of ${limit:.2} left"),
             _ => String::new(),
         };
-        let unknown = if *unknown == 0 { String::new() } else { format!(", {unknown} runs of unknown price") };
+        let unknown = if *unknown == 0 { String::new() } else { format!(", {unknown} of unknown price") };
         let project = if project.is_empty() { String::new() } else { format!("  ({project})") };
         let short = doc.map_or_else(String::new, |doc| format!("{}  ", &doc.to_string()[..8]));
         writeln!(scene.out, "{short}{title}: ${spent:.4}, {tokens} tokens{left}{unknown}{project}")?;
     }
     Ok(DONE)
+}
+
+/// A line of the log: what search has spent on a day.
+fn paid(scene: &mut Scene<'_>, outlay: &Outlay) -> Result<(), Refusal> {
+    if scene.json {
+        writeln!(scene.out, "{}", json!({"search": outlay}))?;
+        return Ok(());
+    }
+    let Outlay { what, calls, tokens, cost, unknown, .. } = outlay;
+    let cost = if unknown == calls { "unknown".to_owned() } else { format!("${cost:.4}") };
+    let day = Day(outlay.at.div_euclid(86_400_000));
+    writeln!(scene.out, "{day}  {cost}  {tokens} tokens  {calls} calls of search by {what}")?;
+    Ok(())
 }
 
 pub(in crate::line) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
@@ -59,7 +73,7 @@ pub(in crate::line) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Resul
         };
         let unknown = match balance.unknown {
             0 => String::new(),
-            count => format!(", {count} runs of unknown price"),
+            count => format!(", {count} of unknown price"),
         };
         let (of, spent, tokens) = (&balance.of, balance.spent, balance.tokens);
         writeln!(scene.out, "{of}: ${spent:.4}, {tokens} tokens, {left}{unknown}")?;
@@ -68,7 +82,12 @@ pub(in crate::line) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Resul
         let mut runs: Vec<(DocId, RunLine)> =
             scene.handle.read(|session| session.agents().runs().map(|(id, line)| (id, line.clone())).collect())?;
         runs.sort_by_key(|(_, line)| std::cmp::Reverse(line.start_time));
+        let outlays: Vec<Outlay> = scene.handle.read(|session| session.outlays().rev().take(LOG).cloned().collect())?;
+        let mut outlays = outlays.into_iter().peekable();
         for (id, line) in runs.into_iter().take(LOG) {
+            while let Some(outlay) = outlays.next_if(|outlay| outlay.at >= line.start_time) {
+                paid(scene, &outlay)?;
+            }
             let spent = line.spent;
             if scene.json {
                 writeln!(
@@ -83,6 +102,7 @@ pub(in crate::line) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Resul
             let goal = line.prompt.lines().next().unwrap_or_default();
             writeln!(scene.out, "{}  {cost}  {tokens} tokens  {goal}", &id.to_string()[..8])?;
         }
+        outlays.try_for_each(|outlay| paid(scene, &outlay))?;
     }
     Ok(DONE)
 }

@@ -147,7 +147,7 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &Balance) {
         _ => "no limit".to_owned(),
     };
     let mut about = vec![format!("{} spent", money(balance.spent)), format!("{} tokens", count(balance.tokens))];
-    about.extend((balance.unknown > 0).then(|| format!("{} runs of unknown price", balance.unknown)));
+    about.extend((balance.unknown > 0).then(|| format!("{} of unknown price", balance.unknown)));
     let about = about.join("  ·  ");
     let low = balance.low();
     let (icon, colour) = match (&low, balance.left()) {

@@ -153,7 +153,7 @@ fn state(fresh: &Freshness) -> String {
     if let Some(file) = &fresh.download {
         return format!("Downloading {}: {} of {} MB", file.file, file.bytes >> 20, file.all >> 20);
     }
-    if let Some(why) = &fresh.trouble {
+    if let Some(why) = fresh.words_alone.as_ref().or(fresh.trouble.as_ref()) {
         return why.clone();
     }
     let (left, all) = fresh.meanings;

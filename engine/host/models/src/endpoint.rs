@@ -1,7 +1,8 @@
 //! An endpoint that speaks OpenAI's embeddings (`POST …/embeddings`): a server of the user's own, or a provider.
 
-use crate::Choice;
+use crate::{Choice, Purse};
 use embed::Embedder;
+use std::sync::Arc;
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::StatusCode;
@@ -16,6 +17,8 @@ const WIDEST: usize = 16_384;
 const TOGETHER: usize = 16;
 /// A text may have this many bytes; a model reads less.
 const LONGEST: usize = 8_000;
+/// About so many bytes are a token.
+const BYTES: usize = 4;
 /// How long an endpoint may take to be there, and to answer.
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(60);
@@ -25,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) struct Endpoint {
     key: String,
+    choice: Choice,
+    purse: Arc<dyn Purse>,
     url: String,
     model: String,
     secret: Option<String>,
@@ -35,7 +40,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Asks it once, which says whether it is there and how long its vectors are.
-    pub(crate) fn ask(choice: &Choice, url: &str, model: &str) -> Result<Endpoint, String> {
+    pub(crate) fn ask(choice: &Choice, url: &str, model: &str, purse: Arc<dyn Purse>) -> Result<Endpoint, String> {
         let agent = Agent::config_builder()
             .timeout_connect(Some(CONNECT))
             .timeout_global(Some(ANSWER))
@@ -44,15 +49,28 @@ impl Endpoint {
             .into();
         let secret = std::env::var(KEY).ok().filter(|key| !key.trim().is_empty());
         let (url, model) = (format!("{url}/embeddings"), model.to_owned());
-        let mut endpoint = Endpoint { key: choice.key(), url, model, secret, dimensions: 0, unrelated: 0.0, agent };
+        let (key, choice) = (choice.key(), choice.clone());
+        let mut endpoint = Endpoint { key, choice, purse, url, model, secret, dimensions: 0, unrelated: 0.0, agent };
         let first = endpoint.send(&["a question"])?;
         endpoint.dimensions = first.first().map_or(0, Vec::len);
         endpoint.unrelated = embed::measure_unrelated(&endpoint)?;
         Ok(endpoint)
     }
 
+    /// Asks for vectors, if they can be paid for.
     fn send(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
         let texts: Vec<&str> = texts.iter().map(|text| &text[..text.floor_char_boundary(LONGEST)]).collect();
+        let about = texts.iter().map(|text| (text.len() / BYTES + 1) as u64).sum();
+        self.purse.begin(&self.choice, about)?;
+        let mut read = None;
+        let sent = self.post(&texts, about, &mut read);
+        self.purse.end(&self.choice, about, read);
+        sent
+    }
+
+    /// Sends texts. `read` becomes the tokens that the endpoint has read, by its own word or else `about`, where it has
+    /// answered; what it answered may be nonsense all the same.
+    fn post(&self, texts: &[&str], about: u64, read: &mut Option<u64>) -> Result<Vec<Vec<f32>>, String> {
         let body = serde_json::json!({"model": self.model, "input": texts});
         let say = |why: String| format!("the endpoint of the sentence model, {}, {why}", self.url);
         let mut pause = PAUSE;
@@ -80,8 +98,10 @@ impl Endpoint {
                 let told: String = told.chars().filter(|c| !c.is_control()).take(200).collect();
                 return Err(say(format!("answered {status}: {told}")));
             }
+            *read = Some(about);
             let answer: Answer =
                 body.read_json().map_err(|error| say(format!("answered what is not vectors ({error})")))?;
+            *read = Some(answer.usage.as_ref().and_then(|usage| usage.prompt_tokens).unwrap_or(about));
             return self.vectors(answer, texts.len()).map_err(say);
         }
         Err(say("is busy".to_owned()))
@@ -108,6 +128,13 @@ impl Endpoint {
 #[derive(serde::Deserialize)]
 struct Answer {
     data: Vec<Item>,
+    usage: Option<Usage>,
+}
+
+/// What the endpoint counted; some do not.
+#[derive(serde::Deserialize)]
+struct Usage {
+    prompt_tokens: Option<u64>,
 }
 
 #[derive(serde::Deserialize)]

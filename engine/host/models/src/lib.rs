@@ -27,6 +27,29 @@ pub struct Download {
     pub all: u64,
 }
 
+/// Who pays for an endpoint: asked before each call, told after it.
+pub trait Purse: Send + Sync {
+    /// Whether about so many tokens may be sent to an endpoint; if so, [`Purse::end`] follows.
+    ///
+    /// # Errors
+    /// A sentence: nothing is left to pay for them.
+    fn begin(&self, endpoint: &Choice, tokens: u64) -> Result<(), String>;
+    /// A call that [`Purse::begin`] allowed is over. `read`: tokens that the endpoint has read; `None`: it answered with
+    /// a refusal, or not at all.
+    fn end(&self, endpoint: &Choice, tokens: u64, read: Option<u64>);
+}
+
+/// Pays for everything: for tests, and for what costs nothing.
+struct Open;
+
+impl Purse for Open {
+    fn begin(&self, _: &Choice, _: u64) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn end(&self, _: &Choice, _: u64, _: Option<u64>) {}
+}
+
 /// Where models come from and lie, and who is told meanwhile.
 #[derive(Clone)]
 pub struct Place {
@@ -40,12 +63,15 @@ pub struct Place {
     pub progress: Arc<dyn Fn(Download) + Send + Sync>,
     /// Set to give a download up; what came of it stays, and the next one goes on from there.
     pub stop: Arc<AtomicBool>,
+    /// Who pays for endpoints.
+    pub purse: Arc<dyn Purse>,
 }
 
 impl Place {
-    /// A place that tells nobody.
+    /// A place that tells nobody, and where endpoints cost nothing.
     pub fn quiet(cache: PathBuf) -> Place {
-        Place { cache, library: None, download: false, progress: Arc::new(|_| ()), stop: Arc::default() }
+        let (progress, purse) = (Arc::new(|_| ()), Arc::new(Open));
+        Place { cache, library: None, download: false, progress, stop: Arc::default(), purse }
     }
 
     fn stopped(&self) -> bool {
@@ -62,6 +88,6 @@ pub fn load(choice: &Choice, place: &Place) -> Result<Arc<dyn Embedder>, String>
         Choice::Embedded => Arc::new(MiniLm::load()?),
         Choice::Fastembed(name) => Arc::new(onnx::Onnx::known(choice, name, place)?),
         Choice::Folder(folder) => Arc::new(onnx::Onnx::folder(choice, folder, place)?),
-        Choice::Endpoint { url, model } => Arc::new(endpoint::Endpoint::ask(choice, url, model)?),
+        Choice::Endpoint { url, model } => Arc::new(endpoint::Endpoint::ask(choice, url, model, place.purse.clone())?),
     })
 }

@@ -17,7 +17,7 @@ use call::Call;
 use clients::Clients;
 use engine::agent::model::{Answer, CallId, Delta, Endpoint, Failure, FailureKind, Request};
 use line::Line;
-pub use prices::{context, price};
+pub use prices::{context, price, reading_price};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;

@@ -58,6 +58,12 @@ pub fn price(endpoint: &Endpoint) -> Option<Price> {
     Some(Price { input: of(1_000, 0)?, output: of(0, 1_000)? })
 }
 
+/// What a model costs that reads and does not write; `None`: not known.
+pub fn reading_price(endpoint: &Endpoint) -> Option<Price> {
+    let input = cost(endpoint, Counted { input: 1_000, ..Counted::default() })? * 1e3;
+    Some(Price { input, output: 0.0 })
+}
+
 /// How many tokens a model reads at most; `None`: not known.
 pub fn context(endpoint: &Endpoint) -> Option<u64> {
     if endpoint.local {

@@ -224,6 +224,9 @@ fn prices_are_known_free_or_unknown() {
         assert!(price.input > 0.0 && price.output >= price.input, "{}: {price:?}", endpoint.model);
         assert!(price.output < 100.0, "a price for a million tokens: {price:?}");
     }
+    let small = at(Wire::OpenAi, Some("https://api.openai.com/v1"), "text-embedding-3-small", false);
+    let read = reading_price(&small).expect("a model that makes vectors");
+    assert!(read.input > 0.0 && read.input < 1.0 && read.output == 0.0, "{read:?}");
     let claude = at(Wire::Anthropic, None, "claude-sonnet-4-5-20250929", false);
     assert!(context(&claude).is_some_and(|tokens| tokens >= 100_000));
     for unknown in [

@@ -90,13 +90,19 @@ fn reply(question: &Question, tasks: &Sender<Task>, common: &Arc<Common>) {
 /// The vector of a question; without the model, words serve alone.
 fn meaning(common: &Common, index: &Index, sentence: &str, ask: &mut Ask) {
     let key = index.answering();
-    let Ok(model) = common.model(&key) else { return };
-    let vector = guarded(|| Ok(model.embed_question(sentence)));
-    match vector.unwrap_or_else(|_| Err("the model failed".to_owned())) {
-        // Another model may have taken over meanwhile.
-        Ok(vector) if index.answering() == key => (ask.vector, ask.unrelated) = (Some(vector), model.unrelated()),
-        Ok(_) => {}
-        Err(why) => common.models.failed(&key, &why),
+    let found = common.model(&key).and_then(|model| {
+        let vector = guarded(|| Ok(model.embed_question(sentence)));
+        let vector = vector.unwrap_or_else(|_| Err("the model failed".to_owned()));
+        vector.map(|vector| (vector, model.unrelated())).inspect_err(|why| common.models.failed(&key, why))
+    });
+    common.freshness(|fresh| {
+        fresh.words_alone = found.as_ref().err().map(|why| format!("search goes by words alone for now: {why}"));
+    });
+    // Another model may have taken over meanwhile.
+    if let Ok((vector, unrelated)) = found
+        && index.answering() == key
+    {
+        (ask.vector, ask.unrelated) = (Some(vector), unrelated);
     }
 }
 

@@ -114,7 +114,7 @@ impl Common {
         let progress = move |download| {
             freshness.lock().unwrap_or_else(PoisonError::into_inner).download = Some(download);
         };
-        Place { cache: cache(), library, download, progress: Arc::new(progress), stop }
+        Place { cache: cache(), library, download, progress: Arc::new(progress), stop, purse: self.till.clone() }
     }
 
     /// A model by the key of its vectors, loaded if need be. Nothing is downloaded, nothing is locked meanwhile.

@@ -1,6 +1,7 @@
-//! The economy of runs: what they have spent, by task, session, project and month, and what is left. Asked before each
-//! call of a model that costs something.
+//! The economy: what runs have spent, by task, session, project and month, what search has beside them, and what is
+//! left. Asked before each call of a model that costs something.
 
+use super::outlays::Outlay;
 use super::{Run, RunLine};
 use crate::agent::config::Budget;
 use crate::notice::Notice;
@@ -25,7 +26,7 @@ pub struct Balance {
     pub spent: f64,
     /// Tokens that were read and written.
     pub tokens: u64,
-    /// Runs of which the price is not known in all: they are counted with what is known.
+    /// Runs, and days of search, of which the price is not known in all: they are counted with what is known.
     pub unknown: u64,
 }
 
@@ -35,10 +36,18 @@ impl Balance {
         Balance {
             of,
             limit,
-            spent: lines.iter().filter_map(|line| line.spent.cost).sum(),
+            // From nothing on: the sum of no numbers is below it, as people read it (-0).
+            spent: lines.iter().filter_map(|line| line.spent.cost).fold(0.0, |sum, cost| sum + cost),
             tokens: tokens.fold(0, u64::saturating_add),
             unknown: lines.iter().filter(|line| line.spent.cost.is_none()).count() as u64,
         }
+    }
+
+    fn and(mut self, outlay: &Outlay) -> Balance {
+        self.spent += outlay.cost;
+        self.tokens = self.tokens.saturating_add(outlay.tokens);
+        self.unknown += u64::from(outlay.unknown > 0);
+        self
     }
 
     /// US dollars that are left; `None`: there is no limit.
@@ -56,13 +65,19 @@ impl Balance {
         (left < LOW * limit).then(|| format!("Low balance: ${left:.4} of ${limit:.2} for {of} are left."))
     }
 
-    /// Why this much more is too much: a sentence. `more`: US dollars.
+    /// Why a run may not spend this much more: a sentence. `more`: US dollars.
     pub fn short(&self, more: f64) -> Option<String> {
+        let why = self.lacks(more)?;
+        Some(format!("{why} What was done is kept; raise `budget` in the configuration and resume the run."))
+    }
+
+    /// That this much more is too much.
+    pub(super) fn lacks(&self, more: f64) -> Option<String> {
         let limit = self.limit.filter(|limit| self.spent >= *limit || self.spent + more > *limit)?;
         let Balance { of, spent, .. } = self;
         Some(format!(
             "The balance is too low: ${spent:.4} of ${limit:.2} for {of} are spent, and the next call costs about \
-             ${more:.4}. What was done is kept; raise `budget` in the configuration and resume the run."
+             ${more:.4}."
         ))
     }
 }
@@ -96,7 +111,7 @@ impl Purse {
 /// What was spent of a purse.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spending {
-    /// The run, the session, the project; `None`: it is a month.
+    /// The run, the session, the project; `None`: it is a month, or what search has spent.
     pub doc: Option<DocId>,
     /// What it is called.
     pub title: String,
@@ -108,14 +123,31 @@ pub struct Spending {
     pub spent: f64,
     /// Tokens that were read and written.
     pub tokens: u64,
-    /// Runs of which the price is not known in all: they are counted with what is known.
+    /// Runs, and days of search, of which the price is not known in all: they are counted with what is known.
     pub unknown: u64,
     /// When something was begun last, milliseconds since 1970.
     pub at: i64,
 }
 
+/// Adds a spend to its purse: US dollars, tokens, whether a price is unknown, when.
+fn add(
+    all: &mut BTreeMap<(Option<DocId>, String), Spending>,
+    (doc, title, project, limit): (Option<DocId>, String, &str, Option<f64>),
+    (spent, tokens, unknown, at): (f64, u64, bool, i64),
+) {
+    // Only what is no document is told apart by its name.
+    let key = (doc, if doc.is_none() { title.clone() } else { String::new() });
+    let project = project.to_owned();
+    let new = Spending { doc, title, project, limit, spent: 0.0, tokens: 0, unknown: 0, at };
+    let one = all.entry(key).or_insert(new);
+    one.spent += spent;
+    one.tokens = one.tokens.saturating_add(tokens);
+    one.unknown += u64::from(unknown);
+    one.at = one.at.max(at);
+}
+
 /// The year and month of a point in time, UTC.
-fn month(at: i64) -> (i64, i64) {
+pub(super) fn month(at: i64) -> (i64, i64) {
     let (year, month, _) = Day(at.div_euclid(86_400_000)).date();
     (year, month)
 }
@@ -124,8 +156,8 @@ impl Session {
     /// What was spent in this month: in all, and by project.
     pub fn balances(&self, now: Time) -> Vec<Balance> {
         let limits = self.agents.setup().map(|setup| setup.config.budget.clone()).unwrap_or_default();
-        let lines: Vec<&RunLine> = self.own_lines().filter(|line| month(line.start_time) == month(now.0)).collect();
-        let mut all = vec![Balance::of("this month".to_owned(), limits.month, &lines)];
+        let lines = self.lines_of_month(now);
+        let mut all = vec![self.balance_of_month(now, &limits, &lines)];
         for volume in self.volumes.values() {
             all.push(self.balance_of(volume.id, &limits, &lines));
         }
@@ -138,8 +170,8 @@ impl Session {
         if limits.month.is_none() && limits.project.is_none() {
             return None;
         }
-        let lines: Vec<&RunLine> = self.own_lines().filter(|line| month(line.start_time) == month(now.0)).collect();
-        let whole = Balance::of("this month".to_owned(), limits.month, &lines).low();
+        let lines = self.lines_of_month(now);
+        let whole = self.balance_of_month(now, limits, &lines).low();
         whole.or_else(|| self.balance_of(volume?, limits, &lines).low())
     }
 
@@ -181,28 +213,41 @@ impl Session {
                 }
             };
             for (doc, title, project, limit) in purses {
-                // Only months are told apart by their names.
-                let key = (doc, if doc.is_none() { title.clone() } else { String::new() });
-                let one = all.entry(key).or_insert_with(|| Spending {
-                    doc,
-                    title,
-                    project: project.to_owned(),
-                    limit,
-                    spent: 0.0,
-                    tokens: 0,
-                    unknown: 0,
-                    at: line.start_time,
-                });
                 let tokens = line.spent.input_tokens.saturating_add(line.spent.output_tokens);
-                one.spent += line.spent.cost.unwrap_or(0.0);
-                one.tokens = one.tokens.saturating_add(tokens);
-                one.unknown += u64::from(line.spent.cost.is_none());
-                one.at = one.at.max(line.start_time);
+                let spent = (line.spent.cost.unwrap_or(0.0), tokens, line.spent.cost.is_none(), line.start_time);
+                add(&mut all, (doc, title, project, limit), spent);
             }
+        }
+        for outlay in self.outlays() {
+            let (title, limit) = match by {
+                Purse::Month => {
+                    let (year, month) = month(outlay.at);
+                    (format!("{year:04}-{month:02}"), month_limit)
+                }
+                Purse::Task | Purse::Session | Purse::Project => (format!("Search by {}", outlay.what), None),
+            };
+            let spent = (outlay.cost, outlay.tokens, outlay.unknown > 0, outlay.at);
+            add(&mut all, (None, title, "", limit), spent);
         }
         let mut all: Vec<Spending> = all.into_values().collect();
         all.sort_by_key(|one| std::cmp::Reverse(one.at));
         all
+    }
+
+    /// The runs of this month.
+    pub(super) fn lines_of_month(&self, now: Time) -> Vec<&RunLine> {
+        self.own_lines().filter(|line| month(line.start_time) == month(now.0)).collect()
+    }
+
+    /// What runs and search have spent in this month. `lines`: its runs.
+    pub(super) fn balance_of_month(&self, now: Time, limits: &Budget, lines: &[&RunLine]) -> Balance {
+        let runs = Balance::of("this month".to_owned(), limits.month, lines);
+        self.outlays().filter(|outlay| month(outlay.at) == month(now.0)).fold(runs, Balance::and)
+    }
+
+    /// What the calls that are under way cost, US dollars: as good as spent.
+    pub(super) fn coming(&self) -> f64 {
+        self.agents.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum()
     }
 
     fn balance_of(&self, volume: DocId, limits: &Budget, lines: &[&RunLine]) -> Balance {
@@ -217,11 +262,9 @@ impl Session {
         if limits.month.is_none() && limits.project.is_none() {
             return None;
         }
-        let lines: Vec<&RunLine> = self.own_lines().filter(|line| month(line.start_time) == month(now.0)).collect();
-        // What other runs are about to spend is as good as spent.
-        let coming: f64 = self.agents.runs.values().filter_map(|run| run.live.as_ref()).map(|live| live.cost).sum();
-        let more = more + coming;
-        let whole = Balance::of("this month".to_owned(), limits.month, &lines);
+        let lines = self.lines_of_month(now);
+        let more = more + self.coming();
+        let whole = self.balance_of_month(now, limits, &lines);
         whole.short(more).or_else(|| self.balance_of(run.about.volume, limits, &lines).short(more))
     }
 }
@@ -234,18 +277,18 @@ impl Session {
         if limits.month.is_none() && limits.project.is_none() {
             return;
         }
-        let lines: Vec<&RunLine> =
-            self.own_lines().filter(|line| month(line.start_time) == month(turn.now.0)).collect();
-        let both = [
-            Balance::of("this month".to_owned(), limits.month, &lines),
-            self.balance_of(run.about.volume, &limits, &lines),
-        ];
-        for balance in both {
-            let (Some(limit), Some(left)) = (balance.limit, balance.left()) else { continue };
-            let low = left - more < limit * LOW;
-            if low && self.agents.told_low.insert((balance.of.clone(), month(turn.now.0))) {
-                self.notify(turn, Notice::BudgetLow { of: balance.of, left, limit });
-            }
+        let lines = self.lines_of_month(turn.now);
+        let both =
+            [self.balance_of_month(turn.now, &limits, &lines), self.balance_of(run.about.volume, &limits, &lines)];
+        both.into_iter().for_each(|balance| self.tell_low(turn, balance, more));
+    }
+
+    /// Says once a month that little is left of it. `more`: US dollars that are about to be spent.
+    pub(super) fn tell_low(&mut self, turn: &Turn<'_>, balance: Balance, more: f64) {
+        let (Some(limit), Some(left)) = (balance.limit, balance.left()) else { return };
+        let low = left - more < limit * LOW;
+        if low && self.agents.told_low.insert((balance.of.clone(), month(turn.now.0))) {
+            self.notify(turn, Notice::BudgetLow { of: balance.of, left, limit });
         }
     }
 }

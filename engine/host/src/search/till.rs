@@ -1,0 +1,129 @@
+//! Who pays where an endpoint works out what texts mean: the session is asked before each call whether the month has
+//! money left, and told afterwards what it came to.
+
+use crate::configuration;
+use crate::driver::{Inbox, Post, now};
+use engine::agent::config::{Config, Price, is_local};
+use engine::agent::model::{Endpoint, Wire};
+use engine::{Event, Outlay};
+use models::{Choice, Purse};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The session answers within a frame; a program that is closing never.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks the session.
+pub(super) struct Till {
+    folder: PathBuf,
+    inbox: Inbox,
+    /// Calls that are under way, and about so many tokens in them.
+    under_way: Mutex<(usize, u64)>,
+    closing: AtomicBool,
+}
+
+/// What a million tokens of an endpoint cost; `None`: nobody knows.
+fn price(config: &Config, url: &str, model: &str) -> Option<Price> {
+    if let Some(input) = config.budget.embeddings {
+        return Some(Price { input, output: 0.0 });
+    }
+    providers::reading_price(&Endpoint {
+        provider: String::new(),
+        wire: Wire::OpenAi,
+        base_url: Some(url.to_owned()),
+        model: model.to_owned(),
+        key: None,
+        local: is_local(url),
+    })
+}
+
+impl Till {
+    pub(super) fn new(folder: PathBuf, inbox: Inbox) -> Till {
+        Till { folder, inbox, under_way: Mutex::default(), closing: AtomicBool::new(false) }
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, (usize, u64)> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Pays for nothing any more. Returns whether a call is still under way, of which the session is to be told.
+    pub(super) fn close(&self) -> bool {
+        self.closing.store(true, Ordering::Relaxed);
+        self.under_way().0 > 0
+    }
+
+    fn check(&self, url: &str, model: &str, tokens: u64) -> Result<(), String> {
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(super::closing());
+        }
+        // Read anew each time: the user may have edited it.
+        let config =
+            configuration::load(&self.folder).map_err(|why| format!("what may be spent is not known: {why}"))?;
+        let price = price(&config, url, model);
+        let free = price.is_some_and(|price| price.input == 0.0);
+        if free || config.budget.month.is_none() {
+            return Ok(());
+        }
+        let more = price.map_or(0.0, |price| price.of(tokens, 0));
+        let (answer, wait) = channel();
+        self.inbox.post(Post::Read(Box::new(move |session| {
+            let _ = answer.send(session.over_search_budget(&config.budget, now(), more));
+        })));
+        wait.recv_timeout(PATIENCE).map_err(|_| super::closing())?.map_or(Ok(()), Err)
+    }
+}
+
+impl Purse for Till {
+    fn begin(&self, endpoint: &Choice, tokens: u64) -> Result<(), String> {
+        let Choice::Endpoint { url, model } = endpoint else { return Ok(()) };
+        let all = {
+            let mut under_way = self.under_way();
+            *under_way = (under_way.0 + 1, under_way.1.saturating_add(tokens));
+            under_way.1
+        };
+        let checked = self.check(url, model, all);
+        if checked.is_err() {
+            self.end(endpoint, tokens, None);
+        }
+        checked
+    }
+
+    fn end(&self, endpoint: &Choice, tokens: u64, read: Option<u64>) {
+        let Choice::Endpoint { url, model } = endpoint else { return };
+        if let Some(tokens) = read {
+            let config = configuration::load(&self.folder).ok();
+            let cost = config.and_then(|config| price(&config, url, model)).map(|price| price.of(tokens, 0));
+            self.inbox.event(Event::Spent(Outlay {
+                what: endpoint.to_string(),
+                calls: 1,
+                tokens,
+                cost: cost.unwrap_or(0.0),
+                unknown: u64::from(cost.is_none()),
+                at: now().0,
+            }));
+        }
+        let mut under_way = self.under_way();
+        *under_way = (under_way.0.saturating_sub(1), under_way.1.saturating_sub(tokens));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_what_is_said_or_listed_or_unknown() {
+        let config = Config::default();
+        let of = |config: &Config, url, model| price(config, url, model).map(|price| price.input);
+        assert_eq!(of(&config, "http://localhost:8080/v1", "toy"), Some(0.0));
+        assert_eq!(of(&config, "https://embeddings.example.com/v1", "toy"), None);
+        assert!(of(&config, "https://api.openai.com/v1", "text-embedding-3-small").is_some_and(|price| price > 0.0));
+        let mut said = config;
+        said.budget.embeddings = Some(0.5);
+        assert_eq!(of(&said, "http://localhost:8080/v1", "toy"), Some(0.5));
+        assert_eq!(of(&said, "https://embeddings.example.com/v1", "toy"), Some(0.5));
+    }
+}
