@@ -34,8 +34,8 @@ pub trait Purse: Send + Sync {
     /// # Errors
     /// A sentence: nothing is left to pay for them.
     fn begin(&self, endpoint: &Choice, tokens: u64) -> Result<(), String>;
-    /// A call that [`Purse::begin`] allowed is over. `read`: tokens that the endpoint has read; `None`: it refused, or did
-    /// not answer.
+    /// A call that [`Purse::begin`] allowed is over. `read`: tokens that the endpoint has read; `None`: it refused, or
+    /// did not answer.
     fn end(&self, endpoint: &Choice, tokens: u64, read: Option<u64>);
 }
 
