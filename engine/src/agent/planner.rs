@@ -9,6 +9,13 @@ use std::collections::BTreeSet;
 
 /// The tool that a plan is called by.
 pub const PLAN: &str = "plan";
+/// The tool by which it is said who does which tasks.
+pub const ASSIGN: &str = "assign";
+/// What a model is told that is to say so.
+pub const WHO: &str = "You decide which agent does which task of a plan, by what each agent is good for. You do none of \
+                       the tasks yourself. Call the tool `assign` once, with every task in it.";
+/// Of a task's goal so many bytes are shown where it is asked who does it.
+const SHOWN: usize = 500;
 /// Rules make at most so many tasks.
 const MOST: usize = 20;
 
@@ -68,6 +75,38 @@ pub fn tool() -> ToolSpec {
         permissions: Permissions::default(),
         idempotent: true,
     }
+}
+
+/// The tool by which a model says who does which tasks.
+pub fn assign_tool() -> ToolSpec {
+    let word = json!({"type": "string", "pattern": "^[^\\s]{1,60}$"});
+    ToolSpec {
+        name: ASSIGN.to_owned(),
+        description: "Say for each task which of the agents does it: the one that is good for it.".to_owned(),
+        parameters: json!({"type": "object", "additionalProperties": false, "required": ["tasks"], "properties": {
+            "tasks": {"type": "array", "minItems": 1, "maxItems": block::MOST, "items": {"type": "object",
+                "additionalProperties": false, "required": ["task", "agent"], "properties": {
+                    "task": word, "agent": word}}}}}),
+        risk: Risk::None,
+        permissions: Permissions::default(),
+        idempotent: true,
+    }
+}
+
+/// The question who does these tasks, of these agents.
+pub fn who<'a>(tasks: impl Iterator<Item = &'a TaskBlock>, agents: &str) -> String {
+    let line = |task: &TaskBlock| {
+        let goal = &task.goal[..task.goal.floor_char_boundary(SHOWN)];
+        format!("- {}: {}", task.id, goal.replace('\n', " "))
+    };
+    let tasks: Vec<String> = tasks.map(line).collect();
+    format!("Tasks:\n{}\n\nAgents: {agents}.", tasks.join("\n"))
+}
+
+/// Who was said to do which task, in the order in which it was said.
+pub fn assigned(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
+    let pairs = arguments.get("tasks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    pairs.iter().filter_map(|pair| Some((pair.get("task")?.as_str()?, pair.get("agent")?.as_str()?))).collect()
 }
 
 /// Reads and checks a plan.

@@ -55,6 +55,13 @@ fn boxes(twin: &mut Twin, path: &str) -> String {
     tasks.iter().map(|task| task.standing.mark()).collect()
 }
 
+/// The model says who does which task.
+fn assign(twin: &mut Twin, pairs: &[(&str, &str)]) {
+    assert_eq!(twin.models.len(), 1, "nobody works before it is said who does");
+    let tasks: Vec<Value> = pairs.iter().map(|(task, agent)| json!({"task": task, "agent": agent})).collect();
+    answer(twin, said("", &[("assign", json!({"tasks": tasks}))]));
+}
+
 const PLAN: &str = "# Plan: the shop\n\n- [ ] Plot the rows of data.csv ^plot\n- [ ] Write the README ^docs\n\
                     - [ ] Test the shop ^test\n  ```yaml\n  needs: [plot, docs]\n\
                     \x20 constraints: [Max cost $0.50]\n  ```\n";
@@ -110,6 +117,8 @@ fn a_task_begins_as_soon_as_what_it_needs_is_done() {
                 needs: [first]\n  ```\n- [ ] Rest at last ^last\n  ```yaml\n  needs: [slow, second]\n  ```\n";
     let mut twin = agent(&[("tasks/way.md", plan)], "");
     carry_out(&mut twin, "tasks/way.md", None, None).expect("begun");
+    let all = ["slow", "first", "second", "last"].map(|task| (task, "assistant"));
+    assign(&mut twin, &all);
     assert_eq!(boxes(&mut twin, "tasks/way.md"), "//  ");
     // One is done: what needed only it begins, while the slow one goes on.
     answer_for(&mut twin, "Run ahead", said("I am there.", &[]));
@@ -126,7 +135,94 @@ fn a_task_begins_as_soon_as_what_it_needs_is_done() {
     let begun = |kind: &StepKind| matches!(kind, StepKind::ToolCall { tool_name, .. } if tool_name == "ask_agent");
     assert_eq!(whole.steps.iter().filter(|step| begun(&step.kind)).count(), 4);
     let asked = whole.approvals.iter().filter(|approval| approval.tool == "ask_agent").count();
-    assert_eq!((asked, whole.approvals.len()), (4, 5), "and the plan");
+    assert_eq!((asked, whole.approvals.len()), (4, 6), "and the plan, and who does what");
+}
+
+#[test]
+fn where_rules_know_nobody_a_model_says_who_does_a_task() {
+    let plan = "- [ ] Write the README ^docs\n- [ ] Sing of the rain ^song\n- [ ] Count the drops ^drops\n\
+                - [ ] Dance ^dance\n  ```yaml\n  needs: [song]\n  ```\n- [ ] Bow ^bow\n  ```yaml\n  needs: [dance]\n  ```\n";
+    let poet = "---\nname: poet\ndescription: Rhymes.\n---\nYou rhyme.\n";
+    let files = [("tasks/rain.md", plan), ("components/agents/poet.md", poet)];
+    let mut twin = agent(&files, "");
+    carry_out(&mut twin, "tasks/rain.md", None, None).expect("begun");
+    // One small call: the tasks for which there is no rule, the agents that there are, one tool.
+    let request = &twin.models[0].1;
+    assert_eq!(request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["assign"]);
+    assert_eq!(request.messages.len(), 1);
+    let asked = &request.messages[0].content;
+    assert!(asked.contains("- song: Sing of the rain") && asked.contains("poet (Rhymes.)"), "{asked}");
+    assert!(!asked.contains("docs: Write") && !asked.contains("lead ("), "{asked}");
+    assert!(!request.system.contains("You rhyme"), "{}", request.system);
+    // What is not there gets no task, and what a rule says stays; what nobody was said for the assistant does.
+    let pairs = [("song", "poet"), ("docs", "poet"), ("drops", "nobody"), ("dance", "lead"), ("fly", "poet")];
+    let tasks: Vec<Value> = pairs.iter().map(|(task, agent)| json!({"task": task, "agent": agent})).collect();
+    let cost = costs(0.02, said("", &[("assign", json!({"tasks": tasks}))]));
+    answer(&mut twin, cost);
+    let by: Vec<(&str, &str)> = handed(&twin)
+        .iter()
+        .map(|run| (run.about.prompt.lines().next().unwrap_or_default(), run.about.agent.as_str()))
+        .collect();
+    assert_eq!(
+        by,
+        [("Write the README", "docs"), ("Sing of the rain", "poet"), ("Count the drops", "assistant")],
+        "side by side, once it is said"
+    );
+    // The call and what was taken of it are steps of the run, with what they cost.
+    let whole = run(&twin);
+    let (good, text) = results(whole).into_iter().find(|(_, text)| text.contains("song: poet")).expect("a result");
+    assert!(good && text.contains("Left out: docs is no task") && text.contains("the agent nobody"), "{text}");
+    assert!(text.contains("the agent lead, which is not there") && text.contains("fly is no task"), "{text}");
+    assert_eq!(whole.about.spent.cost, Some(0.02));
+    assert!(whole.steps.iter().any(|step| step.spent.is_some_and(|spent| spent.cost == Some(0.02))));
+    // After a restart it is known, and not asked again.
+    let mut twin = Twin::start(twin.crash(), 4);
+    twin.setup = super::agents::setup("");
+    twin.rest();
+    twin.command(Command::OpenRun { run: super::agents::RUN }).expect("opened");
+    twin.rest();
+    twin.command(Command::ReadSetup).expect("read");
+    twin.command(Command::ResumeRun { run: super::agents::RUN, more: None, budget: None }).expect("resumed");
+    twin.rest();
+    assert!(twin.models.iter().all(|(_, request)| request.tools.iter().all(|tool| tool.name != "assign")));
+    assert!(twin.models.iter().any(|(_, request)| request.system.starts_with("You rhyme.")), "{}", twin.models.len());
+}
+
+#[test]
+fn nonsense_about_who_does_a_task_is_asked_for_once() {
+    let plan = "- [ ] Sing ^song\n- [ ] Dance ^dance\n";
+    let nonsense = [
+        said("The poet, I think.", &[]),
+        said("", &[("assign", json!({"tasks": [{"task": "song", "agent": "nobody"}]}))]),
+        said("", &[("plan", json!({"tasks": []}))]),
+        said("", &[("assign", json!({"who": "me"}))]),
+    ];
+    for nonsense in nonsense {
+        let mut twin = agent(&[("tasks/song.md", plan)], "");
+        carry_out(&mut twin, "tasks/song.md", None, None).expect("begun");
+        assert_eq!(twin.models[0].1.tools.len(), 1);
+        answer(&mut twin, nonsense);
+        let agents: Vec<&str> = handed(&twin).iter().map(|run| run.about.agent.as_str()).collect();
+        assert_eq!(agents, ["assistant", "assistant"], "{:?}", results(run(&twin)));
+    }
+    // Nobody answers, or there is no money for it: the assistant does them, and it is said why.
+    let mut twin = agent(&[("tasks/song.md", plan)], "");
+    carry_out(&mut twin, "tasks/song.md", None, None).expect("begun");
+    let (call, _) = twin.models.remove(0);
+    let failure = Failure { kind: FailureKind::Refused, why: "it refuses".to_owned(), partial: String::new() };
+    twin.event(Event::ModelDone { call, result: Err(failure) });
+    twin.rest();
+    assert_eq!(handed(&twin).len(), 2);
+    let mut twin = agent(&[("tasks/song.md", plan)], "");
+    let llm = &mut twin.setup.config.llm;
+    (llm.default_provider, llm.prefer_local) = ("far".to_owned(), false);
+    carry_out(&mut twin, "tasks/song.md", None, Some(0.0)).expect("begun");
+    assert!(twin.models.is_empty(), "nothing is spent on it");
+    let said = |step: &store::ExecutionStep| match &step.kind {
+        StepKind::Thinking { content, .. } => content.contains("No model says who does what (The run has used"),
+        _ => false,
+    };
+    assert!(run(&twin).steps.iter().any(said), "{:?}", run(&twin).steps);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::team::{DELEGATE, PYTHON_AGENT};
 use super::{CallPhase, Record, buttons, registry, step};
 use crate::agent::calls;
 use crate::agent::job::{GitJob, Job, Outcome, SHOWN};
-use crate::agent::planner::PLAN;
+use crate::agent::planner::{ASSIGN, PLAN};
 use crate::agent::policy::{self, Word};
 use crate::agent::tool::ToolSpec;
 use crate::effect::Effect;
@@ -272,6 +272,7 @@ impl Session {
                 return self.begin_chore(turn, chore(note, What::Command(name)));
             }
             PLAN => return Some(self.take_plan(turn, id, arguments)),
+            ASSIGN => return Some(self.take_assigned(id, arguments)),
             DELEGATE => return self.hand_on(turn, id, call, arguments),
             PYTHON_AGENT => match self.python_job(id, root, arguments) {
                 Some(job) => job,

@@ -7,7 +7,7 @@ use super::team::DELEGATE;
 use super::{Asking, CallPhase, Pending, Record, Run, phases, step};
 use crate::agent::block::{self, Standing, TaskBlock};
 use crate::agent::job::Outcome;
-use crate::agent::planner::{self, PLAN, Plan};
+use crate::agent::planner::{self, ASSIGN, PLAN, Plan};
 use crate::agent::tool::{Risk, ToolSpec};
 use crate::agent::{calls, crew};
 use crate::memory::{PROJECTS, Recall};
@@ -59,12 +59,25 @@ pub(super) struct Lead {
     pub(super) given: bool,
     /// How often a model was asked for one.
     pub(super) tries: u8,
-    /// Whether the next call of a model is for a plan.
-    pub(super) planning: bool,
+    /// What the next call of a model is for.
+    pub(super) wants: Option<Wants>,
+    /// What the last one was for.
+    pub(super) asked: Option<Wants>,
+    /// Whether a model was asked who does the tasks for which rules know nobody.
+    pub(super) who: bool,
     /// Tasks that were begun since it was let go on last.
     pub(super) tried: BTreeSet<String>,
     /// Why there is no money left.
     pub(super) halted: Option<String>,
+}
+
+/// What a run that leads asks a model for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// A plan.
+    Plan,
+    /// Who does which task.
+    Who,
 }
 
 /// What a phase comes to.
@@ -157,6 +170,13 @@ pub(super) fn planned(run: &Run) -> Option<Plan> {
     Some(plan)
 }
 
+/// Whether the plan that a run carries out came by rules, or from the user: no model thought before it was called.
+fn made_by_rules(run: &Run) -> bool {
+    let called =
+        |step: &&store::ExecutionStep| matches!(&step.kind, StepKind::ToolCall { tool_name, .. } if tool_name == PLAN);
+    run.steps.iter().rev().find(called).is_some_and(|step| step.route.is_some())
+}
+
 /// How a task stands, by what came of it and by what the user says.
 fn standing(run: &Run, task: &TaskBlock) -> Standing {
     let last = made(run, DELEGATE).filter(|(arguments, _)| text(arguments, "task") == task.id).last();
@@ -204,8 +224,16 @@ impl Session {
     /// The tools of a run that leads.
     pub(super) fn lead_tools(&self) -> Vec<ToolSpec> {
         let mut tools = self.all_tools();
-        tools.push(planner::tool());
+        tools.extend([planner::tool(), planner::assign_tool()]);
         tools
+    }
+
+    /// The tools that a model is offered by a run that leads.
+    pub(super) fn wanted_tools(wants: Option<Wants>) -> Vec<ToolSpec> {
+        match wants {
+            Some(Wants::Who) => vec![planner::assign_tool()],
+            Some(Wants::Plan) | None => vec![planner::tool()],
+        }
     }
 
     /// Does what is next in a run that leads.
@@ -305,12 +333,16 @@ impl Session {
         self.go_on_after(batch, id);
     }
 
-    /// No model can be asked for a plan: rules make it.
-    pub(super) fn plan_alone(&mut self, turn: &mut Turn<'_>, id: DocId, why: String) {
-        if let Some(run) = self.agents.runs.get_mut(&id) {
+    /// No model can be asked: rules make the plan, or the assistant does what nobody else is known to fit.
+    pub(super) fn lead_alone(&mut self, turn: &mut Turn<'_>, id: DocId, wants: Option<Wants>, why: &str) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        let words = if wants == Some(Wants::Who) {
+            format!("No model says who does what ({why}), so the assistant does what fits nobody.")
+        } else {
             run.lead.tries = u8::MAX;
-        }
-        self.remark(turn, id, None, format!("No model makes the plan ({why}), so it is made by rules."));
+            format!("No model makes the plan ({why}), so it is made by rules.")
+        };
+        self.remark(turn, id, None, words);
     }
 
     // ---- 1: the plan ----
@@ -333,7 +365,7 @@ impl Session {
         }
         let Some(mut tasks) = given else {
             run.lead.tries = run.lead.tries.saturating_add(1);
-            run.lead.planning = true;
+            run.lead.wants = Some(Wants::Plan);
             self.call_model(turn, id);
             return Gone::Waits;
         };
@@ -458,7 +490,76 @@ impl Session {
     // ---- 4: the work ----
 
     fn work_phase(&mut self, turn: &mut Turn<'_>, id: DocId) -> Gone {
-        if self.begin_tasks(turn, id) { Gone::Waits } else { Gone::On }
+        if self.ask_who(turn, id) || self.begin_tasks(turn, id) { Gone::Waits } else { Gone::On }
+    }
+
+    /// The tasks of a plan that are to be done and of which neither the plan nor a rule says who does them.
+    fn unassigned(&self, run: &Run, plan: &Plan) -> Vec<TaskBlock> {
+        let open = |task: &&TaskBlock| !matches!(standing(run, task), Standing::Done | Standing::Cancelled);
+        let nobody = |task: &&TaskBlock| task.agent.is_none() && self.fitting_agent(&run.crew, &task.goal).is_none();
+        plan.tasks.iter().filter(open).filter(nobody).cloned().collect()
+    }
+
+    /// Rules do not say who does some tasks: a model is asked, once. Gives whether it is.
+    fn ask_who(&mut self, turn: &mut Turn<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        let Some(plan) = planned(run).filter(|_| !run.lead.who) else { return false };
+        // A model that has made the plan knew who is there.
+        let asks = made_by_rules(run) && made(run, ASSIGN).next().is_none();
+        let open: Vec<TaskBlock> = if asks { self.unassigned(run, &plan) } else { Vec::new() };
+        let open: Vec<&str> = open.iter().map(|task| task.id.as_str()).collect();
+        let Some(run) = self.agents.runs.get_mut(&id) else { return false };
+        run.lead.who = true;
+        if !open.is_empty() {
+            run.lead.wants = Some(Wants::Who);
+            let words = format!("Rules know nobody for {}: a model is asked who does it.", open.join(", "));
+            self.remark(turn, id, None, words);
+        }
+        !open.is_empty()
+    }
+
+    /// What a model is asked that says who does which tasks.
+    pub(super) fn who(&self, run: &Run) -> String {
+        let tasks = planned(run).map(|plan| self.unassigned(run, &plan)).unwrap_or_default();
+        planner::who(tasks.iter(), &self.others(run, true))
+    }
+
+    /// Whether an agent may get a task: it is there, and does not lead.
+    fn may_get(&self, run: &Run, agent: &str) -> bool {
+        course(agent).is_empty() && self.knows_agent(&run.crew, agent)
+    }
+
+    /// A model has said who does which tasks: what holds of it is taken.
+    pub(super) fn take_assigned(&self, id: DocId, arguments: &Map<String, Value>) -> Outcome {
+        let Some(run) = self.agents.runs.get(&id) else { return super::deeds::failed("the run was closed") };
+        let tasks = planned(run).map(|plan| self.unassigned(run, &plan)).unwrap_or_default();
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for (task, agent) in planner::assigned(arguments) {
+            if tasks.iter().all(|known| known.id != task) {
+                bad.push(format!("{task} is no task that waits for an agent"));
+            } else if self.may_get(run, agent) {
+                good.push(format!("{task}: {agent}"));
+            } else {
+                bad.push(format!("the task {task} is for the agent {agent}, which is not there"));
+            }
+        }
+        match (good.is_empty(), bad.is_empty()) {
+            (true, _) => super::deeds::failed(format!("{}; the assistant does it", bad.join("; "))),
+            (false, true) => super::deeds::done(good.join("\n")),
+            (false, false) => super::deeds::done(format!("{}\nLeft out: {}.", good.join("\n"), bad.join("; "))),
+        }
+    }
+
+    /// Who does a task: as the plan says, else as the rules say, else as the model said, else the assistant.
+    fn doer(&self, run: &Run, task: &TaskBlock) -> String {
+        let said = || {
+            let calls = made(run, ASSIGN).filter(|(_, result)| result.is_some_and(|(good, _)| good));
+            let mut pairs = calls.flat_map(|(arguments, _)| planner::assigned(arguments));
+            let agent = pairs.find(|(id, agent)| *id == task.id && self.may_get(run, agent));
+            agent.map(|(_, agent)| agent.to_owned())
+        };
+        let ruled = || self.fitting_agent(&run.crew, &task.goal).map(|(name, _)| name);
+        task.agent.clone().or_else(ruled).or_else(said).unwrap_or_else(|| "assistant".to_owned())
     }
 
     /// While other tasks of a run are under way, those begin that need none of them: each as soon as what it needs is
@@ -466,7 +567,8 @@ impl Session {
     pub(super) fn begin_free_tasks(&mut self, turn: &mut Turn<'_>, id: DocId) -> bool {
         let Some(run) = self.agents.runs.get(&id) else { return false };
         let working = leads(run) && run.about.phase == WORK && run.about.ending.is_none();
-        let open = run.calls.iter().any(|pending| pending.phase != CallPhase::Done);
+        let task = |pending: &Pending| pending.call.name == DELEGATE && pending.phase != CallPhase::Done;
+        let open = run.calls.iter().any(task);
         working && open && self.begin_tasks(turn, id)
     }
 
@@ -480,7 +582,6 @@ impl Session {
             run.calls.iter().filter(open).map(|pending| text(&pending.call.arguments, "task")).collect();
         let busy = under.len();
         let Some(plan) = planned(run).filter(|_| busy < parallel) else { return false };
-        let crew = run.crew.clone();
         let names: BTreeSet<String> = plan.tasks.iter().flat_map(|task| task.tools_required.clone()).collect();
         let stand: BTreeMap<&str, Standing> =
             plan.tasks.iter().map(|task| (task.id.as_str(), standing(run, task))).collect();
@@ -491,7 +592,7 @@ impl Session {
             let open = !over(&task.id) && stand.get(task.id.as_str()) != Some(&Standing::Cancelled);
             let free = !run.lead.tried.contains(&task.id) && !under.contains(&task.id.as_str());
             if open && free && task.needs.iter().all(|need| over(need)) {
-                begun.push(task.clone());
+                begun.push((task.clone(), self.doer(run, task)));
             }
         }
         begun.truncate(parallel - busy);
@@ -499,10 +600,9 @@ impl Session {
             return false;
         }
         let mut calls = Vec::new();
-        for task in begun {
-            let agent = task.agent.clone().or_else(|| self.fitting_agent(&crew, &task.goal).map(|(name, _)| name));
+        for (task, agent) in begun {
             let mut arguments = object(json!({
-                "agent": agent.unwrap_or_else(|| "assistant".to_owned()),
+                "agent": agent,
                 "goal": task.prompt(),
                 "task": task.id,
                 "mode": task.mode,

@@ -1,7 +1,8 @@
 //! Turns of a run: the model is chosen and called, and what it says becomes steps, messages and tool calls.
 
+use super::lead::{self, Wants};
 use super::watchdog::SILENT;
-use super::{CallPhase, Live, Pending, Record, Run, Setup, lead, librarians, step, team};
+use super::{CallPhase, Live, Pending, Record, Run, Setup, librarians, step, team};
 use crate::agent::config::UNKNOWN_CONTEXT;
 use crate::agent::context;
 use crate::agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
@@ -43,8 +44,8 @@ impl Session {
             return self.pressed(turn, id);
         }
         let leading = self.agents.runs.get(&id).is_some_and(lead::leads);
-        let planning = self.agents.runs.get_mut(&id).is_some_and(|run| std::mem::take(&mut run.lead.planning));
-        if leading && !planning {
+        let wants = self.agents.runs.get_mut(&id).and_then(|run| run.lead.wants.take());
+        if leading && wants.is_none() {
             return self.lead(turn, id);
         }
         if self.replay_next(turn, id) {
@@ -56,6 +57,9 @@ impl Session {
         let (setup, conversation) = (self.agents.setup.clone(), self.agents.sessions.get(&session));
         let (Some(setup), Some(conversation)) = (setup, conversation) else {
             // It goes on once both are there.
+            if let Some(run) = self.agents.runs.get_mut(&id) {
+                run.lead.wants = wants;
+            }
             self.agents.stalled.insert(id);
             if self.agents.setup.is_none() {
                 self.read_setup(turn);
@@ -69,15 +73,23 @@ impl Session {
             return self.fail_run(turn, id, message, Ending::Limit);
         }
         let agent = self.definition_of(run);
-        let tools = if leading { vec![planner::tool()] } else { agent.allowed(tools) };
-        let system = agent.prompt(&self.surroundings(run));
+        let tools = if leading { Session::wanted_tools(wants) } else { agent.allowed(tools) };
+        let (system, mut messages) = match wants {
+            Some(Wants::Who) => {
+                let question = Message::new(MessageId(0), Role::User, self.who(run), turn.now.0);
+                (planner::WHO.to_owned(), vec![question])
+            }
+            Some(Wants::Plan) | None => {
+                let messages = context::messages(conversation.tree(), run.about.head);
+                (agent.prompt(&self.surroundings(run)), messages)
+            }
+        };
         let fixed = context::tokens(&system) + context::tool_tokens(&tools);
-        let mut messages = context::messages(conversation.tree(), run.about.head);
         let size = fixed + messages.iter().map(context::message_tokens).sum::<u64>();
         let features = router::Features::of(&run.about.prompt, size, tools.len(), None);
         let choice = match router::route(&setup.config, &features, &self.situation(run, &setup)) {
             Ok(choice) => choice,
-            Err(why) if leading => return self.plan_alone(turn, id, why),
+            Err(why) if leading => return self.lead_alone(turn, id, wants, &why),
             Err(why) if librarians::keeps_memory(run) => return self.keep_memory_alone(turn, id, &why),
             Err(why) => return self.fail_run(turn, id, why, Ending::Failed),
         };
@@ -86,6 +98,9 @@ impl Session {
         if let Some(words) = (!choice.endpoint.local).then(short).flatten() {
             if librarians::keeps_memory(run) {
                 return self.keep_memory_alone(turn, id, &words);
+            }
+            if wants == Some(Wants::Who) {
+                return self.lead_alone(turn, id, wants, words.trim_end_matches('.'));
             }
             return self.fail_run(turn, id, words, Ending::Budget);
         }
@@ -121,6 +136,7 @@ impl Session {
             tools = Vec::new();
         }
         run.next_call += 1;
+        run.lead.asked = wants;
         let call = CallId { run: id, number: run.next_call };
         let route = choice.route();
         run.live = Some(Live {
@@ -269,7 +285,7 @@ impl Session {
         let leading = self.agents.runs.get(&id).is_some_and(lead::leads);
         // What an agent was not offered it cannot call either.
         let tools = match self.agents.runs.get(&id) {
-            Some(_) if leading => vec![planner::tool()],
+            Some(run) if leading => Session::wanted_tools(run.lead.asked),
             Some(run) => self.definition_of(run).allowed(self.tools()),
             None => return,
         };
