@@ -12,8 +12,8 @@ pub const PLAN: &str = "plan";
 /// The tool by which it is said who does which tasks.
 pub const ASSIGN: &str = "assign";
 /// What a model is told that is to say so.
-pub const WHO: &str = "You decide which agent does which task of a plan, by what each agent is good for. You do none of \
-                       the tasks yourself. Call the tool `assign` once, with every task in it.";
+pub const WHO: &str = "You decide which agent does which task of a plan, by what each agent is good for. You do none \
+                       of the tasks yourself. Call the tool `assign` once, with every task in it.";
 /// Of a task's goal so many bytes are shown where it is asked who does it.
 const SHOWN: usize = 500;
 /// Rules make at most so many tasks.

@@ -141,7 +141,7 @@ fn a_task_begins_as_soon_as_what_it_needs_is_done() {
 #[test]
 fn where_rules_know_nobody_a_model_says_who_does_a_task() {
     let plan = "- [ ] Write the README ^docs\n- [ ] Sing of the rain ^song\n- [ ] Count the drops ^drops\n\
-                - [ ] Dance ^dance\n  ```yaml\n  needs: [song]\n  ```\n- [ ] Bow ^bow\n  ```yaml\n  needs: [dance]\n  ```\n";
+                - [ ] Dance ^dance\n  ```yaml\n  needs: [song]\n  ```\n";
     let poet = "---\nname: poet\ndescription: Rhymes.\n---\nYou rhyme.\n";
     let files = [("tasks/rain.md", plan), ("components/agents/poet.md", poet)];
     let mut twin = agent(&files, "");
