@@ -119,8 +119,18 @@ pub fn fold(chunks: &[Vec<u8>]) -> Result<Vec<u8>, String> {
     read.unwrap_or_else(|_| Err("its bytes make the reader fail".to_owned()))
 }
 
+/// What a merge has done to a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merged {
+    /// The changes that were handed over have become part of it.
+    Changes,
+    /// It held nothing yet, and is now what came.
+    Anew,
+}
+
 /// Merges changes from elsewhere (a stream of changes or a saved document) and hands over each that has become part of
-/// the document by it. What lacks its predecessors waits inside the document until they come.
+/// the document by it, unless it held nothing yet: to look at each change of a document that has just come costs more
+/// than to read all of it. What lacks its predecessors waits inside the document until they come.
 ///
 /// It looks at the changes and not at automerge's patches: a patch says where its object stands, and to find that out
 /// all blocks of a note are gone through, at every merge.
@@ -132,20 +142,37 @@ pub(crate) fn merge(
     doc: &mut Automerge,
     bytes: &[u8],
     mut take: impl FnMut(&automerge::ExpandedChange),
-) -> Result<(), StoreError> {
+) -> Result<Merged, StoreError> {
     // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
     // a document of its own comes first.
-    guarded(id, || match Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)) {
+    let read = guarded(id, || match Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)) {
+        Ok(read) => Ok(Some(read)),
         // Increments stand on changes that the document has, or will have: all of the bytes were read.
-        Ok(_) | Err(automerge::AutomergeError::MissingDeps) => Ok(()),
+        Err(automerge::AutomergeError::MissingDeps) => Ok(None),
         Err(error) => Err(error),
     })?;
     let before = doc.get_heads();
+    if let Some(read) = read.filter(|read| is_first(doc, &before) && begins(read, &before)) {
+        let actor = doc.get_actor().clone();
+        *doc = read.with_actor(actor);
+        return Ok(Merged::Anew);
+    }
     guarded(id, || {
         doc.load_incremental(bytes)?;
         doc.get_changes(&before).iter().for_each(|change| take(&change.decode()));
-        Ok(())
+        Ok(Merged::Changes)
     })
+}
+
+/// Whether a document has no more than its first change, and nothing waits in it.
+fn is_first(doc: &Automerge, heads: &[ChangeHash]) -> bool {
+    let alone = |head| doc.get_change_meta_by_hash(head).is_some_and(|change| change.deps.is_empty());
+    matches!(heads, [head] if alone(head)) && doc.get_missing_deps(&[]).is_empty()
+}
+
+/// Whether a document is whole and has all these changes.
+fn begins(doc: &Automerge, heads: &[ChangeHash]) -> bool {
+    heads.iter().all(|head| doc.get_change_meta_by_hash(head).is_some()) && doc.get_missing_deps(&[]).is_empty()
 }
 
 /// Everything after `heads` as one increment.

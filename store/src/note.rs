@@ -8,7 +8,7 @@ mod past;
 
 pub use past::{Moment, Passage, Past};
 
-use crate::document::{self, HistoryEntry, Loaded};
+use crate::document::{self, HistoryEntry, Loaded, Merged};
 use crate::error::StoreError;
 use crate::id::{BlockId, DocId};
 use crate::schema::DocumentKind;
@@ -301,7 +301,7 @@ impl NoteDoc {
     pub fn merge(&mut self, bytes: &[u8]) -> Result<Touched, StoreError> {
         let (blocks, owners) = (&self.blocks, &self.owners);
         let mut touched = BTreeSet::new();
-        document::merge(self.id, &mut self.doc, bytes, |change| {
+        let merged = document::merge(self.id, &mut self.doc, bytes, |change| {
             for op in &change.operations {
                 let ObjectId::Id(object) = &op.obj else { continue };
                 let object = ObjId::Id(object.0, object.1.clone(), 0);
@@ -311,6 +311,9 @@ impl NoteDoc {
                 }
             }
         })?;
+        if merged == Merged::Anew {
+            touched.extend(self.doc.keys(&self.blocks).filter_map(|key| key.parse::<BlockId>().ok()));
+        }
         let mut blocks = Vec::new();
         for id in touched {
             if let Some(text) = self.enter(id) {

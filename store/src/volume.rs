@@ -1,6 +1,6 @@
 //! The volume document: file id to path, so that a rename never conflicts with an edit.
 
-use crate::document::{self, Loaded};
+use crate::document::{self, Loaded, Merged};
 use crate::error::StoreError;
 use crate::id::{BlobHash, DocId};
 use crate::keys;
@@ -284,7 +284,7 @@ impl VolumeDoc {
         let (files, owners) = (&self.files, &self.owners);
         let mut touched: BTreeSet<DocId> = BTreeSet::new();
         let mut listed: BTreeSet<(Kept, DocId)> = BTreeSet::new();
-        document::merge(id, &mut self.doc, bytes, |change| {
+        let merged = document::merge(id, &mut self.doc, bytes, |change| {
             for op in &change.operations {
                 let ObjectId::Id(object) = &op.obj else {
                     match &op.key {
@@ -300,6 +300,10 @@ impl VolumeDoc {
                 }
             }
         })?;
+        if merged == Merged::Anew {
+            touched.extend(self.doc.keys(&self.files).filter_map(|key| key.parse::<DocId>().ok()));
+            listed.extend(self.doc.keys(ROOT).filter_map(|key| Kept::read(&key)));
+        }
         touched.iter().for_each(|id| self.own(*id));
         let kept = listed.into_iter().filter_map(|(kind, id)| Some((kind, id, self.listed(kind, id)?))).collect();
         Ok(VolumeChanges { files: touched.into_iter().map(|id| (id, self.entry(id))).collect(), kept })

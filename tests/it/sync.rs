@@ -7,6 +7,7 @@ mod kills;
 use crate::program::{House, bytes};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
+use store::disk::{Reader, SqliteReader};
 
 struct Hub {
     child: Child,
@@ -192,9 +193,15 @@ fn without_a_hub_work_goes_on_and_it_is_no_error() {
     assert!(house.json(&["sync", "status"])["hubs"].as_array().expect("a list").is_empty());
 }
 
-/// All bytes below a folder.
+/// All bytes below a folder, and those of the documents in its database once more, unpacked.
 fn everything(folder: &std::path::Path) -> Vec<u8> {
-    bytes(folder).into_values().flatten().collect()
+    let mut all: Vec<u8> = bytes(folder).into_values().flatten().collect();
+    let reader = SqliteReader::open(folder).expect("a database");
+    for doc in reader.docs().expect("documents") {
+        let chunks: Vec<Vec<u8>> = reader.chunks(doc).expect("chunks").into_iter().map(|chunk| chunk.bytes).collect();
+        all.extend(automerge::Automerge::load(&chunks.concat()).expect("a document").save_nocompress());
+    }
+    all
 }
 
 fn holds(bytes: &[u8], word: &str) -> bool {

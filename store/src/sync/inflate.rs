@@ -1,7 +1,9 @@
 //! How large automerge's chunks become when they are unpacked, found out before automerge unpacks them: a few bytes of
 //! deflate can stand for gigabytes, and a run of a few bytes for billions of operations.
 
+use automerge::ChangeHash;
 use flate2::bufread::DeflateDecoder;
+use sha2::{Digest, Sha256};
 use std::io::Read;
 
 /// One message may unpack to this many bytes.
@@ -156,16 +158,39 @@ fn rows(specification: u64, mut column: &[u8]) -> Result<u64, &'static str> {
     Ok(rows)
 }
 
-/// A whole document: actors, heads, then what columns there are, then the columns.
-fn document(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
-    spend(content.len() as u64, left)?;
+/// The heads of a document, sorted, if the bytes are one chunk with all of it, and sound by its own checksum.
+pub(super) fn whole(bytes: &[u8]) -> Option<Vec<ChangeHash>> {
+    let (head, rest) = bytes.split_at_checked(9)?;
+    let (length, content) = number(rest).ok()?;
+    if head[..4] != MAGIC || head[8] != DOCUMENT || length != content.len() as u64 {
+        return None;
+    }
+    // R: automerge's binary format: four bytes of SHA-256 over all that follows them.
+    if Sha256::digest(&bytes[8..])[..4] != head[4..8] {
+        return None;
+    }
+    let (heads, _) = heads(content).ok()?;
+    let mut heads: Vec<ChangeHash> = heads.as_chunks().0.iter().map(|head| ChangeHash(*head)).collect();
+    heads.sort_unstable();
+    Some(heads)
+}
+
+/// Behind the actors of a whole document: its heads, one after the other, and what follows.
+fn heads(content: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
     let (actors, mut rest) = number(content)?;
     for _ in 0..actors {
         let (length, behind) = number(rest)?;
         rest = pass(behind, length)?;
     }
-    let (heads, behind) = number(rest)?;
-    rest = pass(behind, heads.checked_mul(32).ok_or("a chunk ends early")?)?;
+    let (count, rest) = number(rest)?;
+    let behind = pass(rest, count.checked_mul(32).ok_or("a chunk ends early")?)?;
+    Ok((&rest[..rest.len() - behind.len()], behind))
+}
+
+/// A whole document: actors, heads, then what columns there are, then the columns.
+fn document(content: &[u8], left: &mut u64) -> Result<(), &'static str> {
+    spend(content.len() as u64, left)?;
+    let (_, rest) = heads(content)?;
     let (mut all, behind) = columns(rest)?;
     let (operations, mut rest) = columns(behind)?;
     all.extend(operations);

@@ -22,7 +22,7 @@ use super::inflate;
 use super::wire::{self, Message, Metadata, PeerId};
 use crate::id::DocId;
 use automerge::ChangeHash;
-use automerge::sync::{self, Capability, MessageFlags, SyncDoc};
+use automerge::sync::{self, Capability, MessageFlags};
 use offer::Lacks;
 pub use reconcile::{Docs, Print};
 use reconcile::{Prints, Scopes};
@@ -445,7 +445,8 @@ impl Peers {
             let why = "it writes to a document that it may only read".to_owned();
             self.outputs.push_back(Output::Refused { link, doc, why });
         }
-        if !self.docs.contains_key(&doc) && self.prints.says(doc, &message.heads) && between.hears_no_more(&message) {
+        let unread = self.docs.get(&doc).is_none_or(|document| document.is_unread());
+        if unread && self.prints.says(doc, &message.heads) && between.hears_no_more(&message) {
             between.asked = false;
             if !std::mem::replace(&mut between.same, true) {
                 self.outputs.push_back(Output::Step { link, doc, same: true });
@@ -496,10 +497,10 @@ impl Peers {
     }
 
     fn tell_one(&mut self, link: Link, doc: DocId) {
-        let Some(document) = self.docs.get(&doc).filter(|document| document.may_be_told()) else { return };
+        let Some(document) = self.docs.get_mut(&doc).filter(|document| document.may_be_told()) else { return };
         let Some(peer) = self.links.get_mut(&link) else { return };
         let (Some(id), Some(between)) = (peer.id.clone(), peer.docs.get_mut(&doc)) else { return };
-        let heads = document.doc.get_heads();
+        let heads = document.heads();
         let empty = heads.is_empty();
         let them = between.state.their_heads.clone();
         let offers = !empty && peer.metadata.tracebook.is_some() && between.offer_all();
@@ -512,9 +513,11 @@ impl Peers {
         let mut made = Vec::new();
         // automerge's way to begin anew says at first that nothing is there; what is there must follow (R: samod-core).
         for _ in 0..3 {
-            let message = match guarded(|| document.doc.generate_sync_message(&mut between.state)) {
+            let message = match document.say(&mut between.state) {
                 Ok(Some(message)) => message,
                 Ok(None) => break,
+                // What is on disk is not the peer's doing.
+                Err(why) if document.is_whole() => return self.give_up(doc, &why),
                 Err(why) => return self.fail(link, &why),
             };
             let again = message.heads != heads;
@@ -567,7 +570,7 @@ impl Peers {
 
     /// The heads of a document that is in memory; for tests and figures.
     pub fn heads(&self, doc: DocId) -> Option<Vec<ChangeHash>> {
-        self.docs.get(&doc).map(|document| document.doc.get_heads())
+        self.docs.get(&doc).map(|document| document.heads())
     }
 
     /// Sends something of ours to a Tracebook peer.

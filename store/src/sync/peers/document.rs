@@ -3,13 +3,28 @@
 use super::{Link, Output, Peers, Ticket, guarded};
 use crate::id::DocId;
 use crate::schema::ENCODING;
-use automerge::sync::{self, SyncDoc};
-use automerge::{Automerge, LoadOptions};
+use crate::sync::inflate;
+use automerge::sync::{self, Capability, ChunkList, Have, MessageFlags, MessageVersion, SyncDoc};
+use automerge::{Automerge, ChangeHash, LoadOptions};
 use std::collections::VecDeque;
+
+/// How a document is in memory.
+enum Form {
+    /// As it is on disk, which is one chunk with all of it, and its heads. Whoever has nothing of it is sent these
+    /// bytes; to read a document and to write it anew is nearly all that a first sync costs.
+    Whole(Vec<u8>, Vec<ChangeHash>),
+    /// Read.
+    Read(Box<Automerge>),
+}
+
+fn read(bytes: &[u8]) -> Result<Automerge, String> {
+    let options = LoadOptions::new().text_encoding(ENCODING);
+    guarded(|| Automerge::load_with_options(bytes, options))?.map_err(|error| error.to_string())
+}
 
 /// A document in memory. It is never written to here.
 pub(super) struct Document {
-    pub(super) doc: Automerge,
+    form: Form,
     /// Whether it is still being read.
     loading: bool,
     /// What of it is on its way to the disk.
@@ -24,7 +39,7 @@ pub(super) struct Document {
 impl Document {
     fn new() -> Document {
         Document {
-            doc: Automerge::new_with_encoding(ENCODING),
+            form: Form::Read(Box::new(Automerge::new_with_encoding(ENCODING))),
             loading: true,
             ticket: None,
             queue: VecDeque::new(),
@@ -41,6 +56,98 @@ impl Document {
     fn is_resting(&self) -> bool {
         self.may_be_told() && self.queue.is_empty()
     }
+
+    /// Whether it rests as it was on disk.
+    pub(super) fn is_unread(&self) -> bool {
+        self.is_whole() && self.is_resting()
+    }
+
+    pub(super) fn heads(&self) -> Vec<ChangeHash> {
+        match &self.form {
+            Form::Whole(_, heads) => heads.clone(),
+            Form::Read(doc) => doc.get_heads(),
+        }
+    }
+
+    fn read(&mut self) -> Result<&mut Automerge, String> {
+        if let Form::Whole(bytes, _) = &self.form {
+            self.form = Form::Read(Box::new(read(bytes)?));
+        }
+        match &mut self.form {
+            Form::Read(doc) => Ok(doc),
+            Form::Whole(..) => Err("it is not read".to_owned()),
+        }
+    }
+
+    /// Takes a message in. Who has nothing, and brings nothing, is understood without the document.
+    ///
+    /// # Errors
+    /// The outer one: the document cannot be read; the inner ones: what came cannot be.
+    fn take(&mut self, state: &mut sync::State, message: sync::Message) -> Result<Result<(), Taken>, String> {
+        let mut nothing = Automerge::new_with_encoding(ENCODING);
+        let asks = message.heads.is_empty() && message.changes.is_empty();
+        let doc = if asks && self.is_whole() { &mut nothing } else { self.read()? };
+        Ok(match guarded(|| doc.receive_sync_message(state, message)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Taken::Refused(error.to_string())),
+            Err(why) => Err(Taken::Broken(why)),
+        })
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.form, Form::Whole(..))
+    }
+
+    /// What is to be said to a peer, if anything is.
+    ///
+    /// # Errors
+    /// The document cannot be read, or not written.
+    pub(super) fn say(&mut self, state: &mut sync::State) -> Result<Option<sync::Message>, String> {
+        if let Form::Whole(bytes, heads) = &self.form {
+            let has = |known: &[ChangeHash]| state.their_heads.as_deref() == Some(known);
+            let wants = state.their_need.as_ref().is_none_or(|need| !need.is_empty());
+            if has(heads) && state.last_sent_heads == *heads && state.have_responded && !wants {
+                return Ok(None);
+            }
+            let plain = !state.read_only && !state.peer_read_only && !state.needs_reset;
+            let new = state.their_capabilities.as_ref().is_some_and(|all| all.contains(&Capability::MessageV2));
+            if has(&[]) && !wants && plain && new && state.last_sent_heads.is_empty() {
+                // As automerge has it, which would say the same of a document that is read.
+                (state.have_responded, state.in_flight) = (true, true);
+                state.last_sent_heads.clone_from(heads);
+                let mut flags = MessageFlags::new();
+                flags.set(MessageFlags::SUPPORTS_SYNC_RESET);
+                return Ok(Some(sync::Message {
+                    heads: heads.clone(),
+                    need: Vec::new(),
+                    have: vec![Have::default()],
+                    changes: ChunkList::from(bytes.clone()),
+                    flags: Some(flags),
+                    version: MessageVersion::V2,
+                }));
+            }
+        }
+        let doc = self.read()?;
+        guarded(|| doc.generate_sync_message(state))
+    }
+}
+
+/// Why a message was not taken.
+enum Taken {
+    /// automerge says no.
+    Refused(String),
+    /// automerge failed, and what it has of the document is not to be trusted any more.
+    Broken(String),
+}
+
+/// One chunk with all of a document, and its heads.
+type Whole = (Vec<u8>, Vec<ChangeHash>);
+
+/// What a message brings, if that is a whole document.
+fn all_of_it(message: &sync::Message) -> Option<Whole> {
+    let mut chunks = message.changes.iter();
+    let (chunk, None) = (chunks.next()?, chunks.next()) else { return None };
+    Some((chunk.to_vec(), inflate::whole(chunk)?))
 }
 
 impl Peers {
@@ -69,17 +176,21 @@ impl Peers {
     pub fn loaded(&mut self, doc: DocId, chunks: Result<Vec<Vec<u8>>, String>) {
         let Some(document) = self.docs.get_mut(&doc).filter(|document| document.loading) else { return };
         let late = std::mem::take(&mut document.late);
-        let read = chunks.and_then(|chunks| {
-            if chunks.is_empty() {
-                return Ok(Automerge::new_with_encoding(ENCODING));
+        let form = chunks.and_then(|mut chunks| {
+            if let [chunk] = chunks.as_mut_slice()
+                && let Some(heads) = inflate::whole(chunk).filter(|heads| !heads.is_empty())
+            {
+                return Ok(Form::Whole(std::mem::take(chunk), heads));
             }
-            let options = LoadOptions::new().text_encoding(ENCODING);
-            let read = guarded(|| Automerge::load_with_options(&chunks.concat(), options))?;
-            read.map_err(|error| error.to_string())
+            let doc = match chunks.is_empty() {
+                true => Automerge::new_with_encoding(ENCODING),
+                false => read(&chunks.concat())?,
+            };
+            Ok(Form::Read(Box::new(doc)))
         });
-        match read {
-            Ok(read) => {
-                (document.doc, document.loading) = (read, false);
+        match form {
+            Ok(form) => {
+                (document.form, document.loading) = (form, false);
                 for bytes in late {
                     self.changed(doc, &bytes);
                 }
@@ -105,7 +216,11 @@ impl Peers {
             document.late.push(bytes.to_vec());
             return;
         }
-        match guarded(|| document.doc.load_incremental(bytes)) {
+        let read = match document.read() {
+            Ok(read) => read,
+            Err(why) => return self.give_up(doc, &why),
+        };
+        match guarded(|| read.load_incremental(bytes)) {
             Ok(Ok(0)) => {}
             Ok(Ok(_)) => {
                 self.note_print(doc);
@@ -148,7 +263,7 @@ impl Peers {
         self.drop_print(doc);
     }
 
-    fn give_up(&mut self, doc: DocId, why: &str) {
+    pub(super) fn give_up(&mut self, doc: DocId, why: &str) {
         self.docs.remove(&doc);
         self.forget_print(doc);
         for link in self.followers.remove(&doc).into_iter().flatten() {
@@ -172,8 +287,9 @@ impl Peers {
     /// Takes what waits for this document, unless something of it is on its way to the disk; else tells what is new.
     pub(super) fn step(&mut self, doc: DocId) {
         let Some(document) = self.docs.get(&doc).filter(|document| document.may_be_told()) else { return };
-        let before = document.doc.get_heads();
+        let before = document.heads();
         let mut taken: Vec<Link> = Vec::new();
+        let mut whole = None;
         while let Some(document) = self.docs.get_mut(&doc) {
             let Some((link, message, size)) = document.queue.pop_front() else { break };
             let Some(peer) = self.links.get_mut(&link) else { continue };
@@ -181,18 +297,24 @@ impl Peers {
             let Some(between) = peer.docs.get_mut(&doc) else { continue };
             taken.push(link);
             let sent = between.state.last_sent_heads.clone();
-            let received = guarded(|| document.doc.receive_sync_message(&mut between.state, message));
+            if before.is_empty() && whole.is_none() {
+                whole = all_of_it(&message);
+            }
+            let received = match document.take(&mut between.state, message) {
+                Ok(received) => received,
+                Err(why) => return self.give_up(doc, &why),
+            };
             // A message behind one that brought changes, with our heads and nothing new, makes automerge take those
             // heads for said. They are not, before they are on disk; unsaid, the peer would never hear that we have
             // what it sent.
-            let heads = document.doc.get_heads();
+            let heads = document.heads();
             if heads != before && between.state.last_sent_heads == heads {
                 between.state.last_sent_heads = sent;
             }
             match received {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => self.fail(link, &format!("changes that cannot be taken: {error}")),
-                Err(why) => {
+                Ok(()) => {}
+                Err(Taken::Refused(why)) => self.fail(link, &format!("changes that cannot be taken: {why}")),
+                Err(Taken::Broken(why)) => {
                     self.fail(link, &why);
                     // What the others sent is not to be trusted in this document any more; they send it again.
                     for link in taken.into_iter().filter(|other| *other != link) {
@@ -202,16 +324,22 @@ impl Peers {
                 }
             }
         }
-        self.settle(doc, &before, taken.last().copied());
+        self.settle(doc, &before, taken.last().copied(), whole);
     }
 
     /// What came into the document since `before` goes to the disk; if nothing did, there may be an answer to give.
-    fn settle(&mut self, doc: DocId, before: &[automerge::ChangeHash], last: Option<Link>) {
+    /// `whole`: bytes that are all of it if they have its heads. They are kept as they came.
+    fn settle(&mut self, doc: DocId, before: &[ChangeHash], last: Option<Link>, whole: Option<Whole>) {
         let Some(document) = self.docs.get_mut(&doc) else { return };
-        let (Some(link), false) = (last, document.doc.get_heads() == before) else {
+        let heads = document.heads();
+        let (Some(link), false) = (last, heads == before) else {
             return self.tell(doc);
         };
-        let Ok(bytes) = guarded(|| document.doc.save_after(before)) else { return self.again(doc) };
+        let written = match whole.filter(|(_, known)| *known == heads) {
+            Some((bytes, _)) => Ok(bytes),
+            None => document.read().and_then(|doc| guarded(|| doc.save_after(before))),
+        };
+        let Ok(bytes) = written else { return self.again(doc) };
         self.last_ticket += 1;
         let ticket = self.last_ticket;
         document.ticket = Some(ticket);

@@ -165,7 +165,52 @@ mod tests {
         let bytes: usize = said.iter().map(|(_, bytes, _)| bytes).sum();
         assert!(bytes < words().len() / 2, "{bytes} bytes for {}", words().len());
         assert_eq!(text(&disks[1]), words());
+        assert_eq!(disks[1], disks[0], "it is kept as it came");
         assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+    }
+
+    #[test]
+    fn one_that_is_whole_on_disk_is_handed_on_as_it_is() {
+        for later in [false, true] {
+            let (mut one, mut two) = (peers("one", true), peers("two", true));
+            let mut disks = [vec![note(1, &words()).save()], Vec::new()];
+            talk(&mut one, &mut two, &mut disks);
+            two.follow(1, DOC);
+            let said = talk(&mut one, &mut two, &mut disks);
+            // Asked for, given, thanked for.
+            assert_eq!(said.iter().map(|(who, ..)| *who).collect::<Vec<_>>(), [1, 0, 1]);
+            assert_eq!(disks[1], disks[0]);
+            assert!(one.docs.get(&DOC).is_some_and(|document| document.is_unread()), "nothing of it was read");
+            assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+            // What either changes behind it arrives.
+            let at = usize::from(later);
+            let mut note = NoteDoc::load(DOC, &disks[at], ActorId::from([5; 16])).expect("it loads").doc;
+            let op = Op::Insert { block: BlockId(50), pos: "z".to_owned(), text: "more ".to_owned() };
+            let bytes = note.commit(&[op], 2, None).expect("an edit");
+            disks[at].push(bytes.clone());
+            if at == 0 { &mut one } else { &mut two }.changed(DOC, &bytes);
+            talk(&mut one, &mut two, &mut disks);
+            assert_eq!(text(&disks[0]), format!("{}more ", words()));
+            assert_eq!(text(&disks[1]), text(&disks[0]));
+            assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+        }
+    }
+
+    #[test]
+    fn one_that_is_not_sound_on_disk_is_not_handed_on() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        let mut bytes = note(1, &words()).save();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        let mut disks = [Vec::new(), Vec::new()];
+        talk(&mut one, &mut two, &mut disks);
+        one.follow(1, DOC);
+        let loads = |output: &Output| matches!(output, Output::Load { .. });
+        assert!(one.take().iter().any(loads));
+        one.loaded(DOC, Ok(vec![bytes]));
+        let outputs = one.take();
+        assert!(outputs.iter().any(|output| matches!(output, Output::Refused { .. })), "{outputs:?}");
+        assert!(!outputs.iter().any(|output| matches!(output, Output::Send { .. } | Output::Close { .. })));
     }
 
     #[test]

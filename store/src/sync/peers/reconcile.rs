@@ -166,7 +166,7 @@ impl Peers {
     /// The document is on disk as it is in memory: what its heads come to.
     pub(super) fn note_print(&mut self, doc: DocId) {
         let Some(document) = self.docs.get(&doc).filter(|document| document.may_be_told()) else { return };
-        match print_of(doc, &document.doc.get_heads()) {
+        match print_of(doc, &document.heads()) {
             Some(print) => _ = self.prints.known.insert(doc, Some(print)),
             None => _ = self.prints.known.remove(&doc),
         }
@@ -243,7 +243,7 @@ impl Peers {
                 continue;
             }
             match self.docs.get(&doc).filter(|document| document.may_be_told()) {
-                Some(document) => match print_of(doc, &document.doc.get_heads()) {
+                Some(document) => match print_of(doc, &document.heads()) {
                     Some(print) => _ = self.prints.known.insert(doc, Some(print)),
                     None => _ = self.prints.known.remove(&doc),
                 },
