@@ -505,7 +505,11 @@ const ALONE: &[CommandInfo] = &[
             arg("TEXT", Form::Optional, "an experience's id; a goal; a question; what was learned"),
             arg("project", Form::Value, "only that of this volume"),
             arg("outcome", Form::Value, "success, failure or success_with_recovery"),
-            arg("tier", Form::Value, "episodic, short_term or long_term"),
+            arg(
+                "tier",
+                Form::Value,
+                "context, session, traces, semantic (l1 to l4), episodic, short_term or long_term",
+            ),
             arg("about", Form::Value, "with analyze: words that the project or the goal has"),
             arg("goal", Form::Value, "with add: what was wanted; with analyze: what for"),
             arg("source", Form::Value, "with add: where it comes from"),

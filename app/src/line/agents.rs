@@ -4,7 +4,7 @@ mod ask;
 mod sessions;
 
 pub(super) use ask::{ask, budget, follow, volume};
-pub(super) use sessions::sessions;
+pub(super) use sessions::{loaded, sessions};
 
 use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene};

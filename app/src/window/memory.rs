@@ -7,6 +7,7 @@ mod experiences;
 mod parts;
 mod plans;
 mod schedule;
+mod shown;
 mod traces;
 
 pub(super) use agents::{Agents, Callable};

@@ -91,6 +91,19 @@ fn experiences_are_listed_asked_added_consolidated_and_forgotten() {
     assert_eq!((&listed[1]["count"], &listed[1]["author"]), (&json!(2), &json!("user")));
     assert_eq!(house.run(&["memory", "--tier", "long_term", "--json"]).good().lines().len(), 1);
     assert_eq!(house.run(&["memory", "--outcome", "failure", "--json"]).good().lines().len(), 0);
+    // Each tier: what a model reads of the session, its log, traces, and all that came of work.
+    let context = house.run(&["memory", "--tier", "context", "--json"]).good().lines();
+    assert_eq!(context[0]["content"], "Write the report for October 2026 into reports/2026-10.md", "{context:?}");
+    assert!(context.iter().all(|message| message["tokens"].as_u64() > Some(0)), "{context:?}");
+    assert_eq!(context.last().map(|last| &last["content"]), Some(&json!("The report for October 2026 is written.")));
+    assert!(house.run(&["memory", "--tier", "l1"]).good().text().contains("calls read_file"));
+    for (tier, field) in
+        [("session", "results"), ("l2", "results"), ("traces", "goal_signature"), ("semantic", "experience_id")]
+    {
+        let listed = house.run(&["memory", "--tier", tier, "--json"]).good().lines();
+        assert!(!listed.is_empty() && !listed[0][field].is_null(), "{tier}: {listed:?}");
+    }
+    house.run(&["memory", "--tier", "l5"]).refused(2, "(l1 to l4)");
     let bearing =
         house.run(&["memory", "bearing", "Write the report for 2026-11 into reports/2026-11.md", "--json"]).good();
     let kinds: Vec<Value> = bearing.lines().iter().map(|one| one["kind"].clone()).collect();

@@ -272,6 +272,31 @@ fn a_trace_is_learned_chosen_replayed_and_kept_in_a_library() {
     until(&mut window, "it is there", |window| shows(window, "0 % sure"));
     window.get_by_label(&format!("Open as a note: {goal}")).click();
     until(&mut window, "its note is open", |window| text(window).is_some_and(|text| text.contains("usage_count: 0")));
+
+    // It stands among all that is remembered; and what a model reads of the last session is there to be read.
+    press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::M);
+    until(&mut window, "it is read", |window| shows(window, &format!("Trace: {goal}")));
+    assert!(window.query_all_by_label_contains("Experience: ").count() > 0);
+    window.get_by_label("Tier: Traces").click();
+    window.run();
+    assert_eq!(window.query_all_by_label_contains("Experience: ").count(), 0);
+    window.get_by_label(&format!("Trace: {goal}")).click();
+    window.run();
+    assert!(shows(&mut window, "1. read_file data/{month1}.csv"), "its steps");
+    window.get_by_label("Tier: Context").click();
+    let said = "In the context: Write the report for November 2026 into reports/2026-11.md";
+    until(&mut window, "it is read", |window| shows(window, said));
+    assert!(shows(&mut window, "In the context: The report for November 2026 is written."), "the answer");
+    assert_eq!(window.query_all_by_label_contains("Trace: ").count(), 0);
+    window.get_by_label(said).click();
+    window.run();
+    assert!(shows(&mut window, "Said Write the report for November 2026"));
+    assert_eq!(window.query_all_by_label_contains("Forget: ").count(), 0, "it is only read");
+    assert_eq!(window.query_all_by_label_contains("Edit in its note").count(), 0);
+    window.get_by_label("Filter memory").focus();
+    window.run();
+    type_text(&mut window, "is written");
+    assert_eq!(window.query_all_by_label_contains("In the context: ").count(), 1);
 }
 
 #[test]

@@ -24,7 +24,8 @@ pub(super) fn file_uri(scene: &Scene<'_>, note: Option<DocId>) -> Result<String,
         .unwrap_or_default())
 }
 
-fn loaded<R: Send + 'static>(
+/// Reads something of a session, loaded if need be.
+pub(in crate::line) fn loaded<R: Send + 'static>(
     scene: &Scene<'_>,
     id: DocId,
     read: impl FnOnce(&Session, &Conversation) -> R + Send + 'static,

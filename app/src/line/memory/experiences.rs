@@ -1,9 +1,11 @@
 //! `memory`: what came of earlier work: listed, asked, added, consolidated, forgotten; and what was done lately.
 
+use super::super::agents::loaded;
 use super::super::{DONE, FAILED, Refusal, Scene};
 use super::{Project, file, projects, write};
 use clap::ArgMatches;
 use engine::Command;
+use engine::agent::context::message_tokens;
 use engine::memory::experience::{self, Entry, Experience, LOG, Outcome, Tier};
 use engine::memory::insight::{Filters, Query};
 use engine::memory::log::Entry as Logged;
@@ -108,14 +110,47 @@ fn log(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, 
     Ok(DONE)
 }
 
+/// The context of the session in which something was said last: what a model reads of it.
+fn context(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
+    let volumes: Vec<DocId> = all.iter().map(|project| project.id).collect();
+    let last = scene.handle.read(move |session| {
+        let own = session.agents().sessions();
+        let own = own.filter(|(_, line)| line.volume.is_none_or(|volume| volumes.contains(&volume)));
+        own.max_by_key(|(_, line)| line.updated).map(|(id, _)| id)
+    })?;
+    let Some(id) = last else {
+        writeln!(scene.errors, "tracebook: nothing was said yet")?;
+        return Ok(DONE);
+    };
+    for message in loaded(scene, id, |_, conversation| conversation.context())? {
+        let tokens = message_tokens(&message);
+        if scene.json {
+            let mut value = serde_json::to_value(&message).unwrap_or_default();
+            (value["session"], value["tokens"]) = (json!(id), json!(tokens));
+            writeln!(scene.out, "{value}")?;
+            continue;
+        }
+        let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
+        let said = message.content.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
+        let said = said.unwrap_or_else(|| format!("calls {}", calls.join(", ")));
+        writeln!(scene.out, "{:9}  {tokens:6} tokens  {said}", message.role.word())?;
+    }
+    Ok(DONE)
+}
+
 fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, Refusal> {
     let wanted = outcome(args)?;
-    let tier = match args.get_one::<String>("tier") {
-        Some(word) => Some(
-            Tier::named(word)
-                .ok_or_else(|| Refusal::usage(format!("--tier is episodic, short_term or long_term, not “{word}”")))?,
-        ),
-        None => None,
+    let tier = match args.get_one::<String>("tier").map(|word| word.to_lowercase()).as_deref() {
+        None | Some("semantic" | "l4") => None,
+        Some("context" | "l1") => return context(scene, all),
+        Some("session" | "l2") => return log(scene, args, all),
+        Some("traces" | "l3") => return super::traces::list(scene, all),
+        Some(word) => Some(Tier::named(word).ok_or_else(|| {
+            Refusal::usage(format!(
+                "--tier is context, session, traces or semantic (l1 to l4); of semantic memory episodic, short_term or \
+                 long_term; not “{word}”"
+            ))
+        })?),
     };
     for project in all {
         for Entry { path, experience, .. } in &project.memory.entries {

@@ -74,7 +74,7 @@ fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a Filed), Refus
     }
 }
 
-fn list(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
+pub(super) fn list(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
     let (mut tokens, mut money) = (0, 0.0);
     for project in all {
         for Filed { path, trace, .. } in &project.memory.traces {

@@ -1,7 +1,9 @@
-//! What all projects remember, as a page: experiences, and what was done lately by the logs of sessions; filtered by
-//! words, tier, outcome and project; opened in their note to be edited; forgotten, and brought back.
+//! What all projects remember, as a page: experiences, what was done lately by the logs of sessions, traces; filtered
+//! by words, tier, outcome and project; opened in their note to be edited; forgotten, and brought back. And the context
+//! of the session in which something was said last, to be read: it stands in no note, and other tiers are without it.
 
 use super::parts::{self, LINE};
+use super::shown::{One, Shown, project};
 use super::{Forgotten, Shelf, Wish, file};
 use crate::clock;
 use crate::tokens::{self, Colours, size, space};
@@ -11,18 +13,30 @@ use crate::window::{icons, states, views};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
-use engine::Session;
 use engine::memory::experience::{Experience, Outcome, Tier};
-use engine::memory::{Memory, PROJECTS, log};
-use engine::task::Day;
+use engine::memory::{Filed, Memory, log};
+use engine::{Command, Session};
 use std::collections::BTreeSet;
-use store::DocId;
+use store::{DocId, Message};
 
-const TIERS: [(&str, Option<Tier>); 4] = [
-    ("All tiers", None),
-    ("Episodic", Some(Tier::Episodic)),
-    ("Short term", Some(Tier::ShortTerm)),
-    ("Long term", Some(Tier::LongTerm)),
+/// What the tiers of memory are here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    All,
+    Context,
+    Logs,
+    Traces,
+    Entries(Tier),
+}
+
+const TIERS: [(&str, Level); 7] = [
+    ("All tiers", Level::All),
+    ("Context", Level::Context),
+    ("Session logs", Level::Logs),
+    ("Traces", Level::Traces),
+    ("Episodic", Level::Entries(Tier::Episodic)),
+    ("Short term", Level::Entries(Tier::ShortTerm)),
+    ("Long term", Level::Entries(Tier::LongTerm)),
 ];
 
 const OUTCOMES: [(&str, Option<Outcome>); 4] = [
@@ -42,28 +56,39 @@ struct Filter {
 }
 
 impl Filter {
+    fn level(&self) -> Level {
+        TIERS.get(self.tier).map_or(Level::All, |(_, level)| *level)
+    }
+
     fn fits(&self, one: &Experience) -> bool {
         let words = [&one.primary_goal, &one.learnings_or_issues].into_iter().chain(&one.components_used);
-        self.has(one.tier, Some(one.final_outcome), &one.project_name, words)
+        self.has(&[Level::Entries(one.tier)], Some(one.final_outcome), &one.project_name, words)
     }
 
     /// What was done lately is short-term memory.
     fn fits_task(&self, task: &log::Task, project: &str) -> bool {
         let words = [&task.goal, &task.results].into_iter().chain(&task.actions);
-        self.has(Tier::ShortTerm, task.outcome(), project, words)
+        self.has(&[Level::Logs, Level::Entries(Tier::ShortTerm)], task.outcome(), project, words)
+    }
+
+    /// What is replayed has gone well.
+    fn fits_trace(&self, filed: &Filed, project: &str) -> bool {
+        let words =
+            std::iter::once(&filed.trace.known.goal_text).chain(filed.trace.steps.iter().map(|step| &step.tool));
+        self.has(&[Level::Traces], Some(Outcome::Success), project, words)
     }
 
     fn has<'a>(
         &self,
-        own: Tier,
+        own: &[Level],
         came: Option<Outcome>,
         project: &str,
         mut words: impl Iterator<Item = &'a String>,
     ) -> bool {
-        let tier = TIERS.get(self.tier).and_then(|(_, tier)| *tier);
+        let level = self.level();
         let outcome = OUTCOMES.get(self.outcome).and_then(|(_, outcome)| *outcome);
         let query = self.query.trim().to_lowercase();
-        tier.is_none_or(|tier| own == tier)
+        (level == Level::All || own.contains(&level))
             && outcome.is_none_or(|outcome| came == Some(outcome))
             && self.project.as_ref().is_none_or(|wanted| project == wanted)
             && words.any(|text| text.to_lowercase().contains(&query))
@@ -75,8 +100,16 @@ impl Filter {
 struct Place {
     volume: usize,
     number: usize,
-    /// Whether it is a task of a log, and no experience.
-    logged: bool,
+    what: What,
+}
+
+/// Among what on the shelf it lies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Experience,
+    Task,
+    Trace,
+    Message,
 }
 
 /// The page.
@@ -84,8 +117,8 @@ struct Place {
 pub(in crate::window) struct Experiences {
     shelf: Shelf<Memory>,
     filter: Filter,
-    /// For what the rows were made: what was read, the filter, and how many were forgotten meanwhile.
-    made: Option<(u64, Filter, usize)>,
+    /// For what the rows were made: what was read, the filter, how many were forgotten meanwhile, and the context.
+    made: Option<(u64, Filter, usize, u64)>,
     rows: Vec<Place>,
     projects: Vec<String>,
     /// The one that is unfolded.
@@ -94,14 +127,20 @@ pub(in crate::window) struct Experiences {
     reveal: bool,
     /// What was forgotten since the files were read.
     gone: BTreeSet<String>,
+    /// The context, where it is looked at.
+    context: Vec<Message>,
+    /// The session that was asked for, to have its context.
+    asked: Option<DocId>,
 }
 
-/// How an experience stands, if it does not count.
-fn state(one: &Experience, today: Day) -> Option<String> {
-    match (one.counts(today), one.superseded_by.as_str()) {
-        (true, _) => None,
-        (false, "") => Some(format!("expired on {}", one.expires)),
-        (false, by) => Some(format!("superseded by {by}")),
+/// What lies at a place.
+fn at<'a>(shelf: &'a Shelf<Memory>, context: &'a [Message], place: Place) -> Option<One<'a>> {
+    let kept = || shelf.kept.get(place.volume).map(|kept| &kept.holds);
+    match place.what {
+        What::Experience => kept()?.entries.get(place.number).map(One::Experience),
+        What::Task => kept()?.logged.get(place.number).map(One::Task),
+        What::Trace => kept()?.traces.get(place.number).map(One::Trace),
+        What::Message => context.get(place.number).map(One::Message),
     }
 }
 
@@ -116,13 +155,35 @@ impl Experiences {
         self.gone.clear();
     }
 
-    fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
+    /// Takes the context of the session in which something was said last. Gives what it is known by.
+    fn read_context(&mut self, session: &Session, actions: &mut Vec<Action>) -> u64 {
+        if self.filter.level() != Level::Context {
+            return 0;
+        }
+        let agents = session.agents();
+        let last = agents.sessions().max_by_key(|(_, line)| line.updated).map(|(id, _)| id);
+        match last.and_then(|id| agents.session(id)) {
+            Some(conversation) if self.made.as_ref().is_none_or(|made| made.3 != agents.revision() + 1) => {
+                self.context = conversation.context();
+            }
+            Some(_) => {}
+            None if last.is_some() && self.asked != last => {
+                self.asked = last;
+                actions.extend(last.map(|session| Action::Do(Command::OpenSession { session })));
+            }
+            None => {}
+        }
+        agents.revision() + 1
+    }
+
+    fn refresh(&mut self, ctx: &egui::Context, session: &Session, actions: &mut Vec<Action>) {
         let before = self.shelf.revision;
         self.shelf.refresh(ctx, session);
         if self.shelf.revision != before {
             self.gone.clear();
         }
-        let key = (self.shelf.revision, self.filter.clone(), self.gone.len());
+        let context = self.read_context(session, actions);
+        let key = (self.shelf.revision, self.filter.clone(), self.gone.len(), context);
         if self.made.as_ref() == Some(&key) {
             return;
         }
@@ -135,30 +196,43 @@ impl Experiences {
                 projects.insert(one.project_name.clone());
                 let open = self.reveal && self.open.as_ref() == Some(&one.experience_id);
                 if (self.filter.fits(one) || open) && !self.gone.contains(&one.experience_id) {
-                    rows.push((&one.timestamp, Place { volume, number, logged: false }));
+                    rows.push((&one.timestamp, Place { volume, number, what: What::Experience }));
                 }
             }
             for (entry, number) in kept.holds.logged.iter().zip(0..) {
                 let project = project(&entry.path, &kept.name);
                 projects.insert(project.to_owned());
-                if self.filter.fits_task(&entry.task, project) && !self.gone.contains(&name(entry)) {
-                    rows.push((&entry.task.known.timestamp, Place { volume, number, logged: true }));
+                if self.filter.fits_task(&entry.task, project) && !self.gone.contains(&*One::Task(entry).name()) {
+                    rows.push((&entry.task.known.timestamp, Place { volume, number, what: What::Task }));
+                }
+            }
+            for (filed, number) in kept.holds.traces.iter().zip(0..) {
+                if self.filter.fits_trace(filed, project(&filed.path, &kept.name)) {
+                    rows.push((&filed.trace.known.created_at, Place { volume, number, what: What::Trace }));
                 }
             }
         }
         rows.sort_by(|one, other| other.cmp(one));
+        if self.filter.level() == Level::Context {
+            let query = self.filter.query.trim().to_lowercase();
+            let fits = |message: &Message| message.content.to_lowercase().contains(&query);
+            let fitting = self.context.iter().zip(0..).filter(|(message, _)| fits(message));
+            // As it was said: the oldest first.
+            rows = fitting.map(|(_, number)| ("", Place { volume: 0, number, what: What::Message })).collect();
+        }
         self.rows = rows.into_iter().map(|(_, place)| place).collect();
         self.projects = projects.into_iter().collect();
     }
 
     /// Draws it.
     pub(in crate::window) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
-        self.refresh(ui.ctx(), session);
+        self.refresh(ui.ctx(), session, actions);
         if self.shelf.revision == 0 {
             states::sentence(ui, "Reading what is remembered…", None, "");
             return;
         }
-        if self.shelf.kept.iter().all(|kept| kept.holds.entries.is_empty() && kept.holds.logged.is_empty()) {
+        let empty = |memory: &Memory| memory.entries.is_empty() && memory.logged.is_empty() && memory.traces.is_empty();
+        if self.shelf.kept.iter().all(|kept| empty(&kept.holds)) && session.agents().sessions().next().is_none() {
             let hint = "What an agent did is kept here, with what can be learned of it; what bears on a later question \
                         is shown before it is asked.";
             states::sentence(ui, "Nothing is remembered yet.", None, hint);
@@ -180,28 +254,17 @@ impl Experiences {
         let today = clock::today();
         ui.spacing_mut().item_spacing.y = 0.0;
         let problems: Vec<String> = self.shelf.problems().map(str::to_owned).collect();
-        let Experiences { shelf, rows, open, reveal, gone, .. } = self;
+        let Experiences { shelf, rows, open, reveal, gone, context, .. } = self;
+        let (shelf, context) = (&*shelf, context.as_slice());
         let shown = |place: &Place| {
-            let kept = shelf.kept.get(place.volume)?;
-            let one = match place.logged {
-                false => Shown::experience(kept.holds.entries.get(place.number)?, today),
-                true => Shown::task(kept.holds.logged.get(place.number)?, &kept.name),
-            };
-            Some((kept.volume, one))
+            let kept = shelf.kept.get(place.volume);
+            let one = at(shelf, context, *place)?.shown(kept.map_or("", |kept| &kept.name), today);
+            Some((kept.map(|kept| kept.volume), one))
         };
         let mut show = None;
         egui::ScrollArea::vertical().id_salt("experiences").auto_shrink(false).show_viewport(ui, |ui, viewport| {
-            let opened = open.as_ref().and_then(|open| {
-                rows.iter().position(|place| {
-                    let kept = shelf.kept.get(place.volume).map(|kept| &kept.holds);
-                    kept.is_some_and(|kept| match place.logged {
-                        false => {
-                            kept.entries.get(place.number).is_some_and(|one| one.experience.experience_id == *open)
-                        }
-                        true => kept.logged.get(place.number).is_some_and(|one| name(one) == *open),
-                    })
-                })
-            });
+            let is_open = |place: &Place, open: &str| at(shelf, context, *place).is_some_and(|one| one.name() == open);
+            let opened = open.as_ref().and_then(|open| rows.iter().position(|place| is_open(place, open)));
             let details = opened
                 .and_then(|place| shown(rows.get(place)?))
                 .map(|(_, one)| (parts::facts(ui, &one.facts, width - space::XL), parts::spoken(&one.facts)));
@@ -225,7 +288,7 @@ impl Experiences {
                 }
                 let Some((volume, one)) = shown(row) else { continue };
                 let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, LINE));
-                let note = file(session, volume, one.path);
+                let note = volume.and_then(|volume| file(session, volume, one.path));
                 let asked = line(ui, rect, &one, is);
                 let below = Rect::from_min_size(rect.left_bottom() + vec2(space::XL, space::S), vec2(width, more));
                 let asked = match details.as_ref().filter(|_| is) {
@@ -240,6 +303,7 @@ impl Experiences {
                         let forgotten = Forgotten::Entry { note, at: one.at, text: one.text.to_owned() };
                         actions.push(Action::Memory(Box::new(Wish::Forget(forgotten))));
                     }
+                    (Some(Asked::Forget), Some(note)) if row.what == What::Trace => actions.push(Action::Delete(note)),
                     (Some(Asked::Forget), Some(note)) => actions.push(Action::OpenAt(note, one.at)),
                     (Some(Asked::Edit | Asked::Forget), None) => {
                         actions.push(Action::Say("Its note is not known yet; try again in a moment.".to_owned()));
@@ -288,101 +352,6 @@ impl Experiences {
     }
 }
 
-/// The project of a file of memory: the one in whose folder it lies, else its volume.
-fn project<'a>(path: &'a str, volume: &'a str) -> &'a str {
-    let below = path.strip_prefix(PROJECTS).and_then(|rest| rest.strip_prefix('/'));
-    below.and_then(|rest| rest.split('/').next()).unwrap_or(volume)
-}
-
-/// By what a task of a log is known here.
-fn name(entry: &log::Entry) -> String {
-    format!("{} {} {}", entry.path, entry.task.known.timestamp, entry.task.known.run)
-}
-
-/// Something that is remembered, as it is listed.
-struct Shown<'a> {
-    name: String,
-    /// For who listens: what it is, and its goal.
-    label: String,
-    path: &'a str,
-    at: usize,
-    text: &'a str,
-    goal: &'a str,
-    about: String,
-    came: Option<Outcome>,
-    /// It does not count.
-    dim: bool,
-    run: Option<(DocId, String)>,
-    superseded_by: &'a str,
-    facts: Vec<(&'static str, String)>,
-}
-
-impl<'a> Shown<'a> {
-    fn experience(entry: &'a engine::memory::experience::Entry, today: Day) -> Shown<'a> {
-        let one = &entry.experience;
-        let goal = one.primary_goal.lines().next().unwrap_or_default();
-        let state = state(one, today);
-        let mut about = vec![one.final_outcome.word().replace('_', " "), one.tier.word().replace('_', " ")];
-        about.push(one.project_name.clone());
-        about.extend((one.count > 1).then(|| format!("{} times", one.count)));
-        about.push(one.timestamp.get(..10).unwrap_or_default().to_owned());
-        about.extend(state.clone());
-        about.retain(|part| !part.is_empty());
-        let run = one.source.strip_prefix("run ").and_then(|id| id.trim().parse::<DocId>().ok());
-        let step = one.step.split_once('#').map_or("", |(_, step)| step).to_owned();
-        Shown {
-            name: one.experience_id.clone(),
-            label: format!("Experience: {goal}"),
-            path: &entry.path,
-            at: entry.at,
-            text: &entry.text,
-            goal,
-            about: about.join("  ·  "),
-            came: Some(one.final_outcome),
-            dim: state.is_some(),
-            run: run.map(|run| (run, step)),
-            superseded_by: &one.superseded_by,
-            facts: facts(one, today),
-        }
-    }
-
-    fn task(entry: &'a log::Entry, volume: &str) -> Shown<'a> {
-        let log::Task { known, goal, actions, results, code } = &entry.task;
-        let goal = goal.lines().next().unwrap_or_default();
-        let day = known.timestamp.get(..10).unwrap_or_default();
-        let mut about = vec![known.status.as_str(), "session log", project(&entry.path, volume), day];
-        about.retain(|part| !part.is_empty());
-        let did: Vec<String> = actions.iter().zip(1..).map(|(one, number)| format!("\n{number}. {one}")).collect();
-        let by = if known.agent.is_empty() { String::new() } else { format!(", by {}", known.agent) };
-        let from = match known.run.as_str() {
-            "" => format!("{}{by}", entry.path),
-            run => format!("run {run}{by}"),
-        };
-        let code: Vec<String> = code.iter().map(|piece| format!("\n{piece}")).collect();
-        Shown {
-            name: name(entry),
-            label: format!("Logged: {goal}"),
-            path: &entry.path,
-            at: entry.at,
-            text: &entry.text,
-            goal,
-            about: about.join("  ·  "),
-            came: entry.task.outcome(),
-            dim: false,
-            run: known.run.parse::<DocId>().ok().map(|run| (run, String::new())),
-            superseded_by: "",
-            facts: vec![
-                ("Asked", entry.task.goal.clone()),
-                ("Did", did.concat()),
-                ("Led to", results.clone()),
-                ("Code", code.concat()),
-                ("From", from),
-                ("Became an experience", known.consolidated.clone()),
-            ],
-        }
-    }
-}
-
 /// What is wished of something that is remembered.
 enum Asked {
     Fold,
@@ -409,40 +378,19 @@ fn line(ui: &mut Ui, rect: Rect, one: &Shown<'_>, open: bool) -> Option<Asked> {
     let layout = Layout::right_to_left(Align::Center);
     let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt((one.path, &one.name)).layout(layout));
     tools.spacing_mut().item_spacing.x = 0.0;
-    let forget = icon_button(&mut tools, icons::TRASH, &format!("Forget: {goal}"), Some("Delete")).clicked();
-    let edit = icon_button(&mut tools, icons::PENCIL, &format!("Edit in its note: {goal}"), None).clicked();
+    let kept = !one.path.is_empty();
+    let forget = kept && icon_button(&mut tools, icons::TRASH, &format!("Forget: {goal}"), Some("Delete")).clicked();
+    let edit = kept && icon_button(&mut tools, icons::PENCIL, &format!("Edit in its note: {goal}"), None).clicked();
     let right = tools.min_rect().left() - space::S;
     parts::two(ui, rect, rect.left() + 44.0, right, (goal, &one.about), one.dim);
-    let deletes = response.has_focus() && ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, Key::Delete));
+    let deletes =
+        kept && response.has_focus() && ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, Key::Delete));
     match (forget || deletes, edit, response.clicked()) {
         (true, _, _) => Some(Asked::Forget),
         (_, true, _) => Some(Asked::Edit),
         (_, _, true) => Some(Asked::Fold),
         _ => None,
     }
-}
-
-fn facts(one: &Experience, today: Day) -> Vec<(&'static str, String)> {
-    let took = if one.execution_time_ms == 0 {
-        String::new()
-    } else {
-        format!("{:.1} s", one.execution_time_ms as f64 / 1_000.0)
-    };
-    let state = state(one, today);
-    let until = if one.expires.is_empty() || state.is_some() { String::new() } else { one.expires.clone() };
-    let files = if one.files_created == 0 { String::new() } else { one.files_created.to_string() };
-    let beside = if one.note.is_empty() { String::new() } else { format!(", beside {}", one.note) };
-    vec![
-        ("Learned", one.learnings_or_issues.clone()),
-        ("Led to", one.output_summary.clone()),
-        ("With", one.components_used.join(", ")),
-        ("Took", took),
-        ("Files made", files),
-        ("From", format!("{}, by {}{beside}", one.source, one.author)),
-        ("Counts until", until),
-        ("Does not count", state.unwrap_or_default()),
-        ("Name", one.experience_id.clone()),
-    ]
 }
 
 /// What is unfolded below a line.
@@ -463,7 +411,7 @@ fn unfolded(
     let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &one.name)).layout(layout));
     tools.spacing_mut().item_spacing.x = space::S;
     let mut asked = None;
-    if text_button(&mut tools, "Edit in its note", false).clicked() {
+    if !one.path.is_empty() && text_button(&mut tools, "Edit in its note", false).clicked() {
         asked = Some(Asked::Edit);
     }
     if let Some((run, step)) = &one.run

@@ -309,7 +309,7 @@ fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &Filed, open: bool) -> Op
     }
 }
 
-fn facts(project: &str, filed: &Filed) -> Vec<(&'static str, String)> {
+pub(super) fn facts(project: &str, filed: &Filed) -> Vec<(&'static str, String)> {
     let Filed { path, trace, .. } = filed;
     let slots: Vec<String> = trace
         .slots

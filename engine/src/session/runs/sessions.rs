@@ -2,6 +2,7 @@
 //! what was said is never changed.
 
 use super::{RUNS, SESSIONS};
+use crate::agent::context;
 use crate::effect::Effect;
 use crate::session::{Reject, Session, Turn};
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,11 @@ impl Conversation {
     /// The branch that is looked at.
     pub fn branch(&self) -> Vec<&Message> {
         self.head().map(|head| self.tree.branch(head)).unwrap_or_default()
+    }
+
+    /// The context: what a model reads of the branch that is looked at.
+    pub fn context(&self) -> Vec<Message> {
+        self.head().map(|head| context::messages(&self.tree, head)).unwrap_or_default()
     }
 
     pub(super) fn line(&self) -> SessionLine {
