@@ -232,7 +232,11 @@ impl Experiences {
             return;
         }
         let empty = |memory: &Memory| memory.entries.is_empty() && memory.logged.is_empty() && memory.traces.is_empty();
-        if self.shelf.kept.iter().all(|kept| empty(&kept.holds)) && session.agents().sessions().next().is_none() {
+        let nothing = self.shelf.kept.iter().all(|kept| empty(&kept.holds));
+        if nothing && self.filter.level() != Level::Context {
+            if session.agents().sessions().next().is_some() {
+                self.choices(ui); // a context there may be
+            }
             let hint = "What an agent did is kept here, with what can be learned of it; what bears on a later question \
                         is shown before it is asked.";
             states::sentence(ui, "Nothing is remembered yet.", None, hint);
