@@ -5,7 +5,7 @@ use super::agents::{agent, answer, done, fine, kinds, said, setup};
 use crate::twin::Twin;
 use engine::memory::trace::Trace;
 use engine::memory::{Mode, Recall};
-use engine::{Command, Run};
+use engine::{Command, Event, Outlay, Purse, Run};
 use serde_json::json;
 use store::{DocId, Ending, Scope, StepKind};
 
@@ -306,6 +306,52 @@ fn the_budget_of_a_month_stops_a_run_before_it_is_overdrawn() {
     twin.command(Command::ResumeRun { run: id, more: None, budget: None }).expect("resumed");
     twin.rest();
     assert_eq!(twin.models.len(), 1);
+}
+
+#[test]
+fn what_search_spends_is_spent_of_the_month() {
+    let mut twin = shop();
+    twin.setup = setup("budget: {month: 1.00}\n");
+    let llm = &mut twin.setup.config.llm;
+    (llm.default_provider, llm.prefer_local) = ("far".to_owned(), false);
+    twin.command(Command::ReadSetup).expect("read");
+    twin.rest();
+    let at = twin.now;
+    let pay = |twin: &mut Twin, cost, unknown| {
+        let what = "https://vectors.example.com/v1#small".to_owned();
+        twin.event(Event::Spent(Outlay { what, calls: 1, tokens: 1_000, cost, unknown, at: at.0 }));
+        twin.rest();
+    };
+    let low = |one: &engine::notice::Notice| matches!(one, engine::notice::Notice::BudgetLow { .. });
+    let told = |twin: &Twin| twin.session.notices().after(0).filter(|one| low(&one.notice)).count();
+    pay(&mut twin, 0.5, 0);
+    assert_eq!(told(&twin), 0);
+    // Its price may not be known: then tokens are counted.
+    pay(&mut twin, 0.0, 1);
+    pay(&mut twin, 0.4999, 0);
+    pay(&mut twin, 0.0, 0);
+    assert_eq!(told(&twin), 1, "that little is left is said once");
+    let limits = twin.setup.config.budget.clone();
+    let over = |limits: &engine::agent::config::Budget, more| twin.session.over_search_budget(limits, at, more);
+    assert!(
+        over(&limits, 0.001).is_some_and(|why| why.contains("$0.9999 of $1.00") && why.contains("No text is sent"))
+    );
+    assert_eq!(over(&limits, 0.000_01), None);
+    assert_eq!(over(&Default::default(), 9.0), None, "no limit");
+    // What it has spent a run cannot spend any more.
+    let id = ask(&mut twin, 9, "Count the lines of the data", Mode::Auto);
+    assert_eq!((one(&twin, id).about.ending, twin.models.len()), (Some(Ending::Budget), 0));
+    // It is kept: a line for the day, seen by purse, and another month begins with nothing.
+    let twin = Twin::start(twin.crash(), 4);
+    let kept: Vec<&Outlay> = twin.session.outlays().collect();
+    assert_eq!((kept.len(), kept[0].calls, kept[0].tokens, kept[0].unknown), (1, 4, 4_000, 1), "{kept:?}");
+    let month = &twin.session.spending(Purse::Month)[0];
+    assert_eq!(((month.spent * 1e4).round(), month.tokens, month.unknown), (9_999.0, 4_000, 1));
+    let session = twin.session.spending(Purse::Session);
+    let own = session.iter().find(|one| one.title == "Search by https://vectors.example.com/v1#small");
+    assert_eq!(own.map(|one| (one.doc, one.tokens)), Some((None, 4_000)), "{session:?}");
+    let later = twin.session.balances(engine::Time(at.0 + 40 * 86_400_000)).remove(0);
+    assert_eq!((later.spent, later.tokens), (0.0, 0));
 }
 
 #[test]
