@@ -6,7 +6,7 @@
 pub mod address;
 pub mod blobs;
 mod cbor;
-mod inflate;
+pub(crate) mod inflate;
 pub mod peers;
 pub mod presence;
 #[cfg(test)]

@@ -6,11 +6,13 @@ use crate::id::{BlobHash, DocId};
 use crate::keys;
 use crate::note::container;
 use crate::schema::DocumentKind;
+use crate::sync::inflate;
 use automerge::legacy::{Key, ObjectId};
 use automerge::transaction::{CommitOptions, Transactable};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ROOT, ReadDoc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::catch_unwind;
 
 /// What a file is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -245,6 +247,26 @@ impl VolumeDoc {
         texts.chain(kept).chain([id, id.tools()]).collect()
     }
 
+    /// All documents that changes of a volume's document name, without reading the document: those that they add to
+    /// it, and those of which they say something else, as that they are gone. `None`: it cannot be told from them.
+    pub fn named(changes: &[u8]) -> Option<BTreeSet<DocId>> {
+        let mut named = BTreeSet::new();
+        for (kind, bytes) in inflate::chunks(changes)? {
+            if kind != inflate::Kind::Change {
+                return None;
+            }
+            let change = catch_unwind(|| automerge::Change::from_bytes(bytes.to_vec()).map(|change| change.decode()));
+            for op in change.ok()?.ok()?.operations {
+                let Key::Map(key) = &op.key else { continue };
+                if let Ok(file) = key.parse::<DocId>() {
+                    named.extend([file, file.outputs()]);
+                }
+                named.extend(Kept::read(key).map(|(_, id)| id));
+            }
+        }
+        Some(named)
+    }
+
     /// Whether a session or a run is listed, and the heads of one that was deleted.
     fn listed(&self, kind: Kept, id: DocId) -> Option<Option<String>> {
         let (value, _) = self.doc.get(ROOT, format!("{}{id}", kind.beginning())).ok()??;
@@ -387,6 +409,25 @@ impl VolumeDoc {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_name_the_documents_that_they_add() {
+        let mut volume = VolumeDoc::load(DocId([1; 16]), &[], ActorId::from([2; 16])).expect("loaded").doc;
+        let (one, two, session) = (DocId([4; 16]), DocId([5; 16]), DocId([6; 16]));
+        let entry = |path: &str| Some(FileEntry { path: path.to_owned(), kind: FileKind::Note });
+        let mut changes = volume.commit(None, &[(one, entry("a.md"))], 1).expect("made");
+        assert_eq!(VolumeDoc::named(&changes), Some([one, one.outputs()].into()));
+        changes.extend(volume.commit(None, &[(two, entry("b.md"))], 2).expect("made"));
+        changes.extend(volume.list(&[(Kept::Session, session, None)], 3).expect("listed"));
+        let all = [one, one.outputs(), two, two.outputs(), session];
+        assert_eq!(VolumeDoc::named(&changes), Some(all.into()));
+        let id = DocId([1; 16]);
+        let has = volume.documents(id);
+        assert!(all.iter().all(|doc| has.contains(doc)) && has.len() == all.len() + 2, "{has:?}");
+        assert_eq!(VolumeDoc::named(&volume.save()), None, "of all of it that cannot be said");
+        assert_eq!(VolumeDoc::named(&changes[..changes.len() - 1]), None);
+        assert_eq!(VolumeDoc::named(b"no changes"), None);
+    }
 
     #[test]
     fn what_another_device_did_to_files_is_seen() {

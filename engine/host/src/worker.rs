@@ -75,6 +75,22 @@ pub(crate) fn step_back() {
     let _ = rustix::process::setpriority_process(None, 10);
 }
 
+/// Does something of which there is much, and for which nobody waits, in a thread of its own behind all others.
+///
+/// # Panics
+/// If the work does.
+pub(crate) fn patiently<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let done = std::thread::scope(|threads| {
+        let thread = threads.spawn(|| {
+            #[cfg(target_os = "linux")]
+            let _ = rustix::process::setpriority_process(None, 19);
+            work()
+        });
+        thread.join()
+    });
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor: &ActorId) {
     loop {
         // The lock is held only while waiting for the next job, never while doing it.

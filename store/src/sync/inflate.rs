@@ -51,6 +51,33 @@ pub(super) fn check(mut bytes: &[u8], left: &mut u64) -> Result<(), &'static str
     Ok(())
 }
 
+/// The chunks of a stream: of each its kind and all its bytes; `None`: something else is in it.
+pub(crate) fn chunks(mut bytes: &[u8]) -> Option<Vec<(Kind, &[u8])>> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let (head, rest) = bytes.split_at_checked(9)?;
+        let (length, content) = number(rest).ok()?;
+        let behind = content.get(usize::try_from(length).ok()?..)?;
+        let kind = match head[8] {
+            DOCUMENT => Kind::Document,
+            CHANGE | COMPRESSED => Kind::Change,
+            _ => return None,
+        };
+        all.push((kind, &bytes[..bytes.len() - behind.len()]));
+        bytes = behind;
+    }
+    Some(all)
+}
+
+/// What a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// All of a document.
+    Document,
+    /// One change.
+    Change,
+}
+
 fn spend(bytes: u64, left: &mut u64) -> Result<(), &'static str> {
     *left = left.checked_sub(bytes).ok_or("it unpacks to more than a document may hold")?;
     Ok(())

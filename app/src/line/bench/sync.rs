@@ -165,11 +165,14 @@ fn many(report: &mut Report, count: usize) -> Result<(), String> {
         let text = prose::linked(number, count);
         one.scratch.write(&format!("N/{}", prose::path(number)), text.as_bytes())?;
     }
+    let begun = Instant::now();
     one.command(Command::Rescan)?;
     both(&mut one, &mut two, "the rest has come", |one, two| {
         let files = |session: &Session| session.volumes().next().map_or(0, |volume| volume.files.len());
         files(one) >= count && files(two) >= count && in_step(one) && in_step(two)
     })?;
+    let name = format!("{} further notes found on one device, all of them on the other", count - first);
+    report.figure(name, begun.elapsed().as_secs_f64(), "s", Goal::None);
     two.command(Command::PauseSync { paused: true })?;
     let paths: Vec<String> = (0..CHANGED).map(|number| prose::path(number * (count / CHANGED))).collect();
     for path in &paths {

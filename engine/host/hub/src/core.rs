@@ -89,6 +89,8 @@ pub(crate) enum Input {
         size: u64,
         by: Option<DeviceId>,
         since: Instant,
+        /// What was stored, of a volume that somebody compares.
+        named: Option<Bytes>,
         done: Result<(), Failed>,
     },
     Blob(blobs::Told),
@@ -107,6 +109,16 @@ struct Client {
     full: bool,
 }
 
+/// The documents of a volume. To find them out all of its document is read, so what changes add is put to them. What is
+/// gone from the volume may stay among them: it is in nobody else's list, and so is not spoken about.
+#[derive(Default)]
+struct Scope {
+    /// `None`: they are being read.
+    docs: Option<Docs>,
+    /// Named since.
+    new: BTreeSet<DocId>,
+}
+
 pub(crate) struct Core {
     peers: Peers,
     clients: HashMap<Link, Client>,
@@ -121,7 +133,7 @@ pub(crate) struct Core {
     usage: BTreeMap<String, u64>,
     usage_kept: (Instant, u64),
     /// The documents of volumes that somebody compares.
-    scopes: HashMap<DocId, Docs>,
+    scopes: HashMap<DocId, Scope>,
     bus_name: String,
     /// What is kept beside documents.
     pub(crate) blobs: Option<Keeping>,
@@ -259,13 +271,22 @@ impl Core {
                 }
             }
             Input::Scope { link, scope, docs } => {
-                if !docs.is_empty() {
-                    self.scopes.insert(scope, docs.clone());
+                if docs.is_empty() {
+                    // It is no volume, or cannot be read.
+                    self.scopes.remove(&scope);
+                } else if let Some(known) = self.scopes.get_mut(&scope) {
+                    known.docs.get_or_insert_with(|| docs.clone());
                 }
+                let docs = self.scope_now(scope).unwrap_or(docs);
                 self.peers.scoped(link, scope, docs);
                 self.perform(None);
             }
-            Input::Stored { ticket, doc, size, by, since, done } => self.stored(ticket, doc, size, by, since, done),
+            Input::Stored { ticket, doc, size, by, since, named, done } => {
+                if let Some(bytes) = named {
+                    self.scope_changed(doc, &bytes);
+                }
+                self.stored(ticket, doc, size, by, since, done);
+            }
             Input::Blob(told) => self.blobs_told(told),
             Input::News(news) => self.news(news),
             Input::Policy(policy) => {
@@ -306,10 +327,12 @@ impl Core {
                 Output::Store { doc, ticket, link, bytes } => {
                     let (inputs, since, size) = (self.inputs.clone(), Instant::now(), bytes.len() as u64);
                     let by = self.clients.get(&link).and_then(|client| client.who.device);
+                    let bytes = Arc::new(bytes);
+                    let named = self.scopes.contains_key(&doc).then(|| Arc::clone(&bytes));
                     let done = Box::new(move |done| {
-                        let _ = inputs.send(Input::Stored { ticket, doc, size, by, since, done });
+                        let _ = inputs.send(Input::Stored { ticket, doc, size, by, since, named, done });
                     });
-                    self.store.append(doc, Arc::new(bytes), done);
+                    self.store.append(doc, bytes, done);
                 }
                 Output::Heard { link, .. } => {
                     // What came from another replica does not go back to it.
@@ -389,12 +412,13 @@ impl Core {
     }
 
     /// Finds out which documents a volume has. They are read on the store's thread.
-    fn scope(&self, link: Link, scope: DocId) {
+    fn scope(&mut self, link: Link, scope: DocId) {
         let inputs = self.inputs.clone();
-        if let Some(docs) = self.scopes.get(&scope) {
-            let _ = inputs.send(Input::Scope { link, scope, docs: docs.clone() });
+        if let Some(docs) = self.scope_now(scope) {
+            let _ = inputs.send(Input::Scope { link, scope, docs });
             return;
         }
+        self.scopes.entry(scope).or_default();
         let loaded = Box::new(move |chunks: Result<Vec<Vec<u8>>, String>| {
             let volume = chunks.ok().filter(|chunks| !chunks.is_empty()).and_then(|chunks| {
                 VolumeDoc::load(scope, &chunks, ActorId::from([0; 16])).ok().map(|loaded| loaded.doc)
@@ -403,6 +427,25 @@ impl Core {
             let _ = inputs.send(Input::Scope { link, scope, docs: Arc::new(docs) });
         });
         self.store.load(scope, loaded);
+    }
+
+    /// The documents of a volume, if they are known.
+    fn scope_now(&mut self, scope: DocId) -> Option<Docs> {
+        let known = self.scopes.get_mut(&scope)?;
+        let docs = known.docs.as_mut()?;
+        if !known.new.is_empty() {
+            Arc::make_mut(docs).append(&mut known.new);
+        }
+        Some(docs.clone())
+    }
+
+    /// A document that may be a volume somebody compares is another now.
+    fn scope_changed(&mut self, doc: DocId, bytes: &[u8]) {
+        let Some(known) = self.scopes.get_mut(&doc) else { return };
+        match VolumeDoc::named(bytes) {
+            Some(named) => known.new.extend(named),
+            None => _ = self.scopes.remove(&doc),
+        }
     }
 
     fn read_volume(&self, doc: DocId) {
@@ -430,7 +473,6 @@ impl Core {
                 if let Some(count) = self.store.documents() {
                     self.metrics.documents.set(i64::try_from(count).unwrap_or(i64::MAX));
                 }
-                self.scopes.remove(&doc);
                 self.peers.stored(ticket);
                 self.perform(None);
                 if self.shares.names(doc) {
@@ -530,7 +572,7 @@ impl Core {
     fn news(&mut self, news: News) {
         match news {
             News::Changed { doc, bytes } => {
-                self.scopes.remove(&doc);
+                self.scope_changed(doc, &bytes);
                 self.peers.changed(doc, &bytes);
                 self.perform(None);
                 if self.shares.names(doc) {

@@ -491,7 +491,8 @@ impl Keeper {
                     return Ok(Vec::new());
                 }
                 let all: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-                guarded(|| Ok(model.embed_all(&all))).unwrap_or_else(|_| Err("the model failed".to_owned()))
+                guarded(|| Ok(worker::patiently(|| model.embed_all(&all))))
+                    .unwrap_or_else(|_| Err("the model failed".to_owned()))
             });
             match vectors {
                 Ok(vectors) => self.fresh.extend(texts.into_iter().map(|(hash, _)| hash).zip(vectors)),

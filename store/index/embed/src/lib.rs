@@ -5,7 +5,7 @@ mod wordpiece;
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
 use rten_tensor::{NdTensor, prelude::*};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use wordpiece::WordPiece;
 
 /// Turns a text into a vector of length 1, so that the product of two of them says how near their meanings are.
@@ -103,8 +103,10 @@ pub struct MiniLm {
     inputs: Vec<(NodeId, Input)>,
     output: NodeId,
     words: WordPiece,
-    /// One thread: typing needs the other cores. It is as patient as the thread that loads the model.
-    thread: Arc<ThreadPool>,
+    /// One thread: typing needs the other cores. It is as patient as the thread that first has a text embedded.
+    texts: OnceLock<Arc<ThreadPool>>,
+    /// Another for questions, as somebody waits for their answers.
+    questions: OnceLock<Arc<ThreadPool>>,
 }
 
 impl MiniLm {
@@ -129,21 +131,10 @@ impl MiniLm {
         let inputs = model.input_ids().iter().map(input).collect::<Result<_, _>>()?;
         let output = *model.output_ids().first().ok_or_else(|| say("it has no output".to_owned()))?;
         let words = WordPiece::new(VOCABULARY).ok_or_else(|| say("its vocabulary is damaged".to_owned()))?;
-        let thread = Arc::new(ThreadPool::with_num_threads(1));
-        Ok(MiniLm { model, inputs, output, words, thread })
-    }
-}
-
-impl Embedder for MiniLm {
-    fn name(&self) -> &str {
-        "minilm-l6-v2-dyn7"
+        Ok(MiniLm { model, inputs, output, words, texts: OnceLock::new(), questions: OnceLock::new() })
     }
 
-    fn dimensions(&self) -> usize {
-        DIMENSIONS
-    }
-
-    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn run(&self, text: &str, thread: &OnceLock<Arc<ThreadPool>>) -> Result<Vec<f32>, String> {
         // One text at a time: its quantisation depends on what else is in the batch.
         let ids = self.words.encode(text, LONGEST);
         let length = ids.len();
@@ -159,7 +150,8 @@ impl Embedder for MiniLm {
             (*id, tensor.view().into())
         });
         let fail = |why: String| format!("the sentence model failed ({why})");
-        let options = RunOptions::default().with_thread_pool(Some(self.thread.clone()));
+        let thread = thread.get_or_init(|| Arc::new(ThreadPool::with_num_threads(1)));
+        let options = RunOptions::default().with_thread_pool(Some(thread.clone()));
         let [output]: [Value; 1] =
             self.model.run_n(given.collect(), [self.output], Some(options)).map_err(|error| fail(error.to_string()))?;
         let hidden: NdTensor<f32, 3> = output.try_into().map_err(|_| fail("not a tensor of numbers".to_owned()))?;
@@ -170,6 +162,24 @@ impl Embedder for MiniLm {
         }
         to_unit(&mut mean);
         Ok(mean)
+    }
+}
+
+impl Embedder for MiniLm {
+    fn name(&self) -> &str {
+        "minilm-l6-v2-dyn7"
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+
+    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+        self.run(text, &self.texts)
+    }
+
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+        self.run(text, &self.questions)
     }
 }
 

@@ -120,7 +120,8 @@ impl Document {
                 return Ok(Some(sync::Message {
                     heads: heads.clone(),
                     need: Vec::new(),
-                    have: vec![Have::default()],
+                    // Once it has taken this it has these, and says what it has beyond them.
+                    have: vec![Have { last_sync: heads.clone(), ..Have::default() }],
                     changes: ChunkList::from(bytes.clone()),
                     flags: Some(flags),
                     version: MessageVersion::V2,

@@ -28,7 +28,8 @@ const ROUNDS: u32 = 2_000;
 const BEGINS: u32 = 10_000;
 /// Documents that are read at the same time to find out their heads.
 const READING: usize = 64;
-/// A device that has fewer documents than this has nothing to compare: it asks for all of them.
+/// Of fewer documents each is asked for: so is a volume that nothing is known of yet. A device that has none of very
+/// many compares them too, and does not ask for the outputs of each cell that never ran.
 const FEW: usize = 4;
 
 /// The first byte of a message.
@@ -207,8 +208,7 @@ impl Peers {
             return;
         }
         self.follow(link, scope);
-        let known = docs.iter().filter(|doc| self.prints.known.contains_key(doc)).count();
-        if dialed && (known < FEW || known * 2 < docs.len()) {
+        if dialed && docs.len() < FEW {
             docs.iter().for_each(|doc| self.follow(link, *doc));
             return;
         }
