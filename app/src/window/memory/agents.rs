@@ -1,7 +1,7 @@
 //! Who can be asked, as a page: the agents of projects, in Markdown and in Python, the user's own and those of the
 //! program; what each is for, what it has, where its file lies; called, opened, made.
 
-use super::parts::{self, LINE};
+use super::parts::{self, Lines};
 use super::{Shelf, Shelved, Wish, file, home};
 use crate::tokens::{self, Colours, size, space};
 use crate::window::controls::{clipped, icon_button, named, text_button};
@@ -213,21 +213,13 @@ impl Agents {
             let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
             let problems: Vec<&str> =
                 self.shelf.kept.iter().flat_map(|kept| kept.holds.problems.iter().map(String::as_str)).collect();
-            ui.set_height(self.rows.len() as f32 * LINE + more + problems.len() as f32 * 24.0 + space::XL);
-            let page = ui.max_rect();
+            let count = self.rows.len();
+            let lines = Lines::begin(ui, viewport, (margin, width), count, (opened, more), problems.len());
             for (place, row) in self.rows.iter().enumerate() {
-                let behind = opened.is_some_and(|opened| place > opened);
-                let top = page.top() + place as f32 * LINE + if behind { more } else { 0.0 };
-                let is = opened == Some(place);
-                let height = LINE + if is { more } else { 0.0 };
-                if top + height < page.top() + viewport.top() || top > page.top() + viewport.bottom() {
-                    continue;
-                }
-                let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, LINE));
+                let Some((rect, is)) = lines.at(place) else { continue };
                 let mut asked = line(ui, rect, row, is);
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
-                    let below = Rect::from_min_size(rect.left_bottom() + vec2(space::XL, space::S), vec2(width, more));
-                    asked = unfolded(ui, below, row, galley, spoken).or(asked);
+                    asked = unfolded(ui, lines.below(rect), row, galley, spoken).or(asked);
                 }
                 match asked {
                     Some(Asked::Fold) => open = (!is).then(|| key(row)),
@@ -236,14 +228,7 @@ impl Agents {
                     None => {}
                 }
             }
-            let mut top = page.top() + self.rows.len() as f32 * LINE + more + space::S;
-            for problem in problems {
-                let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, 20.0));
-                clipped(ui, rect.min, width, problem, &tokens::caption(), Colours::of(ui).bad);
-                let id = ui.scope_id().with(("problem of an agent", problem));
-                named(&ui.interact(rect, id, Sense::hover()), Role::Label, problem);
-                top += 24.0;
-            }
+            lines.problems(ui, problems.into_iter());
         });
         self.open = open;
     }

@@ -2,7 +2,7 @@
 //! by words, tier, outcome and project; opened in their note to be edited; forgotten, and brought back. And the context
 //! of the session in which something was said last, to be read: it stands in no note, and other tiers are without it.
 
-use super::parts::{self, LINE};
+use super::parts::{self, LINE, Lines};
 use super::shown::{One, Shown, project};
 use super::{Forgotten, Shelf, Wish, file};
 use crate::clock;
@@ -273,30 +273,20 @@ impl Experiences {
                 .and_then(|place| shown(rows.get(place)?))
                 .map(|(_, one)| (parts::facts(ui, &one.facts, width - space::XL), parts::spoken(&one.facts)));
             let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
-            let notes = problems.len() as f32 * 24.0;
-            ui.set_height(rows.len() as f32 * LINE + more + notes + space::XL);
-            let page = ui.max_rect();
+            let lines = Lines::begin(ui, viewport, (margin, width), rows.len(), (opened, more), problems.len());
             if std::mem::take(reveal)
                 && let Some(place) = opened
             {
-                let top = page.top() + place as f32 * LINE;
-                ui.scroll_to_rect(Rect::from_min_size(pos2(page.left(), top), vec2(width, LINE + more)), None);
+                let top = lines.page.top() + place as f32 * LINE;
+                ui.scroll_to_rect(Rect::from_min_size(pos2(lines.page.left(), top), vec2(width, LINE + more)), None);
             }
             for (place, row) in rows.iter().enumerate() {
-                let behind = opened.is_some_and(|opened| place > opened);
-                let top = page.top() + place as f32 * LINE + if behind { more } else { 0.0 };
-                let is = opened == Some(place);
-                let height = LINE + if is { more } else { 0.0 };
-                if top + height < page.top() + viewport.top() || top > page.top() + viewport.bottom() {
-                    continue;
-                }
+                let Some((rect, is)) = lines.at(place) else { continue };
                 let Some((volume, one)) = shown(row) else { continue };
-                let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, LINE));
                 let note = volume.and_then(|volume| file(session, volume, one.path));
                 let asked = line(ui, rect, &one, is);
-                let below = Rect::from_min_size(rect.left_bottom() + vec2(space::XL, space::S), vec2(width, more));
                 let asked = match details.as_ref().filter(|_| is) {
-                    Some((galley, spoken)) => unfolded(ui, below, &one, galley, spoken).or(asked),
+                    Some((galley, spoken)) => unfolded(ui, lines.below(rect), &one, galley, spoken).or(asked),
                     None => asked,
                 };
                 match (asked, note) {
@@ -319,15 +309,7 @@ impl Experiences {
                     (None, _) => {}
                 }
             }
-            let mut top = page.top() + rows.len() as f32 * LINE + more + space::S;
-            for problem in &problems {
-                let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, 20.0));
-                let colour = Colours::of(ui).bad;
-                crate::window::controls::clipped(ui, rect.min, width, problem, &tokens::caption(), colour);
-                let id = ui.scope_id().with(("problem of memory", problem));
-                named(&ui.interact(rect, id, Sense::hover()), Role::Label, problem);
-                top += 24.0;
-            }
+            lines.problems(ui, problems.iter().map(String::as_str));
         });
         if let Some(id) = show {
             (self.open, self.reveal, self.made) = (Some(id), true, None);

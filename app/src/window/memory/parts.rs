@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// How high a line of a list is.
 pub(super) const LINE: f32 = 52.0;
 
+/// How high the line of a problem is.
+const PROBLEM: f32 = 24.0;
+
 /// The column of a page: where it begins, and how wide it is.
 pub(super) fn column(ui: &Ui) -> (f32, f32) {
     let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL).max(120.0);
@@ -60,6 +63,64 @@ pub(super) fn ground(ui: &mut Ui, rect: Rect, id: Id, name: &str, open: bool) ->
     named(&response, Role::Button, name);
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_expanded(open));
     response
+}
+
+/// Where the lines of a list stand, one of which may be unfolded, and below them what could not be read.
+pub(super) struct Lines {
+    /// The whole list.
+    pub(super) page: Rect,
+    viewport: Rect,
+    margin: f32,
+    width: f32,
+    count: usize,
+    opened: Option<usize>,
+    /// How much room the unfolded one takes below its line.
+    pub(super) more: f32,
+}
+
+impl Lines {
+    /// Makes room in a scrolled area for so many lines, of which one is unfolded by so much, and for problems.
+    pub(super) fn begin(
+        ui: &mut Ui,
+        viewport: Rect,
+        (margin, width): (f32, f32),
+        count: usize,
+        (opened, more): (Option<usize>, f32),
+        problems: usize,
+    ) -> Lines {
+        ui.set_height(count as f32 * LINE + more + problems as f32 * PROBLEM + space::XL);
+        Lines { page: ui.max_rect(), viewport, margin, width, count, opened, more }
+    }
+
+    /// Where a line stands, and whether it is unfolded; `None`: out of sight.
+    pub(super) fn at(&self, place: usize) -> Option<(Rect, bool)> {
+        let behind = self.opened.is_some_and(|opened| place > opened);
+        let is = self.opened == Some(place);
+        let top = self.page.top() + place as f32 * LINE + if behind { self.more } else { 0.0 };
+        let height = LINE + if is { self.more } else { 0.0 };
+        let seen =
+            top + height >= self.page.top() + self.viewport.top() && top <= self.page.top() + self.viewport.bottom();
+        let left = self.page.left() + self.margin;
+        seen.then(|| (Rect::from_min_size(pos2(left, top), vec2(self.width, LINE)), is))
+    }
+
+    /// Where that stands which is unfolded below a line.
+    pub(super) fn below(&self, line: Rect) -> Rect {
+        Rect::from_min_size(line.left_bottom() + vec2(space::XL, space::S), vec2(self.width, self.more))
+    }
+
+    /// What could not be read, below all lines.
+    pub(super) fn problems<'a>(&self, ui: &mut Ui, problems: impl Iterator<Item = &'a str>) {
+        let left = self.page.left() + self.margin;
+        let mut top = self.page.top() + self.count as f32 * LINE + self.more + space::S;
+        for (number, problem) in problems.enumerate() {
+            let rect = Rect::from_min_size(pos2(left, top), vec2(self.width, 20.0));
+            clipped(ui, rect.min, self.width, problem, &tokens::caption(), Colours::of(ui).bad);
+            let id = ui.scope_id().with(("problem", number));
+            named(&ui.interact(rect, id, Sense::hover()), Role::Label, problem);
+            top += PROBLEM;
+        }
+    }
 }
 
 /// Two lines of text, the second one smaller.

@@ -1,7 +1,7 @@
 //! Plans, as a page: what is to be done, by which agent, after what, and how far it is; made, carried out, given up. A
 //! plan is a note of todos; the page is another look at it.
 
-use super::parts::{self, LINE};
+use super::parts::{self, Lines};
 use super::{Forgotten, Shelf, Shelved, Wish, file, home};
 use crate::tokens::{self, Colours, size, space};
 use crate::window::controls::{clipped, icon_button, named, text_button};
@@ -221,17 +221,10 @@ impl Plans {
                 .flat_map(|kept| kept.holds.plans.iter())
                 .flat_map(|plan| plan.problems.iter().map(|problem| format!("{problem}: {}", plan.path)))
                 .collect();
-            ui.set_height(self.rows.len() as f32 * LINE + more + problems.len() as f32 * 24.0 + space::XL);
-            let page = ui.max_rect();
+            let count = self.rows.len();
+            let lines = Lines::begin(ui, viewport, (margin, width), count, (opened, more), problems.len());
             for (place, row) in self.rows.iter().enumerate() {
-                let behind = opened.is_some_and(|opened| place > opened);
-                let top = page.top() + place as f32 * LINE + if behind { more } else { 0.0 };
-                let is = opened == Some(place);
-                let height = LINE + if is { more } else { 0.0 };
-                if top + height < page.top() + viewport.top() || top > page.top() + viewport.bottom() {
-                    continue;
-                }
-                let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, LINE));
+                let Some((rect, is)) = lines.at(place) else { continue };
                 let (Row::Plan(number) | Row::Task(number, _)) = *row;
                 let Some((shown, (volume, project, plan))) =
                     self.plans.get(number).and_then(|shown| Some((shown, self.plan(shown.at)?)))
@@ -276,14 +269,7 @@ impl Plans {
                     }
                 }
             }
-            let mut top = page.top() + self.rows.len() as f32 * LINE + more + space::S;
-            for problem in &problems {
-                let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, 20.0));
-                clipped(ui, rect.min, width, problem, &tokens::caption(), Colours::of(ui).bad);
-                let id = ui.scope_id().with(("problem of a plan", problem));
-                named(&ui.interact(rect, id, Sense::hover()), Role::Label, problem);
-                top += 24.0;
-            }
+            lines.problems(ui, problems.iter().map(String::as_str));
         });
         self.open = open;
         if let Some((plan, unfolded)) = toggle {

@@ -1,10 +1,10 @@
 //! The library of traces, as a page: what runs have learned to do again without a model, how sure each is, and what it
 //! has saved; opened as notes, deleted, exported and imported.
 
-use super::parts::{self, LINE};
+use super::parts::{self, Lines};
 use super::{Shelf, Wish, file};
 use crate::tokens::{self, Colours, size, space};
-use crate::window::controls::{clipped, icon_button, named, text_button};
+use crate::window::controls::{icon_button, named, text_button};
 use crate::window::page::Action;
 use crate::window::{icons, states, status, views};
 use eframe::egui;
@@ -136,22 +136,14 @@ impl Traces {
             });
             let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
             let problems: Vec<&str> = self.shelf.problems().collect();
-            ui.set_height(self.rows.len() as f32 * LINE + more + problems.len() as f32 * 24.0 + space::XL);
-            let page = ui.max_rect();
+            let count = self.rows.len();
+            let lines = Lines::begin(ui, viewport, (margin, width), count, (opened, more), problems.len());
             for (place, row) in self.rows.iter().enumerate() {
                 let Some((volume, _, filed)) = self.filed(*row) else { continue };
-                let behind = opened.is_some_and(|opened| place > opened);
-                let top = page.top() + place as f32 * LINE + if behind { more } else { 0.0 };
-                let is = opened == Some(place);
-                let height = LINE + if is { more } else { 0.0 };
-                if top + height < page.top() + viewport.top() || top > page.top() + viewport.bottom() {
-                    continue;
-                }
-                let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, LINE));
+                let Some((rect, is)) = lines.at(place) else { continue };
                 let mut asked = line(ui, rect, volume, filed, is);
                 if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
-                    let below = Rect::from_min_size(rect.left_bottom() + vec2(space::XL, space::S), vec2(width, more));
-                    asked = unfolded(ui, below, filed, galley, spoken).or(asked);
+                    asked = unfolded(ui, lines.below(rect), filed, galley, spoken).or(asked);
                 }
                 let note = file(session, volume, &filed.path);
                 match (asked, note) {
@@ -164,14 +156,7 @@ impl Traces {
                     (None, _) => {}
                 }
             }
-            let mut top = page.top() + self.rows.len() as f32 * LINE + more + space::S;
-            for problem in problems {
-                let rect = Rect::from_min_size(pos2(page.left() + margin, top), vec2(width, 20.0));
-                clipped(ui, rect.min, width, problem, &tokens::caption(), colours.bad);
-                let id = ui.scope_id().with(("problem of a trace", problem));
-                named(&ui.interact(rect, id, Sense::hover()), Role::Label, problem);
-                top += 24.0;
-            }
+            lines.problems(ui, problems.into_iter());
         });
         self.open = open;
     }
