@@ -79,6 +79,13 @@ pub struct FileSide {
     pub trouble: Option<String>,
 }
 
+impl FileSide {
+    /// Whether the file was never there: it is about to be made.
+    pub(crate) fn is_unmade(&self) -> bool {
+        self.stamp.is_none() && !self.gone && (self.due.is_some() || self.ahead_stored)
+    }
+}
+
 /// An edit as a caret sees it: `delete` bytes at `at` became `insert` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift {

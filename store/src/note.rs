@@ -238,6 +238,16 @@ impl NoteDoc {
         self.doc.get_heads()
     }
 
+    /// Whether this change is part of it.
+    pub fn knows(&self, change: &ChangeHash) -> bool {
+        self.doc.get_change_by_hash(change).is_some()
+    }
+
+    /// Whether nobody has ever written anything into it.
+    pub fn is_untouched(&self) -> bool {
+        self.texts.is_empty()
+    }
+
     /// The whole document in one chunk.
     pub fn save(&self) -> Vec<u8> {
         self.doc.save()

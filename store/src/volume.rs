@@ -164,6 +164,11 @@ impl VolumeDoc {
         self.file(&id.to_string())
     }
 
+    /// Whether a file is listed, be it there or gone.
+    pub fn knows(&self, id: DocId) -> bool {
+        self.doc.get(&self.files, id.to_string()).ok().flatten().is_some()
+    }
+
     /// Which bytes an attachment has, as far as a device has said so.
     pub fn bytes(&self, id: DocId) -> Option<FileBytes> {
         let (_, file) = self.doc.get(&self.files, id.to_string()).ok()??;

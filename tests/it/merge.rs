@@ -169,7 +169,7 @@ fn replicas_agree(first: &str, count: usize, seed: u64, happenings: &[Happening]
     let mut chance = StdRng::seed_from_u64(seed);
     let world = Twin::with(&[("a.md", first)]).crash();
     let mut replicas: Vec<Twin> = (0..count as u64)
-        .map(|seed| Twin::start(World { disk: world.disk.after_crash(), files: world.files.clone() }, 100 + seed))
+        .map(|seed| Twin::start(World { disk: world.disk.after_crash(), ..world.clone() }, 100 + seed))
         .collect();
     replicas.iter_mut().for_each(Twin::settle);
     let note = replicas[0].id("a.md");

@@ -1,6 +1,7 @@
 //! Sync through the program's binary: two devices and a hub between them, each command a process of its own, so that
 //! all that is not done at its end is done by the next.
 
+mod devices;
 mod files;
 mod kills;
 

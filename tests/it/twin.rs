@@ -4,7 +4,7 @@
 use engine::agent::job::Job;
 use engine::agent::model::{CallId, Request};
 use engine::event::{FileStamp, FileText, ScannedFile, Survey};
-use engine::{Belongings, Command, Effect, Event, Input, Note, Reject, Session, Setup, Time, markdown};
+use engine::{Belongings, Command, Documents, Effect, Event, Input, Note, Reject, Session, Setup, Time, markdown};
 use host::load;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -24,13 +24,15 @@ pub(crate) type Files = BTreeMap<PathBuf, (Vec<u8>, i64)>;
 pub(crate) struct World {
     pub(crate) disk: MemoryDisk,
     pub(crate) files: Files,
+    /// The last modification time that a file was given: none comes twice.
+    pub(crate) stamps: i64,
 }
 
 impl World {
     /// An empty disk and these files.
     pub(crate) fn new(files: &[(&str, &str)]) -> World {
         let file = |(path, text): &(&str, &str)| (Path::new(ROOT).join(path), (text.as_bytes().to_vec(), 1));
-        World { disk: MemoryDisk::new(), files: files.iter().map(file).collect() }
+        World { disk: MemoryDisk::new(), files: files.iter().map(file).collect(), stamps: 1 }
     }
 }
 
@@ -79,8 +81,11 @@ pub(crate) struct Twin {
     pub(crate) wanted: BTreeSet<DocId>,
     /// What shared volumes have beside documents.
     pub(crate) beside: BTreeMap<DocId, Belongings>,
-    /// Why changes of others were refused.
+    /// The same by volume, as the first hub has it.
+    pub(crate) shared: Documents,
+    /// Why changes of others were refused, each with what it is answered by.
     pub(crate) refused: Vec<String>,
+    pub(crate) refusals: Vec<u64>,
     /// How often a file was written.
     pub(crate) written: usize,
     /// While set, no document is loaded: a slow worker.
@@ -110,20 +115,27 @@ pub(crate) struct Twin {
 impl Twin {
     /// A process that starts on this world.
     pub(crate) fn start(world: World, seed: u64) -> Twin {
+        Twin::start_at(world, seed, Time(1_700_000_000_000))
+    }
+
+    /// The same, at this time.
+    pub(crate) fn start_at(world: World, seed: u64, now: Time) -> Twin {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut disk = world.disk.clone();
         let started = load::started(&mut disk, Path::new("/w"), &mut rng).expect("the workspace can be read");
         let mut twin = Twin {
             session: Session::new(),
             world,
-            now: Time(1_700_000_000_000),
+            now,
             asked: Vec::new(),
             reserve: None,
             kernel: None,
             sent: Vec::new(),
             wanted: BTreeSet::new(),
             beside: BTreeMap::new(),
+            shared: Documents::new(),
             refused: Vec::new(),
+            refusals: Vec::new(),
             written: 0,
             slow: false,
             stuck: false,
@@ -162,7 +174,7 @@ impl Twin {
 
     /// What a process finds that starts after this one was killed just now.
     pub(crate) fn crash(&self) -> World {
-        World { disk: self.world.disk.after_crash(), files: self.world.files.clone() }
+        World { disk: self.world.disk.after_crash(), ..self.world.clone() }
     }
 
     pub(crate) fn id(&self, path: &str) -> DocId {
@@ -217,8 +229,9 @@ impl Twin {
     }
 
     /// A modification time that no file has yet.
-    fn stamp(&self) -> i64 {
-        self.world.files.values().map(|(_, time)| *time).max().unwrap_or(0) + 1
+    fn stamp(&mut self) -> i64 {
+        self.world.stamps += 1;
+        self.world.stamps
     }
 
     /// The watcher tells that something happened to a file.
@@ -272,6 +285,7 @@ impl Twin {
                 | Effect::FindKernels { .. } => {}
                 Effect::SyncFiles(beside) => self.beside = *beside,
                 Effect::Sync(wanted) => {
+                    self.shared = wanted.hubs.first().map(|(_, volumes)| volumes.clone()).unwrap_or_default();
                     self.wanted = wanted
                         .hubs
                         .iter()
@@ -279,7 +293,10 @@ impl Twin {
                         .flat_map(|docs| docs.iter().copied())
                         .collect();
                 }
-                Effect::RefuseReceived { why, .. } => self.refused.push(why),
+                Effect::RefuseReceived { why, ticket } => {
+                    self.refused.push(why);
+                    self.refusals.push(ticket);
+                }
                 Effect::Reserve { folder } => self.reserve = folder,
                 Effect::Eval { execution, code, label, forget, kernel, .. } => {
                     self.kernel = kernel;
@@ -542,8 +559,11 @@ impl Twin {
         let rows = self.world.disk.files(volume).expect("read");
         let known: BTreeMap<String, FileRow> = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
         let inside = |file: &Path| file.strip_prefix(ROOT).expect("inside").to_string_lossy().into_owned();
-        let mut gone: Vec<&FileRow> =
-            known.values().filter(|row| !self.world.files.contains_key(&Path::new(ROOT).join(&row.path))).collect();
+        // As the host: one whose file was never made is under way, not gone.
+        let is_gone = |row: &&FileRow| {
+            (row.size > 0 || row.mtime != 0) && !self.world.files.contains_key(&Path::new(ROOT).join(&row.path))
+        };
+        let mut gone: Vec<&FileRow> = known.values().filter(is_gone).collect();
         let (mut files, mut indexed) = (Vec::new(), Vec::new());
         for (file, (bytes, mtime)) in self.world.files.iter().filter(|(file, _)| file.starts_with(ROOT)) {
             let path = inside(file);
@@ -556,7 +576,7 @@ impl Twin {
             }
             let stamp = FileStamp { size: bytes.len() as u64, mtime: *mtime, hash: BlobHash::of(bytes) };
             let (kind, counts, why) = match std::str::from_utf8(bytes) {
-                Ok(text) => (FileKind::Note, markdown::survey(text), None),
+                Ok(text) => (FileKind::of(&path), markdown::survey(text), None),
                 Err(_) => (FileKind::Attachment, markdown::Survey::default(), Some("it is not UTF-8 text".to_owned())),
             };
             let survey = std::str::from_utf8(bytes).ok().map(|text| Survey::of(stamp.hash, text));

@@ -115,11 +115,14 @@ impl Session {
     pub(super) fn merge_file(&mut self, turn: &mut Turn<'_>, id: DocId, file: FileText) {
         // What was typed until now is a change of its own: the history tells it from what another program wrote.
         self.end_burst(turn, id);
+        // Set first: what says that this version of the file is ours must not be forgotten with the next change.
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.file.stamp = Some(file.stamp);
+        }
         self.merge_text(turn, id, &file.text);
         let Some(note) = self.notes.get_mut(&id) else { return };
         let same = note.text() == file.text;
         note.file.base = Some(Arc::from(file.text));
-        note.file.stamp = Some(file.stamp);
         if note.adopted {
             self.end_burst(turn, id);
             let Some(note) = self.notes.get_mut(&id) else { return };

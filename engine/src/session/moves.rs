@@ -5,7 +5,7 @@ use super::volumes::inside;
 use super::{Reject, Session, Turn};
 use crate::effect::{BatchNumber, Effect};
 use crate::links::{self, Relink};
-use crate::note::{KernelPhase, Phase};
+use crate::note::{KernelPhase, Note, Phase};
 use crate::splice::Splice;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -49,6 +49,16 @@ pub struct FileMove {
     pub from: Spot,
     /// Where to.
     pub to: Spot,
+    /// Whether this only repeats here what the volume's document says already: to say it again could undo what another
+    /// device did next.
+    #[serde(default)]
+    pub echo: bool,
+}
+
+impl FileMove {
+    fn new(row: FileRow, from: Spot, to: Spot) -> FileMove {
+        FileMove { row, from, to, echo: false }
+    }
 }
 
 /// A deleted file.
@@ -70,6 +80,8 @@ pub struct Moving {
     /// The batch that says so on disk; `None` once the host was asked to do it.
     waits: Option<BatchNumber>,
     sent: bool,
+    /// Whether other devices' doing led to it.
+    others: bool,
     /// Whether this takes back an earlier one.
     back: bool,
     /// Notes that are kept open to be written to.
@@ -87,6 +99,42 @@ pub struct Moved {
 
 impl Session {
     pub(super) fn move_files(&mut self, turn: &mut Turn<'_>, moves: &[(DocId, String)]) -> Result<(), Reject> {
+        match self.planned(moves)? {
+            files if files.is_empty() => Ok(()),
+            files => self.begin_move(turn, files, Some(BTreeMap::new()), false),
+        }
+    }
+
+    /// The same because of what others did. Links are left alone: whoever renamed a file has written them anew, and if
+    /// two devices did that, what they wrote would stand there twice.
+    pub(super) fn move_as_others(
+        &mut self,
+        turn: &mut Turn<'_>,
+        file: DocId,
+        to: &str,
+        echo: bool,
+    ) -> Result<(), Reject> {
+        let mut files = self.planned(&[(file, to.to_owned())])?;
+        files.iter_mut().for_each(|one| one.echo = echo);
+        if files.is_empty() { Ok(()) } else { self.begin_move(turn, files, None, false) }
+    }
+
+    /// Deletes a file as another device did.
+    pub(super) fn delete_as_others(&mut self, turn: &mut Turn<'_>, file: DocId) -> Result<(), Reject> {
+        let mut moves = self.deletions(&[file])?;
+        moves.iter_mut().for_each(|one| one.echo = true);
+        self.begin_move(turn, moves, None, false)
+    }
+
+    /// Takes a file out of the trash as another device did.
+    pub(super) fn restore_as_others(&mut self, turn: &mut Turn<'_>, file: DocId, to: &str) -> Result<(), Reject> {
+        let mut restored = self.restored(file, Some(to))?;
+        // Where that name is taken it gets another one, and that is said.
+        restored.echo = restored.to == Spot::Path(to.to_owned());
+        self.begin_move(turn, vec![restored], None, false)
+    }
+
+    fn planned(&self, moves: &[(DocId, String)]) -> Result<Vec<FileMove>, Reject> {
         let mut files = Vec::new();
         for (file, to) in moves {
             let row = self.movable(*file)?;
@@ -104,30 +152,34 @@ impl Session {
                 }
             }
             if to != row.path {
-                files.push(FileMove { from: Spot::Path(row.path.clone()), to: Spot::Path(to), row });
+                let from = Spot::Path(row.path.clone());
+                files.push(FileMove::new(row, from, Spot::Path(to)));
             }
         }
-        if files.is_empty() {
-            return Ok(());
-        }
-        self.begin_move(turn, files, BTreeMap::new(), false)
+        Ok(files)
     }
 
     pub(super) fn delete_files(&mut self, turn: &mut Turn<'_>, files: &[DocId]) -> Result<(), Reject> {
+        let moves = self.deletions(files)?;
+        self.begin_move(turn, moves, Some(BTreeMap::new()), false)
+    }
+
+    fn deletions(&self, files: &[DocId]) -> Result<Vec<FileMove>, Reject> {
         let mut moves = Vec::new();
         for file in files {
             let row = self.movable(*file)?;
             if let Some(why) = self.notes.get(file).and_then(|note| note.file.trouble.as_ref()) {
                 return Err(Reject(format!("it cannot be deleted before it is saved: {why}")));
             }
-            moves.push(FileMove { from: Spot::Path(row.path.clone()), to: Spot::Trash, row });
+            let from = Spot::Path(row.path.clone());
+            moves.push(FileMove::new(row, from, Spot::Trash));
         }
-        self.begin_move(turn, moves, BTreeMap::new(), false)
+        Ok(moves)
     }
 
     pub(super) fn restore_file(&mut self, turn: &mut Turn<'_>, file: DocId, to: Option<&str>) -> Result<(), Reject> {
         let restored = self.restored(file, to)?;
-        self.begin_move(turn, vec![restored], BTreeMap::new(), false)
+        self.begin_move(turn, vec![restored], Some(BTreeMap::new()), false)
     }
 
     /// Puts files into the trash and takes others out of it, to where they lay: all of it or nothing.
@@ -135,12 +187,13 @@ impl Session {
         let mut moves = Vec::new();
         for file in gone {
             let row = self.movable(*file)?;
-            moves.push(FileMove { from: Spot::Path(row.path.clone()), to: Spot::Trash, row });
+            let from = Spot::Path(row.path.clone());
+            moves.push(FileMove::new(row, from, Spot::Trash));
         }
         for file in back {
             moves.push(self.restored(*file, None)?);
         }
-        self.begin_move(turn, moves, BTreeMap::new(), false)
+        self.begin_move(turn, moves, Some(BTreeMap::new()), false)
     }
 
     /// How a file comes out of the trash.
@@ -167,7 +220,7 @@ impl Session {
         let numbered = (2_u32..).map(|number| format!("{stem} {number}{ending}"));
         let free = std::iter::once(wanted.clone()).chain(numbered).find(|path| !volume.files.contains_key(path));
         let to = Spot::Path(free.unwrap_or(wanted));
-        Ok(FileMove { row, from: Spot::Trash, to })
+        Ok(FileMove::new(row, Spot::Trash, to))
     }
 
     /// Takes back the last move or deletion, files and links, as one.
@@ -177,7 +230,7 @@ impl Session {
             return Err(Reject("no rename, move or deletion can be taken back".to_owned()));
         };
         let mut files = Vec::new();
-        for FileMove { row, from, to } in last.files {
+        for FileMove { row, from, to, .. } in last.files {
             let id = row.id;
             let row = match &to {
                 Spot::Path(path) => self.volumes.get(&row.volume).and_then(|volume| volume.files.get(path)).cloned(),
@@ -187,7 +240,7 @@ impl Session {
                 self.moved.pop();
                 return Err(Reject("it was moved again since, so it was left alone".to_owned()));
             };
-            files.push(FileMove { row, from: to, to: from });
+            files.push(FileMove::new(row, to, from));
         }
         let back = |relinks: &Vec<Relink>| -> Vec<Relink> {
             let back = relinks.iter().map(|one| Relink { kind: one.kind, old: one.new.clone(), new: one.old.clone() });
@@ -206,7 +259,7 @@ impl Session {
             self.begin_relinks(turn, relinks, true);
             return Ok(());
         }
-        self.begin_move(turn, files, relinks, true)
+        self.begin_move(turn, files, Some(relinks), true)
     }
 
     pub(super) fn nothing_moves(&self) -> Result<(), Reject> {
@@ -226,12 +279,12 @@ impl Session {
         volume.files.get(path).cloned().ok_or_else(|| Reject(format!("there is no file {path}")))
     }
 
-    /// Says on disk what is to be done. `relinks`: what is to be written beyond what the links need.
+    /// Says on disk what is to be done. `relinks`: what is to be written beyond what the links need; `None`: nothing.
     fn begin_move(
         &mut self,
         turn: &mut Turn<'_>,
         files: Vec<FileMove>,
-        relinks: BTreeMap<DocId, Vec<Relink>>,
+        relinks: Option<BTreeMap<DocId, Vec<Relink>>>,
         back: bool,
     ) -> Result<(), Reject> {
         self.nothing_moves()?;
@@ -262,8 +315,10 @@ impl Session {
             return Err(Reject("files cannot change places with each other; move them one by one".to_owned()));
         }
         let renames: Vec<(DocId, String)> = files.iter().filter_map(renamed).collect();
-        let planned = if renames.is_empty() { BTreeMap::new() } else { volume.links.rename(&renames) };
-        let mut all = relinks;
+        let others = relinks.is_none();
+        let quiet = renames.is_empty() || others;
+        let planned = if quiet { BTreeMap::new() } else { volume.links.rename(&renames) };
+        let mut all = relinks.unwrap_or_default();
         for (note, planned) in planned {
             let known = all.entry(note).or_default();
             let new = planned
@@ -279,13 +334,15 @@ impl Session {
         let waits = Some(self.next_batch - 1);
         for file in &files {
             self.end_burst(turn, file.row.id);
-            if let Some(note) = self.notes.get_mut(&file.row.id).filter(|_| file.to == Spot::Trash) {
+            // It is moved once it is there, and deleted once all of it is.
+            let now = |note: &&mut Note| file.to == Spot::Trash || note.file.is_unmade();
+            if let Some(note) = self.notes.get_mut(&file.row.id).filter(now) {
                 note.file.due = note.file.due.map(|_| turn.now);
                 self.write_file(turn, file.row.id);
             }
         }
         let relinks = all.clone();
-        self.moving = Some(Moving { files, relinks, waits, sent: false, back, held: Vec::new(), all });
+        self.moving = Some(Moving { files, relinks, waits, sent: false, others, back, held: Vec::new(), all });
         Ok(())
     }
 
@@ -309,6 +366,7 @@ impl Session {
             let moves: Vec<(PathBuf, PathBuf)> = moving
                 .files
                 .iter()
+                .filter(|file| self.is_made(file))
                 .filter_map(|file| Some((self.spot(&file.row, &file.from)?, self.spot(&file.row, &file.to)?)))
                 .collect();
             let emptied = moving.files.iter().filter_map(|file| self.emptied(file)).collect();
@@ -346,15 +404,35 @@ impl Session {
     /// Whether nothing happens to a file that is to be moved.
     fn is_still(&self, file: &FileMove) -> bool {
         let Some(note) = self.notes.get(&file.row.id) else { return true };
+        if note.phase == Phase::Reading && self.is_moving(file.row.id) {
+            return true; // it is read at its new place
+        }
         let busy = note.phase == Phase::Reading || note.file.reading || note.file.writing.is_some();
         let unsaved = note.is_ahead() || note.is_loading() || note.file.unmerged.is_some();
-        !busy && (file.to != Spot::Trash || note.file.gone || !unsaved || note.read_only().is_some())
+        let coming = note.is_loading() || !note.remote.is_empty();
+        let unmade = note.file.stamp.is_none() && !note.file.gone && (coming || note.file.is_unmade());
+        let unmade = unmade && note.file.trouble.is_none() && note.read_only().is_none();
+        !busy && !unmade && (file.to != Spot::Trash || note.file.gone || !unsaved || note.read_only().is_some())
+    }
+
+    /// Whether there is a file at all: of a note whose text has not come yet there is only the name.
+    fn is_made(&self, file: &FileMove) -> bool {
+        let Spot::Path(path) = &file.from else { return true };
+        match self.notes.get(&file.row.id) {
+            Some(note) if note.phase == Phase::Ready => note.file.stamp.is_some() || note.file.gone,
+            Some(_) | None => {
+                let row = self.volumes.get(&file.row.volume).and_then(|volume| volume.files.get(path));
+                row.is_none_or(|row| row.size > 0 || row.mtime != 0)
+            }
+        }
     }
 
     /// Whether a file is being moved at this moment, so that it must be left alone.
     pub(super) fn is_moving(&self, file: DocId) -> bool {
-        let moving = self.moving.as_ref().filter(|moving| moving.sent);
-        moving.is_some_and(|moving| moving.files.iter().any(|one| one.row.id == file))
+        // One that a crash has cut may have been done: its files are not where they are looked for.
+        let moving = self.moving.as_ref().filter(|moving| moving.sent || moving.waits.is_none());
+        let meant = |moving: &Moving, one: &FileMove| one.row.id == file && (moving.sent || self.is_made(one));
+        moving.is_some_and(|moving| moving.files.iter().any(|one| meant(moving, one)))
     }
 
     /// Whether what a scan says of this path is old, or will be: a file is on its way from or to it.
@@ -376,15 +454,34 @@ impl Session {
                 let done =
                     (!moving.back).then(|| Moved { files: files.clone(), relinks: std::mem::take(&mut moving.all) });
                 writes.push(self.remember_move(done));
+                // What others did to a file is not said to them, and other documents are synced all the same.
+                for FileMove { row, to, .. } in files.iter().filter(|file| file.echo) {
+                    let entry = match to {
+                        Spot::Path(path) => Some(FileEntry { path: path.clone(), kind: row.kind }),
+                        Spot::Trash => None,
+                    };
+                    self.sync_files_changed(row.volume, &[(row.id, entry)]);
+                }
+                // In one commit: what the disk knows of the files, and what others are told.
+                writes.extend(volume.map(|volume| self.volume_doc_writes(turn, volume)).unwrap_or_default());
                 self.append(turn, writes, None);
                 self.moving = (!moving.relinks.is_empty()).then_some(moving);
+                files
+                    .iter()
+                    .filter(|file| file.echo)
+                    .for_each(|file| self.still_as_others(file.row.volume, file.row.id));
             }
             Err(why) => {
                 let forget = |note: &DocId| Write::Meta { key: format!("{RELINK}{note}"), value: None };
                 writes.extend(moving.relinks.keys().map(forget));
                 self.append(turn, writes, None);
                 self.unplan(&files, &moving.relinks);
-                self.problems.push(why);
+                if moving.others || files.iter().any(|file| file.echo) {
+                    // What others did is tried again: a scan may find out what stood in its way.
+                    self.others_later(turn, volume, &why);
+                } else {
+                    self.problems.push(why);
+                }
             }
         }
         for file in files.iter().map(|file| file.row.id) {
@@ -461,7 +558,8 @@ impl Session {
 
     /// Enters a move that was done.
     fn file_moved(&mut self, turn: &mut Turn<'_>, file: &FileMove, writes: &mut Vec<Write>) {
-        let FileMove { row, from, to } = file;
+        let FileMove { row, from, to, echo } = file;
+        let made = self.is_made(file);
         let (id, volume_id) = (row.id, row.volume);
         let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
         // What happened since it was said (a write that ended) is in the row as it is now.
@@ -482,7 +580,9 @@ impl Session {
                 row.path.clone_from(path);
                 volume.files.insert(path.clone(), row.clone());
                 let entry = FileEntry { path: path.clone(), kind: row.kind };
-                volume.doc_pending.push_back((id, Some(entry)));
+                if !echo {
+                    volume.doc_pending.push_back((id, Some(entry)));
+                }
                 volume.links.enter(id, path);
                 if *from == Spot::Trash {
                     volume.unindexed.insert(id);
@@ -493,14 +593,20 @@ impl Session {
                 writes.push(Write::File(row));
             }
             Spot::Trash => {
-                volume.doc_heads.push((id, super::sync::heads_text(&row.heads)));
-                volume.doc_pending.push_back((id, None));
+                if !echo {
+                    volume.doc_heads.push((id, super::sync::heads_text(&row.heads)));
+                    volume.doc_pending.push_back((id, None));
+                }
                 volume.unlink(id);
                 self.places.remove(&id);
                 let trashed = Trashed { row, at: turn.now.0 };
-                writes.push(json(format!("{TRASH}{id}"), &trashed));
+                if made {
+                    writes.push(json(format!("{TRASH}{id}"), &trashed));
+                }
                 writes.push(Write::Meta { key: super::volumes::links_key(id), value: None });
-                self.trash.insert(id, trashed);
+                if made {
+                    self.trash.insert(id, trashed);
+                }
                 if self.notes.remove(&id).is_some_and(|note| note.kernel != KernelPhase::Off) {
                     turn.effects.push(Effect::KillKernel { note: id });
                 }

@@ -97,6 +97,7 @@ impl Session {
         if gone && let Some((_, path)) = self.place(id) {
             let (path, mut writes) = (path.to_owned(), Vec::new());
             self.forget_file(volume, &path, &mut writes);
+            writes.extend(self.volume_doc_writes(turn, volume));
             self.append(turn, writes, None);
         }
     }
@@ -124,8 +125,10 @@ impl Session {
         note.file.due = Some(turn.now);
         note.file.base = Some(Arc::from(""));
         self.notes.insert(id, note);
-        self.append(turn, vec![Write::File(row)], None);
-        self.adopt(turn, id);
+        // In one commit: a name without a text would be waited for on all devices.
+        let mut with = self.volume_doc_writes(turn, volume);
+        with.push(Write::File(row));
+        self.adopt_with(turn, id, with);
     }
 
     pub(super) fn note_read(&mut self, turn: &mut Turn<'_>, id: DocId, content: Result<Box<NoteContent>, String>) {
@@ -306,12 +309,16 @@ impl Session {
 
     /// Makes a note that was only read into one with rows on disk and a document.
     pub(super) fn adopt(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        self.adopt_with(turn, id, Vec::new());
+    }
+
+    fn adopt_with(&mut self, turn: &mut Turn<'_>, id: DocId, with: Vec<Write>) {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if !note.adopted {
             note.adopted = true;
             note.file.ahead_stored = true;
-            let mut writes: Vec<Write> =
-                note.blocks().map(|block| Write::Block { note: id, block: block.clone() }).collect();
+            let mut writes = with;
+            writes.extend(note.blocks().map(|block| Write::Block { note: id, block: block.clone() }));
             writes.push(Write::Ahead { note: id, ahead: true });
             note.file.due.get_or_insert(turn.now);
             self.append(turn, writes, None);
@@ -564,7 +571,9 @@ impl Session {
         };
         // What a change names it need not change: another may have deleted the same before.
         touched.blocks.retain(|block| !note.blocks.contains(block));
-        if touched.blocks.is_empty() {
+        // A note that has come without a text gets its file all the same.
+        let unmade = note.file.stamp.is_none() && !note.file.gone && !note.file.ahead_stored;
+        if touched.blocks.is_empty() && !unmade {
             self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
             return;
         }

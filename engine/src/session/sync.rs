@@ -2,6 +2,7 @@
 //! has got. The protocol is the store's (`store::sync`), connections are the host's.
 
 mod attachments;
+mod deletions;
 mod files;
 mod merges;
 mod presence;
@@ -217,15 +218,18 @@ pub struct Sync {
     /// New notes of other devices, by volume, until their text is there.
     coming: BTreeMap<DocId, (DocId, FileEntry)>,
     /// Text of such notes that waits for its place to be free.
-    arrived: Vec<(DocId, Vec<u8>)>,
+    arrived: Vec<(DocId, u64, Vec<u8>)>,
     /// What has come while enough is under way, with what it is answered by.
     waiting: VecDeque<(DocId, u64, Vec<u8>)>,
     /// What other devices did to files, and is to be done here.
-    renames: BTreeMap<DocId, String>,
+    renames: BTreeSet<DocId>,
     deleted: BTreeSet<DocId>,
     restored: BTreeSet<DocId>,
-    /// Moves that only repeat here what the volume's document says already.
-    echoes: BTreeSet<(DocId, Option<String>)>,
+    /// Notes that were deleted elsewhere and may have been edited here, each with whether it is held open for it.
+    doubted: BTreeMap<DocId, bool>,
+    /// What could not be done is tried again then, and so often it was tried.
+    later: Option<Time>,
+    tries: BTreeMap<DocId, u32>,
 }
 
 impl Sync {
@@ -238,11 +242,6 @@ impl Sync {
         self.log.push_back((now, line));
         self.log_due.get_or_insert(now.plus(LOG_EVERY));
         self.revision += 1;
-    }
-
-    /// Whether a move of this file is only the echo of what another device did.
-    pub(super) fn is_echo(&mut self, file: DocId, path: Option<&str>) -> bool {
-        self.echoes.remove(&(file, path.map(str::to_owned)))
     }
 
     /// Whether the volume is one that was asked for and is not here yet: nothing may be written into its document.
@@ -266,6 +265,7 @@ impl Sync {
             && self.renames.is_empty()
             && self.deleted.is_empty()
             && self.restored.is_empty()
+            && self.doubted.is_empty()
             && (self.shares.hubs.is_empty() || self.attachments_settled())
     }
 
@@ -447,7 +447,9 @@ impl Session {
             return;
         }
         if let Some(volume) = self.volumes.get(&volume) {
-            let bare = volume.files.values().filter(|row| row.kind.is_text() && row.heads.is_empty());
+            // Of what has no file either the text is still to come.
+            let is_made = |row: &&FileRow| row.size > 0 || row.mtime != 0;
+            let bare = volume.files.values().filter(is_made).filter(|row| row.kind.is_text() && row.heads.is_empty());
             self.sync.bare.extend(bare.map(|row| row.id));
         }
         self.sync.touch();
@@ -468,6 +470,7 @@ impl Session {
         if self.sync.shares.hubs.is_empty() && !self.sync.stale {
             return;
         }
+        self.weigh_deletions(turn);
         self.move_files_of_others(turn);
         self.take_what_waits(turn);
         self.place_what_arrived(turn);

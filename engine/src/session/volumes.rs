@@ -4,7 +4,7 @@ use super::{Reject, Scanning, Session, Turn, Volume};
 use crate::effect::Effect;
 use crate::event::{KnownFiles, KnownLinks, ScannedFile, Skipped, Survey};
 use crate::links::{self, Links};
-use crate::note::{KernelPhase, Phase};
+use crate::note::{KernelPhase, Note, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -270,6 +270,7 @@ impl Session {
             Err(why) => volume.trouble = Some(why),
         }
         self.write_volume_doc(turn, id);
+        self.compare_files(turn, id);
         self.sync_volume_loaded(turn, id);
     }
 
@@ -286,10 +287,10 @@ impl Session {
         {
             *so_far = seen;
         }
+        writes.extend(self.volume_doc_writes(turn, id));
         if !writes.is_empty() {
             self.append(turn, writes, None);
         }
-        self.write_volume_doc(turn, id);
     }
 
     fn scanned_file(&mut self, turn: &mut Turn<'_>, id: DocId, file: ScannedFile, writes: &mut Vec<Write>) {
@@ -399,6 +400,10 @@ impl Session {
             if self.is_in_motion(id, path) {
                 continue;
             }
+            let unread = |note: &Note| matches!(note.phase, Phase::Failed(_)) && !note.adopted && !note.shown;
+            if self.notes.get(&note).is_some_and(unread) {
+                self.notes.remove(&note); // it was to be read for others, and was gone by then
+            }
             if let Some(open) = self.notes.get_mut(&note) {
                 // A note that is open keeps its text, whatever happened to the file.
                 if open.phase == Phase::Ready && open.file.stamp.is_some() && open.file.writing.is_none() {
@@ -416,10 +421,10 @@ impl Session {
         volume.trouble = failed;
         let again = matches!(volume.scanning, Scanning::Running { again: true, .. });
         volume.scanning = Scanning::Idle;
+        writes.extend(self.volume_doc_writes(turn, id));
         if !writes.is_empty() {
             self.append(turn, writes, None);
         }
-        self.write_volume_doc(turn, id);
         if again {
             self.scan(turn, id);
         }
@@ -480,16 +485,26 @@ impl Session {
 
     /// Enters what is new into the volume's document, a slice at a time.
     pub(super) fn write_volume_doc(&mut self, turn: &mut Turn<'_>, id: DocId) {
-        let Some(volume) = self.volumes.get_mut(&id) else { return };
-        let Some(doc) = &mut volume.doc else { return };
+        let writes = self.volume_doc_writes(turn, id);
+        if !writes.is_empty() {
+            self.append(turn, writes, None);
+        }
+    }
+
+    /// The same, to be written together with what else is known of these files: after a crash the disk has both, or
+    /// neither.
+    pub(super) fn volume_doc_writes(&mut self, turn: &mut Turn<'_>, id: DocId) -> Vec<Write> {
+        let mut writes = Vec::new();
+        let Some(volume) = self.volumes.get_mut(&id) else { return writes };
+        let Some(doc) = &mut volume.doc else { return writes };
         if (volume.doc_pending.is_empty() && !volume.doc_new) || self.sync.is_coming(id) {
-            return;
+            return writes;
         }
         let count = volume.doc_pending.len().min(DOC_SLICE);
         let mut slice: Vec<(DocId, Option<FileEntry>)> = volume.doc_pending.drain(..count).collect();
         let more = !volume.doc_pending.is_empty();
-        // What another device did is in the document already; to say it again could undo what that did next.
-        slice.retain(|(file, entry)| !self.sync.is_echo(*file, entry.as_ref().map(|entry| entry.path.as_str())));
+        // What it says already is not said again: that could undo what another device did at the same time.
+        slice.retain(|(file, entry)| doc.entry(*file) != *entry || !doc.knows(*file));
         let name = volume.doc_new.then_some(volume.name.as_str());
         let mut chunks = Vec::new();
         let gone: Vec<(DocId, String)> = std::mem::take(&mut volume.doc_heads);
@@ -500,20 +515,44 @@ impl Session {
             let made = doc.commit(name, &slice, turn.now.seconds());
             chunks.push(made.map(|bytes| if std::mem::take(&mut volume.doc_new) { doc.save() } else { bytes }));
         }
-        let mut writes = Vec::new();
         for chunk in chunks {
             match chunk {
                 Ok(bytes) => writes.push(Write::Chunk { doc: id, bytes }),
                 Err(error) => volume.trouble = Some(error.to_string()),
             }
         }
-        if !writes.is_empty() {
-            self.append(turn, writes, None);
+        if !slice.is_empty() {
             self.sync_files_changed(id, &slice);
         }
         if more {
             self.wake_at(turn, turn.now.plus(5));
         }
+        writes
+    }
+
+    /// What the disk knows of files is held against the volume's document: a crash, or a move that failed, may have
+    /// come between what others said and what was done here. `doc_pending` is still to be said.
+    pub(super) fn compare_files(&mut self, turn: &mut Turn<'_>, id: DocId) {
+        let is_shared = self.sync.is_shared(id);
+        let Some(volume) = self.volumes.get_mut(&id).filter(|volume| volume.known) else { return };
+        let Some(doc) = volume.doc.as_ref().filter(|_| !self.sync.is_coming(id)) else { return };
+        let (listed, mut told, mut unlisted) = (doc.files(), Vec::new(), Vec::new());
+        let said: BTreeSet<DocId> = volume.doc_pending.iter().map(|(file, _)| *file).collect();
+        for row in volume.files.values().filter(|row| !said.contains(&row.id)) {
+            match listed.get(&row.id) {
+                Some(entry) if entry.path == row.path => {}
+                Some(entry) if is_shared => told.push((row.id, Some(entry.clone()))),
+                None if is_shared && doc.knows(row.id) => told.push((row.id, None)),
+                Some(_) | None => {
+                    unlisted.push((row.id, Some(FileEntry { path: row.path.clone(), kind: row.kind })));
+                }
+            }
+        }
+        volume.doc_pending.extend(unlisted);
+        for (file, entry) in told {
+            self.file_told(turn, id, file, entry);
+        }
+        self.write_volume_doc(turn, id);
     }
 
     pub(super) fn new_note(&mut self, turn: &mut Turn<'_>, id: DocId, path: &str, text: &str) -> Result<(), Reject> {
@@ -526,9 +565,16 @@ impl Session {
         if volume.root.is_none() {
             return Err(Reject(format!("the volume has no folder on this device: {}", volume.name)));
         }
-        if volume.files.contains_key(&path) {
+        if !volume.known {
+            return Err(Reject(format!(
+                "the volume's files are still being read; try again in a moment: {}",
+                volume.name
+            )));
+        }
+        if volume.files.contains_key(&path) || self.is_in_motion(id, &path) {
             return Err(Reject(format!("there is a file of that name already; choose another: {path}")));
         }
+        let Some(volume) = self.volumes.get_mut(&id) else { return Ok(()) };
         let mut bytes = [0; 16];
         turn.rng.fill_bytes(&mut bytes);
         let note = DocId::random(bytes);
@@ -551,7 +597,6 @@ impl Session {
         volume.doc_pending.push_back((note, Some(entry)));
         self.places.insert(note, (id, path));
         self.create_note(turn, note, id, row, text);
-        self.write_volume_doc(turn, id);
         Ok(())
     }
 }

@@ -472,8 +472,12 @@ impl Peers {
             self.fail(link, "it is about too many documents");
             return false;
         }
-        let writes = (peer.share)(doc) == Access::Write;
-        let state = begin(!writes);
+        // What was compared may not be shared any more by the time that it is followed.
+        let access = (peer.share)(doc);
+        if access == Access::None {
+            return false;
+        }
+        let state = begin(access == Access::Read);
         let said = Between {
             state,
             asked: false,

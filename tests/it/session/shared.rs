@@ -6,6 +6,7 @@ use crate::twin::{ROOT, Twin, World};
 use engine::{Command, Event};
 use serde_json::json;
 use std::collections::BTreeSet;
+use store::disk::Reader;
 use store::{Decision, DocId, Ending, Scope, TodoItem, TodoStatus, UserTool};
 
 /// Two devices with one volume, and what went from one to the other.
@@ -329,4 +330,51 @@ fn more_notes_than_are_made_at_once_arrive_all() {
         assert_eq!(two.file(path).as_ref(), Some(text), "{path}");
     }
     assert_eq!(two.session.notes().count(), 0, "nobody looks at them");
+}
+
+#[test]
+fn a_note_whose_text_has_not_come_goes_when_it_is_deleted_elsewhere() {
+    let mut pair = Pair::new(&[("a.md", "# A\n")]);
+    let volume = pair.one.session.volumes().next().expect("a volume").id;
+    let told = |twin: &Twin, from: usize, doc: DocId| {
+        let of = twin.sent[from..].iter().filter(|(of, _)| *of == doc);
+        of.map(|(_, bytes)| bytes.clone()).collect::<Vec<Vec<u8>>>()
+    };
+    let before = pair.one.sent.len();
+    let made = Command::NewNote { volume, path: "late.md".to_owned(), text: "Late.\n".to_owned() };
+    pair.one.command(made).expect("made");
+    pair.one.pass(3_000);
+    let note = pair.one.id("late.md");
+    for bytes in told(&pair.one, before, volume) {
+        pair.two.event(Event::Received { doc: volume, ticket: 1, bytes });
+    }
+    pair.two.pass(1_500);
+    assert!(pair.two.wanted.contains(&note), "it is asked for");
+    // The other program is killed anywhere while the text arrives; meanwhile the note is deleted.
+    let text = told(&pair.one, before, note).concat();
+    pair.two.event(Event::Received { doc: note, ticket: 2, bytes: text });
+    let mut worlds = pair.two.crashes();
+    pair.two.pass(3_000);
+    worlds.push(pair.two.crash());
+    let before = pair.one.sent.len();
+    pair.one.command(Command::DeleteFiles { files: vec![note] }).expect("deleted");
+    pair.one.pass(3_000);
+    let deletion = told(&pair.one, before, volume);
+    let mut seen = [0, 0];
+    for (at, world) in worlds.into_iter().enumerate() {
+        let mut next = Twin::start(world, 10 + at as u64);
+        next.rest();
+        seen[usize::from(next.file("late.md").is_some())] += 1;
+        for bytes in deletion.clone() {
+            next.event(Event::Received { doc: volume, ticket: 3, bytes });
+        }
+        next.pass(5_000);
+        assert_eq!(next.file("late.md"), None, "state {at}");
+        assert!(!next.session.volumes().any(|volume| volume.files.contains_key("late.md")), "state {at}");
+        let chunks = next.world.disk.chunks(volume).expect("read").into_iter().map(|chunk| chunk.bytes);
+        let list = store::VolumeDoc::load(volume, &chunks.collect::<Vec<_>>(), store::ActorId::from([98; 16]));
+        assert_eq!(list.expect("read").doc.entry(note), None, "state {at}: it comes back elsewhere");
+        assert!(next.session.sync().is_settled() && next.refused.is_empty(), "state {at}: {:?}", next.refused);
+    }
+    assert!(seen[0] > 1 && seen[1] > 0, "{seen:?}");
 }

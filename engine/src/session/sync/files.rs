@@ -4,15 +4,26 @@
 use super::super::volumes::inside;
 use super::super::{Reject, Session, Turn};
 use super::merges::Merged;
+use crate::effect::Effect;
 use crate::note::{Note, Phase};
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
 use store::{BlobHash, DocId, FileEntry, FileKind};
 
+/// What could not be done to a file is tried again after this many milliseconds, so often.
+const AGAIN: i64 = 2_000;
+const TRIES: u32 = 5;
+
 impl Session {
     /// The volume's document says this of a file now, since another device did.
-    pub(super) fn file_told(&mut self, turn: &mut Turn<'_>, volume: DocId, file: DocId, entry: Option<FileEntry>) {
-        let Some(entry) = entry else { return self.deleted_elsewhere(turn, volume, file) };
+    pub(in crate::session) fn file_told(
+        &mut self,
+        turn: &mut Turn<'_>,
+        volume: DocId,
+        file: DocId,
+        entry: Option<FileEntry>,
+    ) {
+        let Some(entry) = entry else { return self.deleted_elsewhere(file) };
         let elsewhere = self.place(file).is_some_and(|(of, _)| of != volume);
         if elsewhere || (!self.places.contains_key(&file) && self.is_kept_alone(file)) {
             self.sync.say(turn.now, format!("a file from another device is refused: {} is something else here", file));
@@ -21,6 +32,7 @@ impl Session {
         let known = self.place(file).map(|(_, path)| path.to_owned());
         if known.as_ref() == Some(&entry.path) {
             self.sync.renames.remove(&file);
+            self.not_deleted(turn, file);
             return;
         }
         let sound = inside(&entry.path).is_ok_and(|path| path == entry.path) && FileKind::of(&entry.path) == entry.kind;
@@ -29,9 +41,9 @@ impl Session {
             self.sync.say(turn.now, format!("a file name from another device is refused: {path:?}"));
             return;
         }
-        self.sync.deleted.remove(&file);
+        self.not_deleted(turn, file);
         if known.is_some() {
-            self.sync.renames.insert(file, entry.path);
+            self.sync.renames.insert(file);
         } else if self.trash.contains_key(&file) {
             self.sync.restored.insert(file);
         } else if entry.kind.is_text() {
@@ -40,89 +52,157 @@ impl Session {
         self.sync.touch();
     }
 
-    fn deleted_elsewhere(&mut self, turn: &mut Turn<'_>, volume: DocId, file: DocId) {
-        self.sync.renames.remove(&file);
-        self.sync.restored.remove(&file);
-        if self.sync.coming.remove(&file).is_some() {
-            self.sync.touch();
-        }
-        let Some((_, path)) = self.place(file) else { return };
-        let path = path.to_owned();
-        let Some(known) = self.volumes.get_mut(&volume) else { return };
-        let Some(row) = known.files.get(&path).cloned() else { return };
-        let last = known.doc.as_ref().and_then(|doc| doc.last_heads(file));
-        let typed = self.notes.get(&file).is_some_and(Note::is_ahead);
-        if typed || last.is_some_and(|last| last != heads_text(&row.heads)) {
-            // Edited since the other device saw it: it stays, and comes back there.
-            known.doc_pending.push_back((file, Some(FileEntry { path: path.clone(), kind: row.kind })));
-            self.sync.say(turn.now, format!("{path} was deleted on another device and edited on this one: it stays"));
-            self.report_file(turn, file, &path, Merged::Kept);
-            self.write_volume_doc(turn, volume);
-        } else {
-            self.sync.deleted.insert(file);
-        }
-    }
-
     /// Whether a name belongs to something here that is no file: no volume can have it for one.
     fn is_kept_alone(&self, id: DocId) -> bool {
         id == self.workspace || id == self.workspace.registry() || self.volumes.contains_key(&id) || self.is_kept(id)
     }
 
+    /// What the volume's document says of a file now, and where it is here.
+    fn said_of(&self, file: DocId) -> Option<(DocId, String, Option<FileEntry>)> {
+        let (volume, path) = self.place(file)?;
+        let known = self.volumes.get(&volume)?;
+        // What is still to be said here is newer.
+        let ours = known.doc_pending.iter().any(|(pending, _)| *pending == file);
+        let entry = known.doc.as_ref().filter(|_| !ours)?.entry(file);
+        Some((volume, path.to_owned(), entry))
+    }
+
     /// Does to the files here what others did to theirs, one move at a time.
     pub(super) fn move_files_of_others(&mut self, turn: &mut Turn<'_>) {
-        if self.nothing_moves().is_err() {
+        let idle = self.sync.restored.is_empty() && self.sync.deleted.is_empty() && self.sync.renames.is_empty();
+        if idle || self.nothing_moves().is_err() {
             return;
         }
+        if let Some(later) = self.sync.later.filter(|later| turn.now < *later) {
+            return self.wake_at(turn, later);
+        }
+        self.sync.later = None;
         if let Some(file) = self.sync.restored.pop_first() {
-            let to = self.trash.get(&file).and_then(|trashed| {
-                let volume = self.volumes.get(&trashed.row.volume)?;
-                volume.doc.as_ref()?.entry(file).map(|entry| entry.path)
-            });
-            if let Err(Reject(why)) = self.restore_file(turn, file, to.as_deref()) {
-                self.sync.say(turn.now, format!("a note that another device brought back stays in the trash: {why}"));
-            } else if let Some(to) = to {
-                self.sync.say(turn.now, format!("{to} was brought back: it was edited on another device"));
-                self.report_file(turn, file, &to, Merged::Back);
-                self.sync.echoes.insert((file, Some(to)));
-            }
+            self.restored_by_others(turn, file);
         } else if let Some(file) = self.sync.deleted.pop_first() {
-            let path = self.place(file).map_or_else(String::new, |(_, path)| path.to_owned());
-            match self.delete_files(turn, &[file]) {
+            let Some((_, path, None)) = self.said_of(file) else { return };
+            match self.delete_as_others(turn, file) {
                 Ok(()) => {
-                    self.sync.echoes.insert((file, None));
                     self.sync.say(turn.now, format!("{path} was deleted on another device: it is in the trash"));
                     self.report_file(turn, file, &path, Merged::Deleted);
                 }
-                Err(Reject(why)) => self.sync.say(turn.now, format!("{path} was deleted on another device: {why}")),
+                Err(Reject(why)) => {
+                    self.sync.say(turn.now, format!("{path} was deleted on another device: {why}"));
+                    if self.again(turn, file) {
+                        self.sync.deleted.insert(file);
+                    }
+                }
             }
-        } else if let Some((file, to)) = self.sync.renames.pop_first() {
-            self.renamed_by_others(turn, file, to);
+        } else if let Some(file) = self.sync.renames.pop_first() {
+            self.renamed_by_others(turn, file);
         }
     }
 
-    fn renamed_by_others(&mut self, turn: &mut Turn<'_>, file: DocId, to: String) {
-        let Some((volume, from)) = self.place(file).map(|(volume, path)| (volume, path.to_owned())) else { return };
+    /// What could not be done is done a little later; whether it is worth it.
+    fn again(&mut self, turn: &mut Turn<'_>, file: DocId) -> bool {
+        let tries = self.sync.tries.entry(file).or_default();
+        *tries += 1;
+        let goes_on = *tries < TRIES;
+        if !goes_on {
+            self.sync.tries.remove(&file);
+        }
+        let later = turn.now.plus(AGAIN);
+        self.sync.later = Some(later);
+        self.wake_at(turn, later);
+        goes_on
+    }
+
+    /// A move failed that others had made: what is here is held against what they say, a little later.
+    pub(in crate::session) fn others_later(&mut self, turn: &mut Turn<'_>, volume: Option<DocId>, why: &str) {
+        self.sync.say(turn.now, format!("what another device did to files could not be done here: {why}"));
+        let later = turn.now.plus(AGAIN);
+        self.sync.later = Some(later);
+        self.wake_at(turn, later);
+        if let Some(volume) = volume {
+            self.compare_files(turn, volume);
+            let known = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref());
+            let back = |file: &&DocId| known.is_some_and(|doc| doc.entry(**file).is_some());
+            let back: Vec<DocId> = self.trash.keys().filter(back).copied().collect();
+            self.sync.restored.extend(back);
+        }
+    }
+
+    /// What others did was done here: meanwhile they may have done something else.
+    pub(in crate::session) fn still_as_others(&mut self, volume: DocId, file: DocId) {
+        let Some(doc) = self.volumes.get(&volume).and_then(|volume| volume.doc.as_ref()) else { return };
+        let here = self.place(file).map(|(_, path)| path.to_owned());
+        match (doc.entry(file), here) {
+            (Some(_), None) if self.trash.contains_key(&file) => _ = self.sync.restored.insert(file),
+            (Some(entry), None) if entry.kind.is_text() => _ = self.sync.coming.insert(file, (volume, entry)),
+            (Some(entry), Some(path)) if entry.path != path => _ = self.sync.renames.insert(file),
+            (None, Some(_)) => self.deleted_elsewhere(file),
+            (Some(_) | None, _) => {}
+        }
+    }
+
+    fn restored_by_others(&mut self, turn: &mut Turn<'_>, file: DocId) {
+        let to = self.trash.get(&file).and_then(|trashed| {
+            let volume = self.volumes.get(&trashed.row.volume)?;
+            volume.doc.as_ref()?.entry(file).map(|entry| entry.path)
+        });
+        let Some(to) = to else { return };
+        match self.restore_as_others(turn, file, &to) {
+            Ok(()) => {
+                self.sync.say(turn.now, format!("{to} was brought back: it was edited on another device"));
+                self.report_file(turn, file, &to, Merged::Back);
+            }
+            Err(Reject(why)) => {
+                self.sync.say(turn.now, format!("a note that another device brought back stays in the trash: {why}"));
+                if self.again(turn, file) {
+                    self.sync.restored.insert(file);
+                }
+            }
+        }
+    }
+
+    fn renamed_by_others(&mut self, turn: &mut Turn<'_>, file: DocId) {
+        let Some((volume, from, Some(FileEntry { path: to, .. }))) = self.said_of(file) else { return };
+        if from == to {
+            return;
+        }
         let taken = self.volumes.get(&volume).and_then(|volume| volume.files.get(&to)).map(|row| row.id);
-        let (file, to, echo) = match taken {
-            Some(other) if other != file && other < file => (file, beside(&to, file), false),
+        let (moved, to, echo) = match taken {
+            Some(other) if other != file && other < file => (file, self.free_beside(volume, &to, file), false),
             Some(other) if other != file => {
                 // The other one makes room first.
-                self.sync.renames.insert(file, to.clone());
-                (other, beside(&to, other), false)
+                self.sync.renames.insert(file);
+                (other, self.free_beside(volume, &to, other), false)
             }
             _ => (file, to, true),
         };
-        match self.move_files(turn, &[(file, to.clone())]) {
+        match self.move_as_others(turn, moved, &to, echo) {
             Ok(()) => {
                 if echo {
-                    self.sync.echoes.insert((file, Some(to.clone())));
-                    self.report_file(turn, file, &to, Merged::Renamed { from: from.clone() });
+                    self.report_file(turn, moved, &to, Merged::Renamed { from: from.clone() });
                 }
                 let was = if echo { from } else { "a file".to_owned() };
                 self.sync.say(turn.now, format!("{was} is called {to} now, as on another device"));
             }
-            Err(Reject(why)) => self.sync.say(turn.now, format!("{from} could not be renamed to {to}: {why}")),
+            Err(Reject(why)) => {
+                self.sync.say(turn.now, format!("{from} could not be renamed to {to}: {why}"));
+                if self.again(turn, file) {
+                    self.sync.renames.insert(file);
+                } else {
+                    self.sync.renames.remove(&file);
+                }
+            }
         }
+    }
+
+    /// The name of a file beside another of the same name: one that no other file has.
+    fn free_beside(&self, volume: DocId, path: &str, file: DocId) -> String {
+        let taken = |path: &String| {
+            let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
+            row.is_some_and(|row| row.id != file) || self.is_in_motion(volume, path)
+        };
+        let id = file.to_string();
+        let names = [4, 8, 16].map(|length| marked(path, &id[..length]));
+        names.into_iter().find(|name| !taken(name)).unwrap_or_else(|| marked(path, &id))
     }
 
     /// Notes whose text has come are made, where their place is free or can be made so.
@@ -131,13 +211,24 @@ impl Session {
             return;
         }
         let mut waits = Vec::new();
-        for (file, bytes) in std::mem::take(&mut self.sync.arrived) {
+        for (file, ticket, bytes) in std::mem::take(&mut self.sync.arrived) {
             if self.places.contains_key(&file) {
                 self.remote(turn, file, bytes);
                 continue;
             }
-            let Some((volume, entry)) = self.sync.coming.get(&file).cloned() else { continue };
-            let Some(known) = self.volumes.get(&volume) else { continue };
+            let place = self.sync.coming.get(&file).cloned();
+            let Some((volume, entry, known)) =
+                place.and_then(|(volume, entry)| Some((volume, entry, self.volumes.get(&volume)?)))
+            else {
+                // Deleted while it waited.
+                let why = "it is not there any more".to_owned();
+                turn.effects.push(Effect::RefuseReceived { ticket, why });
+                continue;
+            };
+            if self.is_in_motion(volume, &entry.path) {
+                waits.push((file, ticket, bytes));
+                continue;
+            }
             match known.files.get(&entry.path).map(|row| row.id) {
                 None => {
                     self.arrive(turn, volume, file, entry, false);
@@ -145,7 +236,7 @@ impl Session {
                 }
                 // Both are kept: the lower name keeps its path, on all devices alike.
                 Some(other) if other < file => {
-                    let path = beside(&entry.path, file);
+                    let path = self.free_beside(volume, &entry.path, file);
                     self.sync.say(turn.now, format!("{}: two devices made it; the other is {path}", entry.path));
                     self.report_file(turn, other, &entry.path, Merged::Twins { other: file, called: path.clone() });
                     self.arrive(turn, volume, file, FileEntry { path, kind: entry.kind }, true);
@@ -153,12 +244,12 @@ impl Session {
                 }
                 Some(other) => {
                     if self.nothing_moves().is_ok() {
-                        let path = beside(&entry.path, other);
+                        let path = self.free_beside(volume, &entry.path, other);
                         self.sync.say(turn.now, format!("{}: two devices made it; ours is {path} now", entry.path));
                         self.report_file(turn, file, &entry.path, Merged::Twins { other, called: path.clone() });
-                        let _ = self.move_files(turn, &[(other, path)]);
+                        let _ = self.move_as_others(turn, other, &path, false);
                     }
-                    waits.push((file, bytes));
+                    waits.push((file, ticket, bytes));
                 }
             }
         }
@@ -192,9 +283,10 @@ impl Session {
         }
         self.places.insert(file, (volume_id, path));
         self.sync.coming.remove(&file);
-        self.append(turn, vec![Write::File(row)], None);
+        let mut writes = self.volume_doc_writes(turn, volume_id);
+        writes.push(Write::File(row));
+        self.append(turn, writes, None);
         self.begin_arrived(turn, file, volume_id);
-        self.write_volume_doc(turn, volume_id);
         self.sync.touch();
     }
 
@@ -204,8 +296,10 @@ impl Session {
         let mut note = Note::new(file, volume, kind);
         note.phase = Phase::Ready;
         note.file.base = Some(Arc::from(""));
+        // Its file is made with its text: that it is ahead is not said before, or a crash would leave an empty file.
+        note.adopted = true;
         self.notes.insert(file, note);
-        self.adopt(turn, file);
+        self.load_doc(turn, file);
     }
 }
 

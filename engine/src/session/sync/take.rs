@@ -45,7 +45,7 @@ impl Session {
         let taken = if self.volumes.contains_key(&doc) {
             self.volume_received(turn, doc, ticket, bytes)
         } else if self.sync.coming.contains_key(&doc) {
-            self.sync.arrived.push((doc, bytes));
+            self.sync.arrived.push((doc, ticket, bytes));
             Ok(())
         } else if self.places.contains_key(&doc) {
             self.note_received(turn, doc, bytes)
@@ -92,6 +92,7 @@ impl Session {
             self.sync.say(turn.now, format!("{name} has arrived, with {} files", changed.files.len()));
             self.keep_shares(turn);
             self.kept_volume_loaded(turn, id);
+            self.compare_files(turn, id);
         }
         self.attachments_told(id, changed.files.iter().map(|(file, entry)| (file, entry.as_ref())));
         for (file, entry) in changed.files {
