@@ -63,6 +63,8 @@ pub struct FileSide {
     pub(crate) writing: Option<(Arc<str>, Vec<[u8; 32]>)>,
     /// Write again not before this time.
     pub(crate) due: Option<Time>,
+    /// When that was begun last.
+    pub(crate) written: Option<Time>,
     /// The file as it was found, waiting for the document to tell what we had in common.
     pub(crate) unmerged: Option<FileText>,
     /// Versions of the file that are part of the note, though its row does not say so yet; oldest first.

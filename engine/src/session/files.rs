@@ -209,7 +209,7 @@ impl Session {
             }
             return;
         }
-        note.file.due = None;
+        (note.file.due, note.file.written) = (None, Some(turn.now));
         note.file.reread |= note.file.reading;
         let expected = note.file.stamp.map(|stamp| stamp.hash);
         note.file.writing = Some((text.clone(), heads(&note.doc)));

@@ -615,8 +615,15 @@ impl Session {
         if !std::mem::replace(&mut note.file.ahead_stored, true) {
             writes.push(Write::Ahead { note: id, ahead: true });
         }
-        note.file.due.get_or_insert(turn.now);
-        writes.extend(self.mark_text(id));
+        // At once, unless that was done just now: where others type on, the file has its time as when we do.
+        let due =
+            note.file.written.map_or(turn.now, |written| written.plus(PAUSE).clamp(turn.now, turn.now.plus(PAUSE)));
+        let due = *note.file.due.get_or_insert(due);
+        if due <= turn.now {
+            writes.extend(self.mark_text(id));
+        } else {
+            self.wake_at(turn, due);
+        }
         self.append(turn, writes, Some(id));
         self.presence_read(id);
     }
