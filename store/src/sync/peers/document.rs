@@ -221,8 +221,10 @@ impl Peers {
             Ok(read) => read,
             Err(why) => return self.give_up(doc, &why),
         };
+        let before = read.get_heads();
         match guarded(|| read.load_incremental(bytes)) {
-            Ok(Ok(0)) => {}
+            // It says how many operations came, and what only deletes adds none.
+            Ok(Ok(_)) if read.get_heads() == before => {}
             Ok(Ok(_)) => {
                 self.note_print(doc);
                 self.step(doc);

@@ -243,6 +243,23 @@ mod tests {
     }
 
     #[test]
+    fn what_only_deletes_is_said_like_everything_else() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        let mut disks = [vec![note(1, &words()).save()], Vec::new()];
+        talk(&mut one, &mut two, &mut disks);
+        one.offer(1, DOC);
+        talk(&mut one, &mut two, &mut disks);
+        let mut note = NoteDoc::load(DOC, &disks[0], ActorId::from([5; 16])).expect("it loads").doc;
+        let op = Op::Splice { block: BlockId(1), at: 0, delete: 6, insert: String::new() };
+        let bytes = note.commit(&[op], 2, None).expect("an edit");
+        disks[0].push(bytes.clone());
+        one.changed(DOC, &bytes);
+        talk(&mut one, &mut two, &mut disks);
+        assert_eq!(text(&disks[1]), words()[6..]);
+        assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+    }
+
+    #[test]
     fn one_that_was_asked_for_before_it_was_made_is_said_at_once_too() {
         let (mut one, mut two) = (peers("one", true), peers("two", true));
         let mut disks = [Vec::new(), Vec::new()];
