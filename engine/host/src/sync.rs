@@ -273,9 +273,9 @@ impl Desk {
                     self.prints.written(doc, number);
                     self.blobs.written(doc);
                     let Some(bytes) = bytes else { continue };
-                    match self.tickets.remove(&(doc, BlobHash::of(&bytes))) {
-                        Some(ticket) => self.peers.stored(ticket),
-                        None => self.peers.changed(doc, &bytes),
+                    let ticket = self.tickets.remove(&(doc, BlobHash::of(&bytes)));
+                    if !ticket.is_some_and(|ticket| self.peers.stored(ticket)) {
+                        self.peers.changed(doc, &bytes);
                     }
                 }
             }

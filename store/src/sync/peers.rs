@@ -340,6 +340,7 @@ impl Peers {
             if access == Access::None {
                 peer.docs.remove(&doc);
                 self.unfollow(link, doc);
+                self.let_go(doc);
                 self.unavailable(link, doc);
             } else if let Some(between) = peer.docs.get_mut(&doc) {
                 between.state.set_read_only(access == Access::Read);

@@ -183,7 +183,7 @@ impl World {
         if let Some((doc, bytes, why)) = device.queue.pop_front() {
             device.disk.entry(doc).or_default().push(bytes.clone());
             match why {
-                Why::Peer(ticket) => device.peers.stored(ticket),
+                Why::Peer(ticket) => _ = device.peers.stored(ticket),
                 Why::Edit(edit) => {
                     device.peers.changed(doc, &bytes);
                     self.durable.insert(edit);

@@ -109,9 +109,9 @@ impl Device {
         let new: Vec<(DocId, Vec<u8>)> = self.twin.sent[self.told..].to_vec();
         self.told = self.twin.sent.len();
         for (doc, bytes) in new {
-            match self.tickets.remove(&(doc, BlobHash::of(&bytes))) {
-                Some(ticket) => self.peers.stored(ticket),
-                None => self.peers.changed(doc, &bytes),
+            let ticket = self.tickets.remove(&(doc, BlobHash::of(&bytes)));
+            if !ticket.is_some_and(|ticket| self.peers.stored(ticket)) {
+                self.peers.changed(doc, &bytes);
             }
         }
         for ticket in self.twin.refusals[self.refused..].to_vec() {

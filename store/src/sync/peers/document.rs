@@ -233,15 +233,28 @@ impl Peers {
         }
     }
 
-    /// What [`Output::Store`] asked for is on disk.
-    pub fn stored(&mut self, ticket: Ticket) {
-        let Some(doc) = self.tickets.remove(&ticket) else { return };
+    /// What [`Output::Store`] asked for is on disk. `false`: that was forgotten meanwhile, as the document was read
+    /// again; then [`Peers::changed`] is to be told of it, as of what others write.
+    pub fn stored(&mut self, ticket: Ticket) -> bool {
+        let Some(doc) = self.tickets.remove(&ticket) else { return false };
         if let Some(document) = self.docs.get_mut(&doc).filter(|document| document.ticket == Some(ticket)) {
             document.ticket = None;
             self.note_print(doc);
             self.draw_in(doc);
             self.tell(doc);
             self.step(doc);
+        }
+        true
+    }
+
+    /// Nobody syncs the document any more. What of it was on its way to the disk may never come there, as it belongs to
+    /// nothing that is shared; should the document be shared again, it is read.
+    pub(super) fn let_go(&mut self, doc: DocId) {
+        if !self.followers.contains_key(&doc)
+            && let Some(ticket) = self.docs.get(&doc).and_then(|document| document.ticket)
+        {
+            self.docs.remove(&doc);
+            self.tickets.remove(&ticket);
         }
     }
 
