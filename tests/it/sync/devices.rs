@@ -114,7 +114,7 @@ impl Device {
                 self.peers.changed(doc, &bytes);
             }
         }
-        for ticket in self.twin.refusals[self.refused..].to_vec() {
+        for ticket in self.twin.refusals[self.refused..].iter().copied() {
             self.tickets.retain(|_, known| *known != ticket);
             self.peers.refused(ticket, "it is refused");
         }
@@ -306,7 +306,7 @@ impl Whole {
         }
         (0..count).for_each(|at| whole.follow(at));
         // In half of all worlds all begins with the same files everywhere.
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             whole.heal();
         }
         whole
