@@ -243,6 +243,37 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_unshared_while_changes_come_is_read_when_it_is_shared_again() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        let mut disks = [vec![note(1, &words()).save()], Vec::new()];
+        talk(&mut one, &mut two, &mut disks);
+        one.offer(1, DOC);
+        let sent = one.take();
+        assert!(sent.iter().any(|output| matches!(output, Output::Load { .. })));
+        one.loaded(DOC, Ok(disks[0].clone()));
+        for output in one.take() {
+            if let Output::Send { bytes, .. } = output {
+                two.receive(1, &bytes);
+            }
+        }
+        assert!(two.take().iter().any(|output| matches!(output, Output::Load { .. })));
+        two.loaded(DOC, Ok(Vec::new()));
+        let store = two.take().into_iter().find_map(|output| match output {
+            Output::Store { ticket, .. } => Some(ticket),
+            _ => None,
+        });
+        // It never comes to the disk, as nothing there belongs to it any more.
+        let ticket = store.expect("it is to be kept");
+        two.share(1, Box::new(|_| Access::None));
+        two.share(1, Box::new(|_| Access::Write));
+        two.follow(1, DOC);
+        talk(&mut one, &mut two, &mut disks);
+        assert_eq!(text(&disks[1]), words());
+        assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+        assert!(!two.stored(ticket), "nobody waits for it");
+    }
+
+    #[test]
     fn what_only_deletes_is_said_like_everything_else() {
         let (mut one, mut two) = (peers("one", true), peers("two", true));
         let mut disks = [vec![note(1, &words()).save()], Vec::new()];
