@@ -12,7 +12,7 @@ use std::sync::Arc;
 use store::WorkspaceDoc;
 use store::disk::FileRow;
 use store::{
-    BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Record, RegistryDoc, RunDoc,
+    BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Parcel, Record, RegistryDoc, RunDoc,
     SessionDoc, Status, VolumeDoc,
 };
 
@@ -164,7 +164,7 @@ pub enum Event {
         /// Their number, for the host.
         ticket: u64,
         /// Changes.
-        bytes: Vec<u8>,
+        parcel: Parcel,
     },
     /// How a hub stands.
     HubTold {

@@ -47,10 +47,10 @@ pub use note::{DocPhase, FileSide, KernelPhase, Note, Phase, Shift};
 pub use session::{
     AGREED, Agents, Agreed, Attached, Balance, Belongings, BlobState, CallPhase, Conversation, Documents, EMBEDDED,
     END_OF_INPUT, FileMove, Grant, Hub, HubState, Input, Kept, KernelSpec, LAN, LINKS, Live, MERGES, MOVED, MOVING,
-    Merge, Merged, Moved, Moving, OUTLAYS, Outlay, PHASES, Pending, Purse, Question, RELINK, RENAMED, RULES, RUNS,
-    Reach, Reached, Reject, Renamed, Run, RunLine, RunPhase, SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG, Saving,
-    Scanning, Seen, Sent, Session, SessionLine, Setup, Shares, Somebody, Spending, Spot, Spread, Standing, Sync, TRASH,
-    TRASH_FOLDER, Trashed, Verdict, Volume, Wanted, hub_address, links_key, parts, phases_of, read_heads,
+    Merge, Merged, Moved, Moving, OUTBOX, OUTLAYS, Outbox, Outlay, PHASES, Pending, Purse, Question, RELINK, RENAMED,
+    RULES, RUNS, Reach, Reached, Reject, Renamed, Run, RunLine, RunPhase, SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG,
+    Saving, Scanning, Seen, Sent, Session, SessionLine, Setup, Shares, Somebody, Spending, Spot, Spread, Standing,
+    Sync, TRASH, TRASH_FOLDER, Trashed, Verdict, Volume, Wanted, hub_address, links_key, parts, phases_of, read_heads,
     read_volume_address, run_address, session_address, volume_address,
 };
 pub use settings::{Settings, Theme};

@@ -11,7 +11,7 @@ use crate::time::Time;
 use crate::undo::Undo;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
-use store::{Block, BlockId, DocId, Execution, ExecutionId, FileKind, NoteDoc, Op, OutputsDoc};
+use store::{Block, BlockId, DocId, Execution, ExecutionId, FileKind, NoteDoc, Op, OutputsDoc, Parcel};
 
 /// Whether a note can be read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ pub struct Note {
     pub(crate) last_edit: Time,
     pub(crate) undo: Undo,
     /// Changes from elsewhere that came before the document was loaded.
-    pub(crate) remote: Vec<Vec<u8>>,
+    pub(crate) remote: Vec<Parcel>,
     pub(crate) executions: BTreeMap<BlockId, Execution>,
     pub(crate) queue: VecDeque<BlockId>,
     pub(crate) unsaved_outputs: BTreeSet<BlockId>,

@@ -30,9 +30,9 @@ pub use runs::{
 };
 pub use schedules::SCHEDULES;
 pub use sync::{
-    AGREED, Agreed, Attached, Belongings, BlobState, Documents, Hub, HubState, Kept, LAN, MERGES, Merge, Merged, Reach,
-    SEEN, SYNC, SYNC_LOG, Seen, Sent, Shares, Somebody, Spread, Standing, Sync, Wanted, hub_address, read_heads,
-    read_volume_address, volume_address,
+    AGREED, Agreed, Attached, Belongings, BlobState, Documents, Hub, HubState, Kept, LAN, MERGES, Merge, Merged,
+    OUTBOX, Outbox, Reach, SEEN, SYNC, SYNC_LOG, Seen, Sent, Shares, Somebody, Spread, Standing, Sync, Wanted,
+    hub_address, read_heads, read_volume_address, volume_address,
 };
 pub use volumes::{LINKS, links_key};
 
@@ -114,6 +114,8 @@ pub struct Volume {
     doc_pending: VecDeque<(DocId, Option<FileEntry>)>,
     /// What deleted notes held, to be said before it is said that they are gone.
     doc_heads: Vec<(DocId, String)>,
+    /// Paths from and to which files were moved since the scan began that runs: what it says of them may be old.
+    moved: BTreeSet<String>,
 }
 
 /// Whether all is on disk.
@@ -419,8 +421,8 @@ impl Session {
             Event::Discarded { file, result } => self.discarded(turn, file, result),
             Event::Durable { batch } => self.durable(turn, batch),
             Event::DiskTrouble { why } => self.saving.trouble = Some(why),
-            Event::Remote { note, bytes } => self.remote(turn, note, bytes),
-            Event::Received { doc, ticket, bytes } => self.received(turn, doc, ticket, bytes),
+            Event::Remote { note, bytes } => self.remote(turn, note, bytes.into()),
+            Event::Received { doc, ticket, parcel } => self.received(turn, doc, ticket, parcel),
             Event::HubTold { hub, state, said } => self.hub_told(turn, &hub, *state, said),
             Event::Presence { doc, here } => self.presence_told(turn, doc, here),
             Event::AttachmentRead { file, stamp } => self.attachment_read(file, stamp),
@@ -524,6 +526,7 @@ impl Session {
 
     fn save_all(&mut self, turn: &mut Turn<'_>) {
         self.keep_log(turn, true);
+        self.outbox_left(turn, None);
         let open: Vec<DocId> = self.notes.keys().copied().collect();
         for note in open {
             self.end_burst(turn, note);
@@ -543,10 +546,11 @@ impl Session {
     pub(crate) fn append_then(
         &mut self,
         turn: &mut Turn<'_>,
-        writes: Vec<Write>,
+        mut writes: Vec<Write>,
         mirror: Option<DocId>,
         then: Vec<Write>,
     ) {
+        writes.extend(self.outbox_changed(turn.now, &writes));
         let batch = self.next_batch;
         self.next_batch += 1;
         self.in_flight.push_back(InFlight { batch, upto: self.saving.last, mirror, then });

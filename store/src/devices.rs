@@ -165,7 +165,7 @@ impl DevicesDoc {
         }
         // It must be a list by itself, or a stranger's document would stand in ours for good.
         DevicesDoc::load(std::slice::from_ref(&bytes.to_vec()), self.doc.get_actor().clone())?;
-        document::merge(ID, &mut self.doc, bytes, |_| {}).map(|_| ())
+        document::merge(ID, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
 
     fn change(

@@ -35,6 +35,29 @@ pub struct HistoryEntry {
     pub message: Option<String>,
 }
 
+/// What has come for a document from elsewhere: changes, or all of it.
+#[derive(Default)]
+pub struct Parcel {
+    /// As they came, and as they are to be kept.
+    pub bytes: Vec<u8>,
+    /// The document that the bytes are, where they are all of one and it was read already: to read a document is most
+    /// of what it costs to take it in.
+    pub(crate) read: Option<Box<Automerge>>,
+}
+
+impl std::fmt::Debug for Parcel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let read = if self.read.is_some() { ", read" } else { "" };
+        write!(f, "Parcel of {} bytes{read}", self.bytes.len())
+    }
+}
+
+impl From<Vec<u8>> for Parcel {
+    fn from(bytes: Vec<u8>) -> Parcel {
+        Parcel { bytes, read: None }
+    }
+}
+
 /// automerge has panicked on hostile bytes before (FACTS.md): a panic in it is damage in the input, not in us.
 fn guarded<T>(id: DocId, work: impl FnOnce() -> Result<T, automerge::AutomergeError>) -> Result<T, StoreError> {
     match catch_unwind(AssertUnwindSafe(work)) {
@@ -132,6 +155,8 @@ pub(crate) enum Merged {
 /// the document by it, unless it held nothing yet: to look at each change of a document that has just come costs more
 /// than to read all of it. What lacks its predecessors waits inside the document until they come.
 ///
+/// `whole`: the document that the bytes are, if somebody has read it.
+///
 /// It looks at the changes and not at automerge's patches: a patch says where its object stands, and to find that out
 /// all blocks of a note are gone through, at every merge.
 ///
@@ -141,16 +166,21 @@ pub(crate) fn merge(
     id: DocId,
     doc: &mut Automerge,
     bytes: &[u8],
+    whole: Option<Box<Automerge>>,
     mut take: impl FnMut(&automerge::ExpandedChange),
 ) -> Result<Merged, StoreError> {
     // `load_incremental` takes the readable beginning of damaged bytes and only logs the rest, so a strict load into
     // a document of its own comes first.
-    let read = guarded(id, || match Automerge::load_with_options(bytes, LoadOptions::new().text_encoding(ENCODING)) {
-        Ok(read) => Ok(Some(read)),
-        // Increments stand on changes that the document has, or will have: all of the bytes were read.
-        Err(automerge::AutomergeError::MissingDeps) => Ok(None),
-        Err(error) => Err(error),
-    })?;
+    let options = || LoadOptions::new().text_encoding(ENCODING);
+    let read = match whole {
+        Some(whole) => Some(*whole),
+        None => guarded(id, || match Automerge::load_with_options(bytes, options()) {
+            Ok(read) => Ok(Some(read)),
+            // Increments stand on changes that the document has, or will have: all of the bytes were read.
+            Err(automerge::AutomergeError::MissingDeps) => Ok(None),
+            Err(error) => Err(error),
+        })?,
+    };
     let before = doc.get_heads();
     if let Some(read) = read.filter(|read| is_first(doc, &before) && begins(read, &before)) {
         let actor = doc.get_actor().clone();
@@ -171,7 +201,7 @@ fn is_first(doc: &Automerge, heads: &[ChangeHash]) -> bool {
 }
 
 /// Whether a document is whole and has all these changes.
-fn begins(doc: &Automerge, heads: &[ChangeHash]) -> bool {
+pub(crate) fn begins(doc: &Automerge, heads: &[ChangeHash]) -> bool {
     heads.iter().all(|head| doc.get_change_meta_by_hash(head).is_some()) && doc.get_missing_deps(&[]).is_empty()
 }
 

@@ -26,7 +26,7 @@ mod workspace;
 pub use automerge::{ActorId, ChangeHash};
 pub use conversation::{ExecutionStep, Message, Role, Spent, StepKind, TodoItem, TodoStatus, ToolCall};
 pub use devices::{Access, Device, DevicesDoc};
-pub use document::{HistoryEntry, Loaded, fold};
+pub use document::{HistoryEntry, Loaded, Parcel, fold};
 pub use error::StoreError;
 pub use id::{BlobHash, BlockId, DocId, ExecutionId, MessageId, StepId};
 pub use journal::Record;

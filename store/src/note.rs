@@ -8,7 +8,7 @@ mod past;
 
 pub use past::{Moment, Passage, Past};
 
-use crate::document::{self, HistoryEntry, Loaded, Merged};
+use crate::document::{self, HistoryEntry, Loaded, Merged, Parcel};
 use crate::error::StoreError;
 use crate::id::{BlockId, DocId};
 use crate::schema::DocumentKind;
@@ -201,6 +201,17 @@ impl NoteDoc {
         Ok(Loaded { doc: note, bad })
     }
 
+    /// A note of which nothing is here yet, about to take in all of it. Its own first change need not be kept: what has
+    /// come has it. `None`: what has come is not all of a note, or nobody has read it.
+    ///
+    /// # Errors
+    /// None that input can cause.
+    pub fn before(id: DocId, parcel: &Parcel, actor: ActorId) -> Result<Option<NoteDoc>, StoreError> {
+        let Some(read) = &parcel.read else { return Ok(None) };
+        let note = NoteDoc::load(id, &[], actor)?.doc;
+        Ok(document::begins(read, &note.heads()).then_some(note))
+    }
+
     /// A new note whose first own change brings in `blocks`. The change is a function of the blocks alone (actor and
     /// time come from them), so two devices that import the same file make the same change.
     ///
@@ -309,9 +320,22 @@ impl NoteDoc {
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
     pub fn merge(&mut self, bytes: &[u8]) -> Result<Touched, StoreError> {
+        self.merge_read(bytes, None)
+    }
+
+    /// The same with what has come, which may have been read already; its bytes stay.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`]; nothing is taken then.
+    pub fn take(&mut self, parcel: &mut Parcel) -> Result<Touched, StoreError> {
+        let read = parcel.read.take();
+        self.merge_read(&parcel.bytes, read)
+    }
+
+    fn merge_read(&mut self, bytes: &[u8], read: Option<Box<Automerge>>) -> Result<Touched, StoreError> {
         let (blocks, owners) = (&self.blocks, &self.owners);
         let mut touched = BTreeSet::new();
-        let merged = document::merge(self.id, &mut self.doc, bytes, |change| {
+        let merged = document::merge(self.id, &mut self.doc, bytes, read, |change| {
             for op in &change.operations {
                 let ObjectId::Id(object) = &op.obj else { continue };
                 let object = ObjId::Id(object.0, object.1.clone(), 0);

@@ -234,7 +234,7 @@ impl OutputsDoc {
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<(), StoreError> {
-        document::merge(id, &mut self.doc, bytes, |_| {}).map(|_| ())
+        document::merge(id, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
 
     /// The blobs that it names: what was too large of the latest outputs of each cell, and the notebook.

@@ -131,7 +131,7 @@ impl RegistryDoc {
     /// # Errors
     /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<(), StoreError> {
-        document::merge(id, &mut self.doc, bytes, |_| {}).map(|_| ())
+        document::merge(id, &mut self.doc, bytes, None, |_| {}).map(|_| ())
     }
 
     /// Writes. Gives the chunk to append.

@@ -132,7 +132,7 @@ impl SessionDoc {
     /// [`StoreError::Damaged`] when the bytes cannot be read whole; then nothing of them was taken.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
-        document::merge(id, &mut self.doc, bytes, |_| {})?;
+        document::merge(id, &mut self.doc, bytes, None, |_| {})?;
         Ok(document::increment(&self.doc, &before))
     }
 }

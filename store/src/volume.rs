@@ -1,13 +1,13 @@
 //! The volume document: file id to path, so that a rename never conflicts with an edit.
 
-use crate::document::{self, Loaded, Merged};
+use crate::document::{self, Loaded, Merged, Parcel};
 use crate::error::StoreError;
 use crate::id::{BlobHash, DocId};
 use crate::keys;
 use crate::note::container;
 use crate::schema::DocumentKind;
 use crate::sync::inflate;
-use automerge::legacy::{Key, ObjectId};
+use automerge::legacy::{Key, ObjectId, OpId, OpType};
 use automerge::transaction::{CommitOptions, Transactable};
 use automerge::{ActorId, Automerge, AutomergeError, ObjId, ObjType, ROOT, ReadDoc};
 use serde::{Deserialize, Serialize};
@@ -261,8 +261,15 @@ impl VolumeDoc {
                 return None;
             }
             let change = catch_unwind(|| automerge::Change::from_bytes(bytes.to_vec()).map(|change| change.decode()));
-            for op in change.ok()?.ok()?.operations {
+            let change = change.ok()?.ok()?;
+            let is_new = |object: &OpId| object.1 == change.actor_id && object.0 >= change.start_op.get();
+            for op in &change.operations {
                 let Key::Map(key) = &op.key else { continue };
+                // A file that is there once more, or a note from now on: its object does not tell which it is.
+                let tells = key == keys::FILE_KIND || key == keys::GONE && matches!(op.action, OpType::Delete);
+                if tells && matches!(&op.obj, ObjectId::Id(object) if !is_new(object)) {
+                    return None;
+                }
                 if let Ok(file) = key.parse::<DocId>() {
                     named.extend([file, file.outputs()]);
                 }
@@ -304,6 +311,24 @@ impl VolumeDoc {
     /// # Errors
     /// [`StoreError::Damaged`]; nothing is taken then.
     pub fn merge(&mut self, id: DocId, bytes: &[u8]) -> Result<VolumeChanges, StoreError> {
+        self.merge_read(id, bytes, None)
+    }
+
+    /// The same with what has come, which may have been read already; its bytes stay.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`]; nothing is taken then.
+    pub fn take(&mut self, id: DocId, parcel: &mut Parcel) -> Result<VolumeChanges, StoreError> {
+        let read = parcel.read.take();
+        self.merge_read(id, &parcel.bytes, read)
+    }
+
+    fn merge_read(
+        &mut self,
+        id: DocId,
+        bytes: &[u8],
+        read: Option<Box<Automerge>>,
+    ) -> Result<VolumeChanges, StoreError> {
         if self.owners.is_empty() {
             let keys: Vec<String> = self.doc.keys(&self.files).collect();
             keys.iter().filter_map(|key| key.parse().ok()).for_each(|id| self.own(id));
@@ -311,7 +336,7 @@ impl VolumeDoc {
         let (files, owners) = (&self.files, &self.owners);
         let mut touched: BTreeSet<DocId> = BTreeSet::new();
         let mut listed: BTreeSet<(Kept, DocId)> = BTreeSet::new();
-        let merged = document::merge(id, &mut self.doc, bytes, |change| {
+        let merged = document::merge(id, &mut self.doc, bytes, read, |change| {
             for op in &change.operations {
                 let ObjectId::Id(object) = &op.obj else {
                     match &op.key {
@@ -388,7 +413,10 @@ impl VolumeDoc {
                         }
                         (Some(file), Some(entry)) => {
                             tx.put(&file, keys::PATH, entry.path.as_str())?;
-                            tx.put(&file, keys::FILE_KIND, entry.kind.word())?;
+                            let kind = tx.get(&file, keys::FILE_KIND)?;
+                            if kind.is_none_or(|(kind, _)| kind.as_str() != Some(entry.kind.word())) {
+                                tx.put(&file, keys::FILE_KIND, entry.kind.word())?;
+                            }
                             if tx.get(&file, keys::GONE)?.is_some() {
                                 tx.delete(&file, keys::GONE)?;
                             }
@@ -414,6 +442,73 @@ impl VolumeDoc {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const VOLUME: DocId = DocId([1; 16]);
+
+    /// What one of two devices does with a volume: which, what, and to which of few files.
+    type Deed = (bool, u8, u8);
+
+    /// Does it, and gives the changes.
+    fn act(volume: &mut VolumeDoc, (_, deed, which): Deed, time: i64) -> Vec<u8> {
+        let file = DocId([16 + which; 16]);
+        let entry = |folder: &str, kind| Some(FileEntry { path: format!("{folder}/{which}"), kind });
+        let made = match deed {
+            0 | 1 => volume.commit(None, &[(file, entry("a", FileKind::Note))], time),
+            2 => volume.commit(None, &[(file, entry("b", FileKind::Script))], time),
+            3 => volume.commit(None, &[(file, entry("c", FileKind::Attachment))], time),
+            4 | 5 => volume.commit(None, &[(file, None)], time),
+            6 => volume.list(&[(Kept::Session, DocId([64 + which; 16]), None)], time),
+            7 => volume.list(&[(Kept::Run, DocId([96 + which; 16]), None)], time),
+            8 => volume.list(&[(Kept::Session, DocId([64 + which; 16]), Some("heads".to_owned()))], time),
+            _ => volume.keep_heads(&[(file, "heads".to_owned())], time),
+        };
+        made.expect("made")
+    }
+
+    proptest! {
+        /// A list of documents to which only that is put which changes name, as a hub keeps it, has all that the list
+        /// has that is made anew, and beside it only what was listed once and is gone.
+        #[test]
+        fn what_changes_name_keeps_a_list_whole(
+            deeds in proptest::collection::vec((any::<bool>(), 0..10_u8, 0..6_u8), 1..60),
+            begun in 0..30_usize,
+        ) {
+            let load = |actor| VolumeDoc::load(VOLUME, &[], ActorId::from([actor; 16])).expect("loaded").doc;
+            // Two devices that hear of each other late, and the document as the hub has it.
+            let (mut devices, mut hub) = ([load(2), load(3)], load(9));
+            let (mut kept, mut ever) = (None, BTreeSet::new());
+            for (at, deed) in deeds.into_iter().enumerate() {
+                if at == begun {
+                    kept = Some(hub.documents(VOLUME));
+                }
+                let [one, two] = &mut devices;
+                let (writer, other) = if deed.0 { (one, two) } else { (two, one) };
+                let changes = act(writer, deed, at as i64);
+                if deed.2 % 2 == 0 {
+                    other.merge(VOLUME, &writer.save()).expect("merged");
+                }
+                if changes.is_empty() {
+                    continue;
+                }
+                hub.merge(VOLUME, &changes).expect("merged");
+                ever.extend(hub.documents(VOLUME));
+                let files = (0..6).map(|which| DocId([16 + which; 16])).filter(|file| hub.knows(*file));
+                ever.extend(files.flat_map(|file| [file, file.outputs()]));
+                ever.extend(hub.kept().into_iter().map(|(_, id, _)| id));
+                if let Some(kept) = &mut kept {
+                    match VolumeDoc::named(&changes) {
+                        Some(named) => kept.extend(named),
+                        None => *kept = hub.documents(VOLUME),
+                    }
+                    let now = hub.documents(VOLUME);
+                    prop_assert!(now.is_subset(kept), "{:?} are missing", now.difference(kept));
+                    let more: Vec<&DocId> = kept.iter().filter(|doc| !ever.contains(*doc)).collect();
+                    prop_assert!(more.is_empty(), "{more:?} never were of it");
+                }
+            }
+        }
+    }
 
     #[test]
     fn changes_name_the_documents_that_they_add() {

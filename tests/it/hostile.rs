@@ -87,8 +87,8 @@ impl Hostile {
                         let chunks = self.chunks.get(&doc).cloned().unwrap_or_default();
                         self.peers.loaded(doc, Ok(chunks));
                     }
-                    Output::Store { doc, ticket, bytes, .. } => {
-                        self.chunks.entry(doc).or_default().push(bytes);
+                    Output::Store { doc, ticket, parcel, .. } => {
+                        self.chunks.entry(doc).or_default().push(parcel.bytes);
                         self.peers.stored(ticket);
                     }
                     Output::Welcome { .. } => self.greeted = true,

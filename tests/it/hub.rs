@@ -1,6 +1,9 @@
 //! Replicas of a hub over three NATS servers, all of them processes on loopback, killed in every way while clients
 //! type: nothing that was acknowledged to a client is missing afterwards.
 
+mod behind;
+mod files;
+
 use crate::program::{House, bytes, noise, strict};
 use host::hub::endure::{Endured, Typists, check, hears};
 use host::hub::measure::{free_port, listens};

@@ -19,7 +19,11 @@ struct Hub {
 
 impl Hub {
     fn new(house: &House) -> Hub {
-        let words = ["--json", "hub", "--folder", "H", "--listen", "127.0.0.1:0", "--open", "local"];
+        Hub::at(house, "127.0.0.1:0")
+    }
+
+    fn at(house: &House, listen: &str) -> Hub {
+        let words = ["--json", "hub", "--folder", "H", "--listen", listen, "--open", "local"];
         let mut command = house.command(&words);
         command.env("TRACEBOOK_KEYRING", "off").env("HOME", house.path(""));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("started");
@@ -251,4 +255,41 @@ fn what_was_said_and_done_goes_along_and_what_is_secret_does_not() {
             assert!(!holds(&all, word), "{word} is in {}", folder.display());
         }
     }
+}
+
+#[test]
+fn what_waits_for_a_hub_that_is_away_is_said_and_nothing_else() {
+    let Two { _hub: hub, one, two } = Two::new(&[("plan.md", "# Plan\n"), ("other.md", "# Other\n")]);
+    [&one, &two, &one].into_iter().for_each(now);
+    let listen = hub.at.trim_start_matches("ws://").to_owned();
+    drop(hub);
+    let state = |words: &[&str]| one.run(&[&["sync", "status"], words].concat()).good().text();
+    assert!(state(&[]).contains("\n  notes: All sent, hub last seen 20"), "{}", state(&[]));
+    let volume = one.json(&["sync", "status"])["hubs"][0]["volumes"][0].clone();
+    assert_eq!((&volume["state"], &volume["behind"]), (&"All sent".into(), &0.into()));
+    assert!(volume["seen"].as_u64().is_some_and(|at| at > 1_700_000_000_000), "{volume}");
+    // Asking changes nothing, also while it is called in vain.
+    one.run(&["sync", "now", "--for", "1"]).code(1);
+    assert!(state(&["plan.md"]).starts_with("plan.md: All sent, hub last seen 20"), "{}", state(&["plan.md"]));
+    one.edit("plan.md", 0, 0, "Later. ");
+    assert!(state(&[]).contains("\n  notes: Saved here, not sent yet\n"), "{}", state(&[]));
+    assert!(state(&["plan.md"]).starts_with("plan.md: Saved here, not sent yet\n"));
+    assert!(state(&["other.md"]).starts_with("other.md: All sent, "));
+    // What another program writes waits, too, once it was looked at.
+    one.write("notes/other.md", b"# Another\n");
+    one.cat("other.md");
+    crate::program::until("it waits", || state(&[]).contains("\n  notes: Saved here, 2 not sent yet\n"));
+    // Killed and started again, it is known as before.
+    one.owner("plan.md").kill();
+    assert!(state(&[]).contains("\n  notes: Saved here, 2 not sent yet\n"), "{}", state(&[]));
+    // The hub is back: all was sent.
+    let _hub = Hub::at(&one, &listen);
+    now(&one);
+    assert!(
+        state(&[]).contains("\n  notes: All sent, ") || state(&[]).contains("notes: Saved here and sent"),
+        "{}",
+        state(&[])
+    );
+    now(&two);
+    assert_eq!(two.read("notes/plan.md"), b"Later. # Plan\n");
 }

@@ -131,6 +131,12 @@ fn in_step(session: &Session) -> bool {
         && sync.shares.hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }
 
+/// How far it has got, and when a hub that is away was there last.
+fn far(spread: &Spread) -> String {
+    let seen = spread.seen.map(|at| format!(", hub last seen {}", crate::clock::moment(at.0)));
+    spread.words() + &seen.unwrap_or_default()
+}
+
 fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     let hubs = scene.handle.read(|session| {
         let sync = session.sync();
@@ -149,7 +155,9 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             let volume = |(name, address, spread): &(String, String, Spread)| {
                 json!({"name": name, "address": address, "state": spread.words(), "documents": spread.documents,
                     "behind": spread.behind, "coming": spread.coming,
-                    "received": spread.received.map(|at| at.0), "same": spread.same.map(|at| at.0)})
+                    "received": spread.received.map(|at| at.0), "same": spread.same.map(|at| at.0),
+            "seen": spread.seen.map(|at| at.0),
+                    "seen": spread.seen.map(|at| at.0)})
             };
             let (reach, why) = reach(&state.reach);
             json!({"hub": url, "reach": reach, "why": why, "seen": state.seen.map(|seen| seen.0),
@@ -178,7 +186,7 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             writeln!(scene.out, "  {words}")?;
         }
         for (name, address, spread) in volumes {
-            writeln!(scene.out, "  {name}: {}", spread.words())?;
+            writeln!(scene.out, "  {name}: {}", far(&spread))?;
             writeln!(scene.out, "    {address}")?;
         }
     }
@@ -213,7 +221,7 @@ fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
             "address": address, "heads": heads});
         writeln!(scene.out, "{line}")?;
     } else {
-        writeln!(scene.out, "{path}: {}", spread.words())?;
+        writeln!(scene.out, "{path}: {}", far(&spread))?;
         writeln!(scene.out, "  {address}")?;
         if let Some(at) = moment(spread.received) {
             writeln!(scene.out, "  received from another device {at}")?;

@@ -252,9 +252,12 @@ fn volume_row(session: &Session, volume: &engine::Volume) -> VolumeRow {
     let icon = match spread.sent {
         engine::Sent::Local => icons::FLOPPY,
         engine::Sent::Saved => icons::HOURGLASS,
-        engine::Sent::Everywhere => icons::CHECK,
+        engine::Sent::Everywhere | engine::Sent::Away => icons::CHECK,
     };
     let mut state = spread.words();
+    if let Some(at) = spread.seen {
+        state += &format!(" · hub last seen {}", clock(at));
+    }
     if let Some(at) = spread.received {
         state += &format!(" · received {}", clock(at));
     }
@@ -303,6 +306,9 @@ pub(super) fn of_note(session: &Session, note: DocId) -> String {
     let mut words = spread.words();
     if let Some(at) = spread.same.filter(|_| spread.sent == engine::Sent::Everywhere) {
         words += &format!(" {}", clock(at));
+    }
+    if let Some(at) = spread.seen {
+        words += &format!(" · hub last seen {}", clock(at));
     }
     if let Some(at) = spread.received {
         words += &format!(" · received {}", clock(at));

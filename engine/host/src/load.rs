@@ -5,7 +5,7 @@ use crate::workspace::OpenError;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
 use engine::outline::Outlined;
 use engine::{
-    AGREED, Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, OUTLAYS, Outlay, RELINK, RENAMED, RULES, RUNS,
+    AGREED, Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, OUTBOX, OUTLAYS, Outlay, RELINK, RENAMED, RULES, RUNS,
     SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG, Settings, TRASH, markdown,
 };
 use rand::RngCore;
@@ -75,6 +75,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
             merges: json(reader.as_ref(), MERGES)?.unwrap_or_default(),
             seen: json(reader.as_ref(), SEEN)?.unwrap_or_default(),
             agreed: entries(reader.as_ref(), AGREED)?,
+            outboxes: json(reader.as_ref(), OUTBOX)?.unwrap_or_default(),
         },
         rules: json(reader.as_ref(), RULES)?.unwrap_or_default(),
         schedules: entries(reader.as_ref(), SCHEDULES)?,

@@ -15,7 +15,7 @@ use crate::writer::Writer;
 use engine::{Event, HubState, LAN, Reach, Wanted};
 use peers::client::{Client, Told};
 use rand::Rng;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -159,7 +159,8 @@ struct Hub {
     shown: Arc<Mutex<Arc<BTreeSet<DocId>>>>,
     link: Option<Link>,
     state: HubState,
-    behind: BTreeSet<DocId>,
+    /// Documents of which not both have the same. The session looks at the same set until it becomes another.
+    behind: Arc<BTreeSet<DocId>>,
     tries: u32,
     /// When to try it again.
     due: Option<Instant>,
@@ -221,6 +222,7 @@ impl Desk {
                 Ok(Task::Close(done)) => {
                     self.prints.keep(&self.peers);
                     self.leave(queue);
+                    self.nearby.near = None;
                     _ = done.send(());
                     return;
                 }
@@ -313,7 +315,7 @@ impl Desk {
                 shown: Arc::default(),
                 link: None,
                 state: HubState::default(),
-                behind: BTreeSet::new(),
+                behind: Arc::default(),
                 tries: 0,
                 due: Some(Instant::now()),
                 news: true,
@@ -325,7 +327,9 @@ impl Desk {
             let before = std::mem::replace(&mut hub.volumes, volumes.clone());
             hub.docs = docs.clone();
             *hub.shown.lock().unwrap_or_else(PoisonError::into_inner) = docs;
-            hub.behind.retain(|doc| hub.docs.contains(doc));
+            if fewer {
+                Arc::make_mut(&mut hub.behind).retain(|doc| hub.docs.contains(doc));
+            }
             hub.state.documents = hub.docs.len();
             hub.news = true;
             if url == LAN {
@@ -350,7 +354,7 @@ impl Desk {
                 self.hang_up(&url);
                 continue;
             }
-            hub.behind.extend(new.iter().copied());
+            Arc::make_mut(&mut hub.behind).extend(new.iter().copied());
             if fewer {
                 self.peers.share(link, share(shown));
             }
@@ -426,7 +430,7 @@ impl Desk {
         match told {
             Told::Open => {
                 let shown = hub.shown.clone();
-                hub.behind = (*hub.docs).clone();
+                hub.behind = hub.docs.clone();
                 let volumes = hub.volumes.clone();
                 self.peers.connect(link, true, None, share(shown));
                 for (volume, docs) in volumes {
@@ -518,9 +522,9 @@ impl Desk {
                 });
                 self.peers.loaded(doc, bytes);
             }
-            Output::Store { doc, ticket, bytes, .. } => {
-                self.tickets.insert((doc, BlobHash::of(&bytes)), ticket);
-                self.inbox.event(Event::Received { doc, ticket, bytes });
+            Output::Store { doc, ticket, parcel, .. } => {
+                self.tickets.insert((doc, BlobHash::of(&parcel.bytes)), ticket);
+                self.inbox.event(Event::Received { doc, ticket, parcel });
             }
             Output::Step { link, doc, same } => {
                 if let Some((_, hub)) = self.hub(link) {
@@ -553,7 +557,16 @@ impl Desk {
                 self.peers.scoped(link, scope, docs);
             }
             Output::Agreed { link, docs } => {
-                self.behind(link, |behind| docs.iter().for_each(|doc| _ = behind.remove(doc)));
+                // It may be nearly all there is.
+                let agreed: HashSet<DocId> = docs.into_iter().collect();
+                let rest = |behind: &BTreeSet<DocId>| -> BTreeSet<DocId> {
+                    behind.iter().filter(|doc| !agreed.contains(doc)).copied().collect()
+                };
+                if let Some((_, behind)) = self.nearby.devices.get_mut(&link) {
+                    *behind = rest(behind);
+                } else if let Some((_, hub)) = self.hub(link) {
+                    hub.behind = Arc::new(rest(&hub.behind));
+                }
                 if let Some((_, hub)) = self.hub(link) {
                     hub.news = true;
                 }
@@ -614,7 +627,7 @@ impl Desk {
             Some((_, behind)) => change(behind),
             None => {
                 if let Some((_, hub)) = self.hub(link) {
-                    change(&mut hub.behind);
+                    change(Arc::make_mut(&mut hub.behind));
                 }
             }
         }
@@ -628,8 +641,7 @@ impl Desk {
                 continue;
             }
             (hub.news, hub.told) = (false, Some(now));
-            let behind = if url == LAN { self.nearby.behind() } else { hub.behind.clone() };
-            hub.state.behind = Arc::new(behind);
+            hub.state.behind = if url == LAN { Arc::new(self.nearby.behind()) } else { hub.behind.clone() };
             let links: Vec<Link> = match url == LAN {
                 true => self.nearby.devices.keys().copied().collect(),
                 false => hub.link.into_iter().collect(),

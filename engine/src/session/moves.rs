@@ -53,11 +53,15 @@ pub struct FileMove {
     /// device did next.
     #[serde(default)]
     pub echo: bool,
+    /// Once it goes there: whether there is a file at all. Of a note whose text has not come yet there is only the
+    /// name.
+    #[serde(default)]
+    made: Option<bool>,
 }
 
 impl FileMove {
     fn new(row: FileRow, from: Spot, to: Spot) -> FileMove {
-        FileMove { row, from, to, echo: false }
+        FileMove { row, from, to, echo: false, made: None }
     }
 }
 
@@ -77,8 +81,9 @@ pub struct Moving {
     pub files: Vec<FileMove>,
     /// What is still to be written into which notes.
     pub relinks: BTreeMap<DocId, Vec<Relink>>,
-    /// The batch that says so on disk; `None` once the host was asked to do it.
+    /// The batch that says on disk that they go there now, if that is on its way.
     waits: Option<BatchNumber>,
+    /// Whether the host was asked to do it.
     sent: bool,
     /// Whether other devices' doing led to it.
     others: bool,
@@ -295,7 +300,7 @@ impl Session {
         if files.iter().any(|file| file.row.volume != id) {
             return Err(Reject("files of several volumes cannot be moved at once".to_owned()));
         }
-        if !volume.is_linked() {
+        if !volume.is_read() {
             return Err(Reject("its links are still being read; try again in a moment".to_owned()));
         }
         let leaves = |path: &str| files.iter().any(|file| file.from == Spot::Path(path.to_owned()));
@@ -331,7 +336,6 @@ impl Session {
         let mut writes = vec![json(MOVING.to_owned(), &files)];
         writes.extend(all.iter().map(|(note, relinks)| json(format!("{RELINK}{note}"), relinks)));
         self.append(turn, writes, None);
-        let waits = Some(self.next_batch - 1);
         for file in &files {
             self.end_burst(turn, file.row.id);
             // It is moved once it is there, and deleted once all of it is.
@@ -342,7 +346,7 @@ impl Session {
             }
         }
         let relinks = all.clone();
-        self.moving = Some(Moving { files, relinks, waits, sent: false, others, back, held: Vec::new(), all });
+        self.moving = Some(Moving { files, relinks, others, back, all, ..Moving::default() });
         Ok(())
     }
 
@@ -351,11 +355,11 @@ impl Session {
         let Some(moving) = &self.moving else { return };
         if !moving.files.is_empty() {
             let waits = moving.waits.is_some_and(|batch| self.in_flight.iter().any(|flight| flight.batch <= batch));
-            if moving.sent || waits || !moving.files.iter().all(|file| self.is_still(file)) {
+            if moving.sent || waits || !(moving.goes() || moving.files.iter().all(|file| self.is_still(file))) {
                 return;
             }
             let volume = moving.files.first().and_then(|file| self.volumes.get(&file.row.volume));
-            match volume.map(|volume| (volume.is_linked(), &volume.root)) {
+            match volume.map(|volume| (volume.is_read(), &volume.root)) {
                 Some((true, Some(_))) => {}
                 Some((false, _)) => return,
                 Some((true, None)) | None => {
@@ -363,10 +367,13 @@ impl Session {
                     return self.files_moved(turn, Err(why.to_owned()));
                 }
             }
+            if !moving.goes() {
+                return self.go(turn);
+            }
             let moves: Vec<(PathBuf, PathBuf)> = moving
                 .files
                 .iter()
-                .filter(|file| self.is_made(file))
+                .filter(|file| file.made == Some(true))
                 .filter_map(|file| Some((self.spot(&file.row, &file.from)?, self.spot(&file.row, &file.to)?)))
                 .collect();
             let emptied = moving.files.iter().filter_map(|file| self.emptied(file)).collect();
@@ -377,6 +384,16 @@ impl Session {
             return;
         }
         self.relink_step(turn);
+    }
+
+    /// Says on disk that the files go now, as they are: from here on they are left alone, and a crash may find them in
+    /// either place.
+    fn go(&mut self, turn: &mut Turn<'_>) {
+        let Some(mut moving) = self.moving.take() else { return };
+        moving.files.iter_mut().for_each(|file| file.made = Some(self.is_made(file)));
+        self.append(turn, vec![json(MOVING.to_owned(), &moving.files)], None);
+        moving.waits = Some(self.next_batch - 1);
+        self.moving = Some(moving);
     }
 
     /// Where a file lies on this device.
@@ -404,11 +421,8 @@ impl Session {
     /// Whether nothing happens to a file that is to be moved.
     fn is_still(&self, file: &FileMove) -> bool {
         let Some(note) = self.notes.get(&file.row.id) else { return true };
-        if note.phase == Phase::Reading && self.is_moving(file.row.id) {
-            return true; // it is read at its new place
-        }
         let busy = note.phase == Phase::Reading || note.file.reading || note.file.writing.is_some();
-        let unsaved = note.is_ahead() || note.is_loading() || note.file.unmerged.is_some();
+        let unsaved = note.is_ahead() || note.is_loading() || note.file.unmerged.is_some() || !note.remote.is_empty();
         let coming = note.is_loading() || !note.remote.is_empty();
         let unmade = note.file.stamp.is_none() && !note.file.gone && (coming || note.file.is_unmade());
         let unmade = unmade && note.file.trouble.is_none() && note.read_only().is_none();
@@ -429,10 +443,8 @@ impl Session {
 
     /// Whether a file is being moved at this moment, so that it must be left alone.
     pub(super) fn is_moving(&self, file: DocId) -> bool {
-        // One that a crash has cut may have been done: its files are not where they are looked for.
-        let moving = self.moving.as_ref().filter(|moving| moving.sent || moving.waits.is_none());
-        let meant = |moving: &Moving, one: &FileMove| one.row.id == file && (moving.sent || self.is_made(one));
-        moving.is_some_and(|moving| moving.files.iter().any(|one| meant(moving, one)))
+        let moving = self.moving.as_ref().filter(|moving| moving.goes());
+        moving.is_some_and(|moving| moving.files.iter().any(|one| one.row.id == file))
     }
 
     /// Whether what a scan says of this path is old, or will be: a file is on its way from or to it.
@@ -484,9 +496,7 @@ impl Session {
                 }
             }
         }
-        for file in files.iter().map(|file| file.row.id) {
-            self.resume(turn, file);
-        }
+        files.iter().for_each(|file| self.resume(turn, file));
         if let Some(volume) = volume {
             self.write_volume_doc(turn, volume);
             self.scan(turn, volume);
@@ -558,8 +568,8 @@ impl Session {
 
     /// Enters a move that was done.
     fn file_moved(&mut self, turn: &mut Turn<'_>, file: &FileMove, writes: &mut Vec<Write>) {
-        let FileMove { row, from, to, echo } = file;
-        let made = self.is_made(file);
+        let FileMove { row, from, to, echo, made } = file;
+        let made = *made == Some(true);
         let (id, volume_id) = (row.id, row.volume);
         let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
         // What happened since it was said (a write that ended) is in the row as it is now.
@@ -575,6 +585,11 @@ impl Session {
             writes.push(Write::FileGone { volume: volume_id, path: row.path.clone() });
         }
         volume.revision += 1;
+        for spot in [from, to] {
+            if let Spot::Path(path) = spot {
+                volume.moved.insert(path.clone());
+            }
+        }
         match to {
             Spot::Path(path) => {
                 row.path.clone_from(path);
@@ -615,7 +630,11 @@ impl Session {
     }
 
     /// What waited for the end of a move goes on.
-    fn resume(&mut self, turn: &mut Turn<'_>, id: DocId) {
+    fn resume(&mut self, turn: &mut Turn<'_>, file: &FileMove) {
+        let id = file.row.id;
+        if file.from == Spot::Trash && file.row.kind.is_text() {
+            self.read_note(turn, id); // what was typed while it was on its way there is not in the file
+        }
         let Some(note) = self.notes.get_mut(&id) else { return };
         if note.phase == Phase::Reading {
             self.notes.remove(&id).into_iter().for_each(|old| {
@@ -729,6 +748,11 @@ fn json(key: String, value: &impl Serialize) -> Write {
 }
 
 impl Moving {
+    /// Whether the files are on their way: before that they lie where they lay.
+    fn goes(&self) -> bool {
+        self.files.iter().any(|file| file.made.is_some())
+    }
+
     /// What is to be written into a note, once the files are where they belong.
     pub(crate) fn relinks_of(&self, note: DocId) -> Option<&[Relink]> {
         self.relinks.get(&note).map(Vec::as_slice)

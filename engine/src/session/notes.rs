@@ -2,7 +2,7 @@
 
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
-use crate::event::{FileMark, NoteContent, NoteDocs};
+use crate::event::{FileMark, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, Phase, code_hash};
 use crate::plan::{self, Plan};
 use crate::splice::{self, Splice};
@@ -12,7 +12,7 @@ use crate::{markdown, splice::trim};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
-use store::{BlobHash, BlockId, DocId, FileKind, Op, Record, import_blocks};
+use store::{BlobHash, BlockId, DocId, FileKind, Op, Parcel, Record, import_blocks};
 
 /// A burst ends after a pause of this many milliseconds …
 const PAUSE: i64 = 500;
@@ -90,6 +90,9 @@ impl Session {
             return;
         }
         let (volume, gone) = (note.volume, note.file.gone);
+        if gone && self.volumes.get(&volume).is_some_and(|volume| !volume.is_read()) {
+            return; // it could not be said yet
+        }
         if !matches!(note.kernel, crate::note::KernelPhase::Off) {
             turn.effects.push(Effect::KillKernel { note: id });
         }
@@ -189,6 +192,14 @@ impl Session {
         let hash = row.as_ref().map(|row| row.hash);
         note.file.known = hash;
         note.file.marks = content.marks;
+        // It came out of the trash with what was typed while it was on its way there.
+        let is_older = |file: &FileText| Some(file.stamp.hash) == hash && file.text != note.text();
+        if !note.file.ahead_stored && file.as_ref().is_some_and(is_older) {
+            note.file.ahead_stored = true;
+            let ahead = Write::Ahead { note: id, ahead: true };
+            self.append(turn, vec![ahead], None);
+        }
+        let Some(note) = self.notes.get_mut(&id) else { return };
         match file {
             Some(file) if Some(file.stamp.hash) == hash => {
                 note.file.stamp = Some(file.stamp);
@@ -293,8 +304,8 @@ impl Session {
         self.end_burst(turn, id);
         let Some(note) = self.notes.get_mut(&id) else { return };
         let remote = std::mem::take(&mut note.remote);
-        for bytes in remote {
-            self.remote(turn, id, bytes);
+        for parcel in remote {
+            self.remote(turn, id, parcel);
         }
         let Some(note) = self.notes.get_mut(&id) else { return };
         if let Some(file) = note.file.unmerged.take() {
@@ -548,21 +559,21 @@ impl Session {
     }
 
     /// Changes from another replica.
-    pub(super) fn remote(&mut self, turn: &mut Turn<'_>, id: DocId, bytes: Vec<u8>) {
+    pub(super) fn remote(&mut self, turn: &mut Turn<'_>, id: DocId, mut parcel: Parcel) {
         if !self.notes.contains_key(&id) {
             self.read_note(turn, id);
         }
         self.end_burst(turn, id);
         let Some(note) = self.notes.get_mut(&id) else { return };
         let DocPhase::Loaded(doc) = &mut note.doc else {
-            note.remote.push(bytes);
+            note.remote.push(parcel);
             if note.phase == Phase::Ready {
                 self.adopt(turn, id);
             }
             return;
         };
         let before = doc.heads();
-        let mut touched = match doc.merge(&bytes) {
+        let mut touched = match doc.take(&mut parcel) {
             Ok(touched) => touched,
             Err(error) => {
                 note.problems.push(error.to_string());
@@ -574,7 +585,7 @@ impl Session {
         // A note that has come without a text gets its file all the same.
         let unmade = note.file.stamp.is_none() && !note.file.gone && !note.file.ahead_stored;
         if touched.blocks.is_empty() && !unmade {
-            self.append(turn, vec![Write::Chunk { doc: id, bytes }], None);
+            self.append(turn, vec![Write::Chunk { doc: id, bytes: parcel.bytes }], None);
             return;
         }
         if note.blocks.iter().any(|block| !block.text.is_empty())
@@ -582,7 +593,7 @@ impl Session {
         {
             self.sync.report_text(turn.now, (id, path.clone()), &before, &doc.heads());
         }
-        let mut writes = vec![Write::Chunk { doc: id, bytes }];
+        let mut writes = vec![Write::Chunk { doc: id, bytes: parcel.bytes }];
         for block in touched.blocks {
             let known = note.blocks.iter().position(|known| known.id == block.id);
             let old = known.map(|at| note.blocks.remove(at));

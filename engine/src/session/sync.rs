@@ -5,6 +5,7 @@ mod attachments;
 mod deletions;
 mod files;
 mod merges;
+mod outbox;
 mod presence;
 mod shown;
 mod take;
@@ -12,6 +13,7 @@ mod take;
 pub use attachments::{AGREED, Agreed, Attached, Belongings};
 pub(super) use files::heads_text;
 pub use merges::{MERGES, Merge, Merged, read_heads};
+pub use outbox::{OUTBOX, Outbox};
 pub use presence::{SEEN, Seen, Somebody};
 pub use shown::{Spread, Standing};
 
@@ -25,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
 use store::sync::{document_address, read_document_address};
-use store::{BlobHash, DocId, FileEntry, VolumeDoc};
+use store::{BlobHash, DocId, FileEntry, Parcel, VolumeDoc};
 
 /// What stands for the local network in place of a hub's address: all paired devices on it.
 pub const LAN: &str = "lan:";
@@ -90,6 +92,8 @@ pub struct Kept {
     pub seen: BTreeMap<String, Seen>,
     /// The bytes of attachments that were the same everywhere last.
     pub agreed: BTreeMap<DocId, Agreed>,
+    /// What hubs have not been sent, by their address.
+    pub outboxes: BTreeMap<String, Outbox>,
 }
 
 /// How blobs stand with a hub: pictures, other attachments, large outputs.
@@ -176,6 +180,8 @@ pub enum Sent {
     Local,
     /// It is on this device's disk, and not yet all of it elsewhere.
     Saved,
+    /// All of it was sent, to hubs of which not all are there now.
+    Away,
     /// All that shares it has the same.
     Everywhere,
 }
@@ -200,6 +206,11 @@ pub struct Sync {
     /// Who else is where.
     presence: presence::Presence,
     attachments: attachments::Attachments,
+    /// What hubs have not been sent, and when a shared document changed here last.
+    outboxes: outbox::Outboxes,
+    /// When it is to be kept on disk, if there is much of it.
+    outbox_due: Option<Time>,
+    changed: Option<Time>,
     /// When the log is to be kept on disk, if it has new lines.
     log_due: Option<Time>,
     /// Whether the host is to be told anew what is wanted.
@@ -214,13 +225,13 @@ pub struct Sync {
     /// Notes of shared volumes that have no document yet.
     bare: BTreeSet<DocId>,
     /// Changes of a volume's document that came before it was loaded.
-    early: Vec<(DocId, u64, Vec<u8>)>,
+    early: Vec<(DocId, u64, Parcel)>,
     /// New notes of other devices, by volume, until their text is there.
     coming: BTreeMap<DocId, (DocId, FileEntry)>,
     /// Text of such notes that waits for its place to be free.
-    arrived: Vec<(DocId, u64, Vec<u8>)>,
+    arrived: Vec<(DocId, u64, Parcel)>,
     /// What has come while enough is under way, with what it is answered by.
-    waiting: VecDeque<(DocId, u64, Vec<u8>)>,
+    waiting: VecDeque<(DocId, u64, Parcel)>,
     /// What other devices did to files, and is to be done here.
     renames: BTreeSet<DocId>,
     deleted: BTreeSet<DocId>,
@@ -406,6 +417,9 @@ impl Session {
         if self.sync.shares.hubs.iter().any(|hub| hub.url == url) {
             let before = self.sync.states.get(url).cloned().unwrap_or_default();
             self.note_same(turn.now, &before, &state);
+            if before.reach == Reach::Online && state.reach != Reach::Online {
+                self.outbox_left(turn, Some(url));
+            }
             self.sync.states.insert(url.to_owned(), state);
         } else {
             self.sync.states.remove(url);
@@ -427,12 +441,15 @@ impl Session {
         let value = serde_json::to_vec(&self.sync.shares).ok();
         self.sync.touch();
         self.sync.told = None; // at once
-        self.append(turn, vec![Write::Meta { key: SYNC.to_owned(), value }], None);
+        self.sync.outbox_shares();
+        let outbox = self.sync.outbox_write();
+        self.append(turn, vec![Write::Meta { key: SYNC.to_owned(), value }, outbox], None);
     }
 
     /// What was shared when the program ended.
     pub(super) fn sync_started(&mut self, shares: Shares, log: Vec<(i64, String)>, told: Kept) {
-        let Kept { merges, seen, agreed } = told;
+        let Kept { merges, seen, agreed, outboxes } = told;
+        self.sync.outboxes = outboxes;
         self.sync.set_seen(seen);
         self.sync.set_agreed(agreed);
         self.sync.log = log.into_iter().map(|(at, line)| (Time(at), line)).collect();
@@ -478,6 +495,7 @@ impl Session {
         self.tools_step(turn);
         self.write_kept(turn);
         self.keep_log(turn, false);
+        self.outbox_step(turn);
         self.presence_step(turn);
         if self.sync.stale {
             // All documents are gone through for it: the more there are, the more seldom.

@@ -35,6 +35,7 @@ impl Volume {
             doc_new: false,
             doc_pending: Default::default(),
             doc_heads: Vec::new(),
+            moved: BTreeSet::new(),
         }
     }
 
@@ -46,6 +47,12 @@ impl Volume {
     /// Whether the links that were known when it was closed are here again.
     pub(crate) fn is_linked(&self) -> bool {
         self.linking.is_none()
+    }
+
+    /// Whether all is here that the disk knows of it. Before that a scan would take what is known for new, and what is
+    /// done to files could not be said in its document.
+    pub(crate) fn is_read(&self) -> bool {
+        self.known && self.is_linked() && (self.doc.is_some() || self.trouble.is_some())
     }
 
     /// A file is no part of it any more.
@@ -202,11 +209,12 @@ impl Session {
 
     pub(super) fn scan(&mut self, turn: &mut Turn<'_>, id: DocId) {
         let Some(volume) = self.volumes.get_mut(&id) else { return };
-        let Some(root) = volume.root.clone() else { return };
+        let Some(root) = volume.root.clone().filter(|_| volume.is_read()) else { return };
         match &mut volume.scanning {
             Scanning::Running { again, .. } => *again = true,
             Scanning::Idle => {
                 volume.scanning = Scanning::Running { seen: 0, again: false };
+                volume.moved.clear();
                 let unindexed = volume.unindexed.clone();
                 turn.effects.push(Effect::Scan { volume: id, root, unindexed });
             }
@@ -255,7 +263,6 @@ impl Session {
         if let Some(root) = volume.root.clone() {
             turn.effects.push(Effect::Watch { volume: id, root });
         }
-        self.scan(turn, id);
     }
 
     pub(super) fn volume_loaded(&mut self, turn: &mut Turn<'_>, id: DocId, doc: Result<Box<VolumeDoc>, String>) {
@@ -272,6 +279,7 @@ impl Session {
         self.write_volume_doc(turn, id);
         self.compare_files(turn, id);
         self.sync_volume_loaded(turn, id);
+        self.scan(turn, id);
     }
 
     pub(super) fn scanned(&mut self, turn: &mut Turn<'_>, id: DocId, files: Vec<ScannedFile>, seen: u64) {
@@ -298,12 +306,17 @@ impl Session {
             return; // looked at again once the move is over
         }
         let Some(volume) = self.volumes.get_mut(&id) else { return };
+        if volume.moved.contains(&file.path) || file.was.as_ref().is_some_and(|was| volume.moved.contains(was)) {
+            return; // the same: it was seen before the move was over
+        }
         let was = file.was.as_ref().filter(|_| !volume.files.contains_key(&file.path)).cloned();
         let old = was.as_ref().and_then(|was| volume.files.remove(was));
         if let Some(old) = &old {
             writes.push(Write::FileGone { volume: id, path: old.path.clone() });
         }
         let old = old.or_else(|| volume.files.get(&file.path).cloned());
+        let old = old.filter(|old| !self.makes_room(old));
+        let Some(volume) = self.volumes.get_mut(&id) else { return };
         if let Some(old) = old.as_ref().filter(|_| was.is_none() && file.why.is_none())
             && (old.size, old.mtime, old.hash) == (file.stamp.size, file.stamp.mtime, file.stamp.hash)
             && old.kind == file.kind
@@ -397,7 +410,8 @@ impl Session {
         for path in gone {
             let Some(row) = self.volumes.get(&id).and_then(|volume| volume.files.get(path)) else { continue };
             let note = row.id;
-            if self.is_in_motion(id, path) {
+            let moved = self.volumes.get(&id).is_some_and(|volume| volume.moved.contains(path));
+            if moved || self.is_in_motion(id, path) {
                 continue;
             }
             let unread = |note: &Note| matches!(note.phase, Phase::Failed(_)) && !note.adopted && !note.shown;
@@ -418,7 +432,10 @@ impl Session {
         if failed.is_none() {
             volume.skipped = skipped;
         }
-        volume.trouble = failed;
+        // That its document cannot be read lasts.
+        if volume.doc.is_some() || failed.is_some() {
+            volume.trouble = failed;
+        }
         let again = matches!(volume.scanning, Scanning::Running { again: true, .. });
         volume.scanning = Scanning::Idle;
         writes.extend(self.volume_doc_writes(turn, id));

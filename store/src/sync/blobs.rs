@@ -353,6 +353,7 @@ impl Blobs {
                     side.lacks.insert(item);
                 }
                 self.let_go(item, link, may);
+                self.lacked(link, item, may);
             }
             Word::Refuse(item, why) => {
                 let Some(side) = self.links.get_mut(&link) else { return };

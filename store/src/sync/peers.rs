@@ -20,6 +20,7 @@ mod said;
 use self::document::Document;
 use super::inflate;
 use super::wire::{self, Message, Metadata, PeerId};
+use crate::document::Parcel;
 use crate::id::DocId;
 use automerge::ChangeHash;
 use automerge::sync::{self, Capability, MessageFlags};
@@ -89,7 +90,7 @@ pub enum Output {
         /// From whom, of several the last.
         link: Link,
         /// A chunk of changes (or a whole document) as automerge reads it.
-        bytes: Vec<u8>,
+        parcel: Parcel,
     },
     /// Somebody said something about a document.
     Heard {
@@ -513,6 +514,7 @@ impl Peers {
             // Neither has it. What we may still want ourselves was asked for before.
             between.asked = false;
             self.unavailable(link, doc);
+            self.outputs.push_back(Output::Absent { link, doc, ours: false });
             return;
         }
         let mut made = Vec::new();

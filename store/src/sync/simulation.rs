@@ -218,9 +218,9 @@ impl World {
                 }
                 Output::Close { link, .. } => self.cut_link(link),
                 Output::Load { doc } => self.devices[at].loads.push_back(doc),
-                Output::Store { doc, ticket, bytes, .. } => {
-                    self.open(at, doc).merge(&bytes).expect("it merges");
-                    self.devices[at].queue.push_back((doc, bytes, Why::Peer(ticket)));
+                Output::Store { doc, ticket, mut parcel, .. } => {
+                    self.open(at, doc).take(&mut parcel).expect("it merges");
+                    self.devices[at].queue.push_back((doc, parcel.bytes, Why::Peer(ticket)));
                 }
                 Output::Refused { why, .. } => panic!("refused: {why}"),
                 Output::Scope { link, scope } => {

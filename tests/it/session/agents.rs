@@ -562,11 +562,11 @@ fn two_devices_append_to_a_session_at_once() {
     };
     let (mine, theirs) = (of(&twin.sent[mine..]), of(&other.sent[theirs..]));
     for bytes in &theirs {
-        twin.event(Event::Received { doc: SESSION, ticket: 1, bytes: bytes.clone() });
-        twin.event(Event::Received { doc: SESSION, ticket: 1, bytes: bytes.clone() });
+        twin.event(Event::Received { doc: SESSION, ticket: 1, parcel: bytes.clone().into() });
+        twin.event(Event::Received { doc: SESSION, ticket: 1, parcel: bytes.clone().into() });
     }
     for bytes in mine {
-        other.event(Event::Received { doc: SESSION, ticket: 1, bytes });
+        other.event(Event::Received { doc: SESSION, ticket: 1, parcel: bytes.into() });
     }
     let all = |twin: &Twin| {
         let tree = twin.session.agents().session(SESSION).expect("open").tree();

@@ -1,13 +1,14 @@
 //! Files moved, deleted and restored, with the links to them; and a crash at every point of it.
 
-use crate::twin::{Twin, World};
+use crate::twin::{Step, Twin, World};
 use engine::Command;
 use engine::outline::Outline;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use store::DocId;
+use store::disk::Reader;
+use store::{ActorId, DocId, VolumeDoc};
 
 fn mv(twin: &mut Twin, from: &str, to: &str) {
     let note = twin.id(from);
@@ -261,4 +262,89 @@ fn crash_everywhere(seed: u64) {
 #[test]
 fn a_crash_in_the_middle_of_a_move_loses_nothing() {
     (0..6).for_each(|seed| crash_everywhere(seed * 10));
+}
+
+#[test]
+fn what_is_typed_while_a_note_goes_to_the_trash_comes_back_with_it() {
+    for crash in [false, true] {
+        let (mut twin, note) = Twin::on("text\n");
+        twin.command(Command::DeleteFiles { files: vec![note] }).expect("deleted");
+        // The file has gone, and the session does not know yet.
+        for _ in 0..100 {
+            if twin.file("a.md").is_none() {
+                break;
+            }
+            let step = twin.steps().first().copied().expect("something is under way");
+            twin.step(step);
+        }
+        assert_eq!(twin.file("a.md"), None);
+        twin.edit(note, 4, 0, "!");
+        while let Some(step) = twin.steps().into_iter().find(|step| matches!(step, Step::Commit { .. })) {
+            twin.step(step);
+        }
+        if crash {
+            twin = Twin::start(twin.crash(), 2);
+        }
+        twin.settle();
+        assert!(twin.session.trash().any(|(file, _)| file == note), "crash: {crash}");
+        twin.command(Command::RestoreFile { file: note, path: None }).expect("restored");
+        twin.settle();
+        assert_eq!(twin.file("a.md").as_deref(), Some("text!\n"), "crash: {crash}");
+        assert!(twin.session.is_saved());
+    }
+}
+
+#[test]
+fn a_move_that_was_only_said_before_a_crash_waits_for_what_is_not_saved() {
+    // A note that was made and deleted at once: what is known of it on disk is its name and what was typed.
+    for steps in 0..60 {
+        let mut twin = Twin::with(FILES);
+        let volume = twin.session.volumes().next().expect("a volume").id;
+        let text = "new\n".to_owned();
+        twin.command(Command::NewNote { volume, path: "new.md".to_owned(), text }).expect("made");
+        let note = twin.id("new.md");
+        twin.command(Command::DeleteFiles { files: vec![note] }).expect("deleted");
+        for _ in 0..steps {
+            if let Some(step) = twin.steps().first().copied() {
+                twin.step(step);
+            }
+        }
+        let mut twin = Twin::start(twin.crash(), 2);
+        twin.settle();
+        assert!(twin.session.moving().is_none(), "after {steps} steps it never ends");
+        assert!(twin.session.is_saved(), "after {steps} steps");
+        let there = twin.session.place(note).is_some();
+        let trashed = twin.session.trash().any(|(file, _)| file == note);
+        assert!(!(there && trashed), "after {steps} steps");
+        assert_eq!(twin.file("new.md").is_some(), there, "after {steps} steps");
+        if trashed {
+            twin.command(Command::RestoreFile { file: note, path: None }).expect("restored");
+            twin.settle();
+            assert_eq!(twin.file("new.md").as_deref(), Some("new\n"), "after {steps} steps");
+        }
+    }
+}
+
+#[test]
+fn who_scans_before_the_disk_was_read_finds_nothing_new() {
+    let mut twin = Twin::with(FILES);
+    let ids: Vec<DocId> = FILES.iter().map(|(path, _)| twin.id(path)).collect();
+    twin.outside("a.md", Some("other\n"));
+    let mut twin = Twin::start(twin.crash(), 2);
+    while twin.session.volumes().next().is_none() {
+        let step = twin.steps().first().copied().expect("it starts");
+        twin.step(step);
+    }
+    // Before anything of the volume was read.
+    twin.command(Command::Rescan).expect("scanned");
+    while let Some(step) = twin.steps().last().copied() {
+        twin.step(step);
+    }
+    twin.settle();
+    assert_eq!(FILES.iter().map(|(path, _)| twin.id(path)).collect::<Vec<_>>(), ids);
+    let volume = twin.session.volumes().next().expect("a volume").id;
+    let chunks = twin.world.disk.chunks(volume).expect("read").into_iter().map(|chunk| chunk.bytes);
+    let doc = VolumeDoc::load(volume, &chunks.collect::<Vec<_>>(), ActorId::from([0; 16])).expect("it loads").doc;
+    assert_eq!(doc.files().into_keys().collect::<BTreeSet<_>>(), ids.into_iter().collect());
+    assert_eq!(twin.file("a.md").as_deref(), Some("other\n"));
 }

@@ -47,7 +47,7 @@ impl Pair {
                 for (doc, bytes) in from.sent.clone() {
                     if wanted.contains(&doc) && known.insert((doc, bytes.clone())) {
                         echo.insert((doc, bytes.clone()));
-                        to.event(Event::Received { doc, ticket: 1, bytes });
+                        to.event(Event::Received { doc, ticket: 1, parcel: bytes.into() });
                         to.pass(10);
                         moved = true;
                     }
@@ -281,7 +281,7 @@ fn what_belongs_to_a_device_alone_is_not_synced() {
     let mut hostile = store::VolumeDoc::load(shared, &[], store::ActorId::from([99; 16])).expect("made").doc;
     let claimed = [session, private].map(|id| (store::Kept::Session, id, None));
     let bytes = hostile.list(&claimed, 1).expect("listed");
-    pair.one.event(Event::Received { doc: shared, ticket: 9, bytes });
+    pair.one.event(Event::Received { doc: shared, ticket: 9, parcel: bytes.into() });
     pair.one.pass(2_000);
     assert_eq!(pair.one.wanted, BTreeSet::from([shared, note, shared.tools()]));
 }
@@ -310,13 +310,13 @@ fn more_notes_than_are_made_at_once_arrive_all() {
     let sent = one.sent.clone();
     let of_volume = |(doc, _): &&(DocId, Vec<u8>)| *doc == volume;
     for (doc, bytes) in sent.iter().filter(of_volume).cloned() {
-        two.event(Event::Received { doc, ticket: 1, bytes });
+        two.event(Event::Received { doc, ticket: 1, parcel: bytes.into() });
         two.pass(10);
     }
     two.pass(1_500);
     for (doc, bytes) in sent.iter().filter(|one| !of_volume(one)).cloned() {
         if two.wanted.contains(&doc) {
-            two.event(Event::Received { doc, ticket: 1, bytes });
+            two.event(Event::Received { doc, ticket: 1, parcel: bytes.into() });
         }
     }
     let open = two.session.notes().count();
@@ -346,13 +346,13 @@ fn a_note_whose_text_has_not_come_goes_when_it_is_deleted_elsewhere() {
     pair.one.pass(3_000);
     let note = pair.one.id("late.md");
     for bytes in told(&pair.one, before, volume) {
-        pair.two.event(Event::Received { doc: volume, ticket: 1, bytes });
+        pair.two.event(Event::Received { doc: volume, ticket: 1, parcel: bytes.into() });
     }
     pair.two.pass(1_500);
     assert!(pair.two.wanted.contains(&note), "it is asked for");
     // The other program is killed anywhere while the text arrives; meanwhile the note is deleted.
     let text = told(&pair.one, before, note).concat();
-    pair.two.event(Event::Received { doc: note, ticket: 2, bytes: text });
+    pair.two.event(Event::Received { doc: note, ticket: 2, parcel: text.into() });
     let mut worlds = pair.two.crashes();
     pair.two.pass(3_000);
     worlds.push(pair.two.crash());
@@ -366,7 +366,7 @@ fn a_note_whose_text_has_not_come_goes_when_it_is_deleted_elsewhere() {
         next.rest();
         seen[usize::from(next.file("late.md").is_some())] += 1;
         for bytes in deletion.clone() {
-            next.event(Event::Received { doc: volume, ticket: 3, bytes });
+            next.event(Event::Received { doc: volume, ticket: 3, parcel: bytes.into() });
         }
         next.pass(5_000);
         assert_eq!(next.file("late.md"), None, "state {at}");
@@ -377,4 +377,43 @@ fn a_note_whose_text_has_not_come_goes_when_it_is_deleted_elsewhere() {
         assert!(next.session.sync().is_settled() && next.refused.is_empty(), "state {at}: {:?}", next.refused);
     }
     assert!(seen[0] > 1 && seen[1] > 0, "{seen:?}");
+}
+
+#[test]
+fn where_others_type_on_the_file_is_written_at_once_and_then_after_each_pause() {
+    for hurry in [100, 40] {
+        let mut pair = Pair::new(&[("a.md", "# A\n")]);
+        let note = pair.one.open("a.md");
+        pair.two.open("a.md");
+        // Keys of the other device, each a change of its own.
+        let mut keys = Vec::new();
+        for _ in 0..40 {
+            let before = pair.one.sent.len();
+            pair.one.edit(note, 0, 0, "x");
+            pair.one.pass(1_500);
+            keys.extend(pair.one.sent[before..].iter().filter(|(doc, _)| *doc == note).map(|(_, bytes)| bytes.clone()));
+        }
+        assert_eq!(keys.len(), 40);
+        let two = &mut pair.two;
+        two.pass(5_000);
+        let (written, begun) = (two.written, two.now);
+        let in_file = |two: &Twin| two.file("a.md").expect("a file").matches('x').count();
+        // So many milliseconds from key to key.
+        for (at, bytes) in keys.into_iter().enumerate() {
+            two.event(Event::Received { doc: note, ticket: 1, parcel: bytes.into() });
+            two.rest();
+            if at == 0 {
+                assert_eq!((in_file(two), two.written - written), (1, 1), "the first at once");
+            }
+            let late = usize::try_from(500 / hurry).expect("few");
+            assert!(in_file(two) + late >= at, "{} of {at} keys are in the file", in_file(two));
+            two.pass(hurry);
+        }
+        let writes = two.written - written;
+        let most = 1 + usize::try_from(two.now.since(begun) / 500).expect("few");
+        assert!((most - 2..=most).contains(&writes), "{writes} writes, one in half a second is {most}");
+        two.pass(500);
+        assert_eq!(in_file(two), 40);
+        assert!(two.written - written <= most + 1 && two.refused.is_empty());
+    }
 }

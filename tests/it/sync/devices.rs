@@ -136,9 +136,9 @@ impl Device {
                         let chunks = self.twin.world.disk.chunks(doc).expect("read");
                         self.peers.loaded(doc, Ok(chunks.into_iter().map(|chunk| chunk.bytes).collect()));
                     }
-                    Output::Store { doc, ticket, bytes, .. } => {
-                        self.tickets.insert((doc, BlobHash::of(&bytes)), ticket);
-                        self.twin.event(Event::Received { doc, ticket, bytes });
+                    Output::Store { doc, ticket, parcel, .. } => {
+                        self.tickets.insert((doc, BlobHash::of(&parcel.bytes)), ticket);
+                        self.twin.event(Event::Received { doc, ticket, parcel });
                     }
                     Output::Step { doc, same, .. } => {
                         let shared = self.shown.lock().unwrap().contains(&doc);
@@ -240,6 +240,13 @@ struct Word {
     /// Whether it has to be there at the end.
     kept: bool,
     note: Option<DocId>,
+}
+
+/// The word of this number: a character that no other has. What another program wrote is told by comparing texts, which
+/// may take words apart that have characters in common, and so may two devices that do it at the same time.
+fn written(number: usize) -> String {
+    let letter = u32::try_from(number).ok().and_then(|number| char::from_u32(0x4e00 + number));
+    letter.expect("a letter").to_string()
 }
 
 struct Whole {
@@ -352,7 +359,7 @@ impl Whole {
                         let chunks = self.hub.disk.get(&doc).cloned().unwrap_or_default();
                         self.hub.peers.loaded(doc, Ok(chunks));
                     }
-                    Output::Store { doc, ticket, bytes, .. } => self.hub.queue.push_back((doc, ticket, bytes)),
+                    Output::Store { doc, ticket, parcel, .. } => self.hub.queue.push_back((doc, ticket, parcel.bytes)),
                     Output::Scope { link, scope } => {
                         let chunks = self.hub.disk.get(&scope).cloned().unwrap_or_default();
                         let docs = match chunks.is_empty() {
@@ -443,7 +450,7 @@ impl Whole {
     }
 
     fn word(&mut self, at: usize, note: Option<DocId>, key: Option<u64>, kept: bool) -> String {
-        let word = format!("«{}»", self.words.len());
+        let word = written(self.words.len());
         let program = self.running[at];
         self.words.push(Word { word: word.clone(), device: at, program, key, kept, note });
         word
@@ -463,15 +470,12 @@ impl Whole {
         };
         let text = shown.text();
         let ends: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
-        // Words stay whole: what is typed inside of one would take it apart.
-        let inside = |at: usize| {
-            let before = &text[..at];
-            before.rfind('«') > before.rfind('»')
-        };
-        let ends: Vec<usize> = ends.into_iter().filter(|at| !inside(*at)).collect();
         let spot = ends[self.below(ends.len())];
         let number = self.words.len();
-        let insert = if self.below(6) == 0 { format!("«{number}»\n\n") } else { format!("«{number}»") };
+        let mut insert = written(number);
+        if self.below(6) == 0 {
+            insert.push_str("\n\n");
+        }
         if self.devices[at].twin.command(Command::Edit { note, at: spot, delete: 0, insert }).is_ok() {
             let key = self.devices[at].twin.session.saving().last;
             let word = self.word(at, Some(note), Some(key), false);
@@ -487,7 +491,7 @@ impl Whole {
         match self.below(24) {
             0..=12 => self.types(at),
             13 | 14 => {
-                let text = format!("«{}»\n", self.words.len());
+                let text = written(self.words.len()) + "\n";
                 let made = Command::NewNote { volume, path: path.to_owned(), text };
                 if self.devices[at].twin.command(made).is_ok() {
                     let note = self.devices[at].twin.session.volume(volume).and_then(|of| of.files.get(path));
@@ -700,5 +704,23 @@ fn seeds(from: u64, to: u64) {
 
 #[test]
 fn whatever_happens_all_devices_have_the_same_in_the_end() {
-    seeds(0, 50); // in some seconds
+    seeds(0, 250); // in half a minute
+}
+
+#[test]
+fn a_note_that_comes_whole_is_kept_as_it_came_and_nothing_beside_it() {
+    let whole = Whole::new(0); // all has come everywhere
+    let chunks = |device: &Device, note: DocId| -> Vec<Vec<u8>> {
+        device.twin.world.disk.chunks(note).expect("read").into_iter().map(|chunk| chunk.bytes).collect()
+    };
+    for device in &whole.devices[1..] {
+        let rows: Vec<DocId> =
+            device.twin.session.volumes().flat_map(|volume| volume.files.values().map(|row| row.id)).collect();
+        assert_eq!(rows.len(), 3);
+        for note in rows {
+            let kept = chunks(device, note);
+            assert_eq!(kept.len(), 1, "{}: no first change of its own", device.name);
+            assert_eq!(Some(&kept[0]), whole.hub.disk.get(&note).and_then(|chunks| chunks.first()), "{}", device.name);
+        }
+    }
 }

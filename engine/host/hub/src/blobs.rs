@@ -11,7 +11,7 @@ use peers::DeviceId;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use store::DocId;
@@ -23,6 +23,8 @@ use store::sync::{Link, Metadata, PeerId};
 const VOLUMES: &str = "volumes";
 /// What nobody has brought more of for so long goes.
 const OLD: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// So often that is seen to.
+const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Pieces wait while more bytes than this wait for a connection; then it is looked at this often.
 const IDLE: usize = 64 << 10;
 const LINE: Duration = Duration::from_millis(10);
@@ -113,9 +115,19 @@ impl HubFiles for Folder {
     fn close(&self) {}
 }
 
-fn work(files: &dyn HubFiles, queue: &Receiver<Work>, inputs: &Sender<Input>) {
-    files.remove_old(OLD);
-    for work in queue {
+/// Does what is asked for, and every so `often` removes what is old.
+fn work(files: &dyn HubFiles, queue: &Receiver<Work>, inputs: &Sender<Input>, often: Duration) {
+    let mut removed = None;
+    loop {
+        if removed.is_none_or(|at: Instant| at.elapsed() >= often) {
+            files.remove_old(OLD);
+            removed = Some(Instant::now());
+        }
+        let work = match queue.recv_timeout(often) {
+            Ok(work) => work,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         let told = match work {
             Work::Look { item } => Some(match files.look(item) {
                 Ok(found) => Told::Looked { item, found },
@@ -152,7 +164,8 @@ impl Keeping {
         let (send, queue) = channel();
         let thread = std::thread::Builder::new().name("hub-blobs".to_owned());
         let at = Arc::clone(&files);
-        let thread = thread.spawn(move || work(at.as_ref(), &queue, &inputs)).map_err(|error| error.to_string())?;
+        let thread =
+            thread.spawn(move || work(at.as_ref(), &queue, &inputs, DAY)).map_err(|error| error.to_string())?;
         let protocol = Blobs::new(true, Limits::default());
         let (began, said) = (Instant::now(), BTreeSet::new());
         Ok(Keeping { protocol, files, work: send, thread, began, stale: false, wait: None, said })
@@ -238,6 +251,14 @@ impl Core {
         self.blobs = Some(keeping);
     }
 
+    /// The store has lost it: whoever has it is asked to bring it again.
+    pub(crate) fn blobs_lost(&mut self, item: Item) {
+        let Some(mut keeping) = self.blobs.take() else { return };
+        keeping.protocol.lost(item, &|link, volume| self.right_of(link, volume));
+        keeping.stale = true;
+        self.blobs = Some(keeping);
+    }
+
     fn say_once(&self, keeping: &mut Keeping, line: &str) {
         if keeping.said.len() < 1_000 && keeping.said.insert(line.to_owned()) {
             self.say(line);
@@ -284,5 +305,63 @@ impl Core {
         };
         self.blobs = Some(keeping);
         written.into_iter().for_each(|(by, size)| self.charge(by, size));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Counts how often what is old is removed; has nothing.
+    #[derive(Default)]
+    struct Counts(Mutex<Vec<Duration>>);
+
+    impl HubFiles for Counts {
+        fn look(&self, _: Item) -> Result<Found, String> {
+            Ok(Found::Part(0))
+        }
+
+        fn read(&self, _: Item, _: u64) -> Result<Option<(u64, Vec<u8>)>, String> {
+            Ok(None)
+        }
+
+        fn write(&self, _: Item, _: u64, _: Vec<u8>) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn finish(&self, _: Item) -> Result<bool, String> {
+            Ok(true)
+        }
+
+        fn remove_old(&self, age: Duration) {
+            self.0.lock().expect("lock").push(age);
+        }
+
+        fn close(&self) {}
+    }
+
+    #[test]
+    fn what_is_old_goes_while_the_hub_runs_whether_or_not_it_is_busy() {
+        let files = Arc::new(Counts::default());
+        let ((send, queue), (inputs, told)) = (channel(), channel());
+        let (at, often) = (Arc::clone(&files), Duration::from_millis(50));
+        let thread = std::thread::spawn(move || work(at.as_ref(), &queue, &inputs, often));
+        let count = || files.0.lock().expect("lock").len();
+        let until = Instant::now() + Duration::from_secs(20);
+        let item = Item { volume: DocId([1; 16]), hash: store::BlobHash([1; 32]) };
+        while count() < 4 {
+            assert!(Instant::now() < until, "while nothing is asked for");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let idle = count();
+        while count() < idle + 3 {
+            assert!(Instant::now() < until, "while something is always asked for");
+            send.send(Work::Look { item }).expect("it goes on");
+            assert!(matches!(told.recv(), Ok(Input::Blob(Told::Looked { .. }))));
+        }
+        assert!(files.0.lock().expect("lock").iter().all(|age| *age == OLD));
+        drop(send);
+        thread.join().expect("it ends with the queue");
     }
 }

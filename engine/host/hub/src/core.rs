@@ -324,7 +324,8 @@ impl Core {
                     });
                     self.store.load(doc, loaded);
                 }
-                Output::Store { doc, ticket, link, bytes } => {
+                Output::Store { doc, ticket, link, parcel } => {
+                    let bytes = parcel.bytes;
                     let (inputs, since, size) = (self.inputs.clone(), Instant::now(), bytes.len() as u64);
                     let by = self.clients.get(&link).and_then(|client| client.who.device);
                     let bytes = Arc::new(bytes);
@@ -584,6 +585,7 @@ impl Core {
                 self.perform(None);
             }
             News::Brought { item, size } => self.blobs_brought(item, size),
+            News::Lost { item } => self.blobs_lost(item),
             // The server takes them in.
             News::Devices(_) => {}
         }

@@ -5,6 +5,8 @@
 //! A replica keeps nothing of its own but the certificate and a copy of the list of devices.
 
 mod files;
+#[cfg(test)]
+mod tests;
 
 use self::files::Files;
 use crate::Log;
@@ -445,7 +447,7 @@ impl HubBus for Replicas {
                 });
             }
             // The streams tell of them by themselves.
-            News::Changed { .. } | News::Brought { .. } => {}
+            News::Changed { .. } | News::Brought { .. } | News::Lost { .. } => {}
         }
     }
 }

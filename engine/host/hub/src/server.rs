@@ -148,7 +148,9 @@ impl Hub {
                 let heard = move |news| match news {
                     // Another replica's list: the file is looked at in a moment.
                     News::Devices(bytes) => drop(list.merge(&bytes)),
-                    News::Changed { .. } | News::Brought { .. } | News::Said(_) => drop(hear.send(Input::News(news))),
+                    News::Changed { .. } | News::Brought { .. } | News::Lost { .. } | News::Said(_) => {
+                        drop(hear.send(Input::News(news)))
+                    }
                 };
                 let replicas = runtime.block_on(nats::Replicas::open(servers, Arc::new(heard), Arc::clone(&log)))?;
                 let replicas = Arc::new(replicas);

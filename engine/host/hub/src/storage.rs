@@ -104,6 +104,11 @@ pub enum News {
         /// Bytes.
         size: u64,
     },
+    /// A file that was whole is not any more: the store has lost of it.
+    Lost {
+        /// Which.
+        item: Item,
+    },
     /// An ephemeral message, as it came off the wire at another replica.
     Said(Bytes),
     /// The list of devices, an automerge document.

@@ -18,6 +18,8 @@ const LOOK: Duration = Duration::from_millis(400);
 const DIAL: Duration = Duration::from_secs(5);
 /// A device that did not answer is called again after this time.
 const AGAIN: Duration = Duration::from_secs(3);
+/// Whoever ends waits so long for the others to be told. Who is not told waits for 30 s before it calls again.
+const FAREWELL: Duration = Duration::from_millis(250);
 /// The first number of a connection: others are counted from 1.
 const FIRST: u64 = 1 << 40;
 
@@ -77,7 +79,16 @@ impl Place {
 
 /// The connections to devices that are near. Ends when it is dropped.
 pub struct Near {
-    orders: UnboundedSender<Order>,
+    orders: Option<UnboundedSender<Order>>,
+    /// Hangs up once all were told.
+    ended: std::sync::mpsc::Receiver<()>,
+}
+
+impl Drop for Near {
+    fn drop(&mut self) {
+        self.orders = None;
+        let _ = self.ended.recv_timeout(FAREWELL);
+    }
 }
 
 impl std::fmt::Debug for Near {
@@ -102,21 +113,31 @@ impl Near {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let (orders, queue) = unbounded_channel();
+        let (ends, ended) = std::sync::mpsc::channel();
         let tell = Arc::new(tell) as Tell;
         let thread = std::thread::Builder::new().name("near".to_owned());
-        let work = move || runtime.block_on(serve(key, devices, place, tell, queue));
+        let work = move || {
+            runtime.block_on(serve(key, devices, place, tell, queue));
+            drop(ends);
+        };
         thread.spawn(work).map_err(|error| error.to_string())?;
-        Ok(Near { orders })
+        Ok(Near { orders: Some(orders), ended })
     }
 
     /// Sends a message over a connection.
     pub fn send(&self, link: u64, bytes: Vec<u8>) {
-        let _ = self.orders.send(Order::Send { link, bytes });
+        self.order(Order::Send { link, bytes });
     }
 
     /// Ends a connection.
     pub fn close(&self, link: u64) {
-        let _ = self.orders.send(Order::Close { link });
+        self.order(Order::Close { link });
+    }
+
+    fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(order);
+        }
     }
 }
 

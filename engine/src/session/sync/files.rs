@@ -5,10 +5,10 @@ use super::super::volumes::inside;
 use super::super::{Reject, Session, Turn};
 use super::merges::Merged;
 use crate::effect::Effect;
-use crate::note::{Note, Phase};
+use crate::note::{DocPhase, Note, Phase};
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
-use store::{BlobHash, DocId, FileEntry, FileKind};
+use store::{BlobHash, DocId, FileEntry, FileKind, NoteDoc, OutputsDoc, Parcel};
 
 /// What could not be done to a file is tried again after this many milliseconds, so often.
 const AGAIN: i64 = 2_000;
@@ -175,6 +175,13 @@ impl Session {
             }
             _ => (file, to, true),
         };
+        if moved == file && to == from {
+            // It lies beside the other already, as nobody but this device may know.
+            if let Some(known) = self.volumes.get_mut(&volume) {
+                known.doc_pending.push_back((file, Some(FileEntry { kind: FileKind::of(&to), path: to })));
+            }
+            return self.write_volume_doc(turn, volume);
+        }
         match self.move_as_others(turn, moved, &to, echo) {
             Ok(()) => {
                 if echo {
@@ -194,6 +201,24 @@ impl Session {
         }
     }
 
+    /// Of a note of another device there may be only the name, until its text has come. A file that another program has
+    /// made there meanwhile is another note: the two are like notes that two devices made.
+    pub(in crate::session) fn makes_room(&mut self, row: &FileRow) -> bool {
+        let bare = row.kind.is_text() && row.heads.is_empty() && row.size == 0 && row.mtime == 0;
+        if !bare || self.notes.contains_key(&row.id) || !self.sync.is_shared(row.volume) {
+            return false;
+        }
+        self.places.remove(&row.id);
+        self.sync.renames.remove(&row.id);
+        let Some(volume) = self.volumes.get_mut(&row.volume) else { return true };
+        volume.unlink(row.id);
+        if let Some(entry) = volume.doc.as_ref().and_then(|doc| doc.entry(row.id)) {
+            self.sync.coming.insert(row.id, (row.volume, entry));
+        }
+        self.sync.touch();
+        true
+    }
+
     /// The name of a file beside another of the same name: one that no other file has.
     fn free_beside(&self, volume: DocId, path: &str, file: DocId) -> String {
         let taken = |path: &String| {
@@ -211,9 +236,9 @@ impl Session {
             return;
         }
         let mut waits = Vec::new();
-        for (file, ticket, bytes) in std::mem::take(&mut self.sync.arrived) {
+        for (file, ticket, parcel) in std::mem::take(&mut self.sync.arrived) {
             if self.places.contains_key(&file) {
-                self.remote(turn, file, bytes);
+                self.remote(turn, file, parcel);
                 continue;
             }
             let place = self.sync.coming.get(&file).cloned();
@@ -226,21 +251,21 @@ impl Session {
                 continue;
             };
             if self.is_in_motion(volume, &entry.path) {
-                waits.push((file, ticket, bytes));
+                waits.push((file, ticket, parcel));
                 continue;
             }
             match known.files.get(&entry.path).map(|row| row.id) {
                 None => {
-                    self.arrive(turn, volume, file, entry, false);
-                    self.remote(turn, file, bytes);
+                    self.arrive(turn, volume, file, entry, false, &parcel);
+                    self.remote(turn, file, parcel);
                 }
                 // Both are kept: the lower name keeps its path, on all devices alike.
                 Some(other) if other < file => {
                     let path = self.free_beside(volume, &entry.path, file);
                     self.sync.say(turn.now, format!("{}: two devices made it; the other is {path}", entry.path));
                     self.report_file(turn, other, &entry.path, Merged::Twins { other: file, called: path.clone() });
-                    self.arrive(turn, volume, file, FileEntry { path, kind: entry.kind }, true);
-                    self.remote(turn, file, bytes);
+                    self.arrive(turn, volume, file, FileEntry { path, kind: entry.kind }, true, &parcel);
+                    self.remote(turn, file, parcel);
                 }
                 Some(other) => {
                     if self.nothing_moves().is_ok() {
@@ -249,7 +274,7 @@ impl Session {
                         self.report_file(turn, file, &entry.path, Merged::Twins { other, called: path.clone() });
                         let _ = self.move_as_others(turn, other, &path, false);
                     }
-                    waits.push((file, ticket, bytes));
+                    waits.push((file, ticket, parcel));
                 }
             }
         }
@@ -259,8 +284,17 @@ impl Session {
         }
     }
 
-    /// Enters a note of another device. `renamed`: under another path than the volume's document has.
-    fn arrive(&mut self, turn: &mut Turn<'_>, volume_id: DocId, file: DocId, entry: FileEntry, renamed: bool) {
+    /// Enters a note of another device, which is about to take in the parcel. `renamed`: under another path than the
+    /// volume's document has.
+    fn arrive(
+        &mut self,
+        turn: &mut Turn<'_>,
+        volume_id: DocId,
+        file: DocId,
+        entry: FileEntry,
+        renamed: bool,
+        parcel: &Parcel,
+    ) {
         let Some(volume) = self.volumes.get_mut(&volume_id) else { return };
         let FileEntry { path, kind } = entry;
         let row = FileRow {
@@ -286,18 +320,26 @@ impl Session {
         let mut writes = self.volume_doc_writes(turn, volume_id);
         writes.push(Write::File(row));
         self.append(turn, writes, None);
-        self.begin_arrived(turn, file, volume_id);
+        self.begin_arrived(turn, file, volume_id, Some(parcel));
         self.sync.touch();
     }
 
-    /// An empty note, into which the text of another device is merged.
-    pub(super) fn begin_arrived(&mut self, turn: &mut Turn<'_>, file: DocId, volume: DocId) {
+    /// An empty note, into which the text of another device is merged. `whole`: what is merged first, into a note of
+    /// which nothing is on this device's disk; where that is all of it there is nothing to be loaded.
+    pub(super) fn begin_arrived(&mut self, turn: &mut Turn<'_>, file: DocId, volume: DocId, whole: Option<&Parcel>) {
         let kind = self.place(file).map_or(FileKind::Note, |(_, path)| FileKind::of(path));
         let mut note = Note::new(file, volume, kind);
         note.phase = Phase::Ready;
         note.file.base = Some(Arc::from(""));
         // Its file is made with its text: that it is ahead is not said before, or a crash would leave an empty file.
         note.adopted = true;
+        let begun = whole.and_then(|parcel| NoteDoc::before(file, parcel, self.actor.clone()).ok()?);
+        let outputs = || OutputsDoc::load(file.outputs(), &[], self.actor.clone()).ok();
+        if let Some((doc, outputs)) = begun.and_then(|doc| Some((doc, outputs()?.doc))) {
+            note.doc = DocPhase::Loaded(Box::new(doc));
+            (note.outputs, note.outputs_new) = (Some(Box::new(outputs)), true);
+            note.runs += 1;
+        }
         self.notes.insert(file, note);
         self.load_doc(turn, file);
     }

@@ -180,7 +180,8 @@ impl Session {
         if !self.sync.shares.paused {
             let volumes = self.sync.shares.hubs.iter().flat_map(|hub| &hub.volumes);
             wanted.extend(volumes.map(|volume| (*volume, Present::default())));
-            for (id, note) in &self.notes {
+            let busy = |note: &Note| matches!(note.kernel, KernelPhase::Busy(_)) || !note.queue.is_empty();
+            for (id, note) in self.notes.iter().filter(|(_, note)| busy(note)) {
                 let running = running(note);
                 let shared = || self.place(*id).is_some_and(|(volume, _)| self.sync.is_shared(volume));
                 if !running.is_empty() && shared() {

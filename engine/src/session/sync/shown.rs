@@ -71,6 +71,8 @@ pub struct Spread {
     pub received: Option<Time>,
     /// When all of it was the same everywhere last, since the program began.
     pub same: Option<Time>,
+    /// When a hub that is away was there last, if all was sent to it.
+    pub seen: Option<Time>,
 }
 
 impl Spread {
@@ -81,6 +83,7 @@ impl Spread {
             (_, 1, _) => "1 note is coming".to_owned(),
             (_, coming @ 2.., _) => format!("{coming} notes are coming"),
             (Sent::Everywhere, ..) => "Saved here and sent".to_owned(),
+            (Sent::Away, ..) => "All sent".to_owned(),
             (Sent::Saved, _, 0 | 1) => "Saved here, not sent yet".to_owned(),
             (Sent::Saved, _, behind) => format!("Saved here, {behind} not sent yet"),
         }
@@ -118,15 +121,29 @@ impl Session {
         let volume = self.place(doc).map_or(doc, |(volume, _)| volume);
         let whole = volume == doc;
         let (received, same) = (self.sync.received.get(&doc).copied(), self.sync.same.get(&doc).copied());
-        let mut spread = Spread { sent: Sent::Local, documents: 0, behind: 0, coming: 0, received, same };
+        let mut spread = Spread { sent: Sent::Local, documents: 0, behind: 0, coming: 0, received, same, seen: None };
         if !self.sync.is_shared(volume) {
             return spread;
         }
-        let (mut online, mut behind) = (true, BTreeSet::new());
+        // Whether it is known what each hub lacks: it is there, or it was told of all that was here until it left.
+        let (mut known, mut behind, mut waits) = (true, BTreeSet::new(), BTreeSet::new());
+        let mut seen = None;
+        // Of a note nothing else counts, and there may be very many others.
+        let among = |docs: &BTreeSet<DocId>| match whole {
+            true => docs.clone(),
+            false => docs.get(&doc).copied().into_iter().collect(),
+        };
         for hub in self.sync.shares.hubs.iter().filter(|hub| hub.volumes.contains(&volume)) {
             let state = self.sync.states.get(&hub.url);
-            online &= state.is_some_and(|state| state.reach == Reach::Online);
-            behind.extend(state.into_iter().flat_map(|state| state.behind.iter().copied()));
+            let online = state.is_some_and(|state| state.reach == Reach::Online);
+            let outbox = self.sync.outboxes.get(&hub.url).filter(|outbox| outbox.volumes.contains(&volume));
+            if let Some(outbox) = outbox.filter(|_| !online) {
+                waits.extend(among(&outbox.waits));
+                seen = seen.max(Some(outbox.at));
+                continue;
+            }
+            known &= online;
+            behind.extend(state.into_iter().flat_map(|state| among(&state.behind)));
         }
         if whole {
             let rows = || self.volumes.get(&volume).into_iter().flat_map(|volume| volume.files.values());
@@ -143,13 +160,19 @@ impl Session {
                 let outputs = texts().filter(|row| row.cells > 0).map(|row| row.id.outputs());
                 spread.behind += outputs.filter(|outputs| others.binary_search(outputs).is_ok()).count();
             }
+            spread.behind += self.waiting(volume, waits.difference(&behind));
         } else {
             spread.documents = 1;
-            spread.behind = usize::from(behind.contains(&doc) || self.sync.bare.contains(&doc));
+            spread.behind = usize::from(behind.contains(&doc) || waits.contains(&doc) || self.sync.bare.contains(&doc));
         }
         let ahead = self.notes.get(&doc).is_some_and(|note| !note.pending.is_empty());
-        let done = online && !ahead && spread.behind == 0 && spread.coming == 0;
-        spread.sent = if done { Sent::Everywhere } else { Sent::Saved };
+        let done = known && !ahead && spread.behind == 0 && spread.coming == 0;
+        spread.seen = seen.filter(|_| done);
+        spread.sent = match (done, spread.seen) {
+            (false, _) => Sent::Saved,
+            (true, None) => Sent::Everywhere,
+            (true, Some(_)) => Sent::Away,
+        };
         spread
     }
 

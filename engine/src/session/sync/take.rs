@@ -4,19 +4,21 @@ use super::super::{Session, Turn};
 use super::ARRIVING;
 use crate::effect::Effect;
 use crate::note::{Note, Phase};
-use store::DocId;
 use store::disk::Write;
+use store::{DocId, Parcel};
 
 impl Session {
     /// Changes of a document have come. They are said to be taken once they are on disk (the host sees to that), or
     /// refused here.
-    pub(in crate::session) fn received(&mut self, turn: &mut Turn<'_>, doc: DocId, ticket: u64, bytes: Vec<u8>) {
+    pub(in crate::session) fn received(&mut self, turn: &mut Turn<'_>, doc: DocId, ticket: u64, parcel: Parcel) {
         let is_note = self.places.contains_key(&doc) || self.sync.coming.contains_key(&doc);
-        if is_note && !self.notes.contains_key(&doc) && (!self.sync.waiting.is_empty() || self.room() == 0) {
-            self.sync.waiting.push_back((doc, ticket, bytes));
+        let waits = !self.notes.contains_key(&doc) && (!self.sync.waiting.is_empty() || self.room() == 0);
+        // One that is on its way to the trash would forget what has come, and nobody would answer for it.
+        if is_note && (waits || self.is_moving(doc)) {
+            self.sync.waiting.push_back((doc, ticket, parcel));
             return;
         }
-        self.take_in(turn, doc, ticket, bytes);
+        self.take_in(turn, doc, ticket, parcel);
     }
 
     /// How many more notes may be under way because other devices want it. Those count that come to an end by
@@ -36,22 +38,25 @@ impl Session {
             return;
         }
         for _ in 0..self.room() {
-            let Some((doc, ticket, bytes)) = self.sync.waiting.pop_front() else { return };
-            self.take_in(turn, doc, ticket, bytes);
+            if self.sync.waiting.front().is_some_and(|(doc, ..)| self.is_moving(*doc)) {
+                return;
+            }
+            let Some((doc, ticket, parcel)) = self.sync.waiting.pop_front() else { return };
+            self.take_in(turn, doc, ticket, parcel);
         }
     }
 
-    fn take_in(&mut self, turn: &mut Turn<'_>, doc: DocId, ticket: u64, bytes: Vec<u8>) {
+    fn take_in(&mut self, turn: &mut Turn<'_>, doc: DocId, ticket: u64, parcel: Parcel) {
         let taken = if self.volumes.contains_key(&doc) {
-            self.volume_received(turn, doc, ticket, bytes)
+            self.volume_received(turn, doc, ticket, parcel)
         } else if self.sync.coming.contains_key(&doc) {
-            self.sync.arrived.push((doc, ticket, bytes));
+            self.sync.arrived.push((doc, ticket, parcel));
             Ok(())
         } else if self.places.contains_key(&doc) {
-            self.note_received(turn, doc, bytes)
+            self.note_received(turn, doc, parcel)
         } else if let Some(note) = self.note_of_outputs(doc) {
-            self.outputs_received(turn, note, bytes)
-        } else if let Some(taken) = self.kept_received(turn, doc, ticket, &bytes) {
+            self.outputs_received(turn, note, parcel.bytes)
+        } else if let Some(taken) = self.kept_received(turn, doc, ticket, &parcel.bytes) {
             taken
         } else {
             Err("it belongs to nothing that is shared".to_owned())
@@ -66,19 +71,25 @@ impl Session {
         }
     }
 
-    fn volume_received(&mut self, turn: &mut Turn<'_>, id: DocId, ticket: u64, bytes: Vec<u8>) -> Result<(), String> {
+    fn volume_received(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: DocId,
+        ticket: u64,
+        mut parcel: Parcel,
+    ) -> Result<(), String> {
         let Some(volume) = self.volumes.get_mut(&id) else { return Err("its volume is closed".to_owned()) };
         if let Some(trouble) = volume.trouble.as_ref().filter(|_| volume.doc.is_none()) {
             return Err(trouble.clone());
         }
         let known = volume.known;
         let Some(doc) = volume.doc.as_mut().filter(|_| known) else {
-            self.sync.early.push((id, ticket, bytes));
+            self.sync.early.push((id, ticket, parcel));
             return Ok(());
         };
-        let changed = doc.merge(id, &bytes).map_err(|error| error.to_string())?;
+        let changed = doc.take(id, &mut parcel).map_err(|error| error.to_string())?;
         let new = std::mem::take(&mut volume.doc_new);
-        let mut writes = vec![Write::Chunk { doc: id, bytes }];
+        let mut writes = vec![Write::Chunk { doc: id, bytes: parcel.bytes }];
         if new {
             writes.push(Write::Chunk { doc: id, bytes: doc.save() });
         }
@@ -120,14 +131,14 @@ impl Session {
             }
         }
         let early = std::mem::take(&mut self.sync.early);
-        for (doc, ticket, bytes) in early {
-            self.received(turn, doc, ticket, bytes);
+        for (doc, ticket, parcel) in early {
+            self.received(turn, doc, ticket, parcel);
         }
         self.look_for_bare(id);
         self.kept_volume_loaded(turn, id);
     }
 
-    fn note_received(&mut self, turn: &mut Turn<'_>, id: DocId, bytes: Vec<u8>) -> Result<(), String> {
+    fn note_received(&mut self, turn: &mut Turn<'_>, id: DocId, parcel: Parcel) -> Result<(), String> {
         let Some((volume, path)) = self.place(id).map(|(volume, path)| (volume, path.to_owned())) else {
             return Err("the note is not here any more".to_owned());
         };
@@ -140,9 +151,9 @@ impl Session {
         }
         if is_new && self.notes.get(&id).is_none_or(|note| matches!(note.phase, Phase::Failed(_))) {
             // Its name came before the program ended, its text did not.
-            self.begin_arrived(turn, id, volume);
+            self.begin_arrived(turn, id, volume, None);
         }
-        self.remote(turn, id, bytes);
+        self.remote(turn, id, parcel);
         self.sync.say(turn.now, format!("{path}: changes from another device"));
         Ok(())
     }

@@ -186,6 +186,10 @@ impl Embedder for MiniLm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    /// So many are asked one after the other.
+    const QUESTIONS: usize = 40;
 
     #[test]
     fn near_meanings_are_near() {
@@ -201,5 +205,37 @@ mod tests {
         for odd in ["", "\0\u{fffd}", &"x".repeat(100_000), "日本語のテキスト", "👩‍👩‍👧‍👦"] {
             assert!(vector(odd).iter().all(|value| value.is_finite()), "{odd:.10}");
         }
+    }
+
+    #[test]
+    fn a_question_is_answered_while_a_long_queue_of_texts_is_embedded() {
+        let model = MiniLm::load().expect("loaded");
+        assert!(model.texts.get().is_none() && model.questions.get().is_none(), "no thread before it is needed");
+        model.embed_question("who?").expect("embedded");
+        assert!(model.texts.get().is_none(), "a question needs no thread for texts");
+        let text = vocabulary()[..LONGEST].join(" ");
+        let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let count = || done.load(Ordering::SeqCst);
+        let (asked, meanwhile) = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    model.embed(&text).expect("embedded");
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            // The queue is under way, and each next text waits before the question comes.
+            while count() == 0 {
+                std::thread::yield_now();
+            }
+            let before = count();
+            for _ in 0..QUESTIONS {
+                model.embed_question("where is the cat?").expect("embedded");
+            }
+            let meanwhile = count() - before;
+            stop.store(true, Ordering::SeqCst);
+            (QUESTIONS, meanwhile)
+        });
+        // Behind the texts, on their thread, each question would wait for one of them.
+        assert!(meanwhile * 2 < asked, "{meanwhile} texts were done before {asked} questions were answered");
     }
 }

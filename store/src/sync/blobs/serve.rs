@@ -77,6 +77,22 @@ impl Blobs {
         }
     }
 
+    /// It was here, whole, and is lost: all that may have it hear that, as whoever has it brings it again.
+    pub fn lost(&mut self, item: Item, may: May<'_>) {
+        let links: Vec<Link> =
+            self.links.keys().copied().filter(|link| may(*link, item.volume) != Access::None).collect();
+        links.into_iter().for_each(|link| self.word(link, &Word::Lack(item)));
+    }
+
+    /// A peer does not have it. One that keeps what it is brought is brought it: it may have had it before.
+    pub(super) fn lacked(&mut self, link: Link, item: Item, may: May<'_>) {
+        let Some(side) = self.links.get_mut(&link) else { return };
+        let goes = side.keeper && self.held.contains_key(&item) && may(link, item.volume) != Access::None;
+        if goes && !side.offered.contains(&item) {
+            side.offer.insert(item);
+        }
+    }
+
     pub(super) fn lack(&mut self, link: Link, item: Item) {
         if let Some(side) = self.links.get_mut(&link) {
             // It waits for no piece of it from now on: one that came all the same would be one too many.

@@ -445,6 +445,30 @@ fn what_another_program_over_the_same_store_took_is_told_of() {
 }
 
 #[test]
+fn what_a_keeper_has_lost_is_brought_again_by_whoever_is_there_and_has_it() {
+    let all = bytes(6, 200_000);
+    let (mut device, mut hub) = (Peer::with(false, &[&all]), Peer::new(true));
+    connect(&mut device, &mut hub, LINE);
+    talk(&mut device, &mut hub, ALL);
+    assert_eq!((hub.came.len(), device.sent), (1, all.len()));
+    hub.whole.clear();
+    // Whom it does not concern does not even hear of it.
+    hub.blobs.lost(item(&all), &|_, _| Access::None);
+    assert!(hub.perform(0).is_empty());
+    hub.blobs.lost(item(&all), &writes);
+    talk(&mut device, &mut hub, ALL);
+    assert_eq!((hub.whole.get(&item(&all)), device.sent), (Some(&all), 2 * all.len()));
+    // A peer is told nothing of what is not shared with it; one that keeps nothing is brought nothing.
+    for (access, keeps) in [(Access::None, true), (Access::Write, false)] {
+        let mut device = Peer::with(false, &[&all]);
+        device.may = access;
+        device.blobs.connect(LINE, PeerId("two".to_owned()), keeps, &|_, _| Access::None);
+        device.blobs.receive(LINE, &Word::Lack(item(&all)).write(), 0, &move |_, _| access);
+        assert!(device.perform(0).is_empty());
+    }
+}
+
+#[test]
 fn what_cannot_be_looked_for_now_is_looked_for_later() {
     let all = bytes(8, 100_000);
     let (mut device, mut hub) = (Peer::with(false, &[&all]), Peer::new(true));

@@ -1,17 +1,18 @@
 //! The documents in memory: read when they are needed, changed by peers and by what is durable, let go when they rest.
 
-use super::{Link, Output, Peers, Ticket, guarded};
+use super::{Between, Link, Output, Peers, Ticket, guarded};
+use crate::document::Parcel;
 use crate::id::DocId;
 use crate::schema::ENCODING;
 use crate::sync::inflate;
 use automerge::sync::{self, Capability, ChunkList, Have, MessageFlags, MessageVersion, SyncDoc};
-use automerge::{Automerge, ChangeHash, LoadOptions};
+use automerge::{Automerge, ChangeHash, LoadOptions, ReadDoc};
 use std::collections::VecDeque;
 
 /// How a document is in memory.
 enum Form {
-    /// As it is on disk, which is one chunk with all of it, and its heads. Whoever has nothing of it is sent these
-    /// bytes; to read a document and to write it anew is nearly all that a first sync costs.
+    /// As it is on disk, or will be once what came is there: one chunk with all of it, and its heads. Whoever has
+    /// nothing of it is sent these bytes: to read a document and to write it anew is nearly all of a first sync.
     Whole(Vec<u8>, Vec<ChangeHash>),
     /// Read.
     Read(Box<Automerge>),
@@ -60,6 +61,11 @@ impl Document {
     /// Whether it rests as it was on disk.
     pub(super) fn is_unread(&self) -> bool {
         self.is_whole() && self.is_resting()
+    }
+
+    /// Whether it holds changes that wait for others: of these neither the disk nor the heads know.
+    fn has_early(&self) -> bool {
+        matches!(&self.form, Form::Read(doc) if !doc.get_missing_deps(&[]).is_empty())
     }
 
     pub(super) fn heads(&self) -> Vec<ChangeHash> {
@@ -113,23 +119,32 @@ impl Document {
             let new = state.their_capabilities.as_ref().is_some_and(|all| all.contains(&Capability::MessageV2));
             if has(&[]) && !wants && plain && new && state.last_sent_heads.is_empty() {
                 // As automerge has it, which would say the same of a document that is read.
-                (state.have_responded, state.in_flight) = (true, true);
-                state.last_sent_heads.clone_from(heads);
-                let mut flags = MessageFlags::new();
-                flags.set(MessageFlags::SUPPORTS_SYNC_RESET);
-                return Ok(Some(sync::Message {
-                    heads: heads.clone(),
-                    need: Vec::new(),
-                    // Once it has taken this it has these, and says what it has beyond them.
-                    have: vec![Have { last_sync: heads.clone(), ..Have::default() }],
-                    changes: ChunkList::from(bytes.clone()),
-                    flags: Some(flags),
-                    version: MessageVersion::V2,
-                }));
+                return Ok(Some(said(state, heads, ChunkList::from(bytes.clone()))));
+            }
+            // Who has sent all of it is told that it is here: as automerge has it, too.
+            let sent_it = matches!(state.their_have.as_deref(), Some([have]) if have.last_sync == *heads);
+            if has(heads) && sent_it && state.shared_heads == *heads && !wants && plain && new {
+                return Ok(Some(said(state, heads, ChunkList::empty())));
             }
         }
         let doc = self.read()?;
         guarded(|| doc.generate_sync_message(state))
+    }
+}
+
+/// The message to a peer that has these heads once it has taken the changes, and says what it has beyond them.
+fn said(state: &mut sync::State, heads: &[ChangeHash], changes: ChunkList) -> sync::Message {
+    (state.have_responded, state.in_flight) = (true, true);
+    state.last_sent_heads = heads.to_vec();
+    let mut flags = MessageFlags::new();
+    flags.set(MessageFlags::SUPPORTS_SYNC_RESET);
+    sync::Message {
+        heads: heads.to_vec(),
+        need: Vec::new(),
+        have: vec![Have { last_sync: heads.to_vec(), ..Have::default() }],
+        changes,
+        flags: Some(flags),
+        version: MessageVersion::V2,
     }
 }
 
@@ -141,14 +156,19 @@ enum Taken {
     Broken(String),
 }
 
-/// One chunk with all of a document, and its heads.
-type Whole = (Vec<u8>, Vec<ChangeHash>);
+/// One chunk with all of a document.
+struct Whole {
+    /// Who sent it.
+    from: Link,
+    bytes: Vec<u8>,
+    heads: Vec<ChangeHash>,
+}
 
 /// What a message brings, if that is a whole document.
-fn all_of_it(message: &sync::Message) -> Option<Whole> {
+fn all_of_it(from: Link, message: &sync::Message) -> Option<Whole> {
     let mut chunks = message.changes.iter();
     let (chunk, None) = (chunks.next()?, chunks.next()) else { return None };
-    Some((chunk.to_vec(), inflate::whole(chunk)?))
+    Some(Whole { from, bytes: chunk.to_vec(), heads: inflate::whole(chunk)? })
 }
 
 impl Peers {
@@ -297,7 +317,18 @@ impl Peers {
             self.tickets.remove(&ticket);
         }
         self.forget_print(doc);
+        self.ask_anew(doc);
         self.document(doc).queue = old.queue;
+    }
+
+    /// What came of this document and was not on disk is gone: its peers are to forget that they have sent it.
+    fn ask_anew(&mut self, doc: DocId) {
+        for link in self.followers.get(&doc).into_iter().flatten() {
+            let between = self.links.get_mut(link).and_then(|peer| peer.docs.get_mut(&doc));
+            if let Some(Between { state, .. }) = between {
+                (state.needs_reset, state.have_responded, state.in_flight) = (true, false, false);
+            }
+        }
     }
 
     /// Takes what waits for this document, unless something of it is on its way to the disk; else tells what is new.
@@ -314,7 +345,7 @@ impl Peers {
             taken.push(link);
             let sent = between.state.last_sent_heads.clone();
             if before.is_empty() && whole.is_none() {
-                whole = all_of_it(&message);
+                whole = all_of_it(link, &message);
             }
             let received = match document.take(&mut between.state, message) {
                 Ok(received) => received,
@@ -344,23 +375,34 @@ impl Peers {
     }
 
     /// What came into the document since `before` goes to the disk; if nothing did, there may be an answer to give.
-    /// `whole`: bytes that are all of it if they have its heads. They are kept as they came.
+    /// `whole`: bytes that are all of it if they have its heads. They are kept as they came, and what was read of them
+    /// goes along.
     fn settle(&mut self, doc: DocId, before: &[ChangeHash], last: Option<Link>, whole: Option<Whole>) {
         let Some(document) = self.docs.get_mut(&doc) else { return };
         let heads = document.heads();
         let (Some(link), false) = (last, heads == before) else {
             return self.tell(doc);
         };
-        let written = match whole.filter(|(_, known)| *known == heads) {
-            Some((bytes, _)) => Ok(bytes),
-            None => document.read().and_then(|doc| guarded(|| doc.save_after(before))),
+        // What came early, and waits in what was read, is nowhere else.
+        let written = match whole.filter(|whole| whole.heads == heads && !document.has_early()) {
+            Some(whole) => {
+                let between = self.links.get_mut(&whole.from).and_then(|peer| peer.docs.get_mut(&doc));
+                if let Some(between) = between.filter(|between| between.state.their_heads.as_ref() == Some(&heads)) {
+                    // Whoever sent it has it, in whatever words that was said: to answer, none of it need be read.
+                    between.state.their_have = Some(vec![Have { last_sync: heads.clone(), ..Have::default() }]);
+                }
+                let form = std::mem::replace(&mut document.form, Form::Whole(whole.bytes.clone(), heads));
+                let read = if let Form::Read(read) = form { Some(read) } else { None };
+                Ok(Parcel { bytes: whole.bytes, read })
+            }
+            None => document.read().and_then(|doc| guarded(|| doc.save_after(before))).map(Parcel::from),
         };
-        let Ok(bytes) = written else { return self.again(doc) };
+        let Ok(parcel) = written else { return self.again(doc) };
         self.last_ticket += 1;
         let ticket = self.last_ticket;
         document.ticket = Some(ticket);
         self.tickets.insert(ticket, doc);
-        self.outputs.push_back(Output::Store { doc, ticket, link, bytes });
+        self.outputs.push_back(Output::Store { doc, ticket, link, parcel });
     }
 
     /// Lets documents go that nothing is under way for, those first that were needed least lately.
@@ -372,7 +414,9 @@ impl Peers {
         let mut resting: Vec<(u64, DocId)> = resting.map(|(doc, document)| (document.touched, *doc)).collect();
         resting.sort_unstable();
         for (_, doc) in resting.iter().take(resting.len().saturating_sub(self.limits.resting)) {
-            self.docs.remove(doc);
+            if self.docs.remove(doc).is_some_and(|document| document.has_early()) {
+                self.ask_anew(*doc);
+            }
         }
         // What could not go now is not looked at again with each call.
         self.rest_at = (self.docs.len() + self.limits.resting).max(self.limits.resting * 2);

@@ -75,7 +75,8 @@ mod tests {
     use crate::note::{NoteDoc, Op};
     use crate::sync::peers::{Access, Limits, Output};
     use crate::sync::wire::{self, Message, Metadata, PeerId};
-    use automerge::ActorId;
+    use automerge::sync::{ChunkList, Have, MessageFlags, MessageVersion, State, SyncDoc};
+    use automerge::{ActorId, Automerge};
 
     const DOC: DocId = DocId([7; 16]);
 
@@ -128,8 +129,8 @@ mod tests {
                             reads[at] += 1;
                             from.loaded(doc, Ok(disks[at].clone()));
                         }
-                        Output::Store { ticket, bytes, .. } => {
-                            disks[at].push(bytes);
+                        Output::Store { ticket, parcel, .. } => {
+                            disks[at].push(parcel.bytes);
                             from.stored(ticket);
                         }
                         Output::Close { why, .. } | Output::Refused { why, .. } => panic!("{why}"),
@@ -180,7 +181,9 @@ mod tests {
             // Asked for, given, thanked for.
             assert_eq!(said.iter().map(|(who, ..)| *who).collect::<Vec<_>>(), [1, 0, 1]);
             assert_eq!(disks[1], disks[0]);
-            assert!(one.docs.get(&DOC).is_some_and(|document| document.is_unread()), "nothing of it was read");
+            for side in [&one, &two] {
+                assert!(side.docs.get(&DOC).is_some_and(|document| document.is_unread()), "nothing of it is read");
+            }
             assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
             // What either changes behind it arrives.
             let at = usize::from(later);
@@ -193,6 +196,55 @@ mod tests {
             assert_eq!(text(&disks[0]), format!("{}more ", words()));
             assert_eq!(text(&disks[1]), text(&disks[0]));
             assert_eq!((one.in_step(1, DOC), two.in_step(1, DOC)), (Some(true), Some(true)));
+        }
+    }
+
+    #[test]
+    fn what_came_whole_was_read_once_and_is_thanked_for_in_automerges_words() {
+        for is_read in [false, true] {
+            let (mut one, mut two) = (peers("one", true), peers("two", true));
+            let mut whole = note(1, &words());
+            let mut disks = [vec![whole.save()], Vec::new()];
+            if is_read {
+                // In two chunks, so it is read; and who has read it says in other words what it has.
+                let op = Op::Insert { block: BlockId(5), pos: "o".to_owned(), text: "more ".to_owned() };
+                disks[0].push(whole.commit(&[op], 2, None).expect("an edit"));
+            }
+            talk(&mut one, &mut two, &mut disks);
+            two.follow(1, DOC);
+            let mut came = None;
+            for _ in 0..20 {
+                for output in two.take() {
+                    match output {
+                        Output::Send { bytes, .. } => one.receive(1, &bytes),
+                        Output::Load { doc } => two.loaded(doc, Ok(Vec::new())),
+                        Output::Store { ticket, parcel, .. } => came = Some((ticket, parcel)),
+                        _ => {}
+                    }
+                }
+                for output in one.take() {
+                    match output {
+                        Output::Send { bytes, .. } => two.receive(1, &bytes),
+                        Output::Load { doc } => one.loaded(doc, Ok(disks[0].clone())),
+                        _ => {}
+                    }
+                }
+            }
+            let (ticket, parcel) = came.expect("all of it");
+            let read = parcel.read.expect("what was read goes along");
+            assert_eq!(read.get_heads(), two.heads(DOC).expect("it is here"));
+            let mut state = two.links[&1].docs[&DOC].state.clone();
+            let thanks = read.generate_sync_message(&mut state).expect("thanks").encode();
+            assert!(two.take().is_empty(), "nothing is said before it is on disk");
+            assert!(two.stored(ticket));
+            let said = two.take().into_iter().find_map(|output| match output {
+                Output::Send { bytes, .. } => Some(wire::decode(&bytes).expect("a message")),
+                _ => None,
+            });
+            assert!(matches!(said, Some(Message::Sync { data, .. }) if data == thanks), "{is_read}");
+            assert_eq!(two.links[&1].docs[&DOC].state, state, "{is_read}");
+            assert!(two.docs[&DOC].is_unread(), "nothing of it was read again");
+            assert_eq!(two.in_step(1, DOC), Some(true));
         }
     }
 
@@ -385,5 +437,115 @@ mod tests {
         let op = Op::Insert { block: BlockId(5), pos: "o".to_owned(), text: "more".to_owned() };
         one.changed(DOC, &longer.commit(&[op], 2, None).expect("an edit"));
         assert!(quiet(&mut one, &mut two) < 500, "and then only that there is something new");
+    }
+
+    #[test]
+    fn a_change_that_waits_for_another_is_sent_again_when_the_document_was_let_go() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        talk(&mut one, &mut two, &mut [Vec::new(), Vec::new()]);
+        two.limits.resting = 0;
+        // A peer that has said the last change first, as its filter had the one before it for known.
+        let mut whole = note(1, "");
+        let mut edit = |number: u32| {
+            let (block, pos) = (BlockId(50 + u64::from(number)), format!("z{number:02}"));
+            let bytes = whole.commit(&[Op::Insert { block, pos, text: format!("{number} ") }], 2, None);
+            (bytes.expect("an edit"), whole.save())
+        };
+        // Behind so many that not all is sent anew.
+        let known = (0..10).map(|number| edit(number).1).last();
+        edit(10);
+        let (last, whole) = edit(11);
+        let mut doc = Automerge::load(&whole).expect("it loads");
+        let (mut state, heads) = (State::new(), doc.get_heads());
+        state.sent_hashes.extend(heads.iter().copied());
+        (state.have_responded, state.last_sent_heads) = (true, heads.clone());
+        let mut flags = MessageFlags::new();
+        flags.set(MessageFlags::SUPPORTS_SYNC_RESET);
+        let mut next = Some(automerge::sync::Message {
+            heads,
+            need: Vec::new(),
+            have: vec![Have::default()],
+            changes: ChunkList::from(last),
+            flags: Some(flags),
+            version: MessageVersion::V2,
+        });
+        let mut disk: Vec<Vec<u8>> = known.into_iter().collect();
+        for _ in 0..20 {
+            if let Some(message) = next.take() {
+                let (sender, target) = (PeerId("one".to_owned()), PeerId("two".to_owned()));
+                two.receive(1, &wire::encode(&Message::Sync { sender, target, doc: DOC, data: message.encode() }));
+            }
+            two.rest_at = 0; // and nothing rests
+            for output in two.take() {
+                match output {
+                    Output::Send { bytes, .. } => {
+                        let Ok(Message::Sync { data, .. } | Message::Request { data, .. }) = wire::decode(&bytes)
+                        else {
+                            continue;
+                        };
+                        let said = automerge::sync::Message::decode(&data).expect("a message");
+                        doc.receive_sync_message(&mut state, said).expect("it is taken");
+                        next = doc.generate_sync_message(&mut state).or(next);
+                    }
+                    Output::Load { doc } => two.loaded(doc, Ok(disk.clone())),
+                    Output::Store { ticket, parcel, .. } => {
+                        disk.push(parcel.bytes);
+                        two.stored(ticket);
+                    }
+                    Output::Close { why, .. } | Output::Refused { why, .. } => panic!("{why}"),
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!(text(&disk), "0 1 2 3 4 5 6 7 8 9 10 11 ");
+    }
+
+    #[test]
+    fn what_came_whole_stays_where_something_early_waits_in_it() {
+        let (mut one, mut two) = (peers("one", true), peers("two", true));
+        talk(&mut one, &mut two, &mut [Vec::new(), Vec::new()]);
+        let mut whole = note(1, &words());
+        let all = whole.save();
+        let heads = |doc: &[u8]| Automerge::load(doc).expect("it loads").get_heads();
+        let first = heads(&all);
+        let mut edit = |number: u64| {
+            let (block, pos) = (BlockId(50 + number), format!("z{number}"));
+            let bytes = whole.commit(&[Op::Insert { block, pos, text: format!("{number} ") }], 2, None);
+            (bytes.expect("an edit"), whole.save())
+        };
+        let (between, _) = edit(0);
+        let (last, end) = edit(1);
+        // Both wait until it is known that nothing is here; the second lacks what it stands on.
+        for (heads, bytes) in [(first, all), (heads(&end), last)] {
+            let mut flags = MessageFlags::new();
+            flags.set(MessageFlags::SUPPORTS_SYNC_RESET);
+            let message = automerge::sync::Message {
+                heads,
+                need: Vec::new(),
+                have: vec![Have::default()],
+                changes: ChunkList::from(bytes),
+                flags: Some(flags),
+                version: MessageVersion::V2,
+            };
+            let (sender, target) = (PeerId("one".to_owned()), PeerId("two".to_owned()));
+            two.receive(1, &wire::encode(&Message::Sync { sender, target, doc: DOC, data: message.encode() }));
+        }
+        two.take();
+        two.loaded(DOC, Ok(Vec::new()));
+        let mut disk = Vec::new();
+        for _ in 0..3 {
+            for output in two.take() {
+                if let Output::Store { ticket, parcel, .. } = output {
+                    assert!(parcel.read.is_none(), "what waits would go along with it");
+                    disk.push(parcel.bytes);
+                    two.stored(ticket);
+                }
+            }
+            if disk.len() == 1 {
+                disk.push(between.clone());
+                two.changed(DOC, &between);
+            }
+        }
+        assert_eq!(two.heads(DOC), Some(heads(&end)));
     }
 }

@@ -5,14 +5,15 @@
 //! What one side has and the other does not is known to that other only as a print; so it asks which documents those
 //! are. Outputs of cells that ran nowhere are then not asked for one by one, and there may be very many of them.
 //!
-//! Who dialed begins, and follows what differs and what it lacks; who listens answers, and follows what it lacks. From
-//! the moment in which a side has made its table, each document of it that changes is followed by itself.
+//! Who dialed begins, and follows what differs and what it lacks; who listens answers, and follows what it lacks. What
+//! it has and is not asked for is the same on both sides. From the moment in which a side has made its table, each
+//! document of it that changes is followed by itself.
 
 use super::{Access, Link, Output, Peers};
 use crate::id::DocId;
 use crate::sync::wire;
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What the heads of a document come to: the same on two devices that have the same of it, and else different.
@@ -83,7 +84,7 @@ pub(super) struct Talk {
     lacks: Vec<Id>,
     /// So many questions which documents those are wait for an answer.
     asked: usize,
-    /// Those documents.
+    /// Those documents; on the side that listens those that it was asked for.
     named: BTreeSet<DocId>,
     rounds: u32,
     /// Which comparison of this connection it is: answers to one that was begun anew are too late.
@@ -207,7 +208,12 @@ impl Peers {
             docs.iter().for_each(|doc| self.follow(link, *doc));
             return;
         }
-        self.follow(link, scope);
+        // Of very many files the list alone takes a second to read, on both sides. Where it is known what it comes to,
+        // it is compared as all others are, and read if it differs.
+        let is_known = docs.contains(&scope) && matches!(self.prints.known.get(&scope), Some(Some(_)));
+        if !is_known {
+            self.follow(link, scope);
+        }
         if dialed && docs.len() < FEW {
             docs.iter().for_each(|doc| self.follow(link, *doc));
             return;
@@ -280,7 +286,7 @@ impl Peers {
         let mut storage = NegentropyStorageVector::with_capacity(talk.docs.len());
         let mut docs = HashMap::new();
         let (initiates, number) = (peer.dialed, talk.number);
-        for doc in talk.docs.iter().filter(|doc| **doc != scope) {
+        for doc in talk.docs.iter() {
             let Some(Some(print)) = self.prints.known.get(doc) else { continue };
             if (peer.share)(*doc) == Access::None || storage.insert(0, Id::from_byte_array(*print)).is_err() {
                 continue;
@@ -349,7 +355,7 @@ impl Peers {
                 self.outputs.push_back(Output::Scope { link, scope });
             }
             Word::Next => self.answer(link, scope, bytes),
-            Word::Done => _ = peer.scopes.talks.remove(&scope),
+            Word::Done => self.asked_all(link, scope),
             Word::Which => self.which(link, scope, bytes),
             Word::Never | Word::Answer | Word::These
                 if peer.scopes.talks.get(&scope).is_none_or(|talk| talk.number != number) => {}
@@ -439,9 +445,7 @@ impl Peers {
 
     fn which(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
         let talk = self.links.get_mut(&link).and_then(|peer| peer.scopes.talks.get_mut(&scope));
-        let Some((rounds, number, table)) =
-            talk.and_then(|talk| Some((&mut talk.rounds, talk.number, talk.table.as_ref()?)))
-        else {
+        let Some(Talk { rounds, named, number, table: Some(table), .. }) = talk else {
             return self.fail(link, "it goes on comparing what it did not begin");
         };
         *rounds += 1;
@@ -449,8 +453,18 @@ impl Peers {
         if *rounds > ROUNDS || !rest.is_empty() {
             return self.fail(link, "it asks for documents in words that nobody knows");
         }
-        let these: Vec<u8> = prints.iter().filter_map(|print| table.docs.get(print)).flat_map(|doc| doc.0).collect();
+        let these: Vec<DocId> = prints.iter().filter_map(|print| table.docs.get(print)).copied().collect();
+        named.extend(&these);
+        let (number, these): (_, Vec<u8>) = (*number, these.into_iter().flat_map(|doc| doc.0).collect());
         self.compare(link, scope, Word::These, number, &these);
+    }
+
+    /// Who dialed has asked for all that only this side has, or has otherwise: the rest of what it had is the same.
+    fn asked_all(&mut self, link: Link, scope: DocId) {
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        let Some(Talk { table: Some(table), named, .. }) = peer.scopes.talks.remove(&scope) else { return };
+        let same = table.docs.into_values().filter(|doc| !named.contains(doc) && !peer.docs.contains_key(doc));
+        self.outputs.push_back(Output::Agreed { link, docs: same.collect() });
     }
 
     fn these(&mut self, link: Link, scope: DocId, bytes: &[u8]) {
@@ -481,12 +495,12 @@ impl Peers {
         let Some(peer) = self.links.get_mut(&link) else { return };
         let Some(talk) = peer.scopes.talks.remove(&scope) else { return };
         let table = talk.table.unwrap_or_else(|| Table { storage: Default::default(), docs: HashMap::new() });
-        let compared_docs: BTreeSet<DocId> = table.docs.into_values().collect();
+        let compared_docs: HashSet<DocId> = table.docs.into_values().collect();
         let is_same = |doc: &DocId| compared && compared_docs.contains(doc) && !talk.differ.contains(doc);
         let (mut same, other): (Vec<DocId>, Vec<DocId>) =
             talk.docs.iter().copied().filter(|doc| !peer.docs.contains_key(doc)).partition(is_same);
         // Both know the note, so either side will say it when its outputs come to be.
-        let outputs: BTreeSet<DocId> = same.iter().map(|note| note.outputs()).collect();
+        let outputs: HashSet<DocId> = same.iter().map(|note| note.outputs()).collect();
         let is_nowhere =
             |doc: &DocId| outputs.contains(doc) && !compared_docs.contains(doc) && !talk.named.contains(doc);
         let (nowhere, other): (Vec<DocId>, Vec<DocId>) = other.into_iter().partition(is_nowhere);
@@ -543,10 +557,16 @@ mod tests {
     /// Two that speak until nothing is said any more. Gives how many bytes went over the wire, the documents that the
     /// first reads, and those that it takes for the same.
     fn talk(one: &mut Peers, two: &mut Peers, docs: &Docs) -> (usize, BTreeSet<DocId>, usize) {
+        let (bytes_said, read, [same, _]) = talk_both(one, two, docs);
+        (bytes_said, read, same.len())
+    }
+
+    /// The same, with what each takes for the same.
+    fn talk_both(one: &mut Peers, two: &mut Peers, docs: &Docs) -> (usize, BTreeSet<DocId>, [BTreeSet<DocId>; 2]) {
         one.connect(1, true, None, Box::new(|_| Access::Write));
         two.connect(1, false, None, Box::new(|_| Access::Write));
         one.follow_all(1, VOLUME, docs.clone());
-        let (mut bytes_said, mut read, mut same) = (0, BTreeSet::new(), 0);
+        let (mut bytes_said, mut read, mut same) = (0, BTreeSet::new(), [BTreeSet::new(), BTreeSet::new()]);
         loop {
             let mut quiet = true;
             for back in [false, true] {
@@ -560,7 +580,7 @@ mod tests {
                         }
                         Output::Load { doc } if !back => _ = read.insert(doc),
                         Output::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
-                        Output::Agreed { docs, .. } => same = docs.len(),
+                        Output::Agreed { docs, .. } => same[usize::from(back)].extend(docs),
                         Output::Close { why, .. } => panic!("{why}"),
                         _ => {}
                     }
@@ -589,6 +609,55 @@ mod tests {
         // What changes later is spoken about by itself.
         two.changed(doc(3), b"");
         assert!(two.take().iter().any(|output| matches!(output, Output::Load { doc: read } if *read == doc(3))));
+    }
+
+    #[test]
+    fn who_listens_learns_what_is_the_same_too() {
+        let (mut one, mut two) = (peers("one"), peers("two"));
+        for number in 0..100 {
+            // One has changed, some are only here, some only there.
+            if number != 50 && number != 51 {
+                one.recall(doc(number), Some(print(number, u8::from(number == 5))));
+            }
+            if number != 60 {
+                two.recall(doc(number), Some(print(number, 0)));
+            }
+        }
+        let docs: Docs = Arc::new((0..100).map(doc).chain([VOLUME]).collect());
+        let (_, _, [_, same]) = talk_both(&mut one, &mut two, &docs);
+        let differ = [5, 50, 51, 60];
+        assert_eq!(same, (0..100).filter(|number| !differ.contains(number)).map(doc).collect());
+        // When nothing differs, nothing is asked for, and that says it.
+        let (mut one, mut two) = (peers("one"), peers("two"));
+        for number in 0..100 {
+            one.recall(doc(number), Some(print(number, 0)));
+            two.recall(doc(number), Some(print(number, 0)));
+        }
+        assert_eq!(talk_both(&mut one, &mut two, &docs).2[1], (0..100).map(doc).collect());
+    }
+
+    #[test]
+    fn the_list_of_files_is_read_where_it_differs_and_by_neither_side_where_it_does_not() {
+        let docs: Docs = Arc::new((0..50).map(doc).chain([VOLUME]).collect());
+        let loads = |output: &Output| matches!(output, Output::Load { doc } if *doc == VOLUME);
+        for (other, expected) in [(0, 0), (1, 1)] {
+            let (mut one, mut two) = (peers("one"), peers("two"));
+            for number in 0..50 {
+                one.recall(doc(number), Some(print(number, 0)));
+                two.recall(doc(number), Some(print(number, 0)));
+            }
+            one.recall(VOLUME, Some(print(99, 0)));
+            two.recall(VOLUME, Some(print(99, other)));
+            let (_, read, same) = talk(&mut one, &mut two, &docs);
+            assert_eq!((read.len(), same), (expected, 51 - expected));
+            assert_eq!((one.docs.len(), two.docs.len()), (expected, 0), "neither side has it in memory");
+            if expected == 0 {
+                // Whoever changes it speaks of it.
+                one.changed(VOLUME, b"");
+                two.changed(VOLUME, b"");
+                assert!(one.take().iter().any(loads) && two.take().iter().any(loads));
+            }
+        }
     }
 
     #[test]

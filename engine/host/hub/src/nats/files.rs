@@ -1,7 +1,9 @@
 //! What devices bring beside documents, over NATS. The pieces of a file are messages of one subject, and each names
 //! the one before it, so that the servers refuse what would not stand behind the last: whichever replica a device calls
 //! goes on where another one ended. Once all pieces are there their hash is checked over what the servers give, and a
-//! message of another subject says that the file is whole and where its pieces lie; nobody changes it then.
+//! message of another subject says that the file is whole and where its pieces lie; nobody changes it then. If the
+//! servers lose of it all the same, whoever reads it sees that, and a third subject tells all replicas that it is whole
+//! no more.
 
 use super::{AGAIN, FROM, Heard, Inside, Line, TRY, from, hear, make_stream};
 use crate::storage::{HubFiles, News};
@@ -24,6 +26,8 @@ const STREAM: &str = "TRACEBOOK-FILES";
 const PIECES: &str = "tracebook.file.";
 /// Subjects of what is whole.
 const WHOLE: &str = "tracebook.whole.";
+/// Before the hash in subjects of what was whole, and is not any more: told to all that hear what is whole.
+const LOST: &str = "lost-";
 /// Which piece of its file it is.
 const NUMBER: &str = "Tracebook-Piece";
 /// How large a whole file is.
@@ -41,12 +45,26 @@ const PLACES: usize = 128;
 
 /// Files whose pieces NATS keeps.
 pub(super) struct Files {
-    pieces: Pieces,
+    pub(super) pieces: Pieces,
     runtime: Handle,
-    /// All that is whole, and how large it is.
-    whole: Arc<Mutex<HashMap<Item, u64>>>,
+    pub(super) known: Arc<Mutex<Known>>,
     state: Mutex<State>,
     closed: watch::Sender<bool>,
+}
+
+/// What is known of whole files.
+#[derive(Default)]
+pub(super) struct Known {
+    /// All of them, and how large they are.
+    whole: HashMap<Item, u64>,
+    pub(super) places: HashMap<Item, Arc<Places>>,
+}
+
+impl Known {
+    fn forget(&mut self, item: Item) {
+        self.whole.remove(&item);
+        self.places.remove(&item);
+    }
 }
 
 #[derive(Default)]
@@ -54,7 +72,6 @@ struct State {
     ends: HashMap<Item, End>,
     /// A piece of these was not taken: nothing is taken that stands behind it.
     broken: HashSet<Item>,
-    places: HashMap<Item, Arc<Places>>,
 }
 
 /// How far a file has come.
@@ -66,9 +83,9 @@ struct End {
 }
 
 /// Where the pieces of a whole file lie.
-struct Places {
+pub(super) struct Places {
     size: u64,
-    sequences: Vec<u64>,
+    pub(super) sequences: Vec<u64>,
 }
 
 impl Places {
@@ -91,12 +108,15 @@ struct Seen {
     places: Places,
     /// Whether nothing is missing and nothing too much.
     sound: bool,
+    /// Whether this replica has put all of it there.
+    own: bool,
     last: u64,
 }
 
 impl Seen {
-    fn take(&mut self, message: &Message, sequence: u64) {
+    fn take(&mut self, message: &Message, sequence: u64, me: &str) {
         let number = message.headers.as_ref().and_then(number);
+        self.own &= from(message) == Some(me);
         let Places { size, sequences } = &mut self.places;
         self.sound &= number == Some(sequences.len() as u64) && *size == sequences.len() as u64 * PIECE;
         self.last = sequence;
@@ -116,12 +136,21 @@ fn subject(begin: &str, item: Item) -> String {
     format!("{begin}{}.{}", item.volume, item.hash)
 }
 
+fn lost_subject(item: Item) -> String {
+    format!("{WHOLE}{}.{LOST}{}", item.volume, item.hash)
+}
+
+fn lost(subject: &str) -> Option<Item> {
+    let (volume, hash) = subject.strip_prefix(WHOLE)?.split_once('.')?;
+    Some(Item { volume: volume.parse().ok()?, hash: hash.strip_prefix(LOST)?.parse().ok()? })
+}
+
 fn item(begin: &str, subject: &str) -> Option<Item> {
     let (volume, hash) = subject.strip_prefix(begin)?.split_once('.')?;
     Some(Item { volume: volume.parse().ok()?, hash: hash.parse().ok()? })
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -150,12 +179,12 @@ where
 
 /// The stream of pieces.
 #[derive(Clone)]
-struct Pieces {
+pub(super) struct Pieces {
     inside: Arc<Inside>,
 }
 
 impl Pieces {
-    async fn stream(&self) -> Result<Stream<()>, String> {
+    pub(super) async fn stream(&self) -> Result<Stream<()>, String> {
         self.inside.stream.get_stream_no_info(STREAM).await.map_err(words)
     }
 
@@ -199,6 +228,27 @@ impl Pieces {
 
     async fn whole(&self, item: Item) -> Result<Option<Places>, String> {
         Ok(self.last(&subject(WHOLE, item)).await?.as_ref().and_then(Places::read))
+    }
+
+    /// The piece that lay here is gone: the file is not whole any more, what is left of it goes, and all replicas
+    /// hear of it. Not so where another replica has seen it before, or the file has come again since then.
+    async fn lose(&self, item: Item, piece: u64) -> Result<bool, String> {
+        let (whole, lost) = (subject(WHOLE, item), lost_subject(item));
+        let Some(said) = self.last(&whole).await? else { return Ok(false) };
+        let sequences = Places::read(&said).map(|places| places.sequences).unwrap_or_default();
+        if !sequences.is_empty() && !sequences.contains(&piece) {
+            return Ok(false);
+        }
+        self.purge(&whole, said.sequence).await?;
+        if let Some(last) = sequences.last() {
+            self.purge(&subject(PIECES, item), *last).await?;
+        }
+        let before = self.last(&lost).await?.map_or(0, |before| before.sequence);
+        self.publish(&lost, &self.headers(), b"", before).await?;
+        if before > 0 {
+            self.purge(&lost, before).await?;
+        }
+        Ok(true)
     }
 
     /// How far a file has come, and how many bytes that are.
@@ -258,7 +308,14 @@ impl Pieces {
             None => self.end(&subject).await?.0,
         };
         if at < end.pieces {
-            // The last piece comes again, as nobody has checked it; or all of it, as it was not what its name says.
+            // It may have got further meanwhile, at another replica.
+            end = self.end(&subject).await?.0;
+        }
+        if at + 1 < end.pieces {
+            return Ok(end); // whether this is what is there is seen once all of it is checked
+        }
+        if at + 1 == end.pieces {
+            // The last piece comes again, as nobody has checked it.
             let there = self.last(&subject).await?.filter(|there| number(&there.headers) == Some(at));
             if let Some(there) = there.filter(|there| *there.payload == *bytes) {
                 return Ok(End { pieces: at + 1, last: there.sequence });
@@ -266,12 +323,8 @@ impl Pieces {
             if self.whole(item).await?.is_some() {
                 return Err("another replica has it whole by now".to_owned());
             }
-            if at + 1 == end.pieces && at > 0 {
-                let stream = self.stream().await?;
-                again(TRY, || async { stream.delete_message(end.last).await.map(drop).map_err(words) }).await?;
-            } else {
-                self.purge(&subject, end.last).await?;
-            }
+            let stream = self.stream().await?;
+            again(TRY, || async { stream.delete_message(end.last).await.map(drop).map_err(words) }).await?;
             end = self.end(&subject).await?.0;
         }
         if at != end.pieces {
@@ -289,14 +342,18 @@ impl Pieces {
         let (stream, pieces) = (self.stream().await?, subject(PIECES, item));
         let seen = again(CHECK, || async {
             let places = Places { size: 0, sequences: Vec::new() };
-            let mut seen = Seen { hasher: BlobHasher::default(), places, sound: true, last: 0 };
-            let take = |message: &Message, sequence| seen.take(message, sequence);
+            let mut seen = Seen { hasher: BlobHasher::default(), places, sound: true, own: true, last: 0 };
+            let take = |message: &Message, sequence| seen.take(message, sequence, &self.inside.me);
             self.inside.each(&stream, pieces.clone(), CHECKED, take).await.map_err(words)?;
             Ok(seen)
         })
         .await?;
         if !seen.sound || seen.places.sequences.is_empty() || seen.hasher.finish() != item.hash {
             self.purge(&pieces, seen.last).await?;
+            if !seen.own {
+                // Nobody knows whose bytes were wrong: once more from the beginning.
+                return Err("what several replicas took is not what its name says".to_owned());
+            }
             return Ok(None);
         }
         let mut headers = self.headers();
@@ -342,14 +399,29 @@ impl Files {
         let subjects = vec![format!("{PIECES}*.*"), format!("{WHOLE}*.*")];
         let made = make_stream(&inside.stream, STREAM, subjects, &inside.log).await?;
         let begun = made.get_info().await.map_err(words)?.state.last_sequence;
-        let whole: Arc<Mutex<HashMap<Item, u64>>> = Arc::default();
-        let known = Arc::clone(&whole);
+        let known: Arc<Mutex<Known>> = Arc::default();
+        let here = Arc::clone(&known);
         let take = move |inside: &Inside, message: &Message, sequence: u64| {
+            if let Some(item) = lost(&message.subject) {
+                lock(&here).forget(item);
+                if sequence > begun {
+                    heard(News::Lost { item });
+                }
+                return;
+            }
             let size = message.headers.as_ref().and_then(|headers| headers.get(SIZE));
             let size = size.and_then(|size| size.as_str().parse().ok());
             let Some((item, size)) = item(WHOLE, &message.subject).zip(size) else { return };
-            lock(&known).insert(item, size);
-            if sequence > begun && from(message) != Some(&inside.me) {
+            if from(message) == Some(&inside.me) {
+                lock(&here).whole.insert(item, size);
+                return;
+            }
+            {
+                let mut here = lock(&here);
+                here.forget(item); // it may have lain elsewhere
+                here.whole.insert(item, size);
+            }
+            if sequence > begun {
                 heard(News::Brought { item, size });
             }
         };
@@ -357,7 +429,7 @@ impl Files {
         tokio::spawn(hear(Arc::clone(&inside), line, 0, take));
         let (closed, _) = watch::channel(false);
         let (pieces, runtime) = (Pieces { inside }, Handle::current());
-        Ok(Files { pieces, runtime, whole, state: Mutex::default(), closed })
+        Ok(Files { pieces, runtime, known, state: Mutex::default(), closed })
     }
 
     /// Waits for what the servers say, or for the hub's end.
@@ -372,7 +444,7 @@ impl Files {
     }
 
     fn places(&self, item: Item) -> Result<Option<Arc<Places>>, String> {
-        if let Some(known) = lock(&self.state).places.get(&item) {
+        if let Some(known) = lock(&self.known).places.get(&item) {
             return Ok(Some(Arc::clone(known)));
         }
         let Some(places) = self.wait(self.pieces.whole(item))?.map(Arc::new) else { return Ok(None) };
@@ -380,20 +452,20 @@ impl Files {
         Ok(Some(places))
     }
 
-    fn remember(&self, item: Item, places: &Arc<Places>) {
-        lock(&self.whole).insert(item, places.size);
-        let mut state = lock(&self.state);
-        if state.places.len() >= PLACES {
-            state.places.clear();
+    pub(super) fn remember(&self, item: Item, places: &Arc<Places>) {
+        let mut known = lock(&self.known);
+        known.whole.insert(item, places.size);
+        if known.places.len() >= PLACES {
+            known.places.clear();
         }
-        state.places.insert(item, Arc::clone(places));
+        known.places.insert(item, Arc::clone(places));
     }
 }
 
 impl HubFiles for Files {
     fn look(&self, item: Item) -> Result<Found, String> {
         lock(&self.state).broken.remove(&item);
-        if let Some(size) = lock(&self.whole).get(&item) {
+        if let Some(size) = lock(&self.known).whole.get(&item) {
             return Ok(Found::Whole(*size));
         }
         let (end, bytes) = self.wait(self.pieces.end(&subject(PIECES, item)))?;
@@ -414,17 +486,12 @@ impl HubFiles for Files {
             let from = usize::try_from(offset % PIECE).unwrap_or(usize::MAX).min(piece.len());
             return Ok(Some((places.size, piece[from..].to_vec())));
         }
-        // The servers have lost of it: it is not whole any more, and devices that have it bring it again.
-        lock(&self.whole).remove(&item);
-        lock(&self.state).places.remove(&item);
-        self.wait(async {
-            let whole = subject(WHOLE, item);
-            match self.pieces.last(&whole).await? {
-                Some(last) => self.pieces.purge(&whole, last.sequence).await,
-                None => Ok(()),
-            }
-        })?;
-        Err("NATS has lost a part of a file; whoever has it brings it again".to_owned())
+        lock(&self.known).forget(item);
+        if self.wait(self.pieces.lose(item, *sequence))? {
+            return Err("NATS has lost a part of a file; whoever has it brings it again".to_owned());
+        }
+        // It lies elsewhere by now, or others have seen it already.
+        self.read(item, offset)
     }
 
     fn write(&self, item: Item, offset: u64, bytes: Vec<u8>) -> Result<(), String> {

@@ -1,0 +1,263 @@
+//! Files of two replicas over one real NATS server, piece by piece and in any order.
+
+use super::files::{Files, lock};
+use super::{Heard, Replicas};
+use crate::Log;
+use crate::measure::{free_port, listens};
+use crate::storage::{HubFiles, News};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use store::sync::blobs::{Found, Item, PIECE};
+use store::{BlobHash, DocId};
+use tokio::runtime::Runtime;
+
+/// A server that is killed when it is dropped.
+struct Server {
+    process: Child,
+    at: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// `None` where there is no `nats-server` on this machine.
+    fn start() -> Option<Server> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let port = free_port().expect("a port");
+        let mut command = Command::new("nats-server");
+        command.args(["--jetstream", "--addr", "127.0.0.1", "--port", &port.to_string(), "--store_dir"]);
+        let process = command.arg(folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let Ok(process) = process else {
+            assert!(std::env::var_os("TRACEBOOK_CI").is_none(), "TRACEBOOK_CI=1 and there is no nats-server");
+            println!("left out: there is no nats-server on this machine");
+            return None;
+        };
+        let server = Server { process, at: format!("nats://127.0.0.1:{port}"), _folder: folder };
+        until("it listens", || listens(port));
+        Some(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A replica, as far as files are concerned.
+struct Replica {
+    files: Arc<Files>,
+    news: Arc<Mutex<Vec<News>>>,
+}
+
+impl Replica {
+    fn open(runtime: &Runtime, server: &Server) -> Replica {
+        let news: Arc<Mutex<Vec<News>>> = Arc::default();
+        let told = Arc::clone(&news);
+        let heard: Heard = Arc::new(move |news| told.lock().expect("lock").push(news));
+        let log: Log = Arc::new(|line| println!("{line}"));
+        let opened = runtime.block_on(Replicas::open(&server.at, heard, log)).expect("opened");
+        Replica { files: opened.files, news }
+    }
+
+    fn lost(&self) -> usize {
+        self.news.lock().expect("lock").iter().filter(|news| matches!(news, News::Lost { .. })).count()
+    }
+
+    /// Takes a piece if there is more to be taken; whether it went well.
+    fn take(&self, item: Item, bytes: &[u8], at: &mut u64) -> bool {
+        let piece = &bytes[*at as usize..bytes.len().min((*at + PIECE) as usize)];
+        let taken = self.files.write(item, *at, piece.to_vec());
+        *at += piece.len() as u64;
+        taken.is_ok()
+    }
+
+    /// All of it, from where others got to.
+    fn bring(&self, item: Item, bytes: &[u8]) {
+        let mut at = self.begin(item).expect("it is not here");
+        while at < bytes.len() as u64 {
+            assert!(self.take(item, bytes, &mut at));
+        }
+        assert_eq!(self.files.finish(item), Ok(true));
+    }
+
+    /// Where to go on, as the protocol does it: the last piece comes again. `None`: it is here.
+    fn begin(&self, item: Item) -> Option<u64> {
+        match self.files.look(item).expect("looked") {
+            Found::Whole(_) => None,
+            Found::Part(bytes) => Some(bytes.saturating_sub(1) / PIECE * PIECE),
+        }
+    }
+
+    /// What somebody gets who asks for all of it.
+    fn read(&self, item: Item) -> Result<Option<Vec<u8>>, String> {
+        let mut all = Vec::new();
+        loop {
+            let Some((size, piece)) = self.files.read(item, all.len() as u64)? else { return Ok(None) };
+            all.extend(&piece);
+            if all.len() as u64 >= size || piece.is_empty() {
+                return Ok(Some(all));
+            }
+        }
+    }
+
+    /// Messages of the stream, with these words in their subject.
+    fn messages(&self, runtime: &Runtime, words: &str) -> Vec<u64> {
+        let all = async {
+            let stream = self.files.pieces.stream().await.expect("there");
+            let last = stream.get_info().await.expect("told").state.last_sequence;
+            let mut found = Vec::new();
+            for sequence in 1..=last {
+                if let Ok(message) = stream.get_raw_message(sequence).await
+                    && message.subject.contains(words)
+                {
+                    found.push(sequence);
+                }
+            }
+            found
+        };
+        runtime.block_on(all)
+    }
+
+    fn lose(&self, runtime: &Runtime, sequence: u64) {
+        let lost = async { self.files.pieces.stream().await.expect("there").delete_message(sequence).await };
+        assert!(runtime.block_on(lost).expect("deleted"));
+    }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("runtime")
+}
+
+fn file(seed: u64, pieces: usize) -> (Item, Vec<u8>) {
+    let mut bytes = vec![0; pieces * PIECE as usize - 1_000];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    (Item { volume: DocId([9; 16]), hash: BlobHash::of(&bytes) }, bytes)
+}
+
+#[test]
+fn what_nobody_finished_is_served_to_nobody_and_goes_at_some_time() {
+    let Some(server) = Server::start() else { return };
+    let runtime = runtime();
+    let (one, two) = (Replica::open(&runtime, &server), Replica::open(&runtime, &server));
+    let ((done, whole), (cut, half)) = (file(1, 3), file(2, 4));
+    one.bring(done, &whole);
+    let mut at = 0;
+    assert!(one.take(cut, &half, &mut at) && one.take(cut, &half, &mut at));
+    for replica in [&one, &two] {
+        assert_eq!(replica.read(cut), Ok(None));
+        assert_eq!(replica.files.look(cut), Ok(Found::Part(2 * PIECE)));
+    }
+    // It is not old: it stays.
+    let pieces = |item: Item| one.messages(&runtime, &item.hash.to_string()).len();
+    two.files.remove_old(Duration::from_secs(3_600));
+    std::thread::sleep(Duration::from_millis(2_100));
+    assert_eq!((pieces(cut), pieces(done)), (2, 3 + 1));
+    two.files.remove_old(Duration::from_secs(1));
+    until("what is old goes", || pieces(cut) == 0);
+    assert_eq!(pieces(done), 3 + 1, "what is whole stays");
+    assert_eq!(two.read(done), Ok(Some(whole)));
+    // Who goes on where there was something is told, and begins anew.
+    assert!(!one.take(cut, &half, &mut at));
+    one.bring(cut, &half);
+    assert_eq!(two.read(cut), Ok(Some(half)));
+}
+
+#[test]
+fn what_is_lost_of_a_file_is_missed_whoever_knew_where_it_lay() {
+    let Some(server) = Server::start() else { return };
+    let runtime = runtime();
+    let (one, two) = (Replica::open(&runtime, &server), Replica::open(&runtime, &server));
+    let (item, bytes) = file(3, 4);
+    one.bring(item, &bytes);
+    for (round, gone) in [1, 0, 3].into_iter().enumerate() {
+        for replica in [&one, &two] {
+            assert_eq!(replica.read(item).as_ref(), Ok(&Some(bytes.clone())));
+        }
+        let pieces = one.messages(&runtime, &format!("file.{}.{}", item.volume, item.hash));
+        assert_eq!(pieces.len(), 4);
+        one.lose(&runtime, pieces[gone]);
+        let why = two.read(item).expect_err("there is a hole");
+        assert!(why.contains("NATS has lost a part of a file"), "{why}");
+        // All hear of it, also whoever has read of it; it can be brought anew.
+        until("both heard of it", || one.lost() == round + 1 && two.lost() == round + 1);
+        for replica in [&one, &two] {
+            assert_eq!((replica.files.look(item), replica.read(item)), (Ok(Found::Part(0)), Ok(None)));
+        }
+        one.bring(item, &bytes);
+    }
+    // Who starts later knows of none of it.
+    let late = Replica::open(&runtime, &server);
+    until("it knows what is whole", || late.files.look(item) == Ok(Found::Whole(bytes.len() as u64)));
+    assert_eq!((late.read(item), late.lost()), (Ok(Some(bytes)), 0));
+}
+
+#[test]
+fn who_reads_where_a_file_lay_before_takes_nothing_from_the_one_that_has_come_since() {
+    let Some(server) = Server::start() else { return };
+    let runtime = runtime();
+    let (one, two) = (Replica::open(&runtime, &server), Replica::open(&runtime, &server));
+    let (item, bytes) = file(4, 3);
+    one.bring(item, &bytes);
+    assert_eq!(two.read(item).as_ref(), Ok(&Some(bytes.clone())));
+    let old = lock(&two.files.known).places[&item].clone();
+    one.lose(&runtime, old.sequences[0]);
+    assert!(one.read(item).is_err());
+    one.bring(item, &bytes);
+    until("the other has heard of it", || matches!(two.news.lock().expect("lock").last(), Some(News::Brought { .. })));
+    // As if it had not.
+    two.files.remember(item, &old);
+    assert_eq!(two.read(item).as_ref(), Ok(&Some(bytes.clone())));
+    assert_eq!((one.read(item), one.lost(), two.lost()), (Ok(Some(bytes)), 1, 1));
+}
+
+#[test]
+fn two_replicas_take_the_same_file_in_any_order_and_one_whole_file_is_there() {
+    let Some(server) = Server::start() else { return };
+    let runtime = runtime();
+    let both = [Replica::open(&runtime, &server), Replica::open(&runtime, &server)];
+    for seed in 0..60 {
+        let mut chance = StdRng::seed_from_u64(seed);
+        let (item, bytes) = file(1_000 + seed, 1 + chance.random_range(0..6));
+        // Where each is: `None` before it has looked, and after the servers have refused something.
+        let (mut at, mut done) = ([None, None], [false, false]);
+        let mut steps = 0;
+        while done != [true, true] {
+            steps += 1;
+            assert!(steps < 2_000, "seed {seed}: they do not end");
+            let who = chance.random_range(0..2);
+            match at[who] {
+                _ if done[who] => {}
+                None => match both[who].begin(item) {
+                    Some(offset) => at[who] = Some(offset),
+                    None => done[who] = true,
+                },
+                Some(offset) if offset < bytes.len() as u64 => {
+                    let mut next = offset;
+                    at[who] = both[who].take(item, &bytes, &mut next).then_some(next);
+                }
+                Some(_) => {
+                    assert_ne!(both[who].files.finish(item), Ok(false), "seed {seed}: nobody brought anything else");
+                    at[who] = None;
+                }
+            }
+        }
+        for replica in &both {
+            assert_eq!(replica.read(item), Ok(Some(bytes.clone())), "seed {seed}");
+        }
+        let count = |begin: &str| both[0].messages(&runtime, &format!("{begin}.{}.{}", item.volume, item.hash)).len();
+        assert_eq!((count("file"), count("whole")), (bytes.len().div_ceil(PIECE as usize), 1), "seed {seed}");
+    }
+}

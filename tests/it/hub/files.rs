@@ -1,0 +1,195 @@
+//! Files at hubs over NATS: cut in the middle, lost by the servers, brought to two replicas at once.
+
+use super::{Cluster, joins, received, replica, shares, sync, until};
+use crate::program::{House, noise};
+use host::hub::measure::free_port;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+use store::BlobHash;
+
+/// Bytes of a piece.
+const PIECE: usize = 65_536;
+const SOON: Duration = Duration::from_secs(60);
+
+/// Asks JetStream about the stream of files, as its own tools do.
+fn ask(cluster: &Cluster, what: &str, question: &Value) -> Value {
+    let mut way = TcpStream::connect(("127.0.0.1", cluster.ports[0])).expect("there");
+    way.set_read_timeout(Some(SOON)).expect("set");
+    let question = question.to_string();
+    let length = question.len();
+    write!(
+        way,
+        "CONNECT {{\"verbose\":false}}\r\nSUB answer 1\r\n\
+         PUB $JS.API.STREAM.{what}.TRACEBOOK-FILES answer {length}\r\n{question}\r\n"
+    )
+    .expect("asked");
+    let mut way = BufReader::new(way);
+    loop {
+        let mut line = String::new();
+        assert!(way.read_line(&mut line).expect("a line") > 0, "the server hung up");
+        let Some(length) = line.trim().strip_prefix("MSG answer 1 ") else { continue };
+        let mut answer = vec![0; length.parse().expect("a number")];
+        way.read_exact(&mut answer).expect("an answer");
+        return serde_json::from_slice(&answer).expect("JSON");
+    }
+}
+
+/// Where messages with this beginning lie that are about these bytes.
+fn lie(cluster: &Cluster, begin: &str, bytes: &[u8]) -> Vec<u64> {
+    let hash = BlobHash::of(bytes).to_string();
+    let last = ask(cluster, "INFO", &json!({}))["state"]["last_seq"].as_u64().expect("a number");
+    let of = |sequence: &u64| {
+        let found = ask(cluster, "MSG.GET", &json!({"seq": sequence}));
+        let subject = found["message"]["subject"].as_str().unwrap_or_default();
+        subject.starts_with(begin) && subject.ends_with(&hash)
+    };
+    (1..=last).filter(of).collect()
+}
+
+fn pieces(cluster: &Cluster, bytes: &[u8]) -> Vec<u64> {
+    lie(cluster, "tracebook.file.", bytes)
+}
+
+/// The server that leads forgets a message, and the others with it.
+fn lose(cluster: &Cluster, sequence: u64) {
+    let done = ask(cluster, "MSG.DELETE", &json!({"seq": sequence}));
+    assert_eq!(done["success"], true, "{done}");
+}
+
+/// Two replicas' ports and addresses.
+fn two() -> ([u16; 2], [String; 2]) {
+    let ports = [free_port().expect("a port"), free_port().expect("a port")];
+    (ports, ports.map(|port| format!("ws://127.0.0.1:{port}")))
+}
+
+fn logged(house: &House, name: &str, words: &str) -> bool {
+    String::from_utf8_lossy(&house.read(&format!("{name}.log"))).contains(words)
+}
+
+#[test]
+fn an_upload_that_was_cut_is_served_to_nobody_until_the_rest_has_come() {
+    let house = House::new();
+    let Some(cluster) = Cluster::new(&house) else { return };
+    let (ports, ats) = two();
+    let _one = replica(&house, "R1", ports[0], &cluster.urls());
+    let _two = replica(&house, "R2", ports[1], &cluster.urls());
+    let (first, address) = shares(&ats[0]);
+    sync(&first);
+    let large = noise(0, 60_000_000);
+    first.write("notes/large.bin", &large);
+    let mut sending = first.command(&["sync", "now", "--for", "100"]).spawn().expect("started");
+    let there = || cluster.pieces().map_or(0, |(pieces, _)| pieces as usize);
+    until("it is on its way", SOON, || there() > 100);
+    sending.kill().expect("killed");
+    sending.wait().expect("ended");
+    assert!(there() * PIECE < large.len(), "it was killed in the middle: {}", there());
+    // It is known that there is such a file, and at no replica is there anything of it to be had.
+    for at in &ats {
+        let other = joins(&address.replace(&ats[0], at));
+        sync(&other);
+        let files = other.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
+        assert_eq!((&files["coming"], &files["there"]), (&json!(1), &json!(0)), "{files}");
+        assert!(!other.path("notes/large.bin").exists() && other.path("notes/a.md").exists());
+        assert!(!other.path("W/coming").exists(), "a piece was served");
+    }
+    // Whoever began it brings the rest, to the other replica.
+    let before = there() * PIECE;
+    sync(&first);
+    let came = received(ports[0]) as usize;
+    assert!(came < large.len() + 4_000_000, "{came} bytes came, {before} of them were there");
+    let second = joins(&address.replace(&ats[0], &ats[1]));
+    sync(&second);
+    assert!(second.read("notes/large.bin") == large, "{}", second.run(&["sync", "log"]).text());
+}
+
+#[test]
+fn a_piece_that_the_servers_lose_is_missed_and_the_file_is_brought_again() {
+    let house = House::new();
+    let Some(cluster) = Cluster::new(&house) else { return };
+    let (ports, ats) = two();
+    let _one = replica(&house, "R1", ports[0], &cluster.urls());
+    let _two = replica(&house, "R2", ports[1], &cluster.urls());
+    let (first, address) = shares(&ats[0]);
+    let elsewhere = address.replace(&ats[0], &ats[1]);
+    let cat = noise(0, 300_000);
+    first.write("notes/cat.png", &cat);
+    sync(&first);
+    // Both replicas have read of it, and know where its pieces lie.
+    for address in [&address, &elsewhere] {
+        let early = joins(address);
+        sync(&early);
+        assert!(early.read("notes/cat.png") == cat);
+    }
+    let lies = pieces(&cluster, &cat);
+    assert_eq!(lies.len(), cat.len().div_ceil(PIECE));
+    lose(&cluster, lies[2]);
+    let late = joins(&elsewhere);
+    sync(&late);
+    assert!(!late.path("notes/cat.png").exists(), "a file with a hole");
+    let files = late.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
+    assert_eq!((&files["coming"], &files["there"]), (&json!(1), &json!(0)), "{files}");
+    assert!(logged(&house, "R2", "NATS has lost a part of a file"));
+    // Whoever has it calls the other replica, which has read it before.
+    sync(&first);
+    sync(&late);
+    assert!(late.read("notes/cat.png") == cat, "{}", late.run(&["sync", "log"]).text());
+    let third = joins(&address);
+    sync(&third);
+    assert!(third.read("notes/cat.png") == cat, "{}", third.run(&["sync", "log"]).text());
+    assert_eq!(pieces(&cluster, &cat).len(), lies.len(), "nothing is there twice");
+    // And who is here all the time brings it without being told.
+    let _stays = first.owner("a.md");
+    lose(&cluster, pieces(&cluster, &cat)[0]);
+    let fourth = joins(&elsewhere);
+    until("it comes again by itself", SOON, || {
+        sync(&fourth);
+        fourth.path("notes/cat.png").exists()
+    });
+    assert!(fourth.read("notes/cat.png") == cat);
+}
+
+#[test]
+fn two_devices_that_bring_the_same_file_to_two_replicas_at_once_make_one() {
+    let house = House::new();
+    let Some(cluster) = Cluster::new(&house) else { return };
+    let (ports, ats) = two();
+    let _one = replica(&house, "R1", ports[0], &cluster.urls());
+    let _two = replica(&house, "R2", ports[1], &cluster.urls());
+    let (first, address) = shares(&ats[0]);
+    sync(&first);
+    let second = joins(&address.replace(&ats[0], &ats[1]));
+    sync(&second);
+    // One may be done before the other begins: again, with another film, until both were brought of it.
+    let mut met = None;
+    for round in 0..8 {
+        let (path, film) = (format!("notes/film {round}.bin"), noise(round, 20_000_000));
+        let before = ports.map(received);
+        let mut sending = [&first, &second].map(|device| {
+            device.write(&path, &film);
+            device.command(&["sync", "now", "--for", "100"]).spawn().expect("started")
+        });
+        for (device, sending) in [&first, &second].into_iter().zip(&mut sending) {
+            assert!(sending.wait().expect("ended").success(), "{}", device.run(&["sync", "log"]).text());
+        }
+        let came = [0, 1].map(|at| received(ports[at]) - before[at]);
+        assert_eq!(pieces(&cluster, &film).len(), film.len().div_ceil(PIECE), "nothing is there twice: {came:?}");
+        assert_eq!(lie(&cluster, "tracebook.whole.", &film).len(), 1);
+        if came.iter().all(|bytes| *bytes > 1_000_000) {
+            met = Some((path, film));
+            break;
+        }
+        println!("round {round}: {came:?} bytes came, not to both");
+    }
+    let (path, film) = met.expect("both were brought of one");
+    for at in &ats {
+        let other = joins(&address.replace(&ats[0], at));
+        sync(&other);
+        assert!(other.read(&path) == film, "{}", other.run(&["sync", "log"]).text());
+    }
+    for device in [&first, &second] {
+        let files = device.json(&["sync", "now", "--for", "50"])["hubs"][0]["files"].clone();
+        assert_eq!(files, json!({"kept": true, "coming": 0, "there": 0, "going": 0, "refused": 0}));
+    }
+}
