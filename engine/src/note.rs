@@ -158,6 +158,8 @@ pub struct Note {
     pub(crate) undo: Undo,
     /// Changes from elsewhere that came before the document was loaded.
     pub(crate) remote: Vec<Parcel>,
+    /// Another device has changed what was in a file here, since this was read.
+    pub(crate) others: bool,
     pub(crate) executions: BTreeMap<BlockId, Execution>,
     pub(crate) queue: VecDeque<BlockId>,
     pub(crate) unsaved_outputs: BTreeSet<BlockId>,
@@ -228,6 +230,7 @@ impl Note {
             last_edit: Time::default(),
             undo: Undo::default(),
             remote: Vec::new(),
+            others: false,
             executions: BTreeMap::new(),
             queue: VecDeque::new(),
             unsaved_outputs: BTreeSet::new(),

@@ -131,9 +131,9 @@ fn in_step(session: &Session) -> bool {
         && sync.shares.hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
 }
 
-/// How far it has got, and when a hub that is away was there last.
+/// How far it has got, and when whoever is away was there last.
 fn far(spread: &Spread) -> String {
-    let seen = spread.seen.map(|at| format!(", hub last seen {}", crate::clock::moment(at.0)));
+    let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", crate::clock::moment(at.0)));
     spread.words() + &seen.unwrap_or_default()
 }
 
@@ -156,7 +156,6 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
                 json!({"name": name, "address": address, "state": spread.words(), "documents": spread.documents,
                     "behind": spread.behind, "coming": spread.coming,
                     "received": spread.received.map(|at| at.0), "same": spread.same.map(|at| at.0),
-            "seen": spread.seen.map(|at| at.0),
                     "seen": spread.seen.map(|at| at.0)})
             };
             let (reach, why) = reach(&state.reach);

@@ -255,8 +255,8 @@ fn volume_row(session: &Session, volume: &engine::Volume) -> VolumeRow {
         engine::Sent::Everywhere | engine::Sent::Away => icons::CHECK,
     };
     let mut state = spread.words();
-    if let Some(at) = spread.seen {
-        state += &format!(" · hub last seen {}", clock(at));
+    if let Some((who, at)) = spread.last_seen() {
+        state += &format!(" · {who} last seen {}", clock(at));
     }
     if let Some(at) = spread.received {
         state += &format!(" · received {}", clock(at));
@@ -307,8 +307,8 @@ pub(super) fn of_note(session: &Session, note: DocId) -> String {
     if let Some(at) = spread.same.filter(|_| spread.sent == engine::Sent::Everywhere) {
         words += &format!(" {}", clock(at));
     }
-    if let Some(at) = spread.seen {
-        words += &format!(" · hub last seen {}", clock(at));
+    if let Some((who, at)) = spread.last_seen() {
+        words += &format!(" · {who} last seen {}", clock(at));
     }
     if let Some(at) = spread.received {
         words += &format!(" · received {}", clock(at));

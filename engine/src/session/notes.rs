@@ -90,6 +90,12 @@ impl Session {
             return;
         }
         let (volume, gone) = (note.volume, note.file.gone);
+        // Where others type on, the next key finds it here, and its file is not written for each of them.
+        let next = note.file.written.filter(|_| note.others && !gone).map(|written| written.plus(PAUSE));
+        if let Some(next) = next.filter(|next| turn.now < *next) {
+            self.wake_at(turn, next);
+            return;
+        }
         if gone && self.volumes.get(&volume).is_some_and(|volume| !volume.is_read()) {
             return; // it could not be said yet
         }
@@ -582,6 +588,7 @@ impl Session {
         };
         // What a change names it need not change: another may have deleted the same before.
         touched.blocks.retain(|block| !note.blocks.contains(block));
+        note.others |= note.file.stamp.is_some();
         // A note that has come without a text gets its file all the same.
         let unmade = note.file.stamp.is_none() && !note.file.gone && !note.file.ahead_stored;
         if touched.blocks.is_empty() && !unmade {

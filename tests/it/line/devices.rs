@@ -217,6 +217,9 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
     house.write("phone-notes/two.md", b"# Two\n");
     run("phone", &["sync", "now", "--for", "30"]).code(0);
     crate::program::until("it has come to the desk", || house.path("notes/two.md").exists());
+    // Who is away has it all: there is no hub that could be.
+    let state = run("phone", &["sync", "status"]).code(0).text();
+    assert!(state.contains("notes: All sent, others last seen 20") && !state.contains("hub last"), "{state}");
     // Pictures, too, from one to the other.
     assert!(house.read("phone-notes/pictures/cat.png") == picture(2_654_435_761));
     house.write("phone-notes/dog.png", &picture(2_246_822_519));
@@ -225,6 +228,11 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
     assert!(house.read("notes/dog.png") == picture(2_246_822_519));
     drop(also.stdin.take());
     also.wait().expect("ended");
+    // A code that nobody offers any more: the desk says so.
+    let (_, rest) = invitation.split_once("&code=").expect("a code");
+    let late = format!("tracebook:pair?at=lan@{desk_at}&code={rest}");
+    let refused = "nothing is paired here now; ask for a code on that device";
+    finish(at_home(&house, "stranger", &["pair", &late]), b"").refused(1, refused);
     // Revoked, it gets nothing more.
     json(&house, "desk", &["devices", "revoke", "phone"]);
     // That takes effect within a second.

@@ -381,10 +381,13 @@ fn a_note_whose_text_has_not_come_goes_when_it_is_deleted_elsewhere() {
 
 #[test]
 fn where_others_type_on_the_file_is_written_at_once_and_then_after_each_pause() {
-    for hurry in [100, 40] {
+    // Whether or not it is looked at.
+    for (hurry, is_open) in [(100, true), (40, true), (100, false), (40, false)] {
         let mut pair = Pair::new(&[("a.md", "# A\n")]);
         let note = pair.one.open("a.md");
-        pair.two.open("a.md");
+        if is_open {
+            pair.two.open("a.md");
+        }
         // Keys of the other device, each a change of its own.
         let mut keys = Vec::new();
         for _ in 0..40 {
@@ -415,5 +418,7 @@ fn where_others_type_on_the_file_is_written_at_once_and_then_after_each_pause() 
         two.pass(500);
         assert_eq!(in_file(two), 40);
         assert!(two.written - written <= most + 1 && two.refused.is_empty());
+        two.pass(1_000);
+        assert_eq!(two.session.note(note).is_some(), is_open, "it is let go in the end");
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn ask(window: &mut Driven, text: &str) {
 pub(super) fn soon(window: &mut Driven, what: &str, done: impl Fn(&mut Driven) -> bool) {
     let begun = Instant::now();
     while !done(window) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
         std::thread::sleep(Duration::from_millis(10));
         window.step();
     }
@@ -267,9 +267,13 @@ fn an_approval_is_pinned_is_changed_and_decided_and_what_came_of_it_is_taken_bac
     window.get_by_label("Review what changed in 1 file").click();
     window.run();
     window.get_by_label("Reject: plan.md part 1").click();
-    until(&mut window, "the file is gone", |_| !bench.notes().join("plan.md").exists());
+    // One move at a time: the file is gone a little before the move has ended.
+    let moved = |window: &mut Driven, there: bool| {
+        bench.notes().join("plan.md").exists() == there && session(window).moving().is_none()
+    };
+    until(&mut window, "the file is gone", |window| moved(window, false));
     window.get_by_label("Redo all").click();
-    until(&mut window, "the file is there again", |_| bench.notes().join("plan.md").exists());
+    until(&mut window, "the file is there again", |window| moved(window, true));
 
     // The steps as a graph.
     window.get_by_label("Timeline of the run").click();

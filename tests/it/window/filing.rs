@@ -90,8 +90,8 @@ fn copies_and_new_notes_are_made_from_the_menu() {
     press(&mut window, CTRL, Key::A);
     type_text(&mut window, "Box/Inner");
     press(&mut window, NONE, Key::Enter);
-    until(&mut window, "the files have moved", |_| bench.notes().join("Box/Inner/Two.md").exists());
-    assert!(!bench.notes().join("Folder/Two.md").exists());
+    let there = |path: &str| bench.notes().join(path).exists();
+    until(&mut window, "the files have moved", |_| there("Box/Inner/Two.md") && !there("Folder/Two.md"));
 }
 
 #[test]

@@ -134,6 +134,8 @@ pub(crate) struct Core {
     usage_kept: (Instant, u64),
     /// The documents of volumes that somebody compares.
     scopes: HashMap<DocId, Scope>,
+    /// The list as it was told last.
+    devices: BTreeMap<DeviceId, Device>,
     bus_name: String,
     /// What is kept beside documents.
     pub(crate) blobs: Option<Keeping>,
@@ -181,8 +183,9 @@ impl Core {
             settings,
             usage: usage.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
             usage_kept: (Instant::now(), 0),
-            // Nobody can call itself so.
             scopes: HashMap::new(),
+            devices: BTreeMap::new(),
+            // Nobody can call itself so.
             bus_name: format!("replicas {}", chance.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
             blobs,
         };
@@ -234,12 +237,17 @@ impl Core {
                 // A name belongs to whoever is here under it. The same device may come back before we know it went.
                 let other = |client: &Client| client.peer == peer && client.who.device != who.device;
                 if self.clients.values().any(other) {
-                    self.metrics.refused.inc();
-                    (self.log)(&format!("{} was refused: it claims to be another that is here", who.name));
-                    let why = "somebody else is here under that name".to_owned();
-                    let _ = outbox.sender.send(Out::Frame(Control::Refused(why.clone()).frame()));
-                    let _ = outbox.sender.send(Out::Close(why));
-                    return;
+                    let why = "it claims to be another that is here";
+                    return self.turn_away(&who.name, &outbox, why, "somebody else is here under that name");
+                }
+                // Its key was proved before it greeted, which may be long ago: what the list says now counts.
+                let mut who = who;
+                if let Some(id) = who.device {
+                    let device = self.devices.get(&id);
+                    if let Err(why) = peers::lan::welcome(device) {
+                        return self.turn_away(&who.name, &outbox, &why, &why);
+                    }
+                    who.most = device.map_or(Access::None, |device| device.access);
                 }
                 let expected = Some(peer.clone());
                 let full = self.is_full(who.device);
@@ -295,7 +303,7 @@ impl Core {
                 }
                 self.share_anew(|_| true);
             }
-            Input::Devices(list) => self.devices(&list),
+            Input::Devices(list) => self.devices(list),
             Input::Stop => {}
         }
     }
@@ -376,6 +384,14 @@ impl Core {
             self.peers.disconnect(link);
             self.end(link, "it does not take what it is sent");
         }
+    }
+
+    /// Does not let somebody in, and says why: to the log, and to whoever it is.
+    fn turn_away(&self, name: &str, outbox: &Outbox, why: &str, words: &str) {
+        self.metrics.refused.inc();
+        (self.log)(&format!("{name} was refused: {why}"));
+        let _ = outbox.sender.send(Out::Frame(Control::Refused(words.to_owned()).frame()));
+        let _ = outbox.sender.send(Out::Close(words.to_owned()));
     }
 
     /// Ends a connection, and says why to both sides.
@@ -592,7 +608,7 @@ impl Core {
     }
 
     /// The list of devices has changed: who is not welcome any more goes, others may have other rights.
-    fn devices(&mut self, list: &BTreeMap<DeviceId, Device>) {
+    fn devices(&mut self, list: BTreeMap<DeviceId, Device>) {
         let mut gone = Vec::new();
         for (link, client) in &mut self.clients {
             let Some(id) = client.who.device else { continue };
@@ -601,6 +617,7 @@ impl Core {
                 Some(_) | None => gone.push(*link),
             }
         }
+        self.devices = list;
         for link in gone {
             self.metrics.refused.inc();
             self.peers.disconnect(link);

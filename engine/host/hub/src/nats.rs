@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::DocId;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 /// The stream.
 const STREAM: &str = "TRACEBOOK";
@@ -56,6 +57,8 @@ pub(crate) struct Replicas {
     inside: Arc<Inside>,
     runtime: Handle,
     files: Arc<Files>,
+    /// The sequence up to which all changes were heard.
+    reached: watch::Receiver<u64>,
 }
 
 struct Inside {
@@ -130,8 +133,14 @@ impl Replicas {
         tokio::spawn(hear_said(Arc::clone(&inside), said, Arc::clone(&heard)));
         let files = Files::open(Arc::clone(&inside), Arc::clone(&heard)).await?;
         let changes = Line { stream: STREAM, filter: String::new(), headers_only: false };
-        tokio::spawn(hear(Arc::clone(&inside), changes, since, changed(heard)));
-        Ok(Replicas { inside, runtime: Handle::current(), files: Arc::new(files) })
+        let (reach, reached) = watch::channel(since);
+        let mut changed = changed(heard);
+        let take = move |inside: &Inside, message: &Message, sequence| {
+            changed(inside, message);
+            reach.send_replace(sequence);
+        };
+        tokio::spawn(hear(Arc::clone(&inside), changes, since, take));
+        Ok(Replicas { inside, runtime: Handle::current(), files: Arc::new(files), reached })
     }
 
     /// What devices bring beside documents.
@@ -250,9 +259,9 @@ async fn hear_until_broken(
 }
 
 /// What becomes of changes that are heard.
-fn changed(heard: Heard) -> impl FnMut(&Inside, &Message, u64) {
+fn changed(heard: Heard) -> impl FnMut(&Inside, &Message) {
     let mut parts = Parts::default();
-    move |inside, message, _| {
+    move |inside, message| {
         let own = from(message) == Some(&inside.me);
         let Some(bytes) = parts.take(message).filter(|_| !own) else { return };
         if message.subject.as_str() == DEVICES {
@@ -354,6 +363,12 @@ impl Inside {
         Ok(seen)
     }
 
+    /// The sequence of the last change that the servers have, as the one that leads knows it.
+    async fn newest(&self) -> Result<u64, async_nats::Error> {
+        let stream = self.stream.get_stream_no_info(STREAM).await?;
+        Ok(stream.get_info().await?.state.last_sequence)
+    }
+
     async fn load(&self, doc: DocId) -> Result<Vec<Vec<u8>>, async_nats::Error> {
         let stream = self.stream.get_stream_no_info(STREAM).await?;
         let (mut chunks, mut last, mut parts) = (Vec::new(), 0, Parts::default());
@@ -449,5 +464,23 @@ impl HubBus for Replicas {
             // The streams tell of them by themselves.
             News::Changed { .. } | News::Brought { .. } | News::Lost { .. } => {}
         }
+    }
+
+    fn catch_up(&self, done: Box<dyn FnOnce() + Send>) {
+        let (inside, mut reached) = (Arc::clone(&self.inside), self.reached.clone());
+        self.runtime.spawn(async move {
+            let until = Instant::now() + PATIENCE;
+            while Instant::now() < until {
+                let Ok(Ok(newest)) = tokio::time::timeout(TRY, inside.newest()).await else {
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                };
+                // What is heard was given on before: whatever `done` does comes behind it.
+                if let Ok(Ok(_)) = tokio::time::timeout(PATIENCE, reached.wait_for(|at| *at >= newest)).await {
+                    done();
+                }
+                return;
+            }
+        });
     }
 }

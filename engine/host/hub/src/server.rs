@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use futures_util::future::OptionFuture;
 use futures_util::{SinkExt, StreamExt};
 use governor::clock::{Clock, DefaultClock};
 use governor::{Quota, RateLimiter};
@@ -46,6 +47,10 @@ const LOOK: Duration = Duration::from_millis(200);
 const SILENCE: Duration = Duration::from_secs(20);
 /// Calls to the pairing door within a minute, of all together.
 const PAIRINGS: u32 = 30;
+/// So long a device waits at most until its replica has heard of all that others acknowledged before.
+const CATCH_UP: Duration = Duration::from_secs(20);
+/// Frames that may come before somebody was let in: the greeting, and who does not wait for an answer to it.
+const EARLY: usize = 4;
 /// What ends gets so much time to end well.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -172,12 +177,14 @@ impl Hub {
         let stamps = (devices.stamp(), stamp(&settings.folder.join(SHARE)));
         let policy = Policy::load(&settings.folder)?;
         let _ = inputs.send(Input::Policy(policy));
+        let list = devices.list()?;
+        let _ = inputs.send(Input::Devices(list.clone()));
         let minute = Quota::per_minute(NonZeroU32::new(PAIRINGS).unwrap_or(NonZeroU32::MIN));
         let shared = Arc::new(Shared {
             key,
             binding,
             at,
-            list: RwLock::new(devices.list()?),
+            list: RwLock::new(list),
             devices,
             offer: Mutex::default(),
             granted: Mutex::new((Access::Write, false)),
@@ -314,8 +321,9 @@ impl Shared {
     fn read_list(&self) {
         match self.devices.list() {
             Ok(list) => {
-                self.list.write().unwrap_or_else(PoisonError::into_inner).clone_from(&list);
-                let _ = self.inputs.send(Input::Devices(list));
+                // In this order: whoever is let in by the list is known to whom it speaks to next.
+                let _ = self.inputs.send(Input::Devices(list.clone()));
+                *self.list.write().unwrap_or_else(PoisonError::into_inner) = list;
                 if let Ok(bytes) = self.devices.bytes() {
                     self.bus.tell(News::Devices(Arc::new(bytes)));
                 }
@@ -535,6 +543,15 @@ fn greeting(bytes: &[u8], device: Option<DeviceId>) -> Result<PeerId, &'static s
     }
 }
 
+/// Waits until this replica knows what all of them have acknowledged: what a device was told by one is served by all.
+async fn caught_up(shared: Arc<Shared>) {
+    let (done, wait) = tokio::sync::oneshot::channel();
+    shared.bus.catch_up(Box::new(move || _ = done.send(())));
+    if tokio::time::timeout(CATCH_UP, wait).await.is_err() {
+        shared.say("a device is let in while this replica does not hear the others: it gets what is known here");
+    }
+}
+
 /// Passes frames on until either side ends it.
 async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
     let link = shared.links.fetch_add(1, Ordering::Relaxed);
@@ -543,6 +560,8 @@ async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
     let (name, has_key) = (who.name.clone(), who.device);
     // Until it has greeted.
     let mut new = Some((who, Outbox { sender, waiting: Arc::clone(&waiting) }));
+    // From its greeting until it is let in.
+    let (mut waits, mut greeted, mut early) = (OptionFuture::default(), None, Vec::new());
     let rate = NonZeroU32::new(shared.settings.rate).unwrap_or(NonZeroU32::MAX);
     let limiter = RateLimiter::direct(Quota::per_second(rate));
     let clock = DefaultClock::default();
@@ -562,7 +581,16 @@ async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
                 Some(Out::Close(why)) => break Some(why),
                 None => break None,
             },
-            frame = tokio::time::timeout(SILENCE, from.next()) => {
+            Some(()) = &mut waits => {
+                waits = OptionFuture::default();
+                if let Some((who, peer, outbox)) = greeted.take() {
+                    let _ = shared.inputs.send(Input::Connect { link, who, peer, outbox });
+                }
+                for bytes in early.drain(..) {
+                    let _ = shared.inputs.send(Input::Frame { link, bytes });
+                }
+            }
+            frame = tokio::time::timeout(SILENCE, from.next()), if early.len() < EARLY => {
                 let frame = match frame {
                     Ok(Some(Ok(frame))) => frame,
                     // It was switched off, or lost its network: nothing to be said.
@@ -588,7 +616,10 @@ async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
                     Message::Binary(bytes) => {
                         if let Some((who, outbox)) = new.take() {
                             match greeting(&bytes, has_key) {
-                                Ok(peer) => drop(shared.inputs.send(Input::Connect { link, who, peer, outbox })),
+                                Ok(peer) => {
+                                    greeted = Some((who, peer, outbox));
+                                    waits = Some(Box::pin(caught_up(Arc::clone(&shared)))).into();
+                                }
                                 Err(why) => {
                                     shared.refuse(&format!("{name} was refused: {why}"));
                                     break Some(why.to_owned());
@@ -600,7 +631,9 @@ async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
                             shared.metrics.slowed.inc();
                             tokio::time::sleep(soon.wait_time_from(clock.now())).await;
                         }
-                        if shared.inputs.send(Input::Frame { link, bytes: bytes.to_vec() }).is_err() {
+                        if greeted.is_some() {
+                            early.push(bytes.to_vec());
+                        } else if shared.inputs.send(Input::Frame { link, bytes: bytes.to_vec() }).is_err() {
                             break None;
                         }
                     }

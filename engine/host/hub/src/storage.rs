@@ -119,6 +119,10 @@ pub enum News {
 pub trait HubBus: Send + Sync {
     /// Tells the others, soon, at best effort: all that must not be lost is in the store.
     fn tell(&self, news: News);
+
+    /// Calls back once all is told here that any replica acknowledged before this call. Late, or never, where the
+    /// others cannot be heard.
+    fn catch_up(&self, done: Box<dyn FnOnce() + Send>);
 }
 
 /// There is no other replica.
@@ -127,4 +131,8 @@ pub(crate) struct Alone;
 
 impl HubBus for Alone {
     fn tell(&self, _news: News) {}
+
+    fn catch_up(&self, done: Box<dyn FnOnce() + Send>) {
+        done();
+    }
 }

@@ -201,6 +201,19 @@ fn a_key_that_is_not_paired_or_revoked_is_refused() {
     let why = house.run(Probe::device(&house.at, &known, house.id)).err().expect("refused");
     assert!(why.contains("revoked"), "{why}");
     house.logged("was refused: this device was revoked");
+    // Nor does it help to prove the key before, and to greet afterwards.
+    let late = house.paired("late", Access::Write);
+    house.run(async {
+        let mut late_phone = house.connect(&late).await;
+        house.devices().revoke(late.id()).expect("revoked");
+        let again = || async { Probe::device(&house.at, &late, house.id).await.is_ok() };
+        while again().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        late_phone.follow(DOC).await;
+        assert!(late_phone.until(SOON, |phone| phone.ended.is_some() || !phone.absent.is_empty()).await);
+        assert_eq!(late_phone.ended.as_deref(), Some("this device was revoked"));
+    });
     // A program without a key is not let in, unless the settings say so.
     assert!(house.run(Probe::open(&house.at, "/", "somebody")).is_err());
     house.logged("it is no paired device, and has no token");

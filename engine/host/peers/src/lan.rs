@@ -5,7 +5,7 @@ use crate::devices::Device;
 use crate::key::{DeviceId, DeviceKey};
 use crate::link::{Frame, Way};
 use futures_util::StreamExt;
-use iroh::endpoint::{Connection, RecvStream, SendStream, VarInt, presets};
+use iroh::endpoint::{Connection, ConnectionError, RecvStream, SendStream, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, EndpointId, RelayMode, SecretKey};
 use iroh_mdns_address_lookup::{DiscoveryEvent, MdnsAddressLookup};
 use std::net::SocketAddr;
@@ -184,7 +184,18 @@ impl LanReceiver {
 
     /// Why it ended, if that is known.
     pub fn why(&self) -> Option<String> {
-        self.connection.close_reason().map(|reason| reason.to_string())
+        ended(&self.connection)
+    }
+}
+
+/// Why a connection ended: in the other side's words, if it said any.
+fn ended(connection: &Connection) -> Option<String> {
+    match connection.close_reason()? {
+        ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {
+            let words = String::from_utf8_lossy(&close.reason);
+            Some(words.chars().filter(|letter| !letter.is_control()).take(300).collect())
+        }
+        reason => Some(reason.to_string()),
     }
 }
 
@@ -246,7 +257,7 @@ impl LanWay {
 
     /// Why it ended, in the other side's words, if it said any.
     pub fn why(&self) -> Option<String> {
-        self.connection.close_reason().map(|reason| reason.to_string())
+        ended(&self.connection)
     }
 }
 

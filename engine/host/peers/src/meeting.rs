@@ -119,6 +119,8 @@ async fn join_nearby(
         let joined = async {
             let mut way = lan.call(id, at, lan::PAIR).await?;
             let joined = link::join(&mut way, key, ours, code, Some(id), &Binding::default()).await;
+            // Who offers no code hangs up, and says so.
+            let joined = joined.map_err(|why| way.why().unwrap_or(why));
             way.close("done");
             joined
         };

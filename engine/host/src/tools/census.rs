@@ -7,6 +7,29 @@ use std::fs;
 /// So many looks pass between two at the memory.
 const SELDOM: u32 = 10;
 
+/// Whether somebody of a process group has not ended yet. Who has ended and was not taken note of does not count: in
+/// a container there may be nobody to do so.
+pub(super) fn lives(group: u32) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, test_kill_process_group};
+        let known = i32::try_from(group).ok().and_then(Pid::from_raw);
+        let own = group.to_string();
+        known.is_some_and(|group| test_kill_process_group(group).is_ok())
+            && fs::read_dir("/proc").into_iter().flatten().flatten().any(|entry| {
+                let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+                let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+                let state = fields.next();
+                fields.nth(1) == Some(&own) && !matches!(state, Some("Z" | "X"))
+            })
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = group;
+        false
+    }
+}
+
 /// Counts one process group.
 pub(super) struct Census {
     group: u32,

@@ -1,7 +1,7 @@
 //! Shell: a line for `sh` in a process `tracebook sandbox` of its own, that is ended with all that it started.
 
 use super::beneath::Folder;
-use super::census::{Census, Excess};
+use super::census::{self, Census, Excess};
 use super::changes::Before;
 use super::shown::shown;
 use super::{LONGEST, Place, Stop};
@@ -220,6 +220,11 @@ pub(super) fn end(child: &mut Child) {
     #[cfg(not(unix))]
     let _ = child.kill();
     let _ = child.wait();
+    // Whoever is killed ends when it gets the processor: who is told that all has ended finds it so.
+    let begun = Instant::now();
+    while begun.elapsed() < REST && census::lives(child.id()) {
+        std::thread::sleep(GLANCE);
+    }
 }
 
 /// What a tool sees of the environment: nothing of the user's but the language. Its home is the private folder, so that

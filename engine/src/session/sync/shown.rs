@@ -73,9 +73,16 @@ pub struct Spread {
     pub same: Option<Time>,
     /// When a hub that is away was there last, if all was sent to it.
     pub seen: Option<Time>,
+    /// That is no hub, but the other devices of the local network.
+    pub lan: bool,
 }
 
 impl Spread {
+    /// Who is away and has all of it, in a word, and when they were there last.
+    pub fn last_seen(&self) -> Option<(&'static str, Time)> {
+        Some((if self.lan { "others" } else { "hub" }, self.seen?))
+    }
+
     /// In words.
     pub fn words(&self) -> String {
         match (self.sent, self.coming, self.behind) {
@@ -121,7 +128,8 @@ impl Session {
         let volume = self.place(doc).map_or(doc, |(volume, _)| volume);
         let whole = volume == doc;
         let (received, same) = (self.sync.received.get(&doc).copied(), self.sync.same.get(&doc).copied());
-        let mut spread = Spread { sent: Sent::Local, documents: 0, behind: 0, coming: 0, received, same, seen: None };
+        let sent = Sent::Local;
+        let mut spread = Spread { sent, documents: 0, behind: 0, coming: 0, received, same, seen: None, lan: false };
         if !self.sync.is_shared(volume) {
             return spread;
         }
@@ -139,7 +147,7 @@ impl Session {
             let outbox = self.sync.outboxes.get(&hub.url).filter(|outbox| outbox.volumes.contains(&volume));
             if let Some(outbox) = outbox.filter(|_| !online) {
                 waits.extend(among(&outbox.waits));
-                seen = seen.max(Some(outbox.at));
+                seen = seen.max(Some((outbox.at, hub.url == super::LAN)));
                 continue;
             }
             known &= online;
@@ -167,7 +175,8 @@ impl Session {
         }
         let ahead = self.notes.get(&doc).is_some_and(|note| !note.pending.is_empty());
         let done = known && !ahead && spread.behind == 0 && spread.coming == 0;
-        spread.seen = seen.filter(|_| done);
+        spread.seen = seen.filter(|_| done).map(|(at, _)| at);
+        spread.lan = seen.is_some_and(|(_, lan)| lan);
         spread.sent = match (done, spread.seen) {
             (false, _) => Sent::Saved,
             (true, None) => Sent::Everywhere,

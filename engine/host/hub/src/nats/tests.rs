@@ -4,10 +4,11 @@ use super::files::{Files, lock};
 use super::{Heard, Replicas};
 use crate::Log;
 use crate::measure::{free_port, listens};
-use crate::storage::{HubFiles, News};
+use crate::storage::{Bytes, HubBus, HubFiles, HubStore, News};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::sync::blobs::{Found, Item, PIECE};
@@ -135,6 +136,35 @@ impl Replica {
         let lost = async { self.files.pieces.stream().await.expect("there").delete_message(sequence).await };
         assert!(runtime.block_on(lost).expect("deleted"));
     }
+}
+
+#[test]
+fn a_replica_has_caught_up_once_it_heard_what_others_acknowledged_before() {
+    let Some(server) = Server::start() else { return };
+    let runtime = runtime();
+    let news: Arc<Mutex<Vec<News>>> = Arc::default();
+    let told = Arc::clone(&news);
+    let open = |heard: Heard| {
+        let log: Log = Arc::new(|line| println!("{line}"));
+        runtime.block_on(Replicas::open(&server.at, heard, log)).expect("opened")
+    };
+    let (one, two) = (open(Arc::new(move |news| told.lock().expect("lock").push(news))), open(Arc::new(|_| ())));
+    let doc = DocId([7; 16]);
+    let (done, stored) = channel();
+    // The first one hears slowly.
+    let slow = news.lock().expect("lock");
+    two.append(doc, Bytes::new(b"a change".to_vec()), Box::new(move |result| drop(done.send(result))));
+    stored.recv_timeout(Duration::from_secs(20)).expect("answered").expect("acknowledged");
+    let (done, caught_up) = channel();
+    one.catch_up(Box::new(move || _ = done.send(())));
+    assert!(caught_up.recv_timeout(Duration::from_millis(500)).is_err(), "it has not heard of it");
+    drop(slow);
+    caught_up.recv_timeout(Duration::from_secs(20)).expect("it has heard");
+    assert!(matches!(news.lock().expect("lock").as_slice(), [News::Changed { doc: changed, .. }] if *changed == doc));
+    // With nothing to be heard it is at once.
+    let (done, caught_up) = channel();
+    two.catch_up(Box::new(move || _ = done.send(())));
+    caught_up.recv_timeout(Duration::from_secs(20)).expect("its own change is known to it");
 }
 
 fn runtime() -> Runtime {
