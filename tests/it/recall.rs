@@ -113,3 +113,40 @@ fn steps_and_experiences_are_found_beside_notes() {
     assert_eq!(addresses(&search, "herons", &of(&[Kind::Memory])), ["memory#e1"]);
     driver.close().expect("closed");
 }
+
+#[test]
+fn a_burst_of_keys_is_one_change_of_the_index() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("notes")).expect("a folder");
+    std::fs::write(folder.path().join("notes/a.md"), "# Kites\n").expect("a file");
+    let mut driver = opened(folder.path());
+    driver.search().settle(PATIENCE).expect("indexed");
+    let note = driver.session().volumes().flat_map(|volume| volume.files.values()).next().expect("the note").id;
+    driver.command(Command::OpenNote { note }).expect("opened");
+    let begun = Instant::now();
+    while driver.session().note(note).is_none_or(|note| !note.is_settled()) {
+        assert!(begun.elapsed() < PATIENCE);
+        driver.wait(Duration::from_millis(20));
+    }
+    let (before, begun) = (driver.search().freshness().revision, Instant::now());
+    for _ in 0..60 {
+        driver.command(Command::Edit { note, at: 8, delete: 0, insert: "x".to_owned() }).expect("typed");
+        let next = Instant::now() + Duration::from_millis(30);
+        while Instant::now() < next {
+            driver.wait(Duration::from_millis(5));
+        }
+    }
+    // One in half a second, and no more of them where the machine is slow.
+    let most = 2 + begun.elapsed().as_millis() / 500;
+    let changes = driver.search().freshness().revision - before;
+    assert!(u128::from(changes) <= most, "{changes} changes of the index, {most} would do");
+    // Whoever asks for it waits for no pause.
+    let last = "buzzard ".to_owned();
+    driver.command(Command::Edit { note, at: 8, delete: 0, insert: last }).expect("typed");
+    while !driver.session().is_saved() {
+        driver.wait(Duration::from_millis(20));
+    }
+    driver.search().settle(PATIENCE).expect("indexed");
+    let hits = driver.search().find(Ask { text: "buzzard".to_owned(), limit: 5, ..Ask::default() }).expect("found");
+    assert_eq!(hits.hits.len(), 1, "{hits:?}");
+}

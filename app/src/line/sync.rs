@@ -3,7 +3,7 @@
 use super::{DONE, FAILED, Refusal, Scene, choose};
 use clap::ArgMatches;
 use engine::compare::unified;
-use engine::{Command, HubState, Merge, Reach, Seen, Session, Spread};
+use engine::{Command, HubState, LAN, Merge, Reach, Seen, Session, Spread};
 use host::copy;
 use serde_json::json;
 use std::time::Duration;
@@ -179,7 +179,13 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     for (url, state, volumes) in hubs {
         let (reach, why) = reach(&state.reach);
         let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-        writeln!(scene.out, "{url}: {reach}{why}; {} documents, {} on their way", state.documents, state.behind.len())?;
+        let name = if url == LAN { "The local network" } else { &url };
+        writeln!(
+            scene.out,
+            "{name}: {reach}{why}; {} documents, {} on their way",
+            state.documents,
+            state.behind.len()
+        )?;
         let words = state.blobs.words();
         if !words.is_empty() {
             writeln!(scene.out, "  {words}")?;

@@ -219,6 +219,7 @@ fn two_paired_machines_share_a_volume_without_any_hub_until_one_is_revoked() {
     crate::program::until("it has come to the desk", || house.path("notes/two.md").exists());
     // Who is away has it all: there is no hub that could be.
     let state = run("phone", &["sync", "status"]).code(0).text();
+    assert!(state.starts_with("The local network: "), "{state}");
     assert!(state.contains("notes: All sent, others last seen 20") && !state.contains("hub last"), "{state}");
     // Pictures, too, from one to the other.
     assert!(house.read("phone-notes/pictures/cat.png") == picture(2_654_435_761));

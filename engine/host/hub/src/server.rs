@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::Handle;
+use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::RustlsConfig;
 use futures_util::future::OptionFuture;
 use futures_util::{SinkExt, StreamExt};
@@ -209,14 +210,17 @@ impl Hub {
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let handle = Handle::new();
         let _inside = runtime.enter();
+        // What is small goes at once: a key is not held back until the one before it was acknowledged.
+        let at_once = NoDelayAcceptor::new();
         match certificate {
             None => {
-                let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?;
+                let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?.acceptor(at_once);
                 runtime.spawn(server.handle(handle.clone()).serve(service));
             }
             Some(certificate) => {
                 let config = RustlsConfig::from_config(certificate.config);
                 let server = axum_server::from_tcp_rustls(listener, config).map_err(|error| error.to_string())?;
+                let server = server.map(|acceptor| acceptor.acceptor(at_once));
                 runtime.spawn(server.handle(handle.clone()).serve(service));
             }
         }

@@ -18,7 +18,7 @@ use store::{ActorId, DocId, Execution, FileKind, OutputsDoc};
 /// The index is opened this long after the start, or when it is asked for: a short command does not need it.
 const LATER: Duration = Duration::from_millis(800);
 /// What changed is put in this long after, so that a burst of keys is one change.
-const PAUSE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(500);
 /// Notes that are put in between two looks at the tasks.
 const SLICE: usize = 16;
 /// Notes after which there is a commit in the middle of many.
@@ -152,6 +152,11 @@ impl Keeper {
             }
             let asked = !self.settlers.is_empty() || !self.thinkers.is_empty();
             if any && !open && !asked && begun.elapsed() < LATER {
+                continue;
+            }
+            // Each commit starts threads and waits for the disk several times: not for each key.
+            if any && open && !asked && self.since.is_some_and(|since| since.elapsed() < PAUSE) {
+                self.tell();
                 continue;
             }
             if self.think_at.is_some_and(|at| at <= Instant::now()) {
