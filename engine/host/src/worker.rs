@@ -11,7 +11,7 @@ use engine::event::{FileStamp, FileText, Survey};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use store::disk::{DiskError, FileRow, Reader};
 use store::{ActorId, BlobHash, DocId};
 
@@ -42,6 +42,15 @@ struct ToWrite {
     text: Arc<str>,
 }
 
+/// New files, which one worker makes while the others put more behind them: the more there are, the more of them wait for
+/// the disk together.
+#[derive(Default)]
+struct Making {
+    waiting: Vec<ToWrite>,
+    /// Somebody makes files, and takes what waits afterwards.
+    busy: bool,
+}
+
 /// So many jobs at most are looked at before a file is written that stands before them.
 const TOGETHER: usize = 256;
 
@@ -54,10 +63,10 @@ pub(crate) struct Workers {
 impl Workers {
     pub(crate) fn start(readers: Vec<Box<dyn Reader>>, inbox: Inbox, actor: [u8; 16]) -> Workers {
         let (jobs, queue) = channel();
-        let queue = Arc::new(Mutex::new(queue));
+        let (queue, making) = (Arc::new(Mutex::new(queue)), Arc::default());
         for reader in readers {
-            let (queue, inbox) = (queue.clone(), inbox.clone());
-            std::thread::spawn(move || work(reader.as_ref(), &queue, &inbox, &ActorId::from(actor)));
+            let (queue, making, inbox) = (queue.clone(), Arc::clone(&making), inbox.clone());
+            std::thread::spawn(move || work(reader.as_ref(), (&queue, &making), &inbox, &ActorId::from(actor)));
         }
         Workers { jobs }
     }
@@ -91,7 +100,7 @@ pub(crate) fn patiently<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor: &ActorId) {
+fn work(reader: &dyn Reader, (queue, making): (&Mutex<Receiver<Job>>, &Mutex<Making>), inbox: &Inbox, actor: &ActorId) {
     loop {
         // The lock is held only while waiting for the next job, never while doing it.
         let job = match queue.lock() {
@@ -103,7 +112,7 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
         while let Some(job) = next {
             match job {
                 Job::WriteFile { note, file, expected, text } => files.push(ToWrite { note, file, expected, text }),
-                job => perform(reader, inbox, actor, job),
+                job => perform(reader, inbox, actor, making, job),
             }
             taken += 1;
             // Files that are to be written wait for what stands behind them already: more of them are among that, and
@@ -111,11 +120,11 @@ fn work(reader: &dyn Reader, queue: &Mutex<Receiver<Job>>, inbox: &Inbox, actor:
             let further = !files.is_empty() && taken < TOGETHER;
             next = if further { queue.try_lock().ok().and_then(|queue| queue.try_recv().ok()) } else { None };
         }
-        write_files(&files, |event| inbox.event(event));
+        write_files(files, making, |event| inbox.event(event));
     }
 }
 
-fn perform(reader: &dyn Reader, inbox: &Inbox, actor: &ActorId, job: Job) {
+fn perform(reader: &dyn Reader, inbox: &Inbox, actor: &ActorId, making: &Mutex<Making>, job: Job) {
     match job {
         Job::Volume { volume } => {
             // The files first: they can be shown, and the document takes longer.
@@ -148,7 +157,7 @@ fn perform(reader: &dyn Reader, inbox: &Inbox, actor: &ActorId, job: Job) {
             inbox.event(Event::FileRead { note, file });
         }
         Job::WriteFile { note, file, expected, text } => {
-            write_files(&[ToWrite { note, file, expected, text }], |event| inbox.event(event));
+            write_files(vec![ToWrite { note, file, expected, text }], making, |event| inbox.event(event));
         }
         Job::Index { volume, note, text } => {
             let survey = Survey::of(BlobHash::of(text.as_bytes()), &text);
@@ -187,8 +196,8 @@ fn text(file: &Path) -> Result<Option<FileText>, String> {
     }
 }
 
-/// Writes notes' files; those that do not exist yet together.
-fn write_files(files: &[ToWrite], tell: impl Fn(Event)) {
+/// Writes notes' files; those that do not exist yet together, now or by whoever makes some already.
+fn write_files(files: Vec<ToWrite>, making: &Mutex<Making>, tell: impl Fn(Event)) {
     let mut new = Vec::new();
     for one in files {
         let made = one.file.parent().map_or(Ok(()), |parent| {
@@ -198,12 +207,28 @@ fn write_files(files: &[ToWrite], tell: impl Fn(Event)) {
         match made {
             Err(why) => tell(Event::FileFailed { note: one.note, why }),
             Ok(()) if one.expected.is_none() => new.push(one),
-            Ok(()) => tell(told(one, replace::replace_file(&one.file, one.expected, one.text.as_bytes()))),
+            Ok(()) => tell(told(&one, replace::replace_file(&one.file, one.expected, one.text.as_bytes()))),
         }
     }
-    let list: Vec<(&Path, &[u8])> = new.iter().map(|one| (one.file.as_path(), one.text.as_bytes())).collect();
-    for (one, done) in new.iter().zip(create::create_files(&list)) {
-        tell(told(one, done));
+    loop {
+        {
+            let mut making = making.lock().unwrap_or_else(PoisonError::into_inner);
+            making.waiting.append(&mut new);
+            if making.busy {
+                return;
+            }
+            new = std::mem::take(&mut making.waiting);
+            if new.is_empty() {
+                return;
+            }
+            making.busy = true;
+        }
+        let list: Vec<(&Path, &[u8])> = new.iter().map(|one| (one.file.as_path(), one.text.as_bytes())).collect();
+        for (one, done) in new.iter().zip(create::create_files(&list)) {
+            tell(told(one, done));
+        }
+        new.clear();
+        making.lock().unwrap_or_else(PoisonError::into_inner).busy = false;
     }
 }
 
@@ -228,5 +253,44 @@ fn told(one: &ToWrite, done: Result<Replaced, DiskError>) -> Event {
             }
         }
         Err(error) => Event::FileFailed { note, why: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_come_while_others_are_made_are_made_too_each_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (making, told): (Mutex<Making>, Mutex<Vec<DocId>>) = Default::default();
+        let one = |worker: u8, number: u8| ToWrite {
+            note: DocId([worker, number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            file: folder.path().join(format!("folder {}/{worker} {number}.md", number % 3)),
+            expected: None,
+            text: format!("{number} of {worker}").into(),
+        };
+        let made = |event: Event| match event {
+            Event::FileWritten { note, .. } => told.lock().expect("lock").push(note),
+            other => panic!("{other:?}"),
+        };
+        std::thread::scope(|threads| {
+            for worker in 0..4 {
+                let (making, one, made) = (&making, &one, &made);
+                threads.spawn(move || {
+                    (0..30_u8).for_each(|number| write_files(vec![one(worker, number)], making, made));
+                });
+            }
+        });
+        let mut told = told.into_inner().expect("lock");
+        told.sort_unstable();
+        let all = (0..4).flat_map(|worker| (0..30).map(move |number| one(worker, number)));
+        for (known, one) in told.iter().zip(all.clone()) {
+            assert_eq!(*known, one.note);
+            assert_eq!(std::fs::read_to_string(&one.file).expect("made"), *one.text);
+        }
+        assert_eq!(told.len(), all.count());
+        let making = making.into_inner().expect("lock");
+        assert!(making.waiting.is_empty() && !making.busy);
     }
 }
