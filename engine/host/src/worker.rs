@@ -42,8 +42,8 @@ struct ToWrite {
     text: Arc<str>,
 }
 
-/// New files, which one worker makes while the others put more behind them: the more there are, the more of them wait for
-/// the disk together.
+/// New files, which one worker makes while the others put more behind them: the more there are, the more of them wait
+/// for the disk together.
 #[derive(Default)]
 struct Making {
     waiting: Vec<ToWrite>,
