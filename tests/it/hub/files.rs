@@ -1,6 +1,6 @@
 //! Files at hubs over NATS: cut in the middle, lost by the servers, brought to two replicas at once.
 
-use super::{Cluster, joins, received, replica, shares, sync, until};
+use super::{Cluster, Runs, joins, received, replica, shares, sync, until};
 use crate::program::{House, noise};
 use host::hub::measure::free_port;
 use serde_json::{Value, json};
@@ -58,10 +58,11 @@ fn lose(cluster: &Cluster, sequence: u64) {
     assert_eq!(done["success"], true, "{done}");
 }
 
-/// Two replicas' ports and addresses.
-fn two() -> ([u16; 2], [String; 2]) {
+/// Two replicas, `R1` and `R2`: their ports and addresses, and what runs.
+fn two(house: &House, cluster: &Cluster) -> ([u16; 2], [String; 2], [Runs; 2]) {
     let ports = [free_port().expect("a port"), free_port().expect("a port")];
-    (ports, ports.map(|port| format!("ws://127.0.0.1:{port}")))
+    let run = |at: usize| replica(house, ["R1", "R2"][at], ports[at], &cluster.urls());
+    (ports, ports.map(|port| format!("ws://127.0.0.1:{port}")), [run(0), run(1)])
 }
 
 fn logged(house: &House, name: &str, words: &str) -> bool {
@@ -72,9 +73,7 @@ fn logged(house: &House, name: &str, words: &str) -> bool {
 fn an_upload_that_was_cut_is_served_to_nobody_until_the_rest_has_come() {
     let house = House::new();
     let Some(cluster) = Cluster::new(&house) else { return };
-    let (ports, ats) = two();
-    let _one = replica(&house, "R1", ports[0], &cluster.urls());
-    let _two = replica(&house, "R2", ports[1], &cluster.urls());
+    let (ports, ats, _run) = two(&house, &cluster);
     let (first, address) = shares(&ats[0]);
     sync(&first);
     let large = noise(0, 60_000_000);
@@ -108,9 +107,7 @@ fn an_upload_that_was_cut_is_served_to_nobody_until_the_rest_has_come() {
 fn a_piece_that_the_servers_lose_is_missed_and_the_file_is_brought_again() {
     let house = House::new();
     let Some(cluster) = Cluster::new(&house) else { return };
-    let (ports, ats) = two();
-    let _one = replica(&house, "R1", ports[0], &cluster.urls());
-    let _two = replica(&house, "R2", ports[1], &cluster.urls());
+    let (_, ats, _run) = two(&house, &cluster);
     let (first, address) = shares(&ats[0]);
     let elsewhere = address.replace(&ats[0], &ats[1]);
     let cat = noise(0, 300_000);
@@ -154,9 +151,7 @@ fn a_piece_that_the_servers_lose_is_missed_and_the_file_is_brought_again() {
 fn two_devices_that_bring_the_same_file_to_two_replicas_at_once_make_one() {
     let house = House::new();
     let Some(cluster) = Cluster::new(&house) else { return };
-    let (ports, ats) = two();
-    let _one = replica(&house, "R1", ports[0], &cluster.urls());
-    let _two = replica(&house, "R2", ports[1], &cluster.urls());
+    let (ports, ats, _run) = two(&house, &cluster);
     let (first, address) = shares(&ats[0]);
     sync(&first);
     let second = joins(&address.replace(&ats[0], &ats[1]));
