@@ -24,6 +24,7 @@ mod pictures;
 mod providers;
 mod running;
 mod schedules;
+mod screen;
 mod screenshots;
 mod search;
 mod stage;
@@ -34,9 +35,11 @@ pub(crate) mod volumes;
 
 use crate::window;
 use clap::ArgMatches;
+use engine::visible;
 use host::socket::{self, Request, Unanswered};
 use host::{Handle, OpenError, Options};
-use std::io::{Read, Write};
+use screen::{Form, Screen};
+use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -145,7 +148,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(refusal) => {
             if !refusal.why.is_empty() {
-                eprintln!("tracebook: {}", refusal.why);
+                eprintln!("tracebook: {}", visible::block(&refusal.why));
             }
             refusal.code
         }
@@ -169,7 +172,9 @@ fn start(matches: &ArgMatches, words: &[String]) -> Result<u8, Refusal> {
     let Some((name, args)) = matches.subcommand() else {
         return open_window(&folder);
     };
-    let mut out = std::io::stdout();
+    let terminal = std::io::stdout().is_terminal();
+    let mut plain = std::io::stdout();
+    let mut out = Screen::new(&mut plain, Form::of(name, args, json, terminal));
     // What needs no workspace, or one that nobody has open.
     match name {
         "init" => return upkeep::init(&folder, args, json, &mut out),
@@ -193,7 +198,8 @@ fn start(matches: &ArgMatches, words: &[String]) -> Result<u8, Refusal> {
     }
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     volumes::there(name, args, &here)?;
-    let request = Request { words: words.to_vec(), folder: here };
+    drop(out);
+    let request = Request { words: words.to_vec(), folder: here, terminal };
     let create = matches!(name, "open" | "new" | "import");
     let mut tries = 0;
     loop {
@@ -271,11 +277,16 @@ fn serve_one(
     errors: &mut dyn Write,
     own: bool,
 ) -> u8 {
+    // Nothing that others wrote reaches a terminal as it is.
+    let mut errors = Screen::new(errors, Form::Text);
+    let errors = &mut errors;
     let done = parse::parse(&request.words).map_err(|error| Refusal::usage(error.to_string())).and_then(|matches| {
         let json = matches.get_flag("json");
         let Some((name, args)) = matches.subcommand() else {
             return Err(Refusal::workspace("the workspace is open in another window already"));
         };
+        let mut out = Screen::new(out, Form::of(name, args, json, request.terminal));
+        let out: &mut dyn Write = &mut out;
         let mut scene = Scene { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
         let code = perform(&mut scene, name, args)?;
         scene.out.flush()?;

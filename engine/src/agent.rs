@@ -1,6 +1,8 @@
 //! The agent: what is asked of models and tools, and how it is decided. Plain data and pure decisions; the loop itself
 //! is in `session/runs.rs`, what it needs of the world in the host.
 
+pub mod address;
+pub mod argv;
 pub mod block;
 pub mod calls;
 pub mod catalog;
@@ -13,5 +15,7 @@ pub mod model;
 pub mod persisted;
 pub mod planner;
 pub mod policy;
+pub mod question;
 pub mod router;
+pub mod rule;
 pub mod tool;

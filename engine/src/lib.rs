@@ -35,6 +35,7 @@ pub mod task;
 mod time;
 mod undo;
 pub mod view;
+pub mod visible;
 pub mod yaml;
 pub mod zone;
 

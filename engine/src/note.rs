@@ -194,6 +194,8 @@ pub struct Note {
     /// Cells that were asked for again while they ran.
     pub(crate) again: BTreeSet<BlockId>,
     pub(crate) clean: Option<Clean>,
+    /// Cells that wait for an agent's call, with the hash of the code that was allowed: they run with no other.
+    pub(crate) bound: BTreeMap<BlockId, String>,
     pub(crate) verdict: Option<(u64, Verdict)>,
 }
 
@@ -254,6 +256,7 @@ impl Note {
             running: None,
             again: BTreeSet::new(),
             clean: None,
+            bound: BTreeMap::new(),
             verdict: None,
         }
     }

@@ -316,7 +316,7 @@ impl Session {
                     text,
                     agent,
                     budget,
-                    allow,
+                    allow: crate::agent::policy::Policy::asked(&allow, run),
                     button: None,
                     recall,
                     origin: store::Origin::User,

@@ -36,8 +36,8 @@ pub use plain::PlainText;
 pub use position::{between, spread};
 pub use registry::{Registered, RegistryDoc, RegistryWrite, UserTool};
 pub use run::{
-    AgentState, Approval, Change, ChangeKind, Decision, Ending, Hunk, Origin, RunAbout, RunDevice, RunDoc, RunWrite,
-    Scope,
+    AgentState, Approval, Change, ChangeKind, Decision, Ending, Hunk, Origin, Piece, RunAbout, RunDevice, RunDoc,
+    RunWrite, Scope,
 };
 pub use schema::{DocumentKind, SCHEMA};
 pub use session::{About, MessageTree, SessionDoc};

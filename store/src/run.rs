@@ -166,9 +166,37 @@ pub struct Approval {
     pub asked: i64,
     /// When it counts as denied, milliseconds since 1970.
     pub expires: i64,
+    /// The code that would run and is not among the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<Piece>,
+    /// What the tool is, where that can change: a hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// The addresses outside of the public internet that it would reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
+    /// What a decision for longer than once reaches, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reach: String,
     /// What was decided; `None`: it waits.
     #[serde(default)]
     pub decision: Option<Decision>,
+}
+
+impl Approval {
+    /// The call that it is about. A call that is asked about again has further approvals: `CALL~2`, `CALL~3`.
+    pub fn call(&self) -> &str {
+        self.id.split_once('~').map_or(&self.id, |(call, _)| call)
+    }
+}
+
+/// Code that would run, with what it is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Such as `Cell 3`.
+    pub title: String,
+    /// The code.
+    pub text: String,
 }
 
 /// A piece of a text that was replaced.
@@ -560,6 +588,10 @@ mod tests {
             reason: "shell asks".to_owned(),
             asked: 5,
             expires: 9,
+            code: vec![Piece { title: "Cell 1".to_owned(), text: "1".to_owned() }],
+            definition: Some("ab".to_owned()),
+            addresses: vec!["loopback address 127.0.0.1".to_owned()],
+            reach: "this".to_owned(),
             decision: None,
         };
         let about = RunAbout {

@@ -12,6 +12,7 @@ mod moves;
 mod notebooks;
 mod owned;
 mod pages;
+mod policy;
 mod providers;
 mod pure;
 mod refusals;

@@ -5,7 +5,7 @@
 use crate::line::agents::owns;
 use crate::program::{House, strict};
 use engine::agent::model::{Answer, CallId, Delta, Endpoint, Failure, Request, Stop, Wire};
-use engine::agent::tool::{Permissions, Risk, ToolSpec};
+use engine::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use host::llm::{Limits, Providers, Update};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -111,6 +111,7 @@ fn tool(name: &str, description: &str, arguments: &[(&str, &str)]) -> ToolSpec {
         risk: Risk::Low,
         permissions: Permissions::default(),
         idempotent: true,
+        source: Source::BuiltIn,
     }
 }
 

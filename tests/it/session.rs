@@ -6,6 +6,7 @@ mod cells;
 mod crashes;
 mod files;
 mod governing;
+mod judging;
 mod memory;
 mod moves;
 mod reactive;

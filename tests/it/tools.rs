@@ -88,7 +88,7 @@ impl Bench {
     }
 
     pub(crate) fn python(&self, code: &str, seconds: u64) -> Job {
-        Job::Python { root: self.root(), code: code.to_owned(), seconds, network: false }
+        Job::Python { root: self.root(), code: code.to_owned(), seconds, web: None }
     }
 
     /// Whether there are walls here. Where there are none, jobs that need them are refused, which is looked at.

@@ -10,12 +10,13 @@ use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene};
 use clap::ArgMatches;
 use engine::agent::persisted;
-use engine::agent::policy;
-use engine::{Command, Run, RunLine, Session};
+use engine::agent::{policy, question};
+use engine::{Command, Run, RunLine, Session, visible};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
-    ChangeKind, Decision, DocId, Ending, ExecutionStep, Registered, Scope, StepKind, TodoItem, TodoStatus, UserTool,
+    Approval, ChangeKind, Decision, DocId, Ending, ExecutionStep, Registered, Scope, StepKind, TodoItem, TodoStatus,
+    UserTool,
 };
 
 /// How long a document may take to be read.
@@ -141,6 +142,7 @@ pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
                 let id = &id.to_string()[..8];
                 let device = elsewhere.map_or_else(String::new, |name| format!("  (on {name})"));
                 let (stands, at) = (standing(&line), when(line.start_time));
+                let (prompt, device) = (visible::line(prompt), visible::line(&device));
                 writeln!(scene.out, "{id}  {stands:7}  {at}  {cost:>9}  {prompt}{device}")?;
             }
         }
@@ -229,7 +231,7 @@ fn show_run(scene: &mut Scene<'_>, run: DocId, args: &ArgMatches) -> Result<u8, 
             ChangeKind::Bytes { after: None, .. } => "deleted",
             ChangeKind::Bytes { .. } => "changed",
         };
-        writeln!(scene.out, "change {}: {what} {}{state}", change.number, change.path)?;
+        writeln!(scene.out, "change {}: {what} {}{state}", change.number, visible::line(&change.path))?;
         if let ChangeKind::Edited { hunks } = &change.what {
             for (at, hunk) in hunks.iter().enumerate() {
                 writeln!(scene.out, "  hunk {at}")?;
@@ -251,14 +253,14 @@ fn todo_line(todo: &TodoItem) -> String {
         TodoStatus::Completed => 'x',
         TodoStatus::Cancelled => '-',
     };
-    format!("- [{mark}] {}", todo.content)
+    format!("- [{mark}] {}", visible::line(&todo.content))
 }
 
 /// `steps`: the steps of a run; with `--json` a line each, in the form of `llmbox.md`.
 pub(super) fn steps(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let word = needed(args, "RUN")?;
     let run = run_meant(scene, word)?;
-    let steps = of_run(scene, run, |run| run.steps.clone())?;
+    let (steps, approvals) = of_run(scene, run, |run| (run.steps.clone(), run.approvals.clone()))?;
     let only = word.split_once('#').map(|(_, step)| step.to_owned());
     let whole = args.get_flag("whole") && !scene.json;
     for step in steps.iter().filter(|step| only.as_ref().is_none_or(|only| step.id.to_string() == *only)) {
@@ -269,16 +271,35 @@ pub(super) fn steps(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
                 })?;
                 scene.out.write_all(&bytes)?;
             }
-            _ => write_step(scene, step)?,
+            _ => write_step(scene, step, &approvals)?,
         }
     }
     Ok(DONE)
 }
 
+/// What a call was run with, where that is not what was asked for: the user has changed it, or it was led elsewhere.
+fn executed<'a>(call: &str, asked: &Map<String, Value>, approvals: &'a [Approval]) -> Option<&'a Map<String, Value>> {
+    let last = approvals.iter().rev().find(|approval| approval.call() == call)?;
+    let decision = last.decision.as_ref().filter(|decision| decision.allowed)?;
+    Some(decision.arguments.as_ref().unwrap_or(&last.arguments)).filter(|used| *used != asked)
+}
+
 /// Prints a step: a line of JSON, or for people.
-fn write_step(scene: &mut Scene<'_>, step: &ExecutionStep) -> Result<(), Refusal> {
+fn write_step(scene: &mut Scene<'_>, step: &ExecutionStep, approvals: &[Approval]) -> Result<(), Refusal> {
+    let used = match &step.kind {
+        StepKind::ToolCall { tool_call_id, params, .. } => executed(tool_call_id, params, approvals),
+        StepKind::ToolResult { .. }
+        | StepKind::Thinking { .. }
+        | StepKind::Todo { .. }
+        | StepKind::FinalAnswer { .. }
+        | StepKind::Error { .. } => None,
+    };
     if scene.json {
-        writeln!(scene.out, "{}", serde_json::to_string(step).unwrap_or_default())?;
+        let mut value = serde_json::to_value(step).unwrap_or_default();
+        if let Some(used) = used {
+            value["executedParams"] = json!(used);
+        }
+        writeln!(scene.out, "{value}")?;
         return Ok(());
     }
     let short = |text: &str, lines: usize| -> String {
@@ -294,10 +315,18 @@ fn write_step(scene: &mut Scene<'_>, step: &ExecutionStep) -> Result<(), Refusal
         StepKind::Thinking { content, .. } if content.trim().is_empty() => {}
         StepKind::Thinking { content, .. } => writeln!(scene.out, "{}", content.trim())?,
         StepKind::ToolCall { tool_name, params, .. } => {
-            let subject = policy::subject(params);
-            let words =
-                if subject.is_empty() { serde_json::to_string(params).unwrap_or_default() } else { subject.to_owned() };
-            writeln!(scene.out, "› {tool_name}: {}", short(&words, 3))?;
+            let tool_name = visible::line(tool_name);
+            let about = |params: &Map<String, Value>| match policy::subject(params) {
+                "" => serde_json::to_string(params).unwrap_or_default(),
+                subject => subject.to_owned(),
+            };
+            match used {
+                None => writeln!(scene.out, "› {tool_name}: {}", short(&about(params), 3))?,
+                Some(used) => {
+                    writeln!(scene.out, "› {tool_name}, asked for: {}", short(&about(params), 3))?;
+                    writeln!(scene.out, "  {tool_name}, run: {}", short(&about(used), 3))?;
+                }
+            }
         }
         StepKind::ToolResult { success: true, result, .. } => {
             let text = match result {
@@ -336,7 +365,9 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
                 writeln!(scene.out, "{}", serde_json::to_string(rule).unwrap_or_default())?;
             } else {
                 let word = format!("{:?}", rule.word).to_lowercase();
-                writeln!(scene.out, "{}  {word:5}  {}  ({})", at + 1, rule.pattern, rule.origin)?;
+                let (words, origin) = (rule.words(), visible::line(&rule.origin));
+                let within = if rule.within.is_some() { ", in one project or run" } else { "" };
+                writeln!(scene.out, "{}  {word:5}  {}  ({origin}{within})", at + 1, visible::line(&words))?;
             }
         }
         return Ok(DONE);
@@ -379,8 +410,16 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
                         format!("{word} by {} at {}", decision.by, when(decision.at))
                     }
                 };
-                let (what, reason) = (&approval.what, &approval.reason);
+                let (what, reason) = (question::title(approval), visible::line(&approval.reason));
                 writeln!(scene.out, "{}  {state}  {what} ({reason})", name(*run, &approval.id))?;
+                let changed = approval.decision.as_ref().and_then(|decision| decision.arguments.as_ref());
+                let run =
+                    changed.map(|changed| format!("run instead, as it was changed:\n{}", question::arguments(changed)));
+                // All of what waits, and what was done in the place of what was asked for.
+                let body = if approval.decision.is_none() { question::body(approval) } else { String::new() };
+                for line in [body, run.unwrap_or_default()].iter().flat_map(|text| text.lines()) {
+                    writeln!(scene.out, "    {line}")?;
+                }
             }
         }
         return Ok(DONE);
@@ -485,7 +524,9 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         if scene.json {
             writeln!(scene.out, "{}", serde_json::to_string(&tool).unwrap_or_default())?;
         } else {
-            writeln!(scene.out, "{:14} {:8} {}", tool.name, policy::word(tool.risk), tool.description)?;
+            let title = if tool.title() == tool.name { String::new() } else { format!(" ({})", tool.title()) };
+            let (name, risk) = (visible::line(&tool.name), policy::word(tool.risk));
+            writeln!(scene.out, "{name:14} {risk:8} {}{}", visible::line(&tool.description), visible::line(&title))?;
         }
     }
     for tool in own.iter().filter(|tool| tool.is_pending()).filter_map(newest) {

@@ -3,6 +3,7 @@
 
 use super::{DONE, FAILED, Refusal};
 use clap::ArgMatches;
+use engine::visible;
 use host::devices::{called, key, list, name};
 use host::peers::devices::{Access, Device, Devices};
 use host::peers::lan::Reach;
@@ -113,7 +114,8 @@ fn show(devices: &Devices, of_hub: bool, json: bool, out: &mut dyn Write) -> Res
     }
     let wide = all.values().map(|device| device.name.chars().count()).max().unwrap_or(0);
     for (id, device) in &all {
-        writeln!(out, "{}  {:wide$}  {}", id.short(), device.name, state(device, Some(*id) == own))?;
+        let name = visible::line(&device.name);
+        writeln!(out, "{}  {name:wide$}  {}", id.short(), state(device, Some(*id) == own))?;
     }
     if !of_hub && all.len() < 2 {
         writeln!(out, "No other device is paired; `tracebook pair` shows a code for one.")?;
@@ -132,7 +134,8 @@ fn revoke(devices: &Devices, of_hub: bool, word: &str, json: bool, out: &mut dyn
         writeln!(out, "{}", json!({"revoked": id, "hubs": hubs}))?;
         return Ok(DONE);
     }
-    writeln!(out, "{} is revoked: it is cut off within a second, and cannot connect again.", device.name)?;
+    let name = visible::line(&device.name);
+    writeln!(out, "{name} is revoked: it is cut off within a second, and cannot connect again.")?;
     writeln!(out, "What it has received already stays on it; nobody can take that back.")?;
     for (hub, why) in told {
         match why {
@@ -180,7 +183,7 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
     };
     match json {
         true => writeln!(out, "{}", json!({"paired": met.device, "name": met.name, "address": met.address}))?,
-        false => writeln!(out, "Paired with {} ({}).", met.name, met.device.short())?,
+        false => writeln!(out, "Paired with {} ({}).", visible::line(&met.name), met.device.short())?,
     }
     Ok(DONE)
 }

@@ -7,6 +7,7 @@ use super::{DONE, Refusal, Scene, choose};
 use clap::ArgMatches;
 use engine::compare::{Comparison, Part, Row, compare, lines};
 use engine::history::{Story, Who, Written};
+use engine::visible;
 use engine::{Command, Note, splice};
 use std::fmt::Write as _;
 use store::DocId;
@@ -69,7 +70,7 @@ fn list(scene: &mut Scene<'_>, story: Option<&Story>) -> Result<(), Refusal> {
         let (when, operations) = (date(moment.time), moment.operations);
         let who = match moment.message.as_deref() {
             Some("first") => "The beginning".to_owned(),
-            Some(_) | None => who(at).words(),
+            Some(_) | None => visible::line(&who(at).words()).into_owned(),
         };
         writeln!(scene.out, "{:>5}  {}  {when:<20}  {operations:>6} operations  {who}", at + 1, &hash[..10])?;
     }
@@ -193,6 +194,7 @@ fn blame(scene: &mut Scene<'_>, story: Option<&Story>, at: Option<usize>, now: &
         }
     };
     let words = |who: &Option<Who>| who.as_ref().map_or_else(|| "Unknown".to_owned(), Who::words);
+    let shown = |who: &Option<Who>| visible::line(&words(who)).into_owned();
     if scene.json {
         for one in &written {
             let line = serde_json::json!({
@@ -209,7 +211,7 @@ fn blame(scene: &mut Scene<'_>, story: Option<&Story>, at: Option<usize>, now: &
         let own = written[first..].iter().take_while(|one| one.range.start <= line.end);
         let share = |one: &&Written| one.range.end.min(line.end).saturating_sub(one.range.start.max(line.start));
         let most = own.max_by_key(share);
-        let (who, when) = most.map_or_else(Default::default, |one| (words(&one.who), date(one.time)));
+        let (who, when) = most.map_or_else(Default::default, |one| (shown(&one.who), date(one.time)));
         writeln!(scene.out, "{who:<22}  {when:<20}  {}", &text[line])?;
     }
     Ok(())

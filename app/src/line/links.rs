@@ -3,6 +3,7 @@
 use super::{DONE, Refusal, Scene, choose, moves};
 use clap::ArgMatches;
 use engine::outline::{Link, LinkKind};
+use engine::visible;
 use engine::{Session, Volume};
 use serde_json::{Value, json};
 
@@ -61,10 +62,11 @@ pub(super) fn links(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for link in list("outgoing") {
         let to = link["path"].as_str().map_or_else(|| "nowhere".to_owned(), ToOwned::to_owned);
-        writeln!(scene.out, "-> {to}  ({})", text(&link["target"]))?;
+        writeln!(scene.out, "-> {}  ({})", visible::line(&to), visible::line(&text(&link["target"])))?;
     }
     for link in list("backlinks") {
-        writeln!(scene.out, "<- {}  {}", text(&link["path"]), text(&link["line"]))?;
+        let (path, line) = (text(&link["path"]), text(&link["line"]));
+        writeln!(scene.out, "<- {}  {}", visible::line(&path), visible::line(&line))?;
     }
     Ok(DONE)
 }
@@ -90,7 +92,7 @@ fn broken(scene: &mut Scene<'_>, only: Option<store::DocId>) -> Result<u8, Refus
             true => writeln!(scene.out, "{row}")?,
             false => {
                 let text = |name: &str| row[name].as_str().unwrap_or_default();
-                writeln!(scene.out, "{}: {}", text("path"), text("target"))?;
+                writeln!(scene.out, "{}: {}", visible::line(text("path")), visible::line(text("target")))?;
             }
         }
     }
@@ -127,7 +129,8 @@ pub(super) fn todos(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             writeln!(scene.out, "{group}")?;
         }
         let due = row["due"].as_str().or(row["scheduled"].as_str()).map_or_else(String::new, |day| format!("{day}  "));
-        writeln!(scene.out, "  [{}] {due}{}  ({})", text("status"), text("text"), text("path"))?;
+        let [due, status, what, path] = [&due, text("status"), text("text"), text("path")].map(visible::line);
+        writeln!(scene.out, "  [{status}] {due}{what}  ({path})")?;
     }
     Ok(DONE)
 }

@@ -3,6 +3,7 @@
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, choose, volumes};
 use clap::ArgMatches;
+use engine::visible;
 use engine::{Command, Session};
 use std::time::Duration;
 use store::DocId;
@@ -55,7 +56,7 @@ pub(super) fn mv(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal
         if scene.json {
             writeln!(scene.out, "{}", serde_json::json!({"from": was, "to": now}))?;
         } else {
-            writeln!(scene.out, "{was} -> {now}")?;
+            writeln!(scene.out, "{} -> {}", visible::line(&was), visible::line(&now))?;
         }
     }
     Ok(DONE)
@@ -100,6 +101,7 @@ pub(super) fn rm(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": note}))?;
     } else {
+        let path = visible::line(&path);
         writeln!(scene.out, "{path} is in the trash; `tracebook restore-note` brings it back")?;
     }
     Ok(DONE)
@@ -186,7 +188,7 @@ pub(super) fn trash(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             let row = serde_json::json!({"id": id, "volume": volume, "path": path, "deleted": when});
             writeln!(scene.out, "{row}")?;
         } else {
-            writeln!(scene.out, "{when}  {volume}:{path}")?;
+            writeln!(scene.out, "{when}  {}:{}", visible::line(&volume), visible::line(&path))?;
         }
     }
     Ok(DONE)
@@ -202,7 +204,7 @@ pub(super) fn restore(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"path": path, "id": file}))?;
     } else {
-        writeln!(scene.out, "{path}")?;
+        writeln!(scene.out, "{}", visible::line(&path))?;
     }
     Ok(DONE)
 }

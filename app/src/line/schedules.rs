@@ -8,6 +8,7 @@ use clap::ArgMatches;
 use engine::memory::insight::{Filters, Query};
 use engine::notice::{Notice, Noticed};
 use engine::schedule::{Came, Schedule, WINDOW, Work};
+use engine::visible;
 use engine::{Command, Session};
 use serde_json::json;
 use std::time::Duration;
@@ -96,7 +97,8 @@ fn list(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             (false, None) => "never again".to_owned(),
         };
         let (by, work) = (one.clock().name, one.work.words());
-        writeln!(scene.out, "{}  {} ({by})  {next}  {work}  (last: {})", one.name, one.when, came(one))?;
+        let (name, work, last) = (visible::line(&one.name), visible::line(&work), came(one));
+        writeln!(scene.out, "{name}  {} ({by})  {next}  {work}  (last: {})", one.when, visible::line(&last))?;
     }
     Ok(DONE)
 }

@@ -3,6 +3,7 @@
 use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene, choose, models};
 use clap::ArgMatches;
+use engine::visible;
 use engine::{Command, Session};
 use host::search::{Answer, Ask, Hit};
 use serde_json::{Value, json};
@@ -79,7 +80,7 @@ pub(super) fn searches(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
         return Ok(DONE);
     }
     for (name, query) in &settings.searches {
-        writeln!(scene.out, "@{name}  {query}")?;
+        writeln!(scene.out, "@{}  {}", visible::line(name), visible::line(query))?;
     }
     if settings.searches.is_empty() {
         writeln!(scene.out, "No search is kept; `tracebook searches NAME QUERY` keeps one.")?;
@@ -129,7 +130,7 @@ fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Re
     }
     for hit in &answer.hits {
         let (text, _) = hit.excerpt(&answer.terms, LINE);
-        writeln!(scene.out, "{}  {}", address(hit, &twice), hit.title)?;
+        writeln!(scene.out, "{}  {}", visible::line(&address(hit, &twice)), visible::line(&hit.title))?;
         if !text.trim().is_empty() {
             writeln!(scene.out, "    {}", text.split_whitespace().collect::<Vec<_>>().join(" "))?;
         }

@@ -3,6 +3,7 @@
 use super::{DONE, FAILED, Refusal, Scene, choose};
 use clap::ArgMatches;
 use engine::compare::unified;
+use engine::visible;
 use engine::{Command, HubState, LAN, Merge, Reach, Seen, Session, Spread};
 use host::copy;
 use serde_json::json;
@@ -178,7 +179,7 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     }
     for (url, state, volumes) in hubs {
         let (reach, why) = reach(&state.reach);
-        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        let why = if why.is_empty() { String::new() } else { format!(" ({})", visible::line(why)) };
         let name = if url == LAN { "The local network" } else { &url };
         writeln!(
             scene.out,
@@ -191,13 +192,13 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
             writeln!(scene.out, "  {words}")?;
         }
         for (name, address, spread) in volumes {
-            writeln!(scene.out, "  {name}: {}", far(&spread))?;
+            writeln!(scene.out, "  {}: {}", visible::line(&name), far(&spread))?;
             writeln!(scene.out, "    {address}")?;
         }
     }
     for (seen, here) in devices {
         let when = if here { "here now".to_owned() } else { format!("last seen {}", crate::clock::moment(seen.at.0)) };
-        writeln!(scene.out, "{}: {when}", seen.name)?;
+        writeln!(scene.out, "{}: {when}", visible::line(&seen.name))?;
     }
     Ok(DONE)
 }
@@ -226,7 +227,7 @@ fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
             "address": address, "heads": heads});
         writeln!(scene.out, "{line}")?;
     } else {
-        writeln!(scene.out, "{path}: {}", far(&spread))?;
+        writeln!(scene.out, "{}: {}", visible::line(&path), far(&spread))?;
         writeln!(scene.out, "  {address}")?;
         if let Some(at) = moment(spread.received) {
             writeln!(scene.out, "  received from another device {at}")?;
@@ -252,7 +253,7 @@ fn merges(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     }
     for (at, merge) in merges.iter().enumerate() {
         let when = crate::clock::moment(merge.to.0);
-        writeln!(scene.out, "{:>4}  {when}  {} {}", at + 1, merge.path, merge.words())?;
+        writeln!(scene.out, "{:>4}  {when}  {} {}", at + 1, visible::line(&merge.path), visible::line(&merge.words()))?;
     }
     Ok(DONE)
 }
@@ -271,7 +272,7 @@ fn merge(scene: &mut Scene<'_>, number: &str) -> Result<u8, Refusal> {
         writeln!(scene.out, "{line}")?;
         return Ok(DONE);
     }
-    writeln!(scene.out, "{} {}", merge.path, merge.words())?;
+    writeln!(scene.out, "{} {}", visible::line(&merge.path), visible::line(&merge.words()))?;
     if let Some(texts) = texts {
         write!(scene.out, "{}", unified(&merge.path, Some(&texts.old), Some(&texts.new)))?;
     }
@@ -305,7 +306,7 @@ fn log(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
         if scene.json {
             writeln!(scene.out, "{}", json!({"at": at, "line": line}))?;
         } else {
-            writeln!(scene.out, "{}  {line}", crate::clock::moment(at))?;
+            writeln!(scene.out, "{}  {}", crate::clock::moment(at), visible::line(&line))?;
         }
     }
     Ok(DONE)

@@ -5,6 +5,7 @@ use super::{DONE, Refusal, Scene, choose, notebooks};
 use crate::export::{self, Form, Progress, What};
 use clap::ArgMatches;
 use engine::event::Skipped;
+use engine::visible;
 use engine::{Command, Session};
 use host::copy;
 use std::io::Read;
@@ -93,9 +94,10 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
         writeln!(scene.out, "{answer}")?;
     } else {
         let shelves = if collections > 0 { format!("{collections} collections, ") } else { String::new() };
-        writeln!(scene.out, "{name}: {notes} notes, {shelves}{} attachments", attachments - collections)?;
+        let (name, rest) = (visible::line(&name), attachments - collections);
+        writeln!(scene.out, "{name}: {notes} notes, {shelves}{rest} attachments")?;
         for Skipped { path, why } in skipped {
-            writeln!(scene.out, "  {path}: {why}")?;
+            writeln!(scene.out, "  {}: {}", visible::line(&path), visible::line(&why))?;
         }
     }
     Ok(DONE)
@@ -160,7 +162,7 @@ pub(super) fn new(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
         if scene.json {
             writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": volume, "id": note}))?;
         } else {
-            writeln!(scene.out, "{volume}:{path}")?;
+            writeln!(scene.out, "{}:{}", visible::line(&volume), visible::line(&path))?;
         }
     }
     Ok(DONE)
@@ -200,7 +202,7 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
         let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
         if text("volume") != volume {
             volume = text("volume");
-            writeln!(scene.out, "{volume}")?;
+            writeln!(scene.out, "{}", visible::line(&volume))?;
         }
         let cells = match row["cells"].as_u64() {
             Some(0) | None => String::new(),
@@ -208,7 +210,7 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
             Some(cells) => format!(", {cells} cells"),
         };
         let kind = if row["kind"] == "note" { String::new() } else { format!("  ({})", text("kind")) };
-        writeln!(scene.out, "  {}{kind}{}", text("path"), cells)?;
+        writeln!(scene.out, "  {}{kind}{cells}", visible::line(&text("path")))?;
     }
     Ok(DONE)
 }
@@ -253,7 +255,7 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     } else {
         writeln!(scene.out, "{}: {} files imported", opened.name, files.len())?;
         for Skipped { path, why } in &skipped {
-            writeln!(scene.out, "  {path}: {why}")?;
+            writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
         }
     }
     Ok(DONE)
@@ -283,7 +285,7 @@ pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         let files = if done.files.len() == 1 { "file" } else { "files" };
         writeln!(scene.out, "{} {files} exported to {}", done.files.len(), dest.display())?;
         for Skipped { path, why } in done.skipped {
-            writeln!(scene.out, "  {path}: {why}")?;
+            writeln!(scene.out, "  {}: {}", visible::line(&path), visible::line(&why))?;
         }
     }
     if !done.missing.is_empty() {

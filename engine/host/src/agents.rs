@@ -7,6 +7,7 @@ use crate::llm::{self, Providers, Update};
 use crate::search::Search;
 use crate::secrets::Secrets;
 use crate::tools::{NOTHING, Place, Tools};
+use engine::agent::address::{Address, is_listed};
 use engine::agent::config::Config;
 use engine::agent::definition::Definition;
 use engine::agent::job::{Job, Outcome};
@@ -106,7 +107,9 @@ fn served(
                 env,
                 folder: None,
             }),
-            (None, Some(url)) => filled(&server.headers).map(|headers| Way::Http { url: url.clone(), headers }),
+            (None, Some(url)) => reached(url, config)
+                .and_then(|()| filled(&server.headers))
+                .map(|headers| Way::Http { url: url.clone(), headers }),
             (None, None) => continue,
         };
         match way {
@@ -124,15 +127,16 @@ fn served(
             Some(Ok(listed)) => {
                 problems.extend(listed.left_out);
                 for tool in listed.tools {
-                    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-                    let name: String = format!("{server}_{}", tool.name).chars().map(plain).take(64).collect();
+                    let (source, _) = crate::tools::mcp::definition(&server, &tool);
+                    // The session gives it the name by which models know it.
                     let spec = ToolSpec {
-                        name,
+                        name: tool.name.clone(),
                         description: tool.description,
                         parameters: tool.schema,
                         risk: Risk::High,
                         permissions: Permissions::default(),
                         idempotent: false,
+                        source,
                     };
                     found.push((server.clone(), tool.name, spec));
                 }
@@ -142,6 +146,16 @@ fn served(
         }
     }
     found
+}
+
+/// Whether a server's address may be reached: where only hosts on the list are, it is one of them.
+fn reached(url: &str, config: &Config) -> Result<(), String> {
+    let address = Address::read(url)?;
+    let host = &address.site.host;
+    if config.security.network_restricted && !is_listed(host, &config.security.allowed_hosts) {
+        return Err(format!("{host} is not on the list of hosts; add it to allowed_hosts to use this server"));
+    }
+    Ok(())
 }
 
 /// A value of the configuration in which `${NAME}` stands for a key.

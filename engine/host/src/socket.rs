@@ -19,6 +19,9 @@ pub struct Request {
     pub words: Vec<String>,
     /// The folder in which they were given.
     pub folder: PathBuf,
+    /// Whether a person reads the output in a terminal.
+    #[serde(default)]
+    pub terminal: bool,
 }
 
 /// What performs a request in the process that owns the workspace: reads its input, writes its output and errors, and

@@ -7,7 +7,7 @@ mod changes;
 mod fetch;
 mod files;
 mod git;
-mod mcp;
+pub(crate) mod mcp;
 mod python;
 mod shell;
 mod shown;
@@ -210,8 +210,8 @@ fn perform(place: &Arc<Place>, job: &Job, stop: &Stop) -> Result<Outcome, String
         Job::Shell { root, path, command, seconds, network } => {
             shell::run(place, &shell::Shell { root, path, command, seconds: *seconds, network: *network }, stop)
         }
-        Job::Python { root, code, seconds, network } => {
-            python::run(place, &python::Run { root, code, seconds: *seconds, network: *network }, stop)
+        Job::Python { root, code, seconds, web } => {
+            python::run(place, &python::Run { root, code, seconds: *seconds, web: web.as_ref() }, stop)
         }
         Job::Search { query, limit } => {
             let (query, limit) = (query.clone(), *limit);
@@ -225,11 +225,13 @@ fn perform(place: &Arc<Place>, job: &Job, stop: &Stop) -> Result<Outcome, String
                 _ => apart(place, stop, move |place| git::run(place, &root, &what)),
             }
         }
-        Job::Fetch { url, hosts } => {
-            let (url, hosts) = (url.clone(), hosts.clone());
-            apart(place, stop, move |place| fetch::run(place, &url, &hosts))
+        Job::Fetch { url, hosts, inside } => {
+            let (url, hosts, inside) = (url.clone(), hosts.clone(), inside.clone());
+            apart(place, stop, move |place| fetch::run(place, &url, &hosts, &inside))
         }
-        Job::Mcp { server, tool, arguments } => mcp::run(place, server, tool, arguments, stop),
+        Job::Mcp { server, tool, arguments, definition } => {
+            mcp::run(place, &mcp::Call { server, tool, arguments, definition }, stop)
+        }
     }
 }
 

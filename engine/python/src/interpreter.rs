@@ -174,6 +174,12 @@ mod kernel {
         crate::ask::ask(&prompt.to_string_lossy(), password, vm)
     }
 
+    /// Asks the host for something of the web.
+    #[pyfunction]
+    fn web(request: PyStrRef, vm: &VirtualMachine) -> PyResult<String> {
+        crate::ask::web(&request.to_string_lossy(), vm)
+    }
+
     #[pyfunction]
     fn walls() -> &'static str {
         crate::sandbox::Sandbox::get().words()
@@ -255,7 +261,7 @@ fn warm(queue: &Receiver<Work>, vm: &VirtualMachine) -> Option<Work> {
 }
 
 /// `py_freeze!` reads the file behind cargo's back; this makes cargo build anew when it changes.
-const _: [&str; 11] = [
+const _: [&str; 12] = [
     include_str!("_tracebook.py"),
     include_str!("around.py"),
     include_str!("axes.py"),
@@ -267,6 +273,7 @@ const _: [&str; 11] = [
     include_str!("pyplot.py"),
     include_str!("shown.py"),
     include_str!("variables.py"),
+    include_str!("web.py"),
 ];
 
 fn build(signals: gate::Receiver) -> Interpreter {
@@ -294,6 +301,7 @@ fn build(signals: gate::Receiver) -> Interpreter {
         .add_frozen_modules(vm::py_freeze!(file = "variables.py", module_name = "_tracebook_variables"))
         .add_frozen_modules(vm::py_freeze!(file = "pure.py", module_name = "_tracebook_pure"))
         .add_frozen_modules(vm::py_freeze!(file = "shown.py", module_name = "_tracebook_shown"))
+        .add_frozen_modules(vm::py_freeze!(file = "web.py", module_name = "_tracebook_web"))
         .add_frozen_modules(vm::py_freeze!(file = "numpy.py", module_name = "numpy"))
         .add_frozen_modules(vm::py_freeze!(file = "matplotlib.py", module_name = "matplotlib"))
         .add_frozen_modules(vm::py_freeze!(file = "pyplot.py", module_name = "_tracebook_pyplot"))

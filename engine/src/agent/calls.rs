@@ -82,7 +82,9 @@ pub fn without(text: &str, calls: &[Fenced]) -> String {
 pub fn named(calls: Vec<ToolCall>, used: &mut BTreeSet<String>) -> Vec<ToolCall> {
     let mut given = Vec::new();
     for mut call in calls {
-        let fits = |id: &str| !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic());
+        // `~` stands between a call and the number of a question about it.
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'~';
+        let fits = |id: &str| !id.is_empty() && id.len() <= 128 && id.bytes().all(plain);
         if !fits(&call.id) || used.contains(&call.id) {
             let mut number = used.len() + 1;
             while used.contains(&format!("call_{number}")) {
@@ -150,7 +152,7 @@ pub fn nearest<'a>(name: &str, tools: impl Iterator<Item = &'a str>) -> Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::tool::{Permissions, Risk};
+    use crate::agent::tool::{Permissions, Risk, Source};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -178,6 +180,7 @@ mod tests {
             risk: Risk::None,
             permissions: Permissions::default(),
             idempotent: true,
+            source: Source::BuiltIn,
         };
         let object = |value: Value| value.as_object().cloned().expect("an object");
         assert_eq!(check(&tool, &object(json!({"path": "a"}))), Ok(()));

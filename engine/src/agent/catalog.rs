@@ -1,6 +1,6 @@
 //! The tools that every agent has: names, schemas, risk. What they do is in `session/runs/deeds.rs`.
 
-use crate::agent::tool::{Permissions, Risk, ToolSpec};
+use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::OnceLock;
 
@@ -31,6 +31,7 @@ fn tool(name: &str, description: &str, risk: Risk, permissions: Permissions, pro
         permissions,
         // What another agent does the second time is another thing.
         idempotent: risk == Risk::None && name != "ask_agent",
+        source: Source::BuiltIn,
     }
 }
 

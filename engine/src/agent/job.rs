@@ -97,8 +97,8 @@ pub enum Job {
         code: String,
         /// It is stopped after so many seconds.
         seconds: u64,
-        /// Whether it may use the network.
-        network: bool,
+        /// What it may fetch of the web, through the host; `None`: nothing. The process itself has no network.
+        web: Option<Web>,
     },
     /// Look at, or add to, the git repository that the volume lies in.
     Git {
@@ -107,13 +107,14 @@ pub enum Job {
         /// What.
         what: GitJob,
     },
-    /// Fetch an `http` or `https` address: HTML as Markdown, at most 2 MB, 20 seconds, 5 redirects, all to allowed
-    /// hosts.
+    /// Fetch an `http` or `https` address: HTML as Markdown, at most 2 MB, 20 seconds, 5 redirects.
     Fetch {
-        /// The address.
+        /// The address, which was allowed.
         url: String,
-        /// Hosts that may be reached; a leading `.` stands for all below.
+        /// Hosts to which a redirect may lead without a question; a leading `.` stands for all below.
         hosts: Vec<String>,
+        /// Addresses outside of the public internet that the host's name may mean.
+        inside: Vec<String>,
     },
     /// Call a tool of an MCP server.
     Mcp {
@@ -123,6 +124,34 @@ pub enum Job {
         tool: String,
         /// What it is given.
         arguments: Map<String, Value>,
+        /// What the tool was when it was allowed: a hash.
+        definition: String,
+    },
+}
+
+/// What a program may fetch of the web.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Web {
+    /// The hosts on the list; a leading `.` stands for all below.
+    pub hosts: Vec<String>,
+    /// Whether no others are reached. Otherwise all of the public internet is.
+    pub restricted: bool,
+}
+
+/// What a job asks the user before it does more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// The host of an address means addresses outside of the public internet.
+    Inside {
+        /// The address.
+        url: String,
+        /// What its host means.
+        ips: Vec<String>,
+    },
+    /// A redirect leads to another site.
+    Redirect {
+        /// Where.
+        url: String,
     },
 }
 
@@ -178,4 +207,8 @@ pub struct Outcome {
     pub changed: Vec<Changed>,
     /// Pictures and files beside the text.
     pub attached: Vec<BlobRef>,
+    /// What it needs the user's word for; then nothing was done.
+    pub asks: Option<Asks>,
+    /// Whether the tool was found to be another than the one that was allowed; then nothing was done.
+    pub outdated: bool,
 }

@@ -2,7 +2,7 @@
 //! calls a tool of a fixed form; what either says is checked the same way.
 
 use crate::agent::block::{self, TaskBlock};
-use crate::agent::tool::{Permissions, Risk, ToolSpec};
+use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -74,6 +74,7 @@ pub fn tool() -> ToolSpec {
         risk: Risk::None,
         permissions: Permissions::default(),
         idempotent: true,
+        source: Source::BuiltIn,
     }
 }
 
@@ -90,6 +91,7 @@ pub fn assign_tool() -> ToolSpec {
         risk: Risk::None,
         permissions: Permissions::default(),
         idempotent: true,
+        source: Source::BuiltIn,
     }
 }
 

@@ -34,6 +34,27 @@ pub struct Permissions {
     pub ui: bool,
 }
 
+/// Where a tool comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// It belongs to the program.
+    #[default]
+    BuiltIn,
+    /// It is the user's own.
+    User {
+        /// The hash of its code.
+        code: String,
+    },
+    /// It belongs to an MCP server.
+    Server {
+        /// The server's name in the configuration.
+        server: String,
+        /// The tool's name there.
+        tool: String,
+    },
+}
+
 /// A tool as it is offered to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
@@ -49,4 +70,33 @@ pub struct ToolSpec {
     pub permissions: Permissions,
     /// Whether running it twice is as good as once.
     pub idempotent: bool,
+    /// Where it comes from.
+    #[serde(default)]
+    pub source: Source,
+}
+
+impl ToolSpec {
+    /// How it is shown to people: a tool of a server with the server's name.
+    pub fn title(&self) -> String {
+        match &self.source {
+            Source::Server { server, tool } => format!("{server}/{tool}"),
+            Source::BuiltIn | Source::User { .. } => self.name.clone(),
+        }
+    }
+
+    /// A hash of all that it is; `None`: it cannot change while the program runs.
+    pub fn definition(&self) -> Option<String> {
+        if self.source == Source::BuiltIn {
+            return None;
+        }
+        Some(definition(&self.source, &self.description, &self.parameters, &self.permissions))
+    }
+}
+
+/// A hash of what a tool is: where it comes from, what it says of itself, what it takes and may touch.
+pub fn definition(source: &Source, description: &str, parameters: &Value, permissions: &Permissions) -> String {
+    let all = serde_json::json!({
+        "source": source, "description": description, "parameters": parameters, "permissions": permissions,
+    });
+    all.as_object().map(super::rule::digest).unwrap_or_default()
 }

@@ -69,7 +69,8 @@ pub fn calls(steps: &[ExecutionStep], approvals: &[Approval], changes: &[store::
         if ASIDE.contains(&tool_name.as_str()) {
             continue;
         }
-        let decided = approvals.iter().find(|approval| approval.id == *tool_call_id);
+        // A call that was asked about again runs as the last decision says.
+        let decided = approvals.iter().rev().find(|approval| approval.call() == tool_call_id);
         let changed = decided.and_then(|approval| approval.decision.as_ref()?.arguments.clone());
         let of = |other: &&ExecutionStep| match &other.kind {
             StepKind::ToolResult { tool_call_id: id, .. } => id == tool_call_id,

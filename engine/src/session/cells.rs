@@ -6,7 +6,7 @@ use crate::fresh::Reactivity;
 use crate::markdown;
 use crate::note::{KernelPhase, Note, Phase, code_hash};
 use store::disk::Write;
-use store::{BlobRef, BlockId, DocId, Execution, ExecutionId, FileKind, Output, OutputBody, Status};
+use store::{BlobHash, BlobRef, BlockId, DocId, Execution, ExecutionId, FileKind, Output, OutputBody, Status};
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
 const GRACE: i64 = 700;
@@ -180,6 +180,14 @@ impl Session {
                 note.executions.remove(&cell); // the cell was deleted while it waited
                 continue;
             };
+            if let Some(allowed) = note.bound.remove(&cell)
+                && allowed != BlobHash::of(code.as_bytes()).to_string()
+            {
+                // What an agent was allowed to run is not what stands there now; nothing behind it runs either.
+                note.queue.push_front(cell);
+                cancel_queue(note);
+                return;
+            }
             let place = note.cells().position(|other| other == cell).unwrap_or(0) + 1;
             let Some(execution) = note.executions.get_mut(&cell) else { continue };
             execution.code = code_hash(&code);
@@ -471,5 +479,6 @@ fn cancel_queue(note: &mut Note) {
         }
     }
     note.again.clear();
+    note.bound.clear();
     note.runs += 1;
 }

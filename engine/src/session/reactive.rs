@@ -69,6 +69,14 @@ impl Note {
         self.clean.as_ref().is_some_and(|clean| clean.waits)
     }
 
+    /// The cells that would run where one is asked for.
+    pub(crate) fn running_with(&self, cell: BlockId) -> Vec<BlockId> {
+        match self.reactivity {
+            Reactivity::Automatic => self.planned(&[cell]),
+            Reactivity::Manual | Reactivity::Marks => vec![cell],
+        }
+    }
+
     /// The cells that run or wait, in their order.
     pub fn pending_cells(&self) -> Vec<BlockId> {
         let now = match self.kernel {

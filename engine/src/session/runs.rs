@@ -11,6 +11,7 @@ mod economy;
 mod elsewhere;
 mod endings;
 mod harvest;
+mod judging;
 mod lead;
 mod librarians;
 mod memories;
@@ -19,6 +20,7 @@ mod phases;
 mod registry;
 mod replays;
 mod restart;
+mod served;
 mod sessions;
 mod shelves;
 mod team;
@@ -40,7 +42,7 @@ use crate::agent::block::TaskBlock;
 use crate::agent::context;
 use crate::agent::crew::Crew;
 use crate::agent::model::CallId;
-use crate::agent::policy::{Policy, Rule, Word};
+use crate::agent::policy::{Facts, Policy, Rule};
 use crate::agent::router;
 use crate::agent::tool::ToolSpec;
 use crate::effect::{BatchNumber, Effect};
@@ -160,6 +162,8 @@ pub struct Live {
 /// How far a tool call of the current turn is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallPhase {
+    /// What it would run is being read, before it is judged.
+    Looking,
     /// It waits for a decision.
     Asked,
     /// It may begin.
@@ -184,6 +188,8 @@ pub struct Pending {
     pub phase: CallPhase,
     /// Whether it changes something: then it waits for those before it, and those behind wait for it.
     pub changes: bool,
+    /// What was known of it when it was judged.
+    pub facts: Facts,
 }
 
 /// A run that is loaded.
@@ -252,7 +258,7 @@ pub(super) struct Asking {
     pub(super) text: String,
     pub(super) agent: Option<String>,
     pub(super) budget: Option<f64>,
-    pub(super) allow: Vec<String>,
+    pub(super) allow: Vec<Rule>,
     /// What a button asks for, and the title of its session: no model is called.
     pub(super) button: Option<(String, ToolCall)>,
     pub(super) recall: memory::Recall,
@@ -492,7 +498,9 @@ impl Session {
         }
     }
 
-    pub(super) fn agent_setup(&mut self, turn: &mut Turn<'_>, setup: Setup) {
+    pub(super) fn agent_setup(&mut self, turn: &mut Turn<'_>, mut setup: Setup) {
+        served::name(&mut setup.servers);
+        self.tell_changed_tools(&setup.servers);
         self.agents.setup = Some(Arc::new(setup));
         self.agents.reading = false;
         self.agents.revision += 1;
@@ -643,9 +651,7 @@ impl Session {
         run.project = project;
         run.device = Some(self.device.clone());
         self.agents.runs.insert(id, run);
-        let origin = "allowed when it was asked".to_owned();
-        let rule = |pattern| Rule { pattern, word: Word::Allow, within: Some(id), origin: origin.clone() };
-        self.agents.rules.extend(allow.into_iter().map(rule));
+        self.agents.rules.extend(allow);
         self.record(turn, id, Record { messages: vec![message], ..Record::default() });
         if let Some((_, call)) = button {
             self.begin_press(turn, id, call);

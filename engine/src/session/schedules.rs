@@ -4,6 +4,7 @@
 use super::runs::{Asking, COMMAND};
 use super::{Reject, Session, Turn};
 use crate::agent::definition;
+use crate::agent::policy::Policy;
 use crate::memory::trace::iso;
 use crate::memory::{Recall, Upkeep};
 use crate::notice::Notice;
@@ -308,7 +309,7 @@ impl Session {
             text,
             agent: None,
             budget: None,
-            allow: one.allow.clone(),
+            allow: Policy::asked(&one.allow, run),
             button: None,
             recall: Recall::default(),
             origin: Origin::Schedule { schedule: id },

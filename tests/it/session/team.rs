@@ -400,7 +400,7 @@ fn an_agent_in_python_runs_in_the_sandbox_once_the_user_says_so() {
     assert_eq!(pending[0].1, "Run the agent PeakFinder of this project in the sandbox");
     decide(&mut twin, &pending[0].0, true, Scope::Always);
     let job = done(&mut twin, fine("three peaks"));
-    let Job::Python { code, network: false, .. } = job else { panic!("{job:?}") };
+    let Job::Python { code, web: None, .. } = job else { panic!("{job:?}") };
     assert!(code.starts_with("class PeakFinder") && code.contains("execute(\"@peakfinder find them\")"), "{code}");
     assert_eq!(run(&twin).about.ending, Some(Ending::Done));
     // What was allowed always was this code: another one is asked about again.

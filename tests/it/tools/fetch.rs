@@ -1,13 +1,13 @@
 //! Fetch, from a server on this machine: what is read, and where it does not go.
 
 use super::Bench;
-use engine::agent::job::{Job, Outcome};
+use engine::agent::job::{Asks, Job, Outcome};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// Serves until the test ends: what a path stands for. Gives the port.
-fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> u16 {
+pub(super) fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> u16 {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = server.local_addr().expect("an address").port();
     let answer = std::sync::Arc::new(answer);
@@ -28,18 +28,19 @@ fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> u16 {
     port
 }
 
-fn page(mime: &str, body: &[u8]) -> Vec<u8> {
+pub(super) fn page(mime: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {mime}\r\ncontent-length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-fn redirect(to: &str) -> Vec<u8> {
+pub(super) fn redirect(to: &str) -> Vec<u8> {
     format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n").into_bytes()
 }
 
-fn fetch(bench: &Bench, url: &str, hosts: &[&str]) -> Outcome {
-    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-    bench.done(Job::Fetch { url: url.to_owned(), hosts })
+/// Fetches, with these addresses outside of the public internet allowed; redirects may lead to these hosts.
+fn fetch(bench: &Bench, url: &str, inside: &[&str], hosts: &[&str]) -> Outcome {
+    let [inside, hosts] = [inside, hosts].map(|all| all.iter().map(|one| (*one).to_owned()).collect());
+    bench.done(Job::Fetch { url: url.to_owned(), hosts, inside })
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn a_page_is_read_as_markdown() {
         "/deep" => page("text/html", "<div>".repeat(100_000).as_bytes()),
         _ => b"HTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\ngone".to_vec(),
     });
-    let get = |path: &str| fetch(&bench, &format!("http://127.0.0.1:{port}{path}"), &["127.0.0.1"]);
+    let get = |path: &str| fetch(&bench, &format!("http://127.0.0.1:{port}{path}"), &["127.0.0.1"], &[]);
     let read = get("/page");
     assert!(read.success && read.text.contains("# Grüße") && read.text.contains("a **word**"), "{read:?}");
     assert!(!read.text.contains("evil"));
@@ -83,28 +84,52 @@ fn it_goes_nowhere_else() {
         "/name" => redirect(&format!("http://localhost:{secret}/")),
         "/file" => redirect("file:///etc/passwd"),
         "/loop" => redirect("/loop"),
+        "/other" => redirect(&format!("http://127.0.0.1:{secret}/")),
         _ => Vec::new(),
     });
     let at = |path: &str| format!("http://127.0.0.1:{port}{path}");
-    for (url, hosts) in [
-        (at("/name"), vec!["127.0.0.1"]),
-        (at("/file"), vec!["127.0.0.1"]),
-        (at("/loop"), vec!["127.0.0.1"]),
-        (format!("http://127.0.0.1:{secret}/"), vec![]),
-        (format!("http://127.0.0.1:{secret}/"), vec!["example.org"]),
-        (format!("http://127.0.0.1:{secret}/"), vec![".0.0.1", ".1", "."]),
-        (format!("http://localhost:{secret}/"), vec!["127.0.0.1", ".localhost"]),
-        (format!("http://example.org@127.0.0.1:{secret}/"), vec!["example.org", "127.0.0.1"]),
-        (format!("http://[::ffff:127.0.0.1]:{secret}/"), vec!["example.org"]),
-        (format!("http://0x7f000001:{secret}/"), vec!["example.org", ".org"]),
-        ("file:///etc/passwd".to_owned(), vec![""]),
-        ("not an address".to_owned(), vec!["127.0.0.1"]),
+    let asked = |url: &str, inside: &[&str], hosts: &[&str]| {
+        let outcome = fetch(&bench, url, inside, hosts);
+        assert!(!outcome.success && !outcome.text.contains("planted"), "{url}: {outcome:?}");
+        assert!(!outcome.text.contains("root:"), "{url}: {outcome:?}");
+        outcome.asks
+    };
+    let (there, four) = (format!("http://localhost:{secret}/"), vec!["127.0.0.1".to_owned()]);
+    // Another site is asked about, also on the same machine; one that is listed by its name is, too, for what it means.
+    let redirected = asked(&at("/name"), &["127.0.0.1"], &[]);
+    assert_eq!(redirected, Some(Asks::Redirect { url: there.clone() }));
+    let listed = asked(&at("/name"), &["127.0.0.1"], &["localhost"]);
+    assert!(
+        matches!(&listed, Some(Asks::Inside { url, ips }) if *url == there && ips.contains(&four[0])),
+        "{listed:?}"
+    );
+    for url in [
+        format!("http://127.0.0.1:{secret}/"),
+        format!("http://[::ffff:127.0.0.1]:{secret}/"),
+        format!("http://0x7f000001:{secret}/"),
+        format!("http://2130706433:{secret}/"),
+        format!("http://127.1:{secret}/"),
     ] {
-        let refused = fetch(&bench, &url, &hosts);
-        assert!(!refused.success && !refused.text.contains("planted"), "{url}: {refused:?}");
-        assert!(!refused.text.contains("root:"), "{url}: {refused:?}");
+        for hosts in [&[][..], &["example.org"], &[".0.0.1", ".1", "."]] {
+            let inside = asked(&url, &["127.0.0.2"], hosts);
+            assert!(matches!(&inside, Some(Asks::Inside { ips, .. }) if *ips == four), "{url}: {inside:?}");
+        }
     }
-    assert_eq!(fetch(&bench, &format!("http://localhost:{secret}/"), &["localhost"]).text, "planted secret");
+    assert!(matches!(asked(&there, &[], &["localhost", ".localhost"]), Some(Asks::Inside { .. })));
+    for url in [
+        at("/file"),
+        at("/loop"),
+        format!("http://example.org@127.0.0.1:{secret}/"),
+        "file:///etc/passwd".to_owned(),
+        "not an address".to_owned(),
+    ] {
+        assert_eq!(asked(&url, &["127.0.0.1"], &["127.0.0.1"]), None, "{url}");
+    }
+    assert_eq!(fetch(&bench, &there, &["127.0.0.1"], &[]).text, "planted secret");
+    assert_eq!(
+        fetch(&bench, &at("/other"), &["127.0.0.1"], &["127.0.0.1"]).text,
+        format!("(from http://127.0.0.1:{secret}/)\nplanted secret")
+    );
 }
 
 #[test]
@@ -114,7 +139,8 @@ fn a_server_that_does_not_answer_is_left_alone_at_once() {
         std::thread::sleep(Duration::from_secs(30));
         Vec::new()
     });
-    let job = Job::Fetch { url: format!("http://127.0.0.1:{port}/"), hosts: vec!["127.0.0.1".to_owned()] };
+    let (url, inside) = (format!("http://127.0.0.1:{port}/"), vec!["127.0.0.1".to_owned()]);
+    let job = Job::Fetch { url, hosts: Vec::new(), inside };
     let waits = bench.start(3, job);
     assert!(waits.recv_timeout(Duration::from_millis(300)).is_err());
     let asked = Instant::now();

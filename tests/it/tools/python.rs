@@ -1,7 +1,7 @@
 //! Python as a tool: one run, its value as the result.
 
 use super::Bench;
-use engine::agent::job::Job;
+use engine::agent::job::{Job, Web};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -55,11 +55,12 @@ fn it_stays_behind_its_walls_and_ends() {
     assert_eq!(bench.done(bench.python(&code, PATIENCE)).text, refused);
     // A volume that holds the workspace and the home: what is hidden in it, and the workspace, stay shut.
     let (code, refused) = tried(&[&key, &database]);
-    let whole = Job::Python { root: bench.path(""), code, seconds: PATIENCE, network: false };
+    let whole = Job::Python { root: bench.path(""), code, seconds: PATIENCE, web: None };
     assert_eq!(bench.done(whole).text, refused);
-    let granted = Job::Python { root: bench.root(), code: connect, seconds: PATIENCE, network: true };
-    let through = bench.done(granted);
-    assert_eq!((through.success, through.text.as_str()), (true, "'through'\n"));
+    // Who may use the web has no network either: this process fetches for it.
+    let (code, refused) = tried(&[&connect, "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM)"]);
+    let web = Some(Web { hosts: vec!["127.0.0.1".to_owned()], restricted: false });
+    assert_eq!(bench.done(Job::Python { root: bench.root(), code, seconds: PATIENCE, web }).text, refused);
 
     let late = bench.done(bench.python("print('begun', flush=True)\nsum(range(10 ** 12))", 1));
     assert!(!late.success && late.text.starts_with("begun\n(stopped after 1 s)"), "{late:?}");
@@ -71,4 +72,52 @@ fn it_stays_behind_its_walls_and_ends() {
     assert!(!cancelled.success && cancelled.text == "(cancelled)", "{cancelled:?}");
     assert!(asked.elapsed() < Duration::from_secs(2));
     assert_eq!(bench.left(), 0);
+}
+
+#[test]
+fn what_it_fetches_is_fetched_under_the_policy() {
+    let bench = Bench::new();
+    if !bench.confined() {
+        return;
+    }
+    let port = super::fetch::serve(|path| match path {
+        "/away" => super::fetch::redirect("http://localhost:1/"),
+        "/missing" => b"HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone".to_vec(),
+        path => super::fetch::page("text/plain", format!("planted {path}").as_bytes()),
+    });
+    let fetched = |code: &str, hosts: &[&str], restricted: bool| {
+        let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let code = format!("import _tracebook_web\n_tracebook_web.install()\nimport urllib.request\n{code}");
+        let web = Some(Web { hosts, restricted });
+        bench.done(Job::Python { root: bench.root(), code, seconds: PATIENCE, web })
+    };
+    let get = |url: &str| format!("print(urllib.request.urlopen({url:?}).read().decode())");
+    let here = format!("http://127.0.0.1:{port}/a");
+    let one = fetched(&get(&here), &["127.0.0.1"], true);
+    assert_eq!((one.success, one.text.as_str()), (true, "planted /a\n"), "{one:?}");
+    let posted = format!(
+        "r = urllib.request.urlopen(urllib.request.Request({here:?}, data=b'x', headers={{'X-Own': 'y'}}), timeout=3)\n\
+         print(r.status, r.getcode(), r.geturl() == {here:?}, r.headers['Content-Type'])\n\
+         try: urllib.request.urlopen({:?})\nexcept urllib.error.HTTPError as error: print(error.code, error.read())",
+        format!("http://127.0.0.1:{port}/missing")
+    );
+    let posted = fetched(&posted, &["127.0.0.1"], true);
+    assert_eq!(posted.text, "200 200 True text/plain\n404 b'gone'\n", "{posted:?}");
+    // Every form of an address that is not on the list, whether or not only the list is reached.
+    for (url, hosts, restricted, why) in [
+        (here.clone(), vec!["github.com"], true, "not on the list"),
+        (here.clone(), vec![], false, "loopback address 127.0.0.1"),
+        (format!("http://localhost:{port}/"), vec!["localhost"], true, "loopback address"),
+        (format!("http://0x7f000001:{port}/"), vec!["github.com"], false, "loopback address 127.0.0.1"),
+        (format!("http://[::ffff:127.0.0.1]:{port}/"), vec![], false, "loopback address 127.0.0.1"),
+        (format!("http://127.0.0.1:{port}/away"), vec!["127.0.0.1"], false, "loopback address"),
+        ("file:///etc/passwd".to_owned(), vec![], false, "only http and https"),
+    ] {
+        let refused = fetched(&get(&url), &hosts, restricted);
+        assert!(!refused.success && refused.text.contains(why), "{url} {hosts:?}: {refused:?}");
+        assert!(!refused.text.contains("planted"), "{url}: {refused:?}");
+    }
+    // Without that leave nothing is fetched at all.
+    let code = "import _tracebook_kernel\n_tracebook_kernel.web('{}')";
+    assert!(bench.done(bench.python(code, PATIENCE)).text.contains("may not use the network"));
 }

@@ -4,7 +4,8 @@ use super::super::{DONE, FAILED, Refusal, Scene, choose, running};
 use super::{fresh, meant, write_step};
 use clap::ArgMatches;
 use engine::agent::config::LogLevel;
-use engine::{Command, Live, Session};
+use engine::agent::question;
+use engine::{Command, Live, Session, visible};
 use std::io::Read;
 use store::{Approval, Decision, DocId, Ending, ExecutionStep, MessageId, Scope, StepKind};
 
@@ -15,6 +16,8 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Default)]
 struct News {
     steps: Vec<ExecutionStep>,
+    /// What was decided of its calls.
+    approvals: Vec<Approval>,
     /// More of the answer that is coming: the call's number, and what lies behind the part that was printed.
     live: Option<(u64, String)>,
     /// Which model is asked and why, and why it is asked again, where the log says so.
@@ -154,7 +157,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
                 writeln!(scene.out)?;
                 streamed.clear();
             } else {
-                write_step(scene, step)?;
+                write_step(scene, step, &news.approvals)?;
             }
         }
         scene.out.flush()?;
@@ -162,12 +165,20 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
             let name = format!("{}/{}", &of.to_string()[..8], approval.id);
             asked.push(name.clone());
             if leave {
-                writeln!(scene.errors, "{}: waits for `tracebook approvals {name} --allow` or --deny", approval.what)?;
+                writeln!(
+                    scene.errors,
+                    "{}: waits for `tracebook approvals {name} --allow` or --deny",
+                    question::title(&approval)
+                )?;
                 return Ok(FAILED);
             }
             if deaf || !decide(scene, of, &approval)? {
                 deaf = true;
-                writeln!(scene.errors, "{}: waits for `tracebook approvals {name} --allow` or --deny", approval.what)?;
+                writeln!(
+                    scene.errors,
+                    "{}: waits for `tracebook approvals {name} --allow` or --deny",
+                    question::title(&approval)
+                )?;
             }
         }
         if let Some(why) = news.trouble {
@@ -229,6 +240,7 @@ fn news(
     };
     // What is told is on disk: it is never lost.
     news.steps = run.steps.get(steps..run.durable_steps()).unwrap_or_default().to_vec();
+    news.approvals.clone_from(&run.approvals);
     if let Some(live) = run.live.as_ref().filter(|live| live.summary_of.is_empty()) {
         let from = if live.call.number == call { shown } else { 0 };
         let more = live.text.get(from..).unwrap_or_default();
@@ -254,12 +266,16 @@ fn news(
 
 /// Asks the user. Whether anybody answered.
 fn decide(scene: &mut Scene<'_>, run: DocId, approval: &Approval) -> Result<bool, Refusal> {
-    let question = approval.tool == "ask_user";
-    let words = match question {
-        true => format!("{}\n> ", approval.what),
+    let asks = approval.tool == "ask_user";
+    let words = match asks {
+        true => format!("{}\n> ", visible::block(&approval.what)),
+        // All of it: what is allowed is what was seen.
         false => format!(
-            "{}\n({}) Allow? [y]es, [n]o, [r]un: as often as this run wants, [p]roject, [a]lways: ",
-            approval.what, approval.reason
+            "{}\n{}({}) {} Allow? [y]es, [n]o, in this [r]un, in this [p]roject, [a]lways: ",
+            question::title(approval),
+            question::body(approval).lines().map(|line| format!("    {line}\n")).collect::<String>(),
+            visible::line(&approval.reason),
+            question::reach(approval),
         ),
     };
     scene.errors.write_all(words.as_bytes())?;
@@ -268,7 +284,7 @@ fn decide(scene: &mut Scene<'_>, run: DocId, approval: &Approval) -> Result<bool
         let Some(line) = running::line(scene.input)? else { return Ok(false) };
         let word = line.trim();
         let (allowed, scope) = match word.to_lowercase().as_str() {
-            _ if question => (true, Scope::Once),
+            _ if asks => (true, Scope::Once),
             "y" | "yes" => (true, Scope::Once),
             "n" | "no" => (false, Scope::Once),
             "r" | "run" => (true, Scope::Run),
@@ -280,7 +296,7 @@ fn decide(scene: &mut Scene<'_>, run: DocId, approval: &Approval) -> Result<bool
                 continue;
             }
         };
-        let comment = question.then(|| word.to_owned());
+        let comment = asks.then(|| word.to_owned());
         let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
         scene.handle.command(Command::Decide { run, approval: approval.id.clone(), decision })?;
         return Ok(true);

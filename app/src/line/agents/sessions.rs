@@ -4,6 +4,7 @@ use super::super::{DONE, Refusal, Scene};
 use super::{PATIENCE, fresh, meant, when};
 use clap::ArgMatches;
 use engine::agent::persisted::{self, PersistedContext, PersistedExecutionState};
+use engine::visible;
 use engine::{Command, Conversation, Session, SessionLine};
 use serde_json::json;
 use std::io::Read;
@@ -67,7 +68,12 @@ pub(crate) fn sessions(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
                 writeln!(scene.out, "{value}")?;
             } else {
                 let (id, count) = (&id.to_string()[..8], line.messages);
-                writeln!(scene.out, "{id}  {}  {count:4} messages  {}", when(line.updated), line.title)?;
+                writeln!(
+                    scene.out,
+                    "{id}  {}  {count:4} messages  {}",
+                    when(line.updated),
+                    visible::line(&line.title)
+                )?;
             }
         }
         return Ok(DONE);
@@ -125,7 +131,7 @@ fn show(scene: &mut Scene<'_>, id: DocId, all: bool) -> Result<u8, Refusal> {
             String::new()
         };
         let line = message.content.lines().next().unwrap_or("");
-        let line: String = line.chars().take(100).collect();
+        let line: String = visible::line(line).chars().take(100).collect();
         writeln!(scene.out, "{}  {:9}  {line}{fork}", message.id, message.role.word())?;
     }
     Ok(DONE)

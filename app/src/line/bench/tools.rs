@@ -48,7 +48,7 @@ pub(super) fn measure(report: &mut Report, count: usize) -> Result<(), String> {
     let (path, command) = (String::new(), ":".to_owned());
     let shell = Job::Shell { root: root.clone(), path, command, seconds: 10, network: false };
     report.figure("sh -c : behind walls, p50", percentile(&mut time(&shell, count)?, 50), "ms", Goal::None);
-    let python = Job::Python { root, code: "1 + 1".to_owned(), seconds: 20, network: false };
+    let python = Job::Python { root, code: "1 + 1".to_owned(), seconds: 20, web: None };
     report.figure("Python, one run, p50", percentile(&mut time(&python, STARTS)?, 50), "ms", Goal::None);
     Ok(())
 }

@@ -8,7 +8,8 @@ use crate::tokens::{self, CARD, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
-use engine::{Command, Run};
+use engine::agent::question;
+use engine::{Command, Run, visible};
 use serde_json::{Map, Value};
 use store::{Approval, Decision, DocId, Scope};
 
@@ -73,8 +74,10 @@ impl Cards {
             ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
             let count = waiting.len();
             let more = if count > 1 { format!("1 of {count}") } else { String::new() };
-            title(ui, &approval.what, &more);
-            let why = format!("{} Counts as denied at {}.", sentence(&approval.reason), words::clock(approval.expires));
+            title(ui, &question::title(approval), &more);
+            let (reason, until) = (visible::line(&approval.reason), words::clock(approval.expires));
+            let reach = question::reach(approval);
+            let why = format!("{} {reach} Counts as denied at {until}.", sentence(&reason)).replace("  ", " ");
             line(ui, &why, &tokens::caption(), colours.muted);
             if approval.tool == "ask_user" {
                 self.question(ui, run.id, approval, actions);
@@ -83,7 +86,7 @@ impl Cards {
                 self.buttons(ui, run.id, approval, actions);
             }
         });
-        let label = format!("The agent waits: {}", approval.what);
+        let label = format!("The agent waits: {}", question::title(approval));
         named(&shown.response, Role::Group, &label);
         if free && approval.tool != "ask_user" && self.edit.is_none() {
             if key(ui, Key::Enter, Modifiers::COMMAND) {
@@ -130,7 +133,7 @@ impl Cards {
             }
             return;
         }
-        let text = words::parameters(&approval.arguments);
+        let text = all_of(approval);
         if text.is_empty() {
             return;
         }
@@ -160,7 +163,8 @@ impl Cards {
                 for (scope, words) in
                     [(Scope::Run, "This run"), (Scope::Project, "This project"), (Scope::Always, "Always")]
                 {
-                    if text_button(ui, words, false).clicked() {
+                    let button = text_button(ui, words, false).on_hover_text(question::reach(approval));
+                    if button.clicked() {
                         chosen = Some((true, scope));
                     }
                 }
@@ -187,6 +191,16 @@ impl Cards {
         self.edit = None;
         actions.push(decided.command());
     }
+}
+
+/// All that would run or be sent: the arguments, and code that is not among them. None of it is cut.
+fn all_of(approval: &Approval) -> String {
+    let mut text = words::parameters(&approval.arguments);
+    for piece in &approval.code {
+        let gap = if text.is_empty() { "" } else { "\n\n" };
+        text.push_str(&format!("{gap}{}:\n{}", visible::line(&piece.title), visible::block(&piece.text)));
+    }
+    text
 }
 
 /// The argument that is edited as it is: a command, code, or what is written.
@@ -234,7 +248,6 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
         let room = ui.available_width() - if more.is_empty() { 0.0 } else { 56.0 };
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = room;
-        job.wrap.max_rows = 4;
         let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
         job.append(text, 0.0, super::super::render::format(font, 20.0, colours.ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));

@@ -440,7 +440,7 @@ fn approved<'a>(
     run: Option<DocId>,
 ) -> Option<&'a serde_json::Map<String, serde_json::Value>> {
     let run = agents.run(run?)?;
-    run.approvals.iter().find(|approval| approval.id == call.id)?.decision.as_ref()?.arguments.as_ref()
+    run.approvals.iter().rev().find(|approval| approval.call() == call.id)?.decision.as_ref()?.arguments.as_ref()
 }
 
 /// How far a call is, in a word, with a sign, and how long it took.
@@ -463,7 +463,7 @@ fn standing(
         run.and_then(|run| run.calls.iter().find(|pending| pending.call.id == call.id)).map(|pending| &pending.phase);
     match phase {
         Some(CallPhase::Asked) => (Stands::Asks, String::new()),
-        Some(CallPhase::Ready) => (Stands::Waits, String::new()),
+        Some(CallPhase::Looking | CallPhase::Ready) => (Stands::Waits, String::new()),
         Some(CallPhase::Running { .. }) => (Stands::Runs, String::new()),
         Some(CallPhase::Done) | None => (Stands::Waits, String::new()),
     }

@@ -1,6 +1,7 @@
 //! How runs are said in words: times, money, what a call is about, the text of a diff.
 
-use engine::agent::policy;
+use engine::agent::{policy, question};
+use engine::visible;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -43,7 +44,16 @@ pub(super) fn subject(arguments: &Map<String, Value>) -> String {
     let subject =
         if subject.is_empty() { arguments.get("question").and_then(Value::as_str).unwrap_or("") } else { subject };
     let line = subject.lines().next().unwrap_or("");
-    line.chars().take(200).collect()
+    shortened(line, 200)
+}
+
+/// The beginning of a line of others' text, safe to show; a mark where there is more.
+fn shortened(line: &str, most: usize) -> String {
+    let line = visible::line(line);
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.into_owned(),
+    }
 }
 
 /// How a run ended, as a sentence.
@@ -59,9 +69,8 @@ pub(super) fn ended(ending: Ending) -> &'static str {
 
 /// A step in a few words: what kind it is, and what it says.
 pub(super) fn step(step: &ExecutionStep) -> (&'static str, String) {
-    let first = |text: &str| -> String {
-        text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(160).collect()
-    };
+    let first =
+        |text: &str| -> String { shortened(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""), 160) };
     match &step.kind {
         StepKind::Thinking { content, .. } => {
             // What the program says by itself is no call of a model.
@@ -87,7 +96,7 @@ pub(super) fn step(step: &ExecutionStep) -> (&'static str, String) {
 
 /// All that a step says: its text, or what a tool was given.
 pub(super) fn whole(step: &ExecutionStep) -> String {
-    match &step.kind {
+    let text = match &step.kind {
         StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => content.clone(),
         StepKind::ToolCall { params, .. } => parameters(params),
         StepKind::ToolResult { result, error, .. } => match result {
@@ -101,7 +110,8 @@ pub(super) fn whole(step: &ExecutionStep) -> String {
             todos.iter().map(line).collect()
         }
         StepKind::Error { message, .. } => message.clone(),
-    }
+    };
+    visible::block(&text).into_owned()
 }
 
 /// Whether nothing is left to be done of a todo.
@@ -109,13 +119,20 @@ pub(super) fn is_over(todo: &store::TodoItem) -> bool {
     matches!(todo.status, store::TodoStatus::Completed | store::TodoStatus::Cancelled)
 }
 
-/// What a tool is given: each name with its value; an edit as a diff.
+/// What a tool is given: each name with its value; an edit as a diff. Safe to show, and nothing is left out.
 pub(super) fn parameters(arguments: &Map<String, Value>) -> String {
+    visible::block(&parameters_as_sent(arguments)).into_owned()
+}
+
+fn parameters_as_sent(arguments: &Map<String, Value>) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    if let (Some(old), Some(new)) = (text("old_content"), text("new_content")) {
-        return diff(text("path").unwrap_or(""), old, new);
+    // Only where nothing stands beside it: what is not shown is not read.
+    if let (Some(path), Some(old), Some(new), 3) =
+        (text("path"), text("old_content"), text("new_content"), arguments.len())
+    {
+        return diff(path, old, new);
     }
-    if let (Some(path), Some(content)) = (text("path"), text("content")) {
+    if let (Some(path), Some(content), 2) = (text("path"), text("content"), arguments.len()) {
         return diff(path, "", content);
     }
     if arguments.len() == 1
@@ -123,12 +140,7 @@ pub(super) fn parameters(arguments: &Map<String, Value>) -> String {
     {
         return only.to_owned();
     }
-    let line = |(key, value): (&String, &Value)| match value {
-        Value::String(text) if text.contains('\n') => format!("{key}:\n{text}\n"),
-        Value::String(text) => format!("{key}: {text}\n"),
-        value => format!("{key}: {value:#}\n"),
-    };
-    arguments.iter().map(line).collect::<String>().trim_end().to_owned()
+    question::arguments(arguments)
 }
 
 /// Two texts as a diff that is read as one.
@@ -163,6 +175,8 @@ mod tests {
         let edit = json!({"path": "a.md", "old_content": "one\ntwo", "new_content": "2"});
         assert_eq!(parameters(&object(edit)), "@@ a.md @@\n-one\n-two\n+2");
         assert_eq!(parameters(&object(json!({"limit": 3, "query": "rain"}))), "limit: 3\nquery: rain");
+        let more = parameters(&object(json!({"path": "a.md", "content": "x", "then": "rm \u{1b}"})));
+        assert!(more.contains("then: rm ␛") && more.contains("content: x"), "nothing is left out: {more}");
         assert_eq!(subject(&object(json!({"command": "ls\nrm"}))), "ls");
     }
 }

@@ -10,7 +10,7 @@ use egui::{Sense, pos2, vec2};
 use engine::agent::config::Config;
 use engine::agent::model::Endpoint;
 use engine::agent::policy::Word;
-use engine::{Agents, Command};
+use engine::{Agents, Command, visible};
 use host::configuration;
 use host::llm::{self, Limits, Providers};
 use host::secrets::Secrets;
@@ -168,12 +168,13 @@ fn rules(lines: &mut Lines<'_>, agents: &Agents, wishes: &mut Vec<Command>) {
             Word::Deny => "Denied",
         };
         let within = if rule.within.is_some() { ", here only" } else { "" };
-        let said = format!("{word}{within}: {}", rule.pattern);
+        let rule = visible::line(&rule.words()).into_owned();
+        let said = format!("{word}{within}: {rule}");
         let at = pos2(rect.left(), rect.center().y - 10.0);
         clipped(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);
         let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(("rule", number)));
-        if icon_button(&mut child, icons::X, &format!("Take back: {}", rule.pattern), None).clicked() {
+        if icon_button(&mut child, icons::X, &format!("Take back: {rule}"), None).clicked() {
             wishes.push(Command::ForgetRule { number });
         }
     }

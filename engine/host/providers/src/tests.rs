@@ -7,7 +7,7 @@ mod server;
 
 use crate::*;
 use engine::agent::model::Wire;
-use engine::agent::tool::{Permissions, Risk, ToolSpec};
+use engine::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use serde_json::{Value, json};
 use server::{Server, events, status};
 use std::sync::mpsc::{Receiver, channel};
@@ -46,6 +46,7 @@ fn tool(name: &str) -> ToolSpec {
         risk: Risk::None,
         permissions: Permissions::default(),
         idempotent: true,
+        source: Source::BuiltIn,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::shown::{keep, shown};
 use super::{GLANCE, Place, Stop};
 use engine::agent::job::Outcome;
+use engine::agent::tool::{self, Permissions, Source};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use store::BlobRef;
@@ -10,14 +11,41 @@ use store::BlobRef;
 /// A call is given up after this.
 const LIMIT: Duration = Duration::from_secs(300);
 
-pub(super) fn run(
-    place: &Place,
-    server: &str,
-    tool: &str,
-    arguments: &Map<String, Value>,
-    stop: &Stop,
-) -> Result<Outcome, String> {
+/// A call of a tool of a server.
+pub(super) struct Call<'a> {
+    pub(super) server: &'a str,
+    pub(super) tool: &'a str,
+    pub(super) arguments: &'a Map<String, Value>,
+    /// What the tool was when it was allowed.
+    pub(super) definition: &'a str,
+}
+
+/// What a tool of a server is, as a hash: its server, its name, what it says of itself and what it takes.
+pub(crate) fn definition(server: &str, tool: &mcp::Tool) -> (Source, String) {
+    let source = Source::Server { server: server.to_owned(), tool: tool.name.clone() };
+    let hash = tool::definition(&source, &tool.description, &tool.schema, &Permissions::default());
+    (source, hash)
+}
+
+pub(super) fn run(place: &Place, call: &Call<'_>, stop: &Stop) -> Result<Outcome, String> {
+    let Call { server, tool, arguments, definition: allowed } = *call;
     let servers = place.servers.as_ref().ok_or("no MCP servers are configured")?;
+    // A server may say something else of its tools by now than what the user has allowed.
+    let listing = servers.tools(server);
+    let listed = loop {
+        stop.check()?;
+        if let Some(listed) = listing.wait(GLANCE) {
+            break listed.map_err(|error| error.to_string())?;
+        }
+    };
+    let same = listed.tools.iter().any(|known| known.name == tool && definition(server, known).1 == allowed);
+    if !same {
+        let text = format!(
+            "{server}/{tool} is no longer the tool that was allowed: its server has changed or removed it. Nothing \
+             was called; ask for it again to have the user see what it is now."
+        );
+        return Ok(Outcome { text, outdated: true, ..Outcome::default() });
+    }
     let pending = servers.call(server, tool, arguments.clone(), LIMIT);
     let said = loop {
         // To let go of what is pending cancels it.

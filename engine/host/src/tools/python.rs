@@ -4,9 +4,9 @@ use super::beneath::Folder;
 use super::changes::Before;
 use super::shell::{end, noted};
 use super::shown::keep;
-use super::{LONGEST, Place, Stop};
+use super::{LONGEST, Place, Stop, fetch};
 use base64::Engine;
-use engine::agent::job::Outcome;
+use engine::agent::job::{Outcome, Web};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -44,7 +44,8 @@ pub(super) struct Run<'a> {
     pub(super) root: &'a Path,
     pub(super) code: &'a str,
     pub(super) seconds: u64,
-    pub(super) network: bool,
+    /// What it may fetch, through this process; it has no network of its own.
+    pub(super) web: Option<&'a Web>,
 }
 
 pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<Outcome, String> {
@@ -52,9 +53,10 @@ pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<Outcome, 
     let before = Before::look(&root, &place.workspace);
     let fail = |error: std::io::Error| format!("Python could not be started ({error})");
     let mut command = Command::new(&place.program);
-    command.arg("kernel").arg("--shut").arg(&place.workspace).args(run.network.then_some("--network"));
+    command.arg("kernel").arg("--shut").arg(&place.workspace);
     command.current_dir(root.place()).env_clear();
     command.envs(SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(run.web.map(|_| ("TRACEBOOK_WEB", "1")));
     command.envs(place.home.iter().map(|home| ("HOME", home)));
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -91,7 +93,7 @@ pub(super) fn run(place: &Place, run: &Run<'_>, stop: &Stop) -> Result<Outcome, 
     let (changed, remarks) = before.compare(&root, &place.blobs)?;
     let note = [note].into_iter().filter(|note| !note.is_empty()).chain(remarks).collect::<Vec<_>>().join("\n");
     let (text, whole) = noted(heard.output, &note, place)?;
-    Ok(Outcome { success, text, whole, changed, attached })
+    Ok(Outcome { success, text, whole, changed, attached, ..Outcome::default() })
 }
 
 /// Hands the code over and hears what comes of it. Gives why it did not end by itself, if so.
@@ -105,7 +107,15 @@ fn converse(
     let time = Duration::from_secs(run.seconds.clamp(1, LONGEST));
     let mut begun = Instant::now();
     let mut ready = false;
+    let mut fetching: Option<Receiver<Value>> = None;
     loop {
+        if let Some(answer) = fetching.as_ref().and_then(|answer| answer.try_recv().ok()) {
+            fetching = None;
+            let reply = json!({"header": {"msg_type": "input_reply"}, "parent_header": {},
+                "content": {"value": answer.to_string()}});
+            let sent = writeln!(input, "{reply}").and_then(|()| input.flush());
+            sent.map_err(|error| format!("Python did not listen ({error})"))?;
+        }
         let message = match messages.recv_timeout(GLANCE) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => Value::Null,
@@ -120,10 +130,9 @@ fn converse(
         let content = &message["content"];
         match message["header"]["msg_type"].as_str().unwrap_or_default() {
             "kernel_info_reply" if !ready => {
-                // The network is open where that was asked for.
-                let mut walls =
-                    ["files", "processes", "network"].into_iter().filter(|wall| *wall != "network" || !run.network);
-                if let Some(open) = walls.find(|wall| content["sandbox"][wall] != true) {
+                if let Some(open) =
+                    ["files", "processes", "network"].into_iter().find(|wall| content["sandbox"][wall] != true)
+                {
                     return Err(format!("there is no sandbox for Python here: {open} cannot be shut off"));
                 }
                 ready = true;
@@ -144,6 +153,16 @@ fn converse(
                 let traceback = lines.collect::<Vec<_>>().join("\n");
                 heard.line();
                 heard.text(&traceback);
+            }
+            // What it wants of the web is fetched here, under the same policy as `fetch_url`.
+            "web_request" => {
+                let Some(web) = run.web.cloned() else {
+                    return Ok(Some("(stopped: it asked for the network, which it may not use)".to_owned()));
+                };
+                let request = content["request"].as_str().unwrap_or_default().to_owned();
+                let (tell, answer) = channel();
+                std::thread::spawn(move || tell.send(fetch::answer(&request, &web)));
+                fetching = Some(answer);
             }
             "input_request" => return Ok(Some("(stopped: it asked for input, and there is nobody to ask)".to_owned())),
             "execute_reply" => {

@@ -2,14 +2,20 @@
 
 use super::{CallPhase, RULES, Record};
 use crate::agent::job::Outcome;
-use crate::agent::policy::Policy;
+use crate::agent::policy::{Facts, Policy, Word};
 use crate::session::{Reject, Session, Turn};
 use crate::time::Time;
 use store::disk::Write;
-use store::{Decision, DocId, Scope};
+use store::{Approval, Decision, DocId, Scope};
 
 /// The tool that asks the user something: there is nothing to allow, only to answer.
 pub(super) const ANSWERED: &str = "ask_user";
+
+/// What was known of a call when its question was shown.
+pub(super) fn shown_facts(approval: &Approval) -> Facts {
+    let ips = approval.addresses.iter().filter_map(|ip| ip.parse().ok()).collect();
+    Facts { code: approval.code.clone(), ips }
+}
 
 impl Session {
     /// A user's decision on something that waits.
@@ -20,7 +26,7 @@ impl Session {
         approval: &str,
         decision: Decision,
     ) -> Result<(), Reject> {
-        let tools = self.all_tools();
+        let (tools, policy) = (self.all_tools(), self.agents.policy());
         let Decision { allowed, scope, arguments, comment, .. } = decision;
         let Some(run) = self.agents.runs.get_mut(&id) else {
             return Err(Reject("the run is not open yet; try again in a moment".to_owned()));
@@ -43,14 +49,24 @@ impl Session {
             return Err(Reject(format!("the run is at work on {name}: it can be denied here, and allowed there only")));
         }
         let tool = tools.iter().find(|tool| tool.name == known.tool).filter(|_| elsewhere.is_none());
+        let facts = shown_facts(known);
+        let (used, volume) = (arguments.clone().unwrap_or_else(|| known.arguments.clone()), run.about.volume);
+        // Arguments that are the same are no others.
+        let arguments = arguments.filter(|arguments| *arguments != known.arguments);
         if let (Some(arguments), Some(tool), true) = (&arguments, tool, allowed) {
             crate::agent::calls::check(tool, arguments).map_err(Reject)?;
+            let verdict = policy.decide(tool, arguments, &Facts::default(), volume, id);
+            if verdict.word == Word::Deny {
+                return Err(Reject(format!("that is not allowed either: {}", verdict.why)));
+            }
         }
         let by = "user".to_owned();
-        let used = arguments.clone().unwrap_or_else(|| known.arguments.clone());
+        let shown = arguments.is_none() || known.code.is_empty();
+        let same = tool.filter(|tool| tool.definition() == known.definition && (shown || !allowed));
         known.decision = Some(Decision { allowed, scope, by, at: turn.now.0, arguments, comment });
-        let volume = run.about.volume;
-        if let Some(rule) = tool.and_then(|tool| Policy::learned(scope, allowed, tool, &used, volume, id)) {
+        // A lasting decision is about what was shown: not about a tool that has changed meanwhile, nor about code that
+        // other arguments lead to.
+        if let Some(rule) = same.and_then(|tool| Policy::learned(scope, allowed, tool, &used, &facts, volume, id)) {
             self.agents.rules.push(rule);
             self.keep_rules(turn);
         }
@@ -64,15 +80,25 @@ impl Session {
         let Some(known) = run.approvals.iter().find(|known| known.id == approval).cloned() else { return };
         let Some(decision) = known.decision.clone() else { return };
         let mut record = Record { approvals: vec![approval.to_owned()], ..Record::default() };
-        let pending = run.calls.iter_mut().find(|pending| pending.call.id == approval);
+        let call = known.call().to_owned();
+        // A call that was asked about anew waits for the newer question.
+        let waits = |pending: &&mut super::Pending| pending.call.id == call && pending.phase == CallPhase::Asked;
+        let pending = run.calls.iter_mut().find(waits);
         let Some(pending) = pending else {
             self.record(turn, id, record);
             return;
         };
+        let changed = decision.arguments.is_some();
         if let Some(arguments) = decision.arguments {
             pending.call.arguments = arguments;
         }
         let answer = known.tool == ANSWERED;
+        if decision.allowed && !answer && changed && !known.code.is_empty() {
+            // Other arguments lead to other code, which nobody has seen.
+            self.record(turn, id, record);
+            let why = "you changed it, and this is what would run now".to_owned();
+            return self.judge_again(turn, id, &call, &[], Some(why));
+        }
         if decision.allowed && !answer {
             pending.phase = CallPhase::Ready;
         } else {
@@ -87,7 +113,7 @@ impl Session {
                 let words = if comment.is_empty() { who } else { format!("{who} They say: {comment}") };
                 Outcome { success: false, text: format!("{words} Do not try it again."), ..Outcome::default() }
             };
-            self.answer_call(turn, id, approval, outcome, &mut record);
+            self.answer_call(turn, id, &call, outcome, &mut record);
         }
         let batch = self.record(turn, id, record);
         self.go_on_after(batch, id);

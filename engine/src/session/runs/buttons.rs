@@ -2,6 +2,7 @@
 //! is a run of its own that asks the policy and calls no model.
 
 use super::{Asking, CallPhase, Pending, Record, step};
+use crate::agent::policy::Facts;
 use crate::agent::tool::ToolSpec;
 use crate::agent::{calls, catalog, definition};
 use crate::note::Phase;
@@ -158,7 +159,13 @@ impl Session {
             params: call.arguments.clone(),
         };
         let made = step(turn, Vec::new(), kind);
-        run.calls.push(Pending { call, step: made.id, phase: CallPhase::Ready, changes: true });
+        run.calls.push(Pending {
+            call,
+            step: made.id,
+            phase: CallPhase::Ready,
+            changes: true,
+            facts: Facts::default(),
+        });
         self.record(turn, id, Record { steps: vec![made], messages: vec![said], ..Record::default() });
         let mut record = Record::default();
         self.judge_calls(turn, id, &tools, &mut record);

@@ -26,6 +26,8 @@ pub(in crate::session) struct Chore {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
+    /// Its cells are read, and the call is judged by them; `again`: why it is judged once more.
+    Look { again: Option<String> },
     /// The note becomes this text.
     Write(String),
     /// This comes to its end.
@@ -55,6 +57,10 @@ impl Session {
             return;
         }
         for mut chore in std::mem::take(&mut self.agents.chores) {
+            if self.judged_anew(turn, &chore) {
+                let _ = self.hold_note(turn, chore.note, false); // it was held for this
+                continue;
+            }
             match self.do_chore(turn, &mut chore) {
                 None => self.agents.chores.push(chore),
                 Some(outcome) => {
@@ -64,6 +70,31 @@ impl Session {
                     self.tool_done(turn, chore.run, &chore.call, outcome);
                 }
             }
+        }
+    }
+
+    /// Whether what a call would run is known by now, or is not what was allowed: then it is judged, and this ends.
+    fn judged_anew(&mut self, turn: &mut Turn<'_>, chore: &Chore) -> bool {
+        let Chore { run, call, note, what, begun } = chore;
+        if *begun || !self.is_looked_into(*note) {
+            return false;
+        }
+        match what {
+            What::Look { again } => {
+                self.judge_again(turn, *run, call, &[], again.clone());
+                true
+            }
+            What::Cell { execution: None, .. } | What::Command(_) => match self.changed_since(*run, call) {
+                Some(why) => {
+                    self.judge_again(turn, *run, call, &[], Some(why));
+                    true
+                }
+                None => {
+                    self.bind_cells(*run, call, *note);
+                    false
+                }
+            },
+            What::Cell { .. } | What::Write(_) | What::Append(_) | What::Edit { .. } | What::Delete => false,
         }
     }
 
@@ -97,7 +128,7 @@ impl Session {
             return Some(failed(format!("the note can only be read: {why}")));
         }
         let text = match what {
-            What::Cell { .. } | What::Command(_) => String::new(),
+            What::Cell { .. } | What::Command(_) | What::Look { .. } => String::new(),
             What::Write(_) | What::Append(_) | What::Edit { .. } | What::Delete => note.text(),
         };
         match what.clone() {
@@ -135,6 +166,9 @@ impl Session {
                 if !known.status.is_final() {
                     return None;
                 }
+                if known.status == Status::Interrupted && known.outputs.is_empty() {
+                    return Some(failed("the cell was stopped before it ran, or was changed after it was allowed"));
+                }
                 let words = printed::outputs(&known.outputs);
                 let words = if words.is_empty() { "The cell printed nothing.".to_owned() } else { words };
                 Some(Outcome { success: known.status == Status::Ok, ..done(words) })
@@ -165,7 +199,7 @@ impl Session {
                 let title = crate::commands::command(&name).map_or(name.as_str(), |command| command.title);
                 Some(asked.map_or_else(|Reject(why)| failed(why), |()| done(format!("{title}: begun."))))
             }
-            What::Delete => None,
+            What::Delete | What::Look { .. } => None,
         }
     }
 

@@ -4,35 +4,26 @@
 use super::chores::{Chore, What};
 use super::team::{DELEGATE, PYTHON_AGENT};
 use super::{CallPhase, Record, buttons, registry, step};
-use crate::agent::calls;
-use crate::agent::job::{GitJob, Job, Outcome, SHOWN};
+use crate::agent::address::Address;
+use crate::agent::job::{GitJob, Job, Outcome, SHOWN, Web};
 use crate::agent::planner::{ASSIGN, PLAN};
-use crate::agent::policy::{self, Word};
-use crate::agent::tool::ToolSpec;
+use crate::agent::policy::Facts;
 use crate::effect::Effect;
 use crate::note::Phase;
-use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
-use store::{
-    Approval, ChangeKind, Decision, DocId, FileKind, Message, MessageId, Origin, Role, Scope, StepKind, TodoItem,
-    TodoStatus, UserTool,
-};
+use store::{ChangeKind, DocId, FileKind, Message, MessageId, Role, StepKind, TodoItem, TodoStatus, UserTool};
 
 /// A text that a tool writes has at most so many bytes.
 const WRITTEN: usize = 4 << 20;
 /// Seconds that a program may run where the model says nothing.
 pub(super) const SECONDS: u64 = 60;
 
-/// What a schedule's runs ask for waits so many milliseconds for the user: a week.
-const UNATTENDED: i64 = 7 * 86_400_000;
-
 pub(super) fn word<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
     arguments.get(key).and_then(Value::as_str).unwrap_or("")
 }
 
-fn number(arguments: &Map<String, Value>, key: &str) -> Option<u64> {
+pub(super) fn number(arguments: &Map<String, Value>, key: &str) -> Option<u64> {
     arguments.get(key).and_then(Value::as_u64)
 }
 
@@ -44,120 +35,7 @@ pub(super) fn done(text: impl Into<String>) -> Outcome {
     Outcome { success: true, text: text.into(), ..Outcome::default() }
 }
 
-/// What a call would do, in words for the user.
-fn in_words(tool: &str, arguments: &Map<String, Value>) -> String {
-    let subject = policy::subject(arguments);
-    match tool {
-        "shell" => format!("Run in the sandbox: {subject}"),
-        "write_file" => format!("Write {subject}"),
-        "edit_file" => format!("Change {subject}"),
-        "delete_file" => format!("Put {subject} into the trash"),
-        "run_cell" => format!("Run cell {} of {subject}", number(arguments, "cell").unwrap_or(1)),
-        "run_python" => "Run Python in the sandbox".to_owned(),
-        "fetch_url" => format!("Fetch {subject}"),
-        "git_commit" => format!("Commit: {}", word(arguments, "message")),
-        "ask_user" => word(arguments, "question").to_owned(),
-        PYTHON_AGENT => format!("Run the agent {} of this project in the sandbox", word(arguments, "agent")),
-        buttons::COMMAND => {
-            let id = word(arguments, "name");
-            let title = crate::commands::command(id).map_or(id, |command| command.title);
-            format!("{title} in {subject}")
-        }
-        _ if subject.is_empty() => format!("Use {tool}"),
-        _ => format!("Use {tool}: {subject}"),
-    }
-}
-
 impl Session {
-    /// Decides of each call of a turn: it may begin, it waits for the user, or it has failed already.
-    pub(super) fn judge_calls(&mut self, turn: &mut Turn<'_>, id: DocId, tools: &[ToolSpec], record: &mut Record) {
-        let policy = self.agents.policy();
-        let first = self.agents.ancestors(id).last().and_then(|first| self.agents.run_lines.get(first));
-        let scheduled = first.is_some_and(|line| matches!(line.origin, Origin::Schedule { .. }));
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
-        let volume = run.about.volume;
-        let replayed = run.remembered.replay.is_some();
-        let patience = match run.about.origin {
-            // Nobody sits there: it waits until somebody comes.
-            Origin::Schedule { .. } => UNATTENDED,
-            _ if scheduled => UNATTENDED,
-            Origin::User | Origin::Agent { .. } => i64::try_from(policy.timeout).unwrap_or(300) * 1_000,
-        };
-        let mut asks_for: Vec<(String, String)> = Vec::new();
-        let mut over: Vec<(String, Outcome)> = Vec::new();
-        // Where some are under way already, only those that came since are decided of.
-        let known: BTreeSet<String> = run.approvals.iter().map(|approval| approval.id.clone()).collect();
-        let new =
-            |pending: &&mut super::Pending| pending.phase == CallPhase::Ready && !known.contains(&pending.call.id);
-        for pending in run.calls.iter_mut().filter(new) {
-            let call = &pending.call;
-            let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
-                let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-                let words = format!("there is no tool {}; there are {}", call.name, names.join(", "));
-                over.push((call.id.clone(), failed(words)));
-                continue;
-            };
-            if let Err(why) = calls::check(tool, &call.arguments) {
-                over.push((call.id.clone(), failed(why)));
-                continue;
-            }
-            let asks = call.name == "ask_user";
-            let verdict = policy.decide(tool, &call.arguments, volume, id);
-            // A trace is no leave: what is not as good twice as once is seen each time.
-            let anew = replayed && !tool.idempotent;
-            let word = if (asks || anew) && verdict.word == Word::Allow { Word::Ask } else { verdict.word };
-            let asked = turn.now.0;
-            let mut approval = Approval {
-                id: call.id.clone(),
-                step: pending.step,
-                tool: call.name.clone(),
-                arguments: call.arguments.clone(),
-                what: in_words(&call.name, &call.arguments),
-                reason: match (asks, anew && verdict.word == Word::Allow) {
-                    (true, _) => "It has a question.".to_owned(),
-                    (false, true) => "a replay asks before each step that changes something".to_owned(),
-                    (false, false) => verdict.why.clone(),
-                },
-                asked,
-                expires: asked.saturating_add(patience),
-                decision: None,
-            };
-            // Every decision is kept, also those that no one was asked for.
-            let decided = |allowed| Decision {
-                allowed,
-                scope: Scope::Once,
-                by: "policy".to_owned(),
-                at: asked,
-                arguments: None,
-                comment: None,
-            };
-            match word {
-                Word::Deny => {
-                    approval.decision = Some(decided(false));
-                    let words = format!("This is not allowed: {}. Do not try it again.", verdict.why);
-                    over.push((call.id.clone(), failed(words)));
-                }
-                Word::Allow => {
-                    approval.decision = Some(decided(true));
-                    pending.phase = CallPhase::Ready;
-                }
-                Word::Ask => {
-                    pending.phase = CallPhase::Asked;
-                    asks_for.push((approval.id.clone(), approval.what.clone()));
-                }
-            }
-            record.approvals.push(approval.id.clone());
-            run.approvals.push(approval);
-        }
-        for (call, outcome) in over {
-            self.answer_call(turn, id, &call, outcome, record);
-        }
-        for (approval, what) in asks_for {
-            self.notify(turn, Notice::Asked { run: id, approval, what });
-        }
-        self.tick_runs(turn);
-    }
-
     /// Starts the calls that may begin: those that only look at once, those that change something one after the other.
     pub(super) fn start_tools(&mut self, turn: &mut Turn<'_>, id: DocId) {
         if self.begin_free_tasks(turn, id) {
@@ -190,9 +68,15 @@ impl Session {
                 }
             }
             let Some(at) = next.filter(|_| busy < parallel) else { return };
+            let call = run.calls[at].call.clone();
+            // What was allowed is what runs: where it is not the same any more, it is asked about again.
+            if let Some(why) = self.changed_since(id, &call.id) {
+                self.judge_again(turn, id, &call.id, &[], Some(why));
+                return;
+            }
+            let Some(run) = self.agents.runs.get_mut(&id) else { return };
             run.calls[at].phase = CallPhase::Running { since: turn.now };
             run.revision += 1;
-            let call = run.calls[at].call.clone();
             self.watch_call(turn, &call);
             if let Some(outcome) = self.begin_deed(turn, id, &call.id, &call.name, &call.arguments) {
                 let mut record = Record::default();
@@ -288,7 +172,7 @@ impl Session {
                 let command = word(arguments, "command").to_owned();
                 Job::Shell { root, path: String::new(), command, seconds, network: false }
             }
-            "run_python" => Job::Python { root, code: word(arguments, "code").to_owned(), seconds, network: false },
+            "run_python" => Job::Python { root, code: word(arguments, "code").to_owned(), seconds, web: None },
             "git_status" => Job::Git { root, what: GitJob::Status },
             "git_diff" => {
                 let path = Some(path).filter(|path| !path.is_empty());
@@ -305,10 +189,10 @@ impl Session {
             }
             "fetch_url" => {
                 let url = word(arguments, "url").to_owned();
-                // What was allowed is this host, wherever it leads.
-                let mut hosts = self.agents.policy().hosts;
-                hosts.extend(policy::host(&url));
-                Job::Fetch { url, hosts }
+                let run = self.agents.runs.get(&id)?;
+                let pending = run.calls.iter().find(|pending| pending.call.id == call)?;
+                let inside = inside(&url, &pending.facts);
+                Job::Fetch { url, hosts: self.agents.policy().hosts, inside }
             }
             "create_tool" => return Some(self.create_tool(turn, arguments)),
             "propose_view" => {
@@ -327,14 +211,16 @@ impl Session {
             }
             _ if self.approved_tool(tool).is_some() => {
                 let tool = self.approved_tool(tool)?;
-                Job::Python { root, code: registry::program(tool, arguments), seconds, network: tool.network }
+                let policy = self.agents.policy();
+                let web = tool.network.then_some(Web { hosts: policy.hosts, restricted: policy.restricted });
+                Job::Python { root, code: registry::program(tool, arguments), seconds, web }
             }
             _ => {
                 let setup = self.agents.setup()?;
                 match setup.servers.iter().find(|(_, _, spec)| spec.name == tool) {
-                    Some((server, name, _)) => {
+                    Some((server, name, spec)) => {
                         let (server, tool, arguments) = (server.clone(), name.clone(), arguments.clone());
-                        Job::Mcp { server, tool, arguments }
+                        Job::Mcp { server, tool, arguments, definition: spec.definition().unwrap_or_default() }
                     }
                     None => return Some(failed(format!("{tool} cannot be used yet"))),
                 }
@@ -355,7 +241,7 @@ impl Session {
         file.map_or_else(|| path.to_owned(), |(_, path)| path.to_owned())
     }
 
-    fn is_note(&self, file: DocId) -> bool {
+    pub(super) fn is_note(&self, file: DocId) -> bool {
         self.place(file).is_some_and(|(volume, path)| {
             let row = self.volumes.get(&volume).and_then(|volume| volume.files.get(path));
             row.is_some_and(|row| row.kind.is_text())
@@ -413,6 +299,14 @@ impl Session {
         if run.calls.iter().find(waits).is_none() {
             return self.reverted(turn, id, call, &outcome);
         }
+        let mut outcome = outcome;
+        if let Some(asks) = outcome.asks.take() {
+            return self.asks_more(turn, id, call, asks);
+        }
+        if outcome.outdated {
+            self.read_setup(turn); // what its server offers now
+        }
+        let Some(run) = self.agents.runs.get(&id) else { return };
         let volume = run.about.volume;
         for changed in &outcome.changed {
             let what = ChangeKind::Bytes { before: changed.before, after: changed.after };
@@ -437,7 +331,7 @@ impl Session {
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let since = match pending.phase {
             CallPhase::Running { since } => Some(since),
-            CallPhase::Asked | CallPhase::Ready | CallPhase::Done => None,
+            CallPhase::Looking | CallPhase::Asked | CallPhase::Ready | CallPhase::Done => None,
         };
         pending.phase = CallPhase::Done;
         let (name, parent) = (pending.call.name.clone(), pending.step);
@@ -514,6 +408,17 @@ impl Session {
         self.record(turn, id, Record { steps: vec![made], todos: Some(todos), ..Record::default() });
         done(words)
     }
+}
+
+/// The addresses outside of the public internet that were allowed with an address.
+fn inside(url: &str, facts: &Facts) -> Vec<String> {
+    let mut all: Vec<String> = facts.ips.iter().map(ToString::to_string).collect();
+    if let Ok(address) = Address::read(url) {
+        all.extend(address.ip.map(|ip| ip.to_string()));
+        // `localhost` is this machine under both protocols.
+        all.extend(address.ip.filter(|ip| ip.to_string() != address.site.host).map(|_| "::1".to_owned()));
+    }
+    all
 }
 
 /// These lines of a text, from 1.

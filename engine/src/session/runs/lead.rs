@@ -8,6 +8,7 @@ use super::{Asking, CallPhase, Pending, Record, Run, phases, step};
 use crate::agent::block::{self, Standing, TaskBlock};
 use crate::agent::job::Outcome;
 use crate::agent::planner::{self, ASSIGN, PLAN, Plan};
+use crate::agent::policy::{Facts, Policy};
 use crate::agent::tool::{Risk, ToolSpec};
 use crate::agent::{calls, crew};
 use crate::memory::{PROJECTS, Recall};
@@ -323,7 +324,7 @@ impl Session {
             let mut made = step(turn, parents.clone(), kind);
             made.route = Some(phases::mark(run.about.phase));
             let changes = tools.iter().find(|tool| tool.name == call.name).is_some_and(|tool| tool.risk > Risk::None);
-            run.calls.push(Pending { call, step: made.id, phase: CallPhase::Ready, changes });
+            run.calls.push(Pending { call, step: made.id, phase: CallPhase::Ready, changes, facts: Facts::default() });
             record.steps.push(made);
         }
         self.record(turn, id, record);
@@ -659,7 +660,7 @@ impl Session {
             text,
             agent: Some(LEAD.to_owned()),
             budget,
-            allow,
+            allow: Policy::asked(&allow, run),
             button: None,
             recall: Recall::default(),
             origin: Origin::User,

@@ -1,12 +1,12 @@
 //! The user's own tools: proposed by an agent, by hand or by a file, read and approved by the user, then there in every
 //! project.
 
-use crate::agent::tool::{Permissions, Risk, ToolSpec};
+use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use crate::effect::Effect;
 use crate::session::{Reject, Session, Turn};
 use serde_json::{Map, Value};
 use store::disk::Write;
-use store::{DocId, Registered, RegistryDoc, RegistryWrite, UserTool};
+use store::{BlobHash, DocId, Registered, RegistryDoc, RegistryWrite, UserTool};
 
 /// A tool's code has at most so many bytes.
 const CODE: usize = 256 << 10;
@@ -30,6 +30,7 @@ fn spec(tool: &UserTool) -> ToolSpec {
         risk: if tool.network { Risk::High } else { Risk::Medium },
         permissions: Permissions { network: tool.network, fs: true, process: true, ui: false },
         idempotent: false,
+        source: Source::User { code: BlobHash::of(tool.code.as_bytes()).to_string() },
     }
 }
 
@@ -37,7 +38,13 @@ fn spec(tool: &UserTool) -> ToolSpec {
 pub(super) fn program(tool: &UserTool, arguments: &Map<String, Value>) -> String {
     // JSON of JSON is a literal that Python reads as JSON wrote it.
     let json = Value::String(Value::Object(arguments.clone()).to_string()).to_string();
-    format!("{}\n\nimport json as _json\nprint(_json.dumps(run(**_json.loads({json})), default=str))\n", tool.code)
+    // What it asks of the web goes through the host, and its policy. A `from __future__` has to stand first.
+    let web = if tool.network { "import _tracebook_web\n_tracebook_web.install()\n" } else { "" };
+    let (before, behind) = if tool.code.contains("__future__") { ("", web) } else { (web, "") };
+    format!(
+        "{before}{}\n\n{behind}import json as _json\nprint(_json.dumps(run(**_json.loads({json})), default=str))\n",
+        tool.code
+    )
 }
 
 fn check(tool: &UserTool) -> Result<(), Reject> {
@@ -74,6 +81,12 @@ impl Session {
     /// Those that may be used, as models see them.
     pub(super) fn approved_tools(&self) -> impl Iterator<Item = ToolSpec> {
         self.user_tools().unwrap_or_default().iter().filter_map(|tool| tool.usable().map(spec))
+    }
+
+    /// Whether a tool of the user's own, approved or not, has this name.
+    pub(super) fn is_own_tool(&self, name: &str) -> bool {
+        let known = self.user_tools().unwrap_or_default();
+        known.iter().any(|known| known.newest().is_some_and(|newest| newest.name == name))
     }
 
     pub(super) fn approved_tool(&self, name: &str) -> Option<&UserTool> {
@@ -152,6 +165,11 @@ impl Session {
     /// A new tool, or a new version of one. It is not used before the user has approved it.
     pub(crate) fn propose_tool(&mut self, turn: &mut Turn<'_>, mut tool: UserTool) -> Result<(), Reject> {
         check(&tool)?;
+        let served = self.agents.setup().into_iter().flat_map(|setup| &setup.servers);
+        if let Some((server, ..)) = served.clone().find(|(_, _, spec)| spec.name == tool.name) {
+            let name = &tool.name;
+            return Err(Reject(format!("the MCP server {server} has a tool {name} already; choose another name")));
+        }
         let known = self.user_tools().unwrap_or_default();
         if known.len() >= TOOLS {
             return Err(Reject(format!("there are {TOOLS} tools already; remove some")));

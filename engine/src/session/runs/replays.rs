@@ -2,6 +2,7 @@
 //! what is not as good twice as once asks every time. Where a condition does not hold, a model takes over.
 
 use super::{CallPhase, Pending, Record, Run, step};
+use crate::agent::policy::Facts;
 use crate::agent::tool::Risk;
 use crate::agent::{calls, definition};
 use crate::memory::goal::Goal;
@@ -223,7 +224,7 @@ impl Session {
         replay.at += 1;
         replay.call = Some(call.id.clone());
         run.about.agent_state = AgentState::Executing;
-        run.calls.push(Pending { call, step: made.id, phase: CallPhase::Ready, changes });
+        run.calls.push(Pending { call, step: made.id, phase: CallPhase::Ready, changes, facts: Facts::default() });
         run.remembered.replay = Some(replay);
         self.record(turn, id, Record { steps: vec![made], messages: vec![message], ..Record::default() });
         let mut record = Record::default();

@@ -1,5 +1,6 @@
 //! Runs read from the disk, and what becomes of those that were under way when the program ended.
 
+use super::approvals::shown_facts;
 use super::{CallPhase, Pending, Record, Run};
 use crate::agent::job::Outcome;
 use crate::effect::Effect;
@@ -129,14 +130,17 @@ fn restored(run: &mut Run) -> Vec<String> {
         if answered.contains(tool_call_id.as_str()) {
             continue;
         }
-        let approval = run.approvals.iter().find(|approval| approval.id == *tool_call_id);
+        // The last one counts: a call may have been asked about again.
+        let approval = run.approvals.iter().rev().find(|approval| approval.call() == tool_call_id);
         let waits = approval.is_some_and(|approval| approval.decision.is_none());
-        let call = ToolCall { id: tool_call_id.clone(), name: tool_name.clone(), arguments: params.clone() };
+        let arguments = approval.map_or_else(|| params.clone(), |approval| approval.arguments.clone());
+        let call = ToolCall { id: tool_call_id.clone(), name: tool_name.clone(), arguments };
+        let facts = approval.map(shown_facts);
         if !waits {
             left.push(call.id.clone());
         }
         let phase = if waits { CallPhase::Asked } else { CallPhase::Running { since: Time(step.timestamp) } };
-        calls.push(Pending { call, step: step.id, phase, changes: true });
+        calls.push(Pending { call, step: step.id, phase, changes: true, facts: facts.unwrap_or_default() });
     }
     run.calls = calls;
     run.about.agent_state = AgentState::Idle;

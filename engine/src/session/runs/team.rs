@@ -7,8 +7,8 @@ use super::{Asking, Record, Run};
 use crate::agent::crew::Crew;
 use crate::agent::definition::{self, Definition};
 use crate::agent::job::{Job, Outcome};
-use crate::agent::policy::Word;
-use crate::agent::tool::{Permissions, Risk, ToolSpec};
+use crate::agent::policy::{Rule, Word};
+use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use crate::agent::{block::Standing, context};
 use crate::memory::{Mode, Recall};
 use crate::notice::Notice;
@@ -37,6 +37,7 @@ pub(super) fn python_agent() -> ToolSpec {
         risk: Risk::Medium,
         permissions: Permissions { network: false, fs: true, process: true, ui: false },
         idempotent: false,
+        source: Source::BuiltIn,
     }
 }
 
@@ -177,7 +178,7 @@ impl Session {
         let agent = self.agents.runs.get(&id).and_then(|run| run.crew.python(word(arguments, "agent")).cloned());
         let agent = agent.filter(|agent| agent.hash() == word(arguments, "code"))?;
         let code = agent.program(word(arguments, "task"));
-        Some(Job::Python { root, code, seconds: super::SECONDS, network: false })
+        Some(Job::Python { root, code, seconds: super::SECONDS, web: None })
     }
 
     /// Hands work on: a run of another agent begins, and its answer is the result of the call.
@@ -203,11 +204,12 @@ impl Session {
             return Some(failed(format!("there is no agent {name}; there are {}", names.join(", "))));
         }
         // What the user has allowed this run is allowed the parts of it, and no more.
-        let leave = |rule: &&crate::agent::policy::Rule| rule.within == Some(id) && rule.word == Word::Allow;
-        let allow = self.agents.rules.iter().filter(leave).map(|rule| rule.pattern.clone()).collect();
+        let leave = |rule: &&Rule| rule.within == Some(id) && rule.word == Word::Allow;
         let mut bytes = [[0; 16]; 2];
         bytes.iter_mut().for_each(|bytes| turn.rng.fill_bytes(bytes));
         let [child, session] = bytes.map(DocId::random);
+        let handed = |rule: &Rule| Rule { within: Some(child), ..rule.clone() };
+        let allow = self.agents.rules.iter().filter(leave).map(handed).collect();
         let question = Asking {
             run: child,
             session,

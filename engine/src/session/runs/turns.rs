@@ -6,6 +6,7 @@ use super::{CallPhase, Live, Pending, Record, Run, Setup, librarians, step, team
 use crate::agent::config::UNKNOWN_CONTEXT;
 use crate::agent::context;
 use crate::agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
+use crate::agent::policy::Facts;
 use crate::agent::tool::{Risk, ToolSpec};
 use crate::agent::{calls, catalog, definition, planner, router};
 use crate::effect::Effect;
@@ -29,12 +30,8 @@ impl Session {
         tools.extend(self.approved_tools());
         let setup = self.agents.setup();
         let further = setup.into_iter().flat_map(|setup| setup.servers.iter().map(|(_, _, tool)| tool.clone()));
-        for tool in further {
-            // A name that is taken stays whose it is.
-            if tools.iter().all(|known| known.name != tool.name) {
-                tools.push(tool);
-            }
-        }
+        // A name that is taken stays whose it is: those of servers were made different from all others before.
+        tools.extend(further.filter(|tool| !self.is_own_tool(&tool.name)));
         tools
     }
 
@@ -400,7 +397,13 @@ impl Session {
                 let made = step(turn, parents.clone(), kind);
                 let tool = tools.iter().find(|tool| tool.name == call.name);
                 let changes = tool.is_some_and(|tool| tool.risk > Risk::None);
-                run.calls.push(Pending { call, step: made.id, phase: CallPhase::Ready, changes });
+                run.calls.push(Pending {
+                    call,
+                    step: made.id,
+                    phase: CallPhase::Ready,
+                    changes,
+                    facts: Facts::default(),
+                });
                 record.steps.push(made);
             }
         }

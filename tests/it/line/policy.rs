@@ -1,0 +1,201 @@
+//! What may be done, by the program: what an approval shows, what a lasting answer allows, and what does not reach the
+//! terminal.
+
+use super::agents::{Said, house, model};
+use super::meaning::serve;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A page on loopback that counts who asks for it. Gives its address.
+fn page(seen: &Arc<AtomicUsize>) -> String {
+    let seen = seen.clone();
+    serve(move |_| {
+        seen.fetch_add(1, Ordering::Relaxed);
+        (200, "Content-Type: text/plain\r\n".to_owned(), b"planted".to_vec())
+    })
+}
+
+/// A model that makes one call, and then says what came of it.
+fn one_call(name: &'static str, arguments: Value) -> String {
+    model(move |turn, body| -> Said {
+        match turn {
+            0 => (String::new(), vec![(name, arguments.clone())]),
+            _ => (last(body), Vec::new()),
+        }
+    })
+}
+
+/// What stands last in a request.
+fn last(body: &Value) -> String {
+    body["messages"].as_array().and_then(|all| all.last()).map_or_else(String::new, |last| last["content"].to_string())
+}
+
+/// Whether a text holds nothing that moves the cursor, changes direction or hides.
+fn assert_plain(what: &str, text: &str) {
+    let bad = text.chars().find(|c| *c != '\n' && *c != '\t' && engine::visible::is_unsafe(*c));
+    assert!(bad.is_none(), "{what}: {bad:?} in {text:?}");
+}
+
+#[test]
+fn nothing_that_others_wrote_steers_the_terminal() {
+    let evil = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\u{202e}txt\u{2066}\u{200b}\u{9b}1m\u{e0041}";
+    let command = format!("echo {evil}\necho hidden");
+    let house = house(&one_call("shell", json!({"command": command})), &[("a.md", "# A\n")]);
+    let name = "e\u{1b}[31mvil\u{202e}\u{2028}.md";
+    house.write(&format!("notes/{name}"), format!("# T{evil}\n\n[[no{evil}where]] - [ ] x{evil}\n").as_bytes());
+    let words = format!("do {evil} it");
+    // Nobody answers: it waits, and is looked at.
+    let asked = house.run(&["ask", &words, "--no-wait"]);
+    assert_plain("ask", &asked.text());
+    assert_plain("ask", &asked.err);
+    let waiting = house.run(&["approvals"]).good().text();
+    assert!(waiting.contains("␛[2J") && waiting.contains("\\u{202e}") && waiting.contains("echo hidden"), "{waiting}");
+    assert_eq!(waiting.lines().filter(|line| line.contains("waits")).count(), 1, "{waiting}");
+    for words in [
+        &["approvals"][..],
+        &["approvals", "--all", "--json"],
+        &["steps", "last"],
+        &["steps", "last", "--json"],
+        &["runs"],
+        &["runs", "last"],
+        &["runs", "last", "--export"],
+        &["sessions"],
+        &["ls"],
+        &["links", "--nowhere"],
+        &["todos"],
+        &["search", "evil"],
+        &["tools"],
+    ] {
+        let done = house.run(words);
+        assert_plain(&words.join(" "), &done.text());
+        assert_plain(&words.join(" "), &done.err);
+    }
+    // One line of the list is one file, whatever its name is.
+    assert_eq!(house.run(&["ls"]).good().text().lines().filter(|line| line.contains("vil")).count(), 1);
+    // What programs read is what was written.
+    let kept: Value = house.run(&["approvals", "--json"]).good().lines().remove(0);
+    assert_eq!(kept["arguments"]["command"], json!(command));
+    assert_eq!(house.cat(name), house.read(&format!("notes/{name}")));
+    house.run(&["cat", &format!("nowhere{evil}")]).refused(2, "␛[2J");
+}
+
+#[test]
+fn an_approval_shows_all_of_what_would_run() {
+    let code: String =
+        (0..400).map(|line| format!("print({line})\n")).collect::<String>() + "import os\nos.remove('x')\n";
+    let house = house(&one_call("run_python", json!({"code": code})), &[("a.md", "# A\n")]);
+    let asked = house.fed(&["ask", "go"], b"n\n");
+    for line in code.lines() {
+        assert!(asked.err.contains(&format!("    {line}\n")), "{line}: {}", asked.err);
+    }
+    assert!(asked.err.contains("A lasting answer allows exactly this."), "{}", asked.err);
+
+    let text = "# A\n\n```python\nimport os\nos.remove('report.md')\n```\n";
+    let cells = self::house(&one_call("run_cell", json!({"path": "a.md", "cell": 1})), &[("a.md", text)]);
+    let asked = cells.fed(&["ask", "go", "--no-wait"], b"");
+    assert_eq!(asked.code, 1);
+    let waiting = cells.run(&["approvals"]).good().text();
+    assert!(waiting.contains("    Cell 1:\n    import os\n    os.remove('report.md')\n"), "{waiting}");
+}
+
+#[test]
+fn a_lasting_answer_to_an_address_is_about_its_site() {
+    let seen = Arc::default();
+    let (here, other) = (page(&seen), page(&seen));
+    let wanted: Arc<Mutex<String>> = Arc::default();
+    let script = {
+        let wanted = wanted.clone();
+        move |turn: usize, body: &Value| -> Said {
+            let url = wanted.lock().expect("whole").clone();
+            match turn {
+                0 => (String::new(), vec![("fetch_url", json!({"url": url}))]),
+                _ => (last(body), Vec::new()),
+            }
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    let ask = |url: String, input: &[u8]| -> (String, String) {
+        *wanted.lock().expect("whole") = url;
+        let done = house.fed(&["ask", "fetch it"], input);
+        (done.text(), done.err)
+    };
+    let (text, asked) = ask(format!("{here}/a?*"), b"p\n");
+    assert!(
+        asked.contains("loopback address 127.0.0.1") && asked.contains("any address at http://127.0.0.1:"),
+        "{asked}"
+    );
+    assert!(text.contains("planted"), "{text}");
+    // The same site, with its port, needs no further word; its address elsewhere in another one does.
+    let (text, asked) = ask(format!("{here}/b"), b"");
+    assert!(text.contains("planted") && !asked.contains("Allow?"), "{text}{asked}");
+    let (text, asked) = ask(format!("{other}/?x={here}/"), b"n\n");
+    assert!(asked.contains("Allow?") && !text.contains("planted"), "{text}{asked}");
+    assert_eq!(seen.load(Ordering::Relaxed), 2);
+    let rules = house.run(&["approvals", "--rules"]).good().text();
+    assert!(rules.contains("fetch_url: any address at http://127.0.0.1:") && rules.contains("loopback"), "{rules}");
+    // In other forms of the same address it is asked about by what it is.
+    let port = here.rsplit(':').next().expect("a port");
+    for form in ["0x7f000002", "2130706434", "[::ffff:127.0.0.2]", "0.0.0.0"] {
+        let (text, asked) = ask(format!("http://{form}:{port}/"), b"n\n");
+        assert!(
+            asked.contains("loopback address 127.0.0.2") || asked.contains("unspecified address"),
+            "{form}: {asked}"
+        );
+        assert!(!text.contains("planted"), "{form}: {text}");
+    }
+}
+
+#[test]
+fn a_record_says_what_was_run() {
+    let house = house(&one_call("shell", json!({"command": "echo asked"})), &[("a.md", "# A\n")]);
+    house.fed(&["ask", "go", "--no-wait"], b"");
+    let name = house.run(&["approvals", "--json"]).good().lines()[0]["name"].as_str().expect("a name").to_owned();
+    let why = house.run(&["approvals", &name, "--allow", "--arguments", "{\"cmd\": \"x\"}"]);
+    assert_eq!(why.code, 2, "{}", why.err);
+    house.run(&["approvals", &name, "--allow", "--arguments", "{\"command\": \"echo changed\"}"]).good();
+    let steps = house.run(&["steps", "last"]).good().text();
+    assert!(
+        steps.contains("shell, asked for: echo asked\n") && steps.contains("shell, run: echo changed\n"),
+        "{steps}"
+    );
+    let json = house.run(&["steps", "last", "--json"]).good().lines();
+    let call = json.iter().find(|step| step["type"] == "tool_call").expect("a call");
+    assert_eq!(call["executedParams"], json!({"command": "echo changed"}), "{call}");
+    let all = house.run(&["approvals", "--all"]).good().text();
+    assert!(all.contains("command: echo changed"), "{all}");
+}
+
+#[test]
+fn a_tool_with_network_obeys_the_list_of_hosts() {
+    let seen: Arc<AtomicUsize> = Arc::default();
+    let there = page(&seen);
+    let code = format!(
+        "import urllib.request, socket\ndef run():\n    out = []\n    try:\n        \
+         out.append(urllib.request.urlopen('{there}/x').read().decode())\n    \
+         except Exception as error: out.append(str(error))\n    try: \
+         socket.create_connection(('127.0.0.1', {}))\n    \
+         except Exception as error: out.append(type(error).__name__)\n    return out\n",
+        there.rsplit(':').next().expect("a port")
+    );
+    let tool = json!({"name": "peek", "version": 1, "description": "Looks.", "parameters": {"type": "object"},
+        "code": code, "network": true, "created": 0, "author": "an agent"});
+    let address = one_call("peek", json!({}));
+    for (security, reached) in [
+        ("{network_restricted: true, allowed_hosts: [github.com]}", false),
+        ("{network_restricted: true, allowed_hosts: [localhost]}", false),
+        ("{network_restricted: false}", false),
+        ("{network_restricted: true, allowed_hosts: [127.0.0.1]}", true),
+    ] {
+        let house = house(&address, &[("a.md", "# A\n")]);
+        let config = String::from_utf8(house.read("W/config.yaml")).expect("text");
+        house.write("W/config.yaml", format!("{config}security: {security}\n").as_bytes());
+        house.fed(&["tools", "--import", "-"], tool.to_string().as_bytes()).good();
+        house.run(&["tools", "peek", "--approve"]).good();
+        let before = seen.load(Ordering::Relaxed);
+        let done = house.run(&["ask", "look", "--approve", "peek"]).text();
+        assert_eq!(done.contains("planted"), reached, "{security}: {done}");
+        assert_eq!(seen.load(Ordering::Relaxed) - before, usize::from(reached), "{security}: {done}");
+        assert!(done.contains("PermissionError") || done.contains("OSError"), "no socket of its own: {done}");
+    }
+}
