@@ -369,6 +369,8 @@ pub enum Command {
         title: String,
         /// What was said, oldest first, one behind the other.
         messages: Vec<Message>,
+        /// What else its file held, for the way back (`agent::persisted`).
+        imported: Option<String>,
     },
     /// Take over a run that was exported. It is over.
     ImportRun {

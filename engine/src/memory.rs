@@ -7,6 +7,7 @@ pub mod goal;
 pub mod insight;
 pub mod learn;
 pub mod log;
+pub mod outcome;
 pub mod shape;
 pub mod template;
 pub mod trace;
@@ -171,6 +172,12 @@ impl Memory {
             }
         }
         memory
+    }
+
+    /// Whether an experience has this id, or a trace this path.
+    pub fn knows(&self, name: &str) -> bool {
+        self.traces.iter().any(|filed| filed.path == name)
+            || self.entries.iter().any(|entry| entry.experience.experience_id == name)
     }
 
     /// The traces that fit a goal, the surest first. `tools`: by name, what they are known by now.

@@ -325,8 +325,8 @@ impl Session {
                 };
                 self.ask(turn, asking)
             }
-            Command::ImportSession { session, volume, title, messages } => {
-                self.import_session(turn, session, volume, &title, messages)
+            Command::ImportSession { session, volume, title, messages, imported } => {
+                self.import_session(turn, session, volume, &title, (messages, imported))
             }
             Command::ImportRun { run, about, todos, steps } => self.import_run(turn, run, *about, todos, steps),
             Command::ShowView { note, view, shown } => self.show_view(turn, note, view, shown),

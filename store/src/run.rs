@@ -101,6 +101,9 @@ pub struct RunAbout {
     /// The phase that it is in, from 1, where its agent works in phases; else 0.
     #[serde(default)]
     pub phase: u8,
+    /// Of an imported run: what its file held beside what is kept here, for the way back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Box<Value>>,
 }
 
 /// The device that a run belongs to: it alone goes on with it.
@@ -612,6 +615,7 @@ mod tests {
             budget: Some(1.0),
             origin: Origin::Agent { run: ID },
             phase: 4,
+            imported: None,
         };
         let change = Change {
             number: 0,

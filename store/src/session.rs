@@ -28,6 +28,9 @@ pub struct About {
     /// Whether the user has put it away.
     #[serde(default)]
     pub closed: bool,
+    /// Of an imported session: what its file held beside what is kept here, for the way back, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<String>,
 }
 
 /// The document behind a session.
@@ -87,6 +90,7 @@ impl SessionDoc {
             note: word("note").and_then(|id| id.parse().ok()),
             head: word("head").and_then(|id| id.parse().ok()),
             closed: word("closed").is_some_and(|word| word == "yes"),
+            imported: word("imported"),
         }
     }
 
@@ -97,12 +101,13 @@ impl SessionDoc {
     pub fn commit(&mut self, messages: &[&Message], about: &About, time: i64) -> Result<Vec<u8>, StoreError> {
         let before = self.doc.get_heads();
         let (container, object) = (&self.messages, &self.about);
-        let fields = [
+        let fields: [(&str, Option<String>); 6] = [
             ("title", Some(about.title.clone())),
             ("volume", about.volume.map(|id| id.to_string())),
             ("note", about.note.map(|id| id.to_string())),
             ("head", about.head.map(|id| id.to_string())),
             ("closed", about.closed.then(|| "yes".to_owned())),
+            ("imported", about.imported.clone()),
         ];
         let made = self.doc.transact_with::<_, _, AutomergeError, _>(
             |()| CommitOptions::default().with_time(time),

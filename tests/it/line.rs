@@ -13,6 +13,7 @@ mod notebooks;
 mod owned;
 mod pages;
 mod policy;
+mod prompts;
 mod providers;
 mod pure;
 mod refusals;

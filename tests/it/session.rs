@@ -9,6 +9,8 @@ mod governing;
 mod judging;
 mod memory;
 mod moves;
+mod outcomes;
+mod prompts;
 mod reactive;
 mod restarts;
 mod schedules;

@@ -96,6 +96,8 @@ pub(crate) struct Twin {
     pub(crate) mute: bool,
     /// What agents have to work with.
     pub(crate) setup: Setup,
+    /// What is gathered for a message: where it stands, and the text.
+    pub(crate) found: Vec<(String, String)>,
     /// Calls of models that wait for their answers.
     pub(crate) models: Vec<(CallId, Request)>,
     /// Jobs of tools that wait for their outcome.
@@ -141,6 +143,7 @@ impl Twin {
             stuck: false,
             mute: false,
             setup: Setup::default(),
+            found: Vec::new(),
             models: Vec::new(),
             tools: Vec::new(),
             cancelled: Vec::new(),
@@ -313,7 +316,7 @@ impl Twin {
                         Some((path, String::from_utf8_lossy(bytes).into_owned()))
                     });
                     let crew = Box::new(engine::agent::crew::Crew::read(files));
-                    self.told.push_back(Event::Gathered { run, found: Vec::new(), memory, crew });
+                    self.told.push_back(Event::Gathered { run, found: self.found.clone(), memory, crew });
                 }
                 Effect::ReadMemory { volume, .. } => {
                     let all = self.world.files.iter().filter_map(|(file, (bytes, _))| {

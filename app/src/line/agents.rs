@@ -93,6 +93,18 @@ pub(super) fn setup_known(scene: &Scene<'_>) -> Result<(), Refusal> {
         .ok_or_else(|| Refusal::workspace("the tools could not be read in a minute"))
 }
 
+/// Refuses an agent that can't be asked in a volume: nobody else answers in its name.
+pub(super) fn askable(scene: &Scene<'_>, volume: DocId, name: &str) -> Result<(), Refusal> {
+    setup_known(scene)?;
+    let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
+    let crew = root.map(|root| host::experience::crew(&root)).unwrap_or_default();
+    let name = name.trim_start_matches('@').to_owned();
+    match scene.handle.read(move |session| session.agent_trouble(&crew, &name))? {
+        Some(why) => Err(Refusal::usage(why)),
+        None => Ok(()),
+    }
+}
+
 /// How a run stands, in a word.
 fn standing(line: &RunLine) -> &'static str {
     match line.ending {
@@ -186,13 +198,11 @@ pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 
 /// What a run was asked, did and changed.
 fn show_run(scene: &mut Scene<'_>, run: DocId, args: &ArgMatches) -> Result<u8, Refusal> {
-    let state = of_run(scene, run, |run| {
-        (run.about.clone(), run.todos.clone(), run.changes.clone(), persisted::state(run, "", 0))
-    })?;
-    let (about, todos, changes, mut exported) = state;
+    let state = of_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
+    let (about, todos, changes) = state;
     if args.get_flag("export") {
-        exported.saved_at = jiff::Timestamp::now().as_millisecond();
-        exported.file_uri = sessions::file_uri(scene, about.note)?;
+        let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
+        let exported = of_run(scene, run, move |run| persisted::state(run, &uri, now))?;
         writeln!(scene.out, "{}", serde_json::to_string_pretty(&exported).unwrap_or_default())?;
         return Ok(DONE);
     }

@@ -122,6 +122,9 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Ref
     let note = |name: &str| value(name).map(|word| choose::note(scene, &word)).transpose();
     let (about, cells) = (note("note")?, note("run")?);
     let volume = agents::volume(scene, value("project"), about.or(cells))?;
+    if let Some(name) = value("agent") {
+        agents::askable(scene, volume, &name)?;
+    }
     let goal = value("GOAL");
     let work = match (goal, cells, args.get_flag("consolidate"), value("analyze")) {
         (Some(goal), None, false, None) => {

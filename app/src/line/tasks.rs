@@ -135,9 +135,15 @@ fn crew_of(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     all.extend(crew.python.into_iter().map(|agent| (agent.class, "project, Python", agent.description)));
     for (name, whose, description) in all {
         let first = description.lines().next().unwrap_or_default();
+        let wanted = name.clone();
+        let off = scene.handle.read(move |session| session.is_switched_off(&wanted))?;
+        let state = if off { ", switched off" } else { "" };
         match scene.json {
-            true => writeln!(scene.out, "{}", json!({"name": name, "from": whose, "description": first}))?,
-            false => writeln!(scene.out, "{name}  ({whose})  {first}")?,
+            true => {
+                let one = json!({"name": name, "from": whose, "description": first, "enabled": !off});
+                writeln!(scene.out, "{one}")?;
+            }
+            false => writeln!(scene.out, "{name}  ({whose}{state})  {first}")?,
         }
     }
     for problem in crew.problems {
@@ -157,6 +163,9 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refus
     let value = |name: &str| args.get_one::<String>(name).cloned();
     let values = |name: &str| args.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<String>>();
     let volume = agents::volume(scene, value("project"), None)?;
+    if let Some(name) = value("agent") {
+        agents::askable(scene, volume, &name)?;
+    }
     let path = value("plan").unwrap_or_else(|| format!("{TASKS}/tasks.md"));
     let old = text_of(scene, volume, &path)?;
     let (mut all, _) = block::read(&old);
@@ -218,7 +227,12 @@ fn plan(scene: &mut Scene<'_>, args: &ArgMatches, goal: String) -> Result<u8, Re
         return agents::follow(scene, run, true, problems);
     }
     let (mut tasks, _) = planner::by_rules(&goal);
-    let known = definition::built_in();
+    agents::setup_known(scene)?;
+    let known = scene.handle.read(|session| {
+        let mut known = definition::built_in();
+        known.retain(|agent| !session.is_switched_off(&agent.name));
+        known
+    })?;
     for task in &mut tasks {
         task.agent = crew::fitting(&task.goal, known.iter()).map(|(name, _)| name);
     }

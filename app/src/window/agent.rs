@@ -178,7 +178,7 @@ impl Agent {
         let conversation = self.session.and_then(|id| session.agents().session(id));
         let volume = volume(session, note, conversation)?;
         let note = note.and_then(|note| session.place(note)).map(|(_, path)| path.to_owned());
-        let agent = called(text).unwrap_or_else(|| "assistant".to_owned());
+        let agent = called(session, text).unwrap_or_else(|| "assistant".to_owned());
         Some(bearing::Goal { text: text.to_owned(), volume, note, agent })
     }
 
@@ -419,10 +419,11 @@ impl Agent {
 }
 
 /// The agent that a message calls by its name.
-fn called(text: &str) -> Option<String> {
+fn called(session: &Session, text: &str) -> Option<String> {
     let names = engine::agent::context::mentions(text);
     let agents = engine::agent::definition::built_in();
-    names.into_iter().find(|name| agents.iter().any(|agent| agent.name == *name))
+    let asked = |name: &String| agents.iter().any(|agent| agent.name == *name) && !session.is_switched_off(name);
+    names.into_iter().find(asked)
 }
 
 /// A word on what is left to spend, which leads to the page of it.
@@ -487,7 +488,7 @@ impl Window {
             self.toasts.say("An agent works in a folder: open one first.");
             return;
         };
-        let agent = called(&self.agent.composer.text);
+        let agent = called(session, &self.agent.composer.text);
         let parent = self.agent.composer.again.map(|again| again.parent);
         let (run, session) =
             (DocId::random(rand::random()), self.agent.session.unwrap_or_else(|| DocId::random(rand::random())));

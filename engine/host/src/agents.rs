@@ -13,10 +13,11 @@ use engine::agent::definition::Definition;
 use engine::agent::job::{Job, Outcome};
 use engine::agent::model::{CallId, Failure, FailureKind, Request};
 use engine::agent::router::Latencies;
+use engine::agent::secrets::OwnKeys;
 use engine::agent::tool::{Permissions, Risk, ToolSpec};
 use engine::{Event, Setup};
 use mcp::{Server, Servers, Way};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,7 +63,18 @@ fn read_setup(folder: &Path, tools: &Tools, secrets: Option<&Secrets>, servers: 
     let unconfined = tools.confined().err();
     let servers = served(servers, &config, secrets, &mut problems);
     let agents = definitions(&folder.join(AGENTS), &mut problems);
-    Setup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, servers }
+    let own_keys = own_keys(&config, secrets);
+    Setup { unconfined, known, contexts, config, trouble: None, agents, plugins, problems, own_keys, servers }
+}
+
+/// The values of all keys of this installation that can be read: those that are kept, and those that the configuration
+/// names. No model and no log may hold them.
+fn own_keys(config: &Config, secrets: Option<&Secrets>) -> OwnKeys {
+    let Some(secrets) = secrets else { return OwnKeys::default() };
+    let kept = secrets.list().unwrap_or_default().into_iter().map(|(name, _)| name);
+    let named = config.llm.providers.keys().filter_map(|name| config.endpoint(name)?.key);
+    let names: BTreeSet<String> = kept.chain(named).collect();
+    OwnKeys::new(names.iter().filter_map(|name| Some(secrets.get(name).ok()??.0.expose().to_owned())))
 }
 
 /// The files of a folder with this ending, in the order of their names.

@@ -43,6 +43,9 @@ impl Definition {
         if definition.name.trim().is_empty() {
             return Err("the front matter gives the agent no name".to_owned());
         }
+        if definition.name.chars().count() > 60 || definition.name.chars().any(char::is_control) {
+            return Err("the agent's name is longer than 60 characters, or has more than one line".to_owned());
+        }
         prompt.trim().clone_into(&mut definition.prompt);
         Ok(definition)
     }

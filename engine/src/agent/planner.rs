@@ -2,6 +2,7 @@
 //! calls a tool of a fixed form; what either says is checked the same way.
 
 use crate::agent::block::{self, TaskBlock};
+use crate::agent::quote;
 use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -99,7 +100,7 @@ pub fn assign_tool() -> ToolSpec {
 pub fn who<'a>(tasks: impl Iterator<Item = &'a TaskBlock>, agents: &str) -> String {
     let line = |task: &TaskBlock| {
         let goal = &task.goal[..task.goal.floor_char_boundary(SHOWN)];
-        format!("- {}: {}", task.id, goal.replace('\n', " "))
+        format!("- {}: {}", task.id, quote::inline(goal, SHOWN))
     };
     let tasks: Vec<String> = tasks.map(line).collect();
     format!("Tasks:\n{}\n\nAgents: {agents}.", tasks.join("\n"))

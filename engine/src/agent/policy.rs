@@ -106,6 +106,9 @@ impl Policy {
             }
         }
         // What has to be seen each time, whatever was allowed before, is asked about here.
+        if let Some(why) = crate::agent::secrets::question(arguments) {
+            return verdict(Word::Ask, why);
+        }
         if let Some(why) = self.unconfined.as_ref().filter(|_| tool.permissions.process) {
             return verdict(Word::Ask, format!("programs cannot be confined here ({why}), so each one is asked about"));
         }

@@ -124,17 +124,28 @@ fn patterns(groups: &BTreeMap<String, Group<'_>>) -> (String, usize) {
     (text, order.len())
 }
 
+/// What an experience says is to be done (`good`), or to be avoided. Where it went well, that is its first line and the
+/// lines of what failed on the way; a line that is data and no sentence is neither.
+fn lessons_of(one: &Experience, good: bool) -> Vec<&str> {
+    let lines = one.learnings_or_issues.lines().map(|line| line.trim().trim_start_matches("- "));
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(['{', '[', '`', '<']));
+    let failed = |line: &&str| line.contains(" failed: ");
+    match (one.final_outcome.is_good(), good) {
+        (true, true) => lines.find(|line| !failed(line)).into_iter().collect(),
+        (true, false) => lines.filter(failed).collect(),
+        (false, false) => lines.next().into_iter().collect(),
+        (false, true) => Vec::new(),
+    }
+}
+
 /// What was learned, and what it was learned from.
 fn practices(all: &[&Experience]) -> String {
     let mut text = String::from("# Best practices\n\nWhat has proved good, and what to avoid.\n");
     for (title, good) in [("Do", true), ("Avoid", false)] {
         let mut lessons: BTreeMap<&str, (u64, Vec<&str>)> = BTreeMap::new();
-        for one in all.iter().filter(|one| one.superseded_by.is_empty() && one.final_outcome.is_good() == good) {
-            let first =
-                one.learnings_or_issues.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-            let first = first.trim_start_matches("- ");
-            if !first.is_empty() {
-                let (count, ids) = lessons.entry(first).or_default();
+        for one in all.iter().filter(|one| one.superseded_by.is_empty()) {
+            for lesson in lessons_of(one, good) {
+                let (count, ids) = lessons.entry(lesson).or_default();
                 *count += one.count.max(1);
                 ids.push(&one.experience_id);
             }
@@ -208,7 +219,7 @@ mod tests {
         let today = Day::parse("2026-11-23").expect("a day");
         let made = memory.consolidated("memory", "shop", today);
         assert_eq!((made.expired.as_slice(), made.patterns_found), (["exp_2".to_owned()].as_slice(), 1));
-        let wanted = "- 4 times, 3 of them well\n- With assistant, read_file, shell, write_file\n- It went well by \
+        let wanted = "- 4 times, 3 of them well\n- With assistant, read_file, write_file\n- It went well by \
                       read_file, then write_file (2 of 3 times)\n- From exp_1, 4 tasks of the session log\n";
         assert!(made.patterns.contains(wanted), "{}", made.patterns);
         // A log that another program has written brings an experience, whose lesson counts at once.

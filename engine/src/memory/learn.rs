@@ -5,7 +5,9 @@ use super::goal::{Goal, SlotKind};
 use super::shape::Expect;
 use super::template::{self, Part};
 use super::trace::{Known, Slot, Step, Trace, iso};
+use crate::agent::secrets;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Approval, ChangeKind, ExecutionStep, RunAbout, StepKind};
 
@@ -59,6 +61,17 @@ pub struct Call {
     pub success: Option<bool>,
     /// Whether it made a file that was not there.
     pub created: bool,
+    /// Whether its tool only looks.
+    pub looks: bool,
+    /// Whether there is such a tool.
+    pub known: bool,
+}
+
+impl Call {
+    /// Whether nothing can have come of it where it failed.
+    pub fn is_harmless(&self) -> bool {
+        self.looks || !self.known
+    }
 }
 
 /// The calls of a run, in their order, but for those that do not count.
@@ -101,9 +114,20 @@ pub fn calls(steps: &[ExecutionStep], approvals: &[Approval], changes: &[store::
             result,
             success,
             created: changes.iter().any(made),
+            looks: false,
+            known: true,
         });
     }
     found
+}
+
+/// The same calls, with what is known of their tools.
+pub fn known_calls(calls: Vec<Call>, tools: &BTreeMap<String, ToolFacts>) -> Vec<Call> {
+    let with = |call: Call| {
+        let facts = tools.get(&call.tool);
+        Call { looks: facts.is_some_and(|facts| facts.idempotent), known: facts.is_some(), ..call }
+    };
+    calls.into_iter().map(with).collect()
 }
 
 /// The answer of a run.
@@ -152,6 +176,11 @@ pub fn learn(lived: &Lived<'_>) -> Result<Trace, String> {
     }
     if calls.is_empty() {
         return Err("it used no tools, so there is nothing to do again".to_owned());
+    }
+    let given = |call: &Call| serde_json::to_string(&call.arguments).unwrap_or_default();
+    let secret = |text: &str| secrets::holds_mask(text) || matches!(secrets::masked(text), Cow::Owned(_));
+    if secret(&about.prompt) || calls.iter().any(|call| secret(&given(call))) {
+        return Err("it was given a secret, which is kept nowhere".to_owned());
     }
     let looked = calls.iter().any(|call| facts(&call.tool).is_some_and(|facts| facts.idempotent));
     if goal.depends && !looked {
@@ -456,6 +485,7 @@ mod tests {
             budget: None,
             origin: store::Origin::User,
             phase: 0,
+            imported: None,
         }
     }
 

@@ -15,6 +15,8 @@ const KEPT: usize = 100;
 const CODE: usize = 4_000;
 /// So many tasks of one file are read.
 const MOST: usize = 2_000;
+/// How the line of a call ends that failed.
+const FAILED: &str = " (failed)";
 /// How a task begins.
 const TITLE: &str = "# Task: ";
 /// The line around what is known of a task.
@@ -112,7 +114,7 @@ impl Task {
     pub fn action(call: &super::learn::Call) -> String {
         let subject = crate::agent::policy::subject(&call.arguments).lines().next().unwrap_or_default();
         let subject = &subject[..subject.floor_char_boundary(120)];
-        let end = if call.success == Some(true) { "" } else { " (failed)" };
+        let end = if call.success == Some(true) { "" } else { FAILED };
         let colon = if subject.is_empty() { "" } else { ": " };
         format!("{}{colon}{subject}{end}", call.tool)
     }
@@ -128,14 +130,15 @@ impl Task {
         .map(str::to_owned)
     }
 
-    /// The way in which it was done: the tools of its actions in their order, one that is used again at once only once.
+    /// The way in which it was done: the tools of its actions that did what was asked, in their order, one that is used
+    /// again at once only once.
     pub fn way(&self) -> Vec<&str> {
         let tool = |action: &str| {
             let end = action.find([':', ' ']).unwrap_or(action.len());
             let (word, rest) = action.split_at(end);
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            let is = rest.is_empty() || rest.starts_with(": ") || rest == " (failed)";
-            (is && word.chars().all(plain)).then_some(end)
+            let is = rest.is_empty() || rest.starts_with(": ");
+            (is && !action.ends_with(FAILED) && word.chars().all(plain)).then_some(end)
         };
         let mut way: Vec<&str> = self.actions.iter().filter_map(|action| action.get(..tool(action)?)).collect();
         way.dedup();
@@ -144,7 +147,7 @@ impl Task {
 
     /// What came of it; `None`: it is not over.
     pub fn outcome(&self) -> Option<Outcome> {
-        let failed = || self.actions.iter().any(|action| action.ends_with("(failed)"));
+        let failed = || self.actions.iter().any(|action| action.ends_with(FAILED));
         match self.known.status.as_str() {
             "completed" if failed() => Some(Outcome::SuccessWithRecovery),
             "completed" => Some(Outcome::Success),
@@ -199,8 +202,9 @@ impl Entry {
         let Known { timestamp, run, agent, consolidated, .. } = &self.task.known;
         let open = run.is_empty() && consolidated.is_empty() && !self.front.trim().is_empty();
         let final_outcome = self.task.outcome().filter(|_| open)?;
-        let first =
-            |text: &str| text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned();
+        // A line of data is no lesson.
+        let says = |line: &&str| !line.is_empty() && !line.starts_with(['{', '[', '`', '<']);
+        let first = |text: &str| text.lines().map(str::trim).find(says).unwrap_or_default().to_owned();
         let goal = self.task.goal.trim();
         Some(Experience {
             experience_id: format!("exp_{}", &short(format!("{timestamp}\n{goal}").as_bytes())[..8]),

@@ -97,6 +97,6 @@ fn a_model_that_goes_in_circles_is_made_to_answer() {
     let (_, request) = answer(&mut twin, said("There is no such tool.", &[]));
     assert!(request.tools.is_empty(), "it is not asked to call anything");
     let [told] = &request.messages[..] else { panic!("one message: {:?}", request.messages) };
-    assert!(told.role == Role::User && told.content.contains("[user] work"), "{told:?}");
+    assert!(told.role == Role::User && told.content.contains("Quoted from user:\n```\nwork\n"), "{told:?}");
     assert_eq!(run(&twin).about.ending, Some(Ending::Done));
 }

@@ -261,7 +261,9 @@ fn what_belongs_to_a_device_alone_is_not_synced() {
     let shared = pair.one.session.volumes().find(|volume| volume.id != private).expect("there").id;
     let messages = vec![store::Message::new(store::MessageId(1), store::Role::User, "mine".to_owned(), 1)];
     let (session, title) = (DocId([6; 16]), "mine".to_owned());
-    pair.one.command(Command::ImportSession { session, volume: private, title, messages }).expect("kept");
+    pair.one
+        .command(Command::ImportSession { session, volume: private, title, messages, imported: None })
+        .expect("kept");
     let tool = UserTool {
         name: "triple".to_owned(),
         version: 1,

@@ -151,7 +151,7 @@ fn where_rules_know_nobody_a_model_says_who_does_a_task() {
     assert_eq!(request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["assign"]);
     assert_eq!(request.messages.len(), 1);
     let asked = &request.messages[0].content;
-    assert!(asked.contains("- song: Sing of the rain") && asked.contains("poet (Rhymes.)"), "{asked}");
+    assert!(asked.contains("- song: “Sing of the rain”") && asked.contains("poet (“Rhymes.”)"), "{asked}");
     assert!(!asked.contains("docs: Write") && !asked.contains("lead ("), "{asked}");
     assert!(!request.system.contains("You rhyme"), "{}", request.system);
     // What is not there gets no task, and what a rule says stays; what nobody was said for the assistant does.
@@ -185,7 +185,7 @@ fn where_rules_know_nobody_a_model_says_who_does_a_task() {
     twin.command(Command::ResumeRun { run: super::agents::RUN, more: None, budget: None }).expect("resumed");
     twin.rest();
     assert!(twin.models.iter().all(|(_, request)| request.tools.iter().all(|tool| tool.name != "assign")));
-    assert!(twin.models.iter().any(|(_, request)| request.system.starts_with("You rhyme.")), "{}", twin.models.len());
+    assert!(twin.models.iter().any(|(_, request)| request.system.contains("\nYou rhyme.\n")), "{}", twin.models.len());
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn an_agent_hands_work_on_and_its_limits_stay() {
         ("ask_agent", json!({"agent": "nobody", "goal": "Sing"})),
     ];
     answer(&mut twin, said("", &both));
-    assert!(results(run(&twin))[0].1.contains("there is no agent nobody"), "{:?}", results(run(&twin)));
+    assert!(results(run(&twin))[0].1.contains("There is no agent called “nobody”"), "{:?}", results(run(&twin)));
     let child = handed(&twin)[0].id;
     // The policy asks about what the other does, too, and what it may not do it may not do by way of another.
     answer_for(&mut twin, "Try the page", said("", &[("shell", json!({"command": "make"}))]));
@@ -429,7 +429,7 @@ fn a_project_brings_agents_that_are_none_of_the_others() {
     answer(&mut twin, said("Hello.", &[]));
     ask_second(&mut twin, "@poet of spring");
     let (_, request) = &twin.models[0];
-    assert!(request.system.starts_with("You rhyme."), "{}", request.system);
+    assert!(request.system.contains("\nYou rhyme.\n"), "{}", request.system);
     assert_eq!(request.tools.len(), 1);
 }
 
@@ -463,7 +463,7 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     assert!(twin.file("projects/rain/tasks/plan.md").expect("kept").contains("- [/] Sum the rain of each day ^sum"));
     let definition = twin.file("projects/rain/components/agents/meteorologist.md").expect("made");
     assert!(definition.contains("You know the weather."), "{definition}");
-    assert!(twin.models[0].1.system.starts_with("You know the weather."), "{}", twin.models[0].1.system);
+    assert!(twin.models[0].1.system.contains("\nYou know the weather.\n"), "{}", twin.models[0].1.system);
     answer_for(&mut twin, "Sum the rain", said("31 mm.", &[]));
     let write = [("write_file", json!({"path": "projects/rain/output/data/rain.md", "content": "# Rain\n"}))];
     answer_for(&mut twin, "Write output", said("", &write));
@@ -522,7 +522,7 @@ fn after_a_restart_the_project_s_agents_are_there_again() {
     let files = [("components/agents/poet.md", poet), ("tasks/song.md", plan), ("tasks/no.md", "- [ ] Fly ^fly\n")];
     let mut twin = agent(&files, "");
     carry_out(&mut twin, "tasks/song.md", None, None).expect("begun");
-    assert!(twin.models[0].1.system.starts_with("You rhyme."), "{}", twin.models[0].1.system);
+    assert!(twin.models[0].1.system.contains("\nYou rhyme.\n"), "{}", twin.models[0].1.system);
     let mut twin = Twin::start(twin.crash(), 4);
     twin.setup = super::agents::setup("");
     twin.rest();
@@ -533,7 +533,7 @@ fn after_a_restart_the_project_s_agents_are_there_again() {
     twin.command(Command::ResumeRun { run: id, more: None, budget: None }).expect("resumed");
     twin.rest();
     assert_eq!(twin.models.len(), 1);
-    assert!(twin.models[0].1.system.starts_with("You rhyme."), "{}", twin.models[0].1.system);
+    assert!(twin.models[0].1.system.contains("\nYou rhyme.\n"), "{}", twin.models[0].1.system);
     // A plan that was given and cannot be carried out is not replaced by another one.
     let note = twin.id("tasks/no.md");
     let (mut tasks, _) = block::read("- [ ] Fly ^fly\n");

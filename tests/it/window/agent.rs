@@ -420,7 +420,7 @@ fn ten_thousand_steps_cost_no_frame() {
     };
     let title = "Long".to_owned();
     let messages = vec![asked, said];
-    window.state_mut().wish(Command::ImportSession { session: session_id, volume, title, messages });
+    window.state_mut().wish(Command::ImportSession { session: session_id, volume, title, messages, imported: None });
     let steps: Vec<store::ExecutionStep> = (0..10_000_u64)
         .map(|number| store::ExecutionStep {
             id: store::StepId(number + 1),
@@ -450,6 +450,7 @@ fn ten_thousand_steps_cost_no_frame() {
         budget: None,
         origin: store::Origin::User,
         phase: 0,
+        imported: None,
     };
     window.state_mut().wish(Command::ImportRun { run: run_id, about: Box::new(about), todos: Vec::new(), steps });
     press(&mut window, Modifiers::COMMAND | Modifiers::ALT, Key::I);

@@ -559,7 +559,7 @@ fn agents() -> Drive {
     let said = store::Message::new(store::MessageId(1), store::Role::User, "a question", 1);
     let messages = vec![store::Message { run: Some(run), ..said }];
     let title = "Asked".to_owned();
-    drive.window.state_mut().wish(Command::ImportSession { session: asked, volume, title, messages });
+    drive.window.state_mut().wish(Command::ImportSession { session: asked, volume, title, messages, imported: None });
     let about = serde_json::json!({"session": asked, "asked": store::MessageId(1), "head": store::MessageId(1),
         "volume": volume, "note": null, "prompt": "a question", "agent": "assistant", "startTime": 0, "ended": 1,
         "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",

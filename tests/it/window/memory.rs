@@ -315,7 +315,7 @@ fn what_was_spent_is_listed_and_a_low_balance_is_told_before_a_question() {
         let (run, asked) = (store::DocId([number; 16]), store::DocId([number + 100; 16]));
         let said = store::Message::new(store::MessageId(1), store::Role::User, "a question", now);
         let (messages, title) = (vec![store::Message { run: Some(run), ..said }], format!("Session {number}"));
-        window.state_mut().wish(Command::ImportSession { session: asked, volume, title, messages });
+        window.state_mut().wish(Command::ImportSession { session: asked, volume, title, messages, imported: None });
         let about = json!({"session": asked, "asked": store::MessageId(1), "head": store::MessageId(1),
             "volume": volume, "note": null, "prompt": format!("question {number}"), "agent": "assistant",
             "startTime": now, "ended": now, "ending": "done", "iteration": 1, "limit": 20, "agentState": "idle",

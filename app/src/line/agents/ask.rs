@@ -66,8 +66,12 @@ pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
         None => None,
     };
     let run = fresh();
-    let allow = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
-    let agent = args.get_one::<String>("agent").cloned();
+    let allow: Vec<String> = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
+    let allowed = allow.clone();
+    let agent = args.get_one::<String>("agent").map(|name| name.trim_start_matches('@').to_owned());
+    if let Some(name) = &agent {
+        super::askable(scene, volume, name)?;
+    }
     let budget = budget(args)?;
     let recall = super::super::memory::recall(args)?;
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
@@ -76,6 +80,9 @@ pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     let now = engine::Time(jiff::Timestamp::now().as_millisecond());
     let ready = |session: &Session| (!session.agents().is_reading()).then_some(());
     scene.handle.wait(Some(super::PATIENCE), ready)?;
+    for word in scene.handle.read(move |session| session.unknown_tools(&allowed))? {
+        writeln!(scene.errors, "tracebook: {word}")?;
+    }
     if let Some(low) = scene.handle.read(move |session| session.low_balance(now, Some(volume)))? {
         writeln!(scene.errors, "tracebook: {low}")?;
     }

@@ -3,7 +3,7 @@
 use super::super::{DONE, Refusal, Scene};
 use super::{PATIENCE, fresh, meant, when};
 use clap::ArgMatches;
-use engine::agent::persisted::{self, PersistedContext, PersistedExecutionState};
+use engine::agent::persisted;
 use engine::visible;
 use engine::{Command, Conversation, Session, SessionLine};
 use serde_json::json;
@@ -225,11 +225,17 @@ fn home(scene: &Scene<'_>) -> Result<DocId, Refusal> {
 fn import(scene: &mut Scene<'_>, file: &str) -> Result<u8, Refusal> {
     let text = text_of(scene, file)?;
     let refuse = |why: String| Refusal::usage(format!("{file}: {why}"));
-    let context = PersistedContext::parse(&text).map_err(refuse)?;
-    let messages = context.messages(rand::random).map_err(refuse)?;
+    let persisted::ImportedContext { messages, imported } =
+        persisted::read_context(&text, rand::random).map_err(refuse)?;
     let first = messages.first().map_or_else(String::new, |message| message.content.clone());
     let (session, volume) = (fresh(), home(scene)?);
-    scene.handle.command(Command::ImportSession { session, volume, title: first, messages })?;
+    scene.handle.command(Command::ImportSession {
+        session,
+        volume,
+        title: first,
+        messages,
+        imported: Some(imported),
+    })?;
     super::super::volumes::saved(scene.handle)?;
     writeln!(scene.out, "{session}")?;
     Ok(DONE)
@@ -240,8 +246,7 @@ pub(super) fn import_run(scene: &mut Scene<'_>, word: &str, file: &str) -> Resul
     let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
     let session = meant(word, sessions.into_iter(), "session")?;
     let text = text_of(scene, file)?;
-    let state =
-        PersistedExecutionState::parse(&text, rand::random).map_err(|why| Refusal::usage(format!("{file}: {why}")))?;
+    let state = persisted::read_state(&text, rand::random).map_err(|why| Refusal::usage(format!("{file}: {why}")))?;
     let head = loaded(scene, session, |_, one| one.head())?.unwrap_or(MessageId(0));
     let (run, volume) = (fresh(), home(scene)?);
     let done = state.steps.iter().any(|step| step.kind.word() == "final_answer");
@@ -263,6 +268,7 @@ pub(super) fn import_run(scene: &mut Scene<'_>, word: &str, file: &str) -> Resul
         budget: None,
         origin: store::Origin::User,
         phase: 0,
+        imported: state.imported,
     };
     let (todos, steps) = (state.todos, state.steps);
     scene.handle.command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;

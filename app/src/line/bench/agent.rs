@@ -133,7 +133,9 @@ fn opened(report: &mut Report) -> Result<(), String> {
         });
         let messages = messages.collect();
         let title = "long".to_owned();
-        driver.command(Command::ImportSession { session, volume, title, messages }).map_err(|reject| reject.0)?;
+        driver
+            .command(Command::ImportSession { session, volume, title, messages, imported: None })
+            .map_err(|reject| reject.0)?;
         let about = RunAbout {
             session,
             asked: MessageId(1),
@@ -152,6 +154,7 @@ fn opened(report: &mut Report) -> Result<(), String> {
             budget: None,
             origin: store::Origin::User,
             phase: 0,
+            imported: None,
         };
         let steps = (0..STEPS).map(step).collect();
         let import = Command::ImportRun { run, about: Box::new(about), todos: Vec::new(), steps };

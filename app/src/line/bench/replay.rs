@@ -218,6 +218,7 @@ fn learned(task: &Task, said: &[Said], facts: &BTreeMap<String, ToolFacts>) -> R
         budget: None,
         origin: store::Origin::User,
         phase: 0,
+        imported: None,
     };
     let there = BTreeSet::new();
     learn(&Lived {

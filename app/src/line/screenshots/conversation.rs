@@ -117,6 +117,7 @@ pub(super) fn commands(volume: DocId, start: i64) -> [Command; 2] {
         budget: None,
         origin: store::Origin::User,
         phase: 0,
+        imported: None,
     };
     let todos = ["Read what is there", "Write the plan", "Count the weeks"];
     let todos = todos.iter().zip(1..).map(|(content, number)| TodoItem {
@@ -130,7 +131,7 @@ pub(super) fn commands(volume: DocId, start: i64) -> [Command; 2] {
     let todos = todos.collect();
     let title = "The garden this year".to_owned();
     [
-        Command::ImportSession { session: SESSION, volume, title, messages },
+        Command::ImportSession { session: SESSION, volume, title, messages, imported: None },
         Command::ImportRun { run: RUN, about: Box::new(about), todos, steps },
     ]
 }

@@ -79,6 +79,7 @@ pub(super) fn step(step: &ExecutionStep) -> (&'static str, String) {
                 Some("phase") => "Phase",
                 Some("memory") => "Memory",
                 Some("trace") => "Trace",
+                Some("notice") => "Notice",
                 _ => "Model call",
             };
             (kind, first(content))

@@ -304,7 +304,8 @@ impl Plans {
         if tasks.is_empty() {
             return actions.push(Action::Say("Say what is to be done.".to_owned()));
         }
-        let known = definition::built_in();
+        let mut known = definition::built_in();
+        known.retain(|agent| !session.is_switched_off(&agent.name));
         for task in &mut tasks {
             task.agent = crew::fitting(&task.goal, known.iter()).map(|(name, _)| name);
         }

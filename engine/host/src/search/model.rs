@@ -3,6 +3,7 @@
 
 use super::Common;
 use crate::worker;
+use engine::agent::secrets;
 use index::Embedder;
 use models::{Choice, Place, Reranker};
 use std::collections::HashMap;
@@ -134,6 +135,10 @@ impl Common {
         }
         let choice = Choice::of_key(key).ok_or_else(|| format!("“{key}” is no sentence model of this version"))?;
         let loaded = models::load(&choice, &self.place(download));
+        let loaded = match choice {
+            Choice::Endpoint { .. } => loaded.map(|model| Arc::new(WithoutSecrets(model)) as Arc<dyn Embedder>),
+            _ => loaded,
+        };
         lock(&self.models.held).insert(key.to_owned(), (loaded.clone(), Instant::now()));
         loaded
     }
@@ -187,6 +192,40 @@ impl Common {
         let loaded = Reranker::load(&name, &self.place(download)).map(Arc::new);
         *lock(&self.models.reranker) = Some((name, loaded.clone(), Instant::now()));
         loaded.map(Some)
+    }
+}
+
+/// A model on another machine: the secrets in what it reads are masked.
+struct WithoutSecrets(Arc<dyn Embedder>);
+
+impl Embedder for WithoutSecrets {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn dimensions(&self) -> usize {
+        self.0.dimensions()
+    }
+
+    fn embed(&self, text: &str) -> Result<Vec<f32>, String> {
+        self.0.embed(&secrets::masked(text))
+    }
+
+    fn embed_question(&self, text: &str) -> Result<Vec<f32>, String> {
+        self.0.embed_question(&secrets::masked(text))
+    }
+
+    fn unrelated(&self) -> f32 {
+        self.0.unrelated()
+    }
+
+    fn together(&self) -> usize {
+        self.0.together()
+    }
+
+    fn embed_all(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+        let masked: Vec<_> = texts.iter().map(|text| secrets::masked(text)).collect();
+        self.0.embed_all(&masked.iter().map(AsRef::as_ref).collect::<Vec<&str>>())
     }
 }
 

@@ -1,18 +1,24 @@
 //! What of a result is shown: all of it, or its beginning and its end, the whole being a blob then.
 
 use engine::agent::job::SHOWN;
+use engine::agent::secrets;
+use std::borrow::Cow;
 use store::disk::Blobs;
 use store::{BlobHash, BlobRef};
 
-/// Bytes as text of at most [`SHOWN`] bytes; the whole as a blob where something is left out.
+/// Bytes as text of at most [`SHOWN`] bytes, with the secrets in it masked; the whole as a blob where something is left
+/// out.
 ///
 /// # Errors
 /// A sentence for the user: the blob could not be stored.
 pub(super) fn shown(bytes: &[u8], blobs: &Blobs) -> Result<(String, Option<BlobRef>), String> {
     let text = String::from_utf8_lossy(bytes);
+    // Masked before it's cut: a key that is cut is not known as one.
+    let text = secrets::masked(&text);
     if text.len() <= SHOWN {
         return Ok((text.into_owned(), None));
     }
+    let bytes = if let Cow::Owned(masked) = &text { masked.as_bytes() } else { bytes };
     let blob = keep(bytes, blobs)?;
     Ok((shortened(&text), Some(BlobRef { blob, mime: "text/plain".to_owned(), size: bytes.len() as u64 })))
 }

@@ -3,8 +3,9 @@
 
 use super::chores::{Chore, What};
 use super::team::{DELEGATE, PYTHON_AGENT};
-use super::{CallPhase, Record, buttons, registry, step};
+use super::{CallPhase, Record, buttons, material, registry, step};
 use crate::agent::address::Address;
+use crate::agent::calls;
 use crate::agent::job::{GitJob, Job, Outcome, SHOWN, Web};
 use crate::agent::planner::{ASSIGN, PLAN};
 use crate::agent::policy::Facts;
@@ -16,6 +17,8 @@ use store::{ChangeKind, DocId, FileKind, Message, MessageId, Role, StepKind, Tod
 
 /// A text that a tool writes has at most so many bytes.
 const WRITTEN: usize = 4 << 20;
+/// An open note of at most so many bytes is masked as a whole before lines of it are read.
+const MASKED_WHOLE: usize = 1 << 20;
 /// Seconds that a program may run where the model says nothing.
 pub(super) const SECONDS: u64 = 60;
 
@@ -100,6 +103,9 @@ impl Session {
         let Some(root) = self.volumes.get(&volume).and_then(|volume| volume.root.clone()) else {
             return Some(failed("the project's folder is not on this device"));
         };
+        if let Some(refused) = material::writes_mask(tool, arguments) {
+            return Some(refused);
+        }
         let path = word(arguments, "path").trim_start_matches("./").to_owned();
         let seconds = number(arguments, "seconds").unwrap_or(SECONDS);
         let chore = |note: DocId, what: What| Chore { run: id, call: call.to_owned(), note, what, begun: false };
@@ -110,6 +116,8 @@ impl Session {
                     .map(|from| (from as usize, number(arguments, "lines").unwrap_or(2_000) as usize));
                 // A note that is open may be ahead of its file.
                 if let Some(text) = self.file_of(volume, &path).and_then(|note| self.open_text(note)) {
+                    // Masked before lines are taken: a key that is cut is not known as one.
+                    let text = if text.len() <= MASKED_WHOLE { self.without_secrets(text) } else { text };
                     return Some(done(part(&text, lines)));
                 }
                 Job::Read { root, path: self.resolved(volume, &path), lines }
@@ -327,6 +335,11 @@ impl Session {
         outcome: Outcome,
         record: &mut Record,
     ) {
+        // The user answers for what the user has said.
+        let asked =
+            |pending: &super::Pending| pending.call.id == call && pending.call.name == super::approvals::ANSWERED;
+        let by_user = self.agents.runs.get(&id).is_some_and(|run| run.calls.iter().any(asked));
+        let own = (!by_user).then(|| self.own_keys());
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         let Some(pending) = run.calls.iter_mut().find(|pending| pending.call.id == call) else { return };
         let since = match pending.phase {
@@ -336,7 +349,14 @@ impl Session {
         pending.phase = CallPhase::Done;
         let (name, parent) = (pending.call.name.clone(), pending.step);
         let mut text = outcome.text;
-        if text.len() > SHOWN {
+        // So much is looked at; what is shown is less.
+        let cut = text.floor_char_boundary(SHOWN * 2);
+        let longer = cut < text.len();
+        text.truncate(cut);
+        if let Some(own) = own {
+            own.mask(&mut text);
+        }
+        if text.len() > SHOWN || longer {
             let cut = text.floor_char_boundary(SHOWN);
             text.truncate(cut);
             text.push_str("\n[The rest was left out.]");

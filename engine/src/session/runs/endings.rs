@@ -1,6 +1,6 @@
 //! How runs end, are stopped, and are let go on.
 
-use super::{CallPhase, Record, step};
+use super::{CallPhase, Read, Record, step};
 use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
@@ -133,18 +133,13 @@ impl Session {
         run.lead.halted = None;
         run.device = Some(self.device.clone());
         run.failed.clear();
+        if run.read == Read::Yes {
+            run.read = Read::No; // its project's agents and memory may be others by now
+        }
         if !self.agents.sessions.contains_key(&session) {
             self.open_session(turn, session)?;
         }
         let batch = self.record(turn, id, Record::default());
-        let leading = self.agents.runs.get(&id).filter(|run| super::lead::leads(run)).map(|run| run.about.volume);
-        let root = leading.and_then(|volume| self.volumes.get(&volume)?.root.clone());
-        if let Some(root) = root {
-            // The project's agents are not in the run's document: they are read again, and nothing else is.
-            let (paths, text, memory) = (Vec::new(), String::new(), Vec::new());
-            turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: 0, memory });
-            return Ok(());
-        }
         self.go_on_after(batch, id);
         Ok(())
     }

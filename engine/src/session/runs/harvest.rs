@@ -8,7 +8,7 @@ use crate::agent::block::{self, Standing, TaskBlock};
 use crate::agent::planner;
 use crate::memory::experience::{self, Experience};
 use crate::memory::trace::iso;
-use crate::memory::{FOLDER, log};
+use crate::memory::{FOLDER, log, outcome};
 use crate::session::{Session, Turn};
 use std::collections::BTreeSet;
 use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
@@ -25,7 +25,7 @@ impl Session {
             let agent = task.agent.as_deref().unwrap_or("assistant");
             format!("{} ({agent}): {}", task.goal.lines().next().unwrap_or_default(), task.standing.word())
         };
-        let whole = tasks.iter().all(|task| task.standing == Standing::Done);
+        let whole = tasks.iter().all(|task| task.standing == Standing::Done) && self.failed_parts(run).is_empty();
         let logged = log::Task {
             known: log::Known {
                 timestamp: iso(turn.now.0),
@@ -41,7 +41,8 @@ impl Session {
             code: Vec::new(),
         };
         let (volume, path) = (run.about.volume, format!("{home}/{FOLDER}/{}", log::LOG));
-        self.put_into_memory(turn, volume, &path, None, Some(logged.written()));
+        let logged = self.without_secrets(logged.written());
+        self.put_into_memory(turn, volume, &path, None, Some(logged));
         self.remark(turn, id, None, format!("Logged in {path}."));
         Gone::On
     }
@@ -54,6 +55,18 @@ impl Session {
         };
         self.remark(turn, id, None, words);
         Gone::On
+    }
+
+    /// The parts of a run's work that came to an answer although what they called failed, a sentence each.
+    fn failed_parts(&self, run: &Run) -> Vec<String> {
+        let parts = self.agents.family(run.id).into_iter().filter(|id| *id != run.id);
+        let failed = parts.filter_map(|id| {
+            let part = self.agents.runs.get(&id).filter(|part| part.about.ending == Some(Ending::Done))?;
+            let calls = self.calls_of(part);
+            let lost = outcome::of(Ending::Done, &calls) == experience::Outcome::Failure;
+            lost.then(|| outcome::failures(&calls).into_iter().next())?
+        });
+        failed.collect()
     }
 
     /// The files that those have made to whom a run handed work, and what lies in the project's folder of output.
@@ -97,6 +110,10 @@ impl Session {
             let colon = if said.is_empty() { "" } else { ": " };
             words.push_str(&format!("\n- {goal} ({}){colon}{said}", task.standing.word()));
         }
+        let failed = self.failed_parts(run);
+        if !failed.is_empty() {
+            words.push_str(&format!("\n\nWhat was called failed in these parts: {}", failed.join("; ")));
+        }
         let files = self.outputs_of(run);
         if !files.is_empty() {
             words.push_str(&format!("\n\nFiles: {}", files.join(", ")));
@@ -108,10 +125,11 @@ impl Session {
         let Some(run) = self.agents.runs.get(&id) else { return Gone::Waits };
         let (Some(home), Some(plan)) = (run.home(), planned(run)) else { return Gone::On };
         let tasks = run.tasks();
-        let whole = tasks.iter().all(|task| task.standing == Standing::Done);
+        let failed = self.failed_parts(run);
+        let whole = tasks.iter().all(|task| task.standing == Standing::Done) && failed.is_empty();
         let failures =
             made(run, DELEGATE).filter_map(|(_, result)| result.filter(|(good, _)| !good)).map(|(_, why)| why);
-        let first = failures.map(|why| why.lines().next().unwrap_or_default().to_owned()).next();
+        let first = failures.map(outcome::reason).chain(failed).next();
         let mut parts = vec![SYSTEM.to_owned()];
         for task in &tasks {
             let agent = task.agent.clone().unwrap_or_else(|| "assistant".to_owned());
@@ -119,25 +137,28 @@ impl Session {
                 parts.push(agent);
             }
         }
-        let outcome = match (whole, &first) {
+        let came = match (whole, &first) {
             (true, None) => experience::Outcome::Success,
             (true, Some(_)) => experience::Outcome::SuccessWithRecovery,
             (false, _) => experience::Outcome::Failure,
         };
-        let lesson = match first {
-            Some(why) => format!("{} tasks; on the way: {why}", tasks.len()),
-            None => format!("{} tasks in this order went well: {}.", tasks.len(), steps_of(&tasks)),
+        let went_well = format!("{} tasks in this order went well: {}.", tasks.len(), steps_of(&tasks));
+        let lesson = match (whole, first) {
+            (true, None) => went_well,
+            (true, Some(why)) => format!("{went_well}\na task failed: {why}"),
+            (false, Some(why)) => why,
+            (false, None) => "Not all tasks were done.".to_owned(),
         };
         let new = Experience {
             experience_id: format!("exp_{}", id.to_string().chars().take(8).collect::<String>()),
             project_name: plan.project,
-            primary_goal: goal(run),
-            final_outcome: outcome,
+            primary_goal: self.without_secrets(goal(run)),
+            final_outcome: came,
             components_used: parts,
             files_created: self.outputs_of(run).len() as u64,
-            output_summary: self.summary(run),
+            output_summary: self.without_secrets(self.summary(run)),
             execution_time_ms: u64::try_from(turn.now.0.saturating_sub(run.about.start_time)).unwrap_or(0),
-            learnings_or_issues: lesson,
+            learnings_or_issues: self.without_secrets(lesson),
             source: format!("run {id}"),
             step: run.steps.last().map(|last| step_address(id, last.id)).unwrap_or_default(),
             note: format!("{home}/{}/plan.md", block::TASKS),

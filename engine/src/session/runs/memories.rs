@@ -2,10 +2,12 @@
 //! of the session, and before the next one what bears on its goal.
 
 use super::addresses::step_address;
-use super::{Record, step};
+use super::{Record, Run, step};
+use crate::agent::quote;
 use crate::memory::experience::{self, Experience, Outcome};
+use crate::memory::learn::Call;
 use crate::memory::trace::iso;
-use crate::memory::{self, Memory, insight, learn, log};
+use crate::memory::{self, Memory, insight, learn, log, outcome};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
 use crate::task::Day;
@@ -13,6 +15,8 @@ use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
 
 /// Of an answer so much is kept as a summary, in bytes.
 const SUMMARY: usize = 400;
+/// Of what failed in a run so many things are remembered.
+const LESSONS: usize = 5;
 
 impl Session {
     /// Shows a run what bears on its goal, but for what the user has dropped: a step, and a message for the model.
@@ -23,19 +27,29 @@ impl Session {
         let note = about.note.and_then(|note| self.place(note)).map(|(_, path)| path.to_owned());
         let schemas = self.schemas_of(&self.definition_of(run));
         let mut bearing = memory.bears(&about.prompt, note.as_deref(), &about.agent, &schemas, today);
-        let without = &run.remembered.recall.without;
+        // What is said to be left out is there.
+        let (without, unknown): (Vec<String>, Vec<String>) =
+            run.remembered.recall.without.iter().cloned().partition(|name| memory.knows(name));
         bearing.retain(|one| !without.contains(&one.name));
-        let Some(words) = insight::told_of(&bearing, without) else { return };
+        if !unknown.is_empty() {
+            let names: Vec<String> = unknown.iter().map(|name| quote::inline(name, 200)).collect();
+            let content = format!("Nothing is remembered under these names: {}.", names.join(", "));
+            let mut made = step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
+            made.route = Some("notice".to_owned());
+            record.steps.push(made);
+        }
+        let Some(words) = insight::told_of(&bearing, &without) else { return };
         let mut made = step(turn, run.last_step(), StepKind::Thinking { content: words, is_streaming: None });
         made.route = Some("memory".to_owned());
         record.steps.push(made);
         bearing.retain(|one| one.kind == insight::EXPERIENCE);
         if !bearing.is_empty() {
+            let told = self.without_secrets(memory.told(&bearing));
             let head = record.messages.last().map_or(run.about.head, |message| message.id);
             record.messages.push(Message {
                 parents: vec![head],
                 run: Some(id),
-                ..Message::new(MessageId(turn.name()), Role::System, memory.told(&bearing), turn.now.0)
+                ..Message::new(MessageId(turn.name()), Role::System, told, turn.now.0)
             });
         }
     }
@@ -49,45 +63,12 @@ impl Session {
         }
         let about = &run.about;
         let Some(ending) = about.ending.filter(|ending| *ending != Ending::Cancelled) else { return };
-        let calls = learn::calls(&run.steps, &run.approvals, &run.changes);
+        let calls = self.calls_of(run);
         if calls.is_empty() {
             return;
         }
-        let errors: Vec<&str> = run
-            .steps
-            .iter()
-            .filter_map(|step| match &step.kind {
-                StepKind::Error { message, .. } => Some(message.as_str()),
-                StepKind::ToolResult { success: false, error, .. } => error.as_deref(),
-                StepKind::ToolResult { .. }
-                | StepKind::ToolCall { .. }
-                | StepKind::Thinking { .. }
-                | StepKind::Todo { .. }
-                | StepKind::FinalAnswer { .. } => None,
-            })
-            .collect();
-        let outcome = match (ending, errors.is_empty()) {
-            (Ending::Done, true) => Outcome::Success,
-            (Ending::Done, false) => Outcome::SuccessWithRecovery,
-            (Ending::Failed | Ending::Limit | Ending::Budget | Ending::Cancelled, _) => Outcome::Failure,
-        };
-        let mut tools: Vec<String> = Vec::new();
-        for call in &calls {
-            if !tools.contains(&call.tool) {
-                tools.push(call.tool.clone());
-            }
-        }
+        let (outcome, tools, learnings) = self.came_of(run, ending, &calls);
         let clip = |text: &str, most: usize| text[..text.floor_char_boundary(most)].trim().to_owned();
-        let line = |text: &str| clip(text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default(), SUMMARY);
-        let names = tools.join(", ");
-        let learnings = match outcome {
-            Outcome::Success => format!("{names} did it, in {} model calls.", about.iteration),
-            Outcome::SuccessWithRecovery => {
-                let first = errors.first().copied().unwrap_or_default();
-                format!("{names} did it, in {} model calls. On the way: {}", about.iteration, line(first))
-            }
-            Outcome::Failure => line(errors.last().copied().unwrap_or("It came to no answer.")),
-        };
         let created = |change: &&store::Change| {
             matches!(change.what, ChangeKind::Created { .. } | ChangeKind::Bytes { before: None, .. })
         };
@@ -103,13 +84,13 @@ impl Session {
         let one = Experience {
             experience_id: format!("exp_{}", id.to_string().chars().take(8).collect::<String>()),
             project_name: own.unwrap_or(volume).to_owned(),
-            primary_goal: about.prompt.clone(),
+            primary_goal: self.without_secrets(about.prompt.clone()),
             final_outcome: outcome,
             components_used: std::iter::once(about.agent.clone()).chain(tools).collect(),
             files_created: run.changes.iter().filter(created).count() as u64,
-            output_summary: clip(answer, SUMMARY),
+            output_summary: clip(&self.without_secrets(answer.to_owned()), SUMMARY),
             execution_time_ms: u64::try_from(ended.saturating_sub(about.start_time)).unwrap_or(0),
-            learnings_or_issues: learnings,
+            learnings_or_issues: self.without_secrets(learnings),
             source: format!("run {id}"),
             step: run.steps.last().map(|last| step_address(id, last.id)).unwrap_or_default(),
             note: note.clone().unwrap_or_default(),
@@ -133,7 +114,49 @@ impl Session {
         };
         let volume = about.volume;
         self.put_into_memory(turn, volume, &format!("{folder}/{}", experience::LOG), Some(one), None);
-        self.put_into_memory(turn, volume, &format!("{folder}/{}", log::LOG), None, Some(task.written()));
+        let logged = self.without_secrets(task.written());
+        self.put_into_memory(turn, volume, &format!("{folder}/{}", log::LOG), None, Some(logged));
+    }
+
+    /// The calls of a run, with what is known of their tools.
+    pub(super) fn calls_of(&self, run: &Run) -> Vec<Call> {
+        let calls = learn::calls(&run.steps, &run.approvals, &run.changes);
+        learn::known_calls(calls, &self.tool_facts(&self.definition_of(run)))
+    }
+
+    /// What came of a run that ended so and made these calls, the tools that it got somewhere with, and what is learned
+    /// from it: what worked in the first line, and each thing that failed in a line of its own.
+    fn came_of(&self, run: &Run, ending: Ending, calls: &[Call]) -> (Outcome, Vec<String>, String) {
+        let came = outcome::of(ending, calls);
+        let mut lines = outcome::failures(calls);
+        lines.truncate(LESSONS);
+        if came.is_good() {
+            let tools = outcome::worked(calls);
+            lines.insert(0, format!("{} did it, in {} model calls.", tools.join(", "), run.about.iteration));
+            return (came, tools, lines.join("\n"));
+        }
+        let mut tools: Vec<String> = Vec::new();
+        for call in calls.iter().filter(|call| call.known) {
+            if !tools.contains(&call.tool) {
+                tools.push(call.tool.clone());
+            }
+        }
+        let last = run.steps.iter().rev().find_map(|step| match &step.kind {
+            StepKind::Error { message, .. } => Some(outcome::reason(message)),
+            StepKind::ToolResult { .. }
+            | StepKind::ToolCall { .. }
+            | StepKind::Thinking { .. }
+            | StepKind::Todo { .. }
+            | StepKind::FinalAnswer { .. } => None,
+        });
+        // Why the run ended stands first, where it ended with no answer.
+        if let Some(why) = last.filter(|_| ending != Ending::Done) {
+            lines.insert(0, why);
+        }
+        if lines.is_empty() {
+            lines.push("It came to no answer.".to_owned());
+        }
+        (came, tools, lines.join("\n"))
     }
 
     /// Brings something into a note of memory, which is made where there is none.
@@ -145,7 +168,7 @@ impl Session {
         experience: Option<Experience>,
         task: Option<String>,
     ) {
-        self.notify(turn, Notice::Remembered { volume, path: path.to_owned() });
+        let told = Notice::Remembered { volume, path: path.to_owned() };
         let Some(file) = self.file_of(volume, path) else {
             let text = match (experience, task) {
                 (Some(one), _) => experience::admitted("", one),
@@ -154,6 +177,7 @@ impl Session {
             };
             if let Some(text) = text {
                 self.keep_note(turn, volume, path, &text);
+                self.notify(turn, told);
             }
             return;
         };
@@ -162,8 +186,11 @@ impl Session {
             (None, Some(task)) => self.log_task(turn, file, task),
             (None, None) => Ok(()),
         };
-        if let Err(Reject(why)) = made {
-            self.problems.push(format!("what was done could not be remembered ({why}): {path}"));
+        match made {
+            Ok(()) => self.notify(turn, told),
+            Err(Reject(why)) => {
+                self.problems.push(format!("what was done could not be remembered ({why}): {path}"));
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Replays: a run whose calls come from a trace instead of a model. They pass the same policy and the same sandbox;
 //! what is not as good twice as once asks every time. Where a condition does not hold, a model takes over.
 
-use super::{CallPhase, Pending, Record, Run, step};
+use super::{CallPhase, Pending, Read, Record, Run, step};
 use crate::agent::policy::Facts;
 use crate::agent::tool::Risk;
-use crate::agent::{calls, definition};
+use crate::agent::{calls, definition, quote};
+use crate::effect::Effect;
 use crate::memory::goal::Goal;
 use crate::memory::learn::{Lived, ToolFacts};
 use crate::memory::template::{self, Values};
@@ -16,10 +17,41 @@ use crate::time::Time;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{AgentState, DocId, Ending, FileKind, Message, MessageId, Role, StepKind, ToolCall};
+use store::{AgentState, DocId, Ending, ExecutionStep, FileKind, Message, MessageId, Role, StepKind, ToolCall};
 
 /// Of what the last step said so much is told where the trace has no answer of its own, in bytes.
 const TOLD: usize = 2_000;
+
+/// How the step begins that says that a replay stopped.
+const STOPPED: &str = "The replay stopped ";
+
+/// The step that says which trace is replayed, by its place, and the trace's path. `None`: none is.
+fn replayed(steps: &[ExecutionStep]) -> Option<(usize, &str)> {
+    let path = |step: &ExecutionStep| step.route.as_deref().is_some_and(|route| route.starts_with("trace/"));
+    let at = steps.iter().rposition(path)?;
+    Some((at, steps[at].route.as_deref()?.strip_prefix("trace/")?))
+}
+
+/// Whether a step says that a replay stopped.
+fn is_stop(step: &ExecutionStep) -> bool {
+    matches!(&step.kind, StepKind::Error { message, .. } if message.starts_with(STOPPED))
+}
+
+/// What came of a call, if it has a result: whether it did what was asked, and what it said.
+fn said(steps: &[ExecutionStep], call: &str) -> Option<(bool, String)> {
+    steps.iter().rev().find_map(|step| match &step.kind {
+        StepKind::ToolResult { tool_call_id, success, result, error, .. } if *tool_call_id == call => {
+            let text = result.as_ref().and_then(Value::as_str).map(str::to_owned);
+            Some((*success, text.or_else(|| error.clone()).unwrap_or_default()))
+        }
+        StepKind::ToolResult { .. }
+        | StepKind::ToolCall { .. }
+        | StepKind::Thinking { .. }
+        | StepKind::Todo { .. }
+        | StepKind::FinalAnswer { .. }
+        | StepKind::Error { .. } => None,
+    })
+}
 
 /// A trace that is being replayed.
 #[derive(Clone, Debug)]
@@ -52,7 +84,7 @@ pub(super) struct Remembered {
 
 impl Session {
     /// By what the tools of an agent are known.
-    fn tool_facts(&self, agent: &definition::Definition) -> BTreeMap<String, ToolFacts> {
+    pub(super) fn tool_facts(&self, agent: &definition::Definition) -> BTreeMap<String, ToolFacts> {
         let tools = agent.allowed(self.tools());
         let fact = |tool: crate::agent::tool::ToolSpec| {
             let code = self.approved_tool(&tool.name).map_or("", |own| own.code.as_str());
@@ -114,8 +146,97 @@ impl Session {
         }));
     }
 
+    /// Reads the agents and the memory of a run's project, where that was not done since the run was loaded. Gives
+    /// whether it's being read: the run goes on then.
+    pub(super) fn read_project(&mut self, turn: &mut Turn<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        match run.read {
+            Read::Yes => return false,
+            Read::First | Read::Again => return true,
+            Read::No => {}
+        }
+        let Some(root) = self.volumes.get(&run.about.volume).and_then(|volume| volume.root.clone()) else {
+            return false;
+        };
+        let (memory, text) = (memory::folders(self.note_of(run).as_deref()), run.about.prompt.clone());
+        turn.effects.push(Effect::Gather { run: id, root, paths: Vec::new(), text, limit: 0, memory });
+        if let Some(run) = self.agents.runs.get_mut(&id) {
+            run.read = Read::Again;
+        }
+        true
+    }
+
+    /// A replay that was under way when the program ended, as its steps tell. `None`: there's none.
+    ///
+    /// # Errors
+    /// Where the trace lies, how far the replay was, and why it can't go on.
+    fn interrupted_replay(&self, run: &Run) -> Option<Result<Box<Replay>, (String, usize, String)>> {
+        let (begun, path) = replayed(&run.steps)?;
+        let since = Time(run.steps.get(begun)?.timestamp);
+        let behind = run.steps.get(begun + 1..).unwrap_or_default();
+        if behind.iter().any(|step| step.spent.is_some() || is_stop(step)) {
+            return None; // a model has taken over
+        }
+        let made: Vec<(&str, &str, &Map<String, Value>)> = behind
+            .iter()
+            .filter_map(|step| match &step.kind {
+                StepKind::ToolCall { tool_call_id, tool_name, params } => {
+                    Some((tool_call_id.as_str(), tool_name.as_str(), params))
+                }
+                StepKind::ToolResult { .. }
+                | StepKind::Thinking { .. }
+                | StepKind::Todo { .. }
+                | StepKind::FinalAnswer { .. }
+                | StepKind::Error { .. } => None,
+            })
+            .collect();
+        let count = made.len();
+        let fail = |why: &str| Some(Err((path.to_owned(), count + 1, why.to_owned())));
+        let Some(filed) = run.remembered.memory.traces.iter().find(|filed| filed.path == path) else {
+            return fail("the trace isn't there any more");
+        };
+        let goal = Goal::read(&run.about.prompt);
+        let Ok(values) = filed.trace.fits(&goal, self.note_of(run).as_deref()) else {
+            return fail("the trace was changed and doesn't fit the goal any more");
+        };
+        let mut results: Vec<String> = Vec::new();
+        for (at, (call, tool, params)) in made.iter().enumerate() {
+            let edited = run.approvals.iter().any(|approval| {
+                approval.id == *call && approval.decision.as_ref().is_some_and(|decision| decision.arguments.is_some())
+            });
+            let same = filed.trace.steps.get(at).is_some_and(|step| {
+                let told = template::arguments(&step.input, &values, &results);
+                step.tool == *tool && (edited || told.is_ok_and(|told| told == **params))
+            });
+            if !same {
+                return fail("the trace was changed meanwhile");
+            }
+            if at + 1 < count {
+                results.push(said(&run.steps, call).map(|(_, text)| text).unwrap_or_default());
+            }
+        }
+        let call = made.last().map(|(call, ..)| (*call).to_owned());
+        let trace = filed.trace.clone();
+        Some(Ok(Box::new(Replay { path: path.to_owned(), trace, values, at: count, call, results, since })))
+    }
+
     /// Does what is next in a replay. `false`: there is none, so a model is called.
     pub(super) fn replay_next(&mut self, turn: &mut Turn<'_>, id: DocId) -> bool {
+        let Some(run) = self.agents.runs.get(&id) else { return false };
+        if run.remembered.replay.is_none() {
+            match self.interrupted_replay(run) {
+                None => return false,
+                Some(Ok(replay)) => {
+                    if let Some(run) = self.agents.runs.get_mut(&id) {
+                        run.remembered.replay = Some(replay);
+                    }
+                }
+                Some(Err((path, number, why))) => {
+                    self.stop_replay(turn, id, &path, &format!("at step {number}"), &why);
+                    return true;
+                }
+            }
+        }
         let Some(run) = self.agents.runs.get_mut(&id) else { return false };
         let Some(mut replay) = run.remembered.replay.take() else { return false };
         let ended = self.check_result(id, &mut replay).map_err(|why| (replay.at, why));
@@ -137,19 +258,7 @@ impl Session {
     fn check_result(&self, id: DocId, replay: &mut Replay) -> Result<(), String> {
         let Some(call) = replay.call.take() else { return Ok(()) };
         let run = self.agents.runs.get(&id).ok_or("the run was closed")?;
-        let result = run.steps.iter().rev().find_map(|step| match &step.kind {
-            StepKind::ToolResult { tool_call_id, success, result, error, .. } if *tool_call_id == call => {
-                let text = result.as_ref().and_then(Value::as_str).map(str::to_owned);
-                Some((*success, text.or_else(|| error.clone()).unwrap_or_default()))
-            }
-            StepKind::ToolResult { .. }
-            | StepKind::ToolCall { .. }
-            | StepKind::Thinking { .. }
-            | StepKind::Todo { .. }
-            | StepKind::FinalAnswer { .. }
-            | StepKind::Error { .. } => None,
-        });
-        let (success, text) = result.ok_or("the step has no result")?;
+        let (success, text) = said(&run.steps, &call).ok_or("the step has no result")?;
         let done = replay.at.checked_sub(1).and_then(|at| replay.trace.steps.get(at)).ok_or("the trace has changed")?;
         if !success {
             let first = text.lines().next().unwrap_or_default();
@@ -262,22 +371,29 @@ impl Session {
 
     /// A condition does not hold: a model goes on, and is told what was found.
     fn hand_over(&mut self, turn: &mut Turn<'_>, id: DocId, replay: &Replay, number: usize, why: &str) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
-        run.remembered.stopped = Some(replay.path.clone());
+        let Some(volume) = self.agents.runs.get(&id).map(|run| run.about.volume) else { return };
+        self.count_replay(turn, volume, &replay.path, &replay.trace, false, None);
         let count = replay.trace.steps.len();
-        let words = format!("The replay stopped at step {number} of {count}: {why}. A model goes on from here.");
+        self.stop_replay(turn, id, &replay.path, &format!("at step {number} of {count}"), why);
+    }
+
+    /// A step says that a replay stopped, where and why, and that a model goes on, which is told the same.
+    fn stop_replay(&mut self, turn: &mut Turn<'_>, id: DocId, path: &str, place: &str, why: &str) {
+        let Some(run) = self.agents.runs.get_mut(&id) else { return };
+        run.remembered.stopped = Some(path.to_owned());
+        let words = format!("{STOPPED}{place}: {why}. A model goes on from here.");
         let made = step(turn, run.last_step(), StepKind::Error { message: words, recoverable: true });
         let told = format!(
-            "The steps above repeat what was done for a goal like this before. They were stopped at step {number} of \
-             {count}: {why}. Go on from here by yourself; do not do again what has been done."
+            "The steps above repeat what was done for a goal like this before. They were stopped {place}. Go on from \
+             here by yourself; do not do again what has been done. Why they were stopped: {}\n{}",
+            quote::MATERIAL,
+            quote::block("the replay", why)
         );
         let message = Message {
             parents: vec![run.about.head],
             run: Some(id),
             ..Message::new(MessageId(turn.name()), Role::System, told, turn.now.0)
         };
-        let volume = run.about.volume;
-        self.count_replay(turn, volume, &replay.path, &replay.trace, false, None);
         let batch = self.record(turn, id, Record { steps: vec![made], messages: vec![message], ..Record::default() });
         self.go_on_after(batch, id);
     }
@@ -334,6 +450,8 @@ impl Session {
         let wanted = self.agents.setup().is_some_and(|setup| setup.config.memory.learn);
         let Some(run) = self.agents.runs.get(&id).filter(|_| wanted) else { return };
         let Remembered { recall, memory, stopped, .. } = run.remembered.clone();
+        let before = || replayed(&run.steps).filter(|_| run.steps.iter().any(is_stop)).map(|(_, path)| path.to_owned());
+        let stopped = stopped.or_else(before);
         let begins = self.agents.sessions.get(&run.about.session).is_some_and(|conversation| {
             conversation.tree().get(run.about.asked).is_some_and(|message| message.parents.is_empty())
         });

@@ -2,7 +2,7 @@
 //! what was said is never changed.
 
 use super::{RUNS, SESSIONS};
-use crate::agent::context;
+use crate::agent::{context, quote};
 use crate::effect::Effect;
 use crate::session::{Reject, Session, Turn};
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,7 @@ impl Session {
         }
         let loaded = SessionDoc::load(id, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?;
         let mut made = Conversation::new(id, Box::new(loaded.doc), true);
-        made.about = About { title: title(text), volume: Some(volume), note, head: None, closed: false };
+        made.about = About { title: title(text), volume: Some(volume), note, head: None, ..About::default() };
         self.agents.sessions.insert(id, made);
         Ok(())
     }
@@ -252,7 +252,8 @@ impl Session {
         if said.is_empty() {
             return Err(Reject(format!("there is no message {at} in the session")));
         }
-        let about = About { head: Some(at), title: format!("{} (fork)", session.about.title), ..session.about.clone() };
+        let title = format!("{} (fork)", session.about.title);
+        let about = About { head: Some(at), title, imported: None, ..session.about.clone() };
         let loaded = SessionDoc::load(new, &[], self.actor.clone()).map_err(|error| Reject(error.to_string()))?;
         let mut made = Conversation::new(new, Box::new(loaded.doc), true);
         made.about = about;
@@ -270,7 +271,7 @@ impl Session {
         id: DocId,
         volume: DocId,
         name: &str,
-        messages: Vec<Message>,
+        (messages, imported): (Vec<Message>, Option<String>),
     ) -> Result<(), Reject> {
         if self.agents.lines.contains_key(&id) {
             return Err(Reject("there is a session of that name already".to_owned()));
@@ -282,6 +283,7 @@ impl Session {
         if let Some(session) = self.agents.sessions.get_mut(&id) {
             session.tree = MessageTree::new(messages.clone());
             session.about.head = Some(last);
+            session.about.imported = imported;
         }
         let writes = self.keep_session(turn, id, &messages);
         self.append(turn, writes, None);
@@ -310,7 +312,12 @@ impl Session {
         };
         let asked =
             own.iter().find(|message| message.role == Role::User).map_or("", |message| message.content.as_str());
-        let words = format!("From another branch of this session, where was asked: {asked}\n\n{}", answer.content);
+        let words = format!(
+            "From another branch of this session. {}\n\n{}\n\n{}",
+            quote::MATERIAL,
+            quote::block("what was asked there", asked),
+            quote::block("the answer there", &answer.content)
+        );
         let message = Message {
             parents: vec![into, from],
             ..Message::new(MessageId(turn.name()), Role::System, words, turn.now.0)

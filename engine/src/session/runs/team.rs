@@ -9,7 +9,7 @@ use crate::agent::definition::{self, Definition};
 use crate::agent::job::{Job, Outcome};
 use crate::agent::policy::{Rule, Word};
 use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
-use crate::agent::{block::Standing, context};
+use crate::agent::{block::Standing, context, quote};
 use crate::memory::{Mode, Recall};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
@@ -107,16 +107,15 @@ impl Session {
             }
         }
         // Who is switched off in the configuration gets no work.
-        let choices = self.agents.setup().map(|setup| &setup.config.agents.specialists);
-        all.retain(|agent| choices.and_then(|all| all.get(&agent.name)?.enabled) != Some(false));
+        all.retain(|agent| !self.is_switched_off(&agent.name));
         all
     }
 
     /// The agents to which a run may hand work, for the model: their names, and with `whole` what they are good for.
     pub(super) fn others(&self, run: &Run, whole: bool) -> String {
         let about = |name: String, words: &str| match words.lines().next().filter(|_| whole) {
-            Some(words) => format!("{name} ({words})"),
-            None => name,
+            Some(words) => format!("{} ({})", quote::line(&name, 60), quote::inline(words, 200)),
+            None => quote::line(&name, 60),
         };
         let mut all: Vec<String> = self
             .known_agents(&run.crew)
@@ -124,17 +123,20 @@ impl Session {
             .filter(|agent| !super::lead::is_lead(&agent.name) && agent.name != run.about.agent)
             .map(|agent| about(agent.name, &agent.description))
             .collect();
-        all.extend(run.crew.python.iter().map(|agent| about(agent.class.clone(), &agent.description)));
+        let python = run.crew.python.iter().filter(|agent| !self.is_switched_off(&agent.class));
+        all.extend(python.map(|agent| about(agent.class.clone(), &agent.description)));
         all.join(", ")
     }
 
     /// Whether there is an agent of this name.
     pub(super) fn knows_agent(&self, crew: &Crew, name: &str) -> bool {
-        crew.python(name).is_some() || self.known_agents(crew).iter().any(|agent| agent.name == name)
+        crew.python(name).is_some_and(|agent| !self.is_switched_off(&agent.class) && !self.is_switched_off(name))
+            || self.known_agents(crew).iter().any(|agent| agent.name == name)
     }
 
-    /// The agents of the run's project are known by now: whom the message meant is looked up among them.
-    pub(super) fn meet_crew(&mut self, id: DocId, crew: Crew) {
+    /// The agents of the run's project are known by now: whom the message meant is looked up among them, unless the run
+    /// has begun long ago (`again`).
+    pub(super) fn meet_crew(&mut self, id: DocId, crew: Crew, again: bool) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         let mut crew = crew;
         if let Some(above) = asker(run.about.origin).and_then(|above| self.agents.runs.get(&above)) {
@@ -144,7 +146,7 @@ impl Session {
             crew.definitions.extend(made);
         }
         let mut named = None;
-        if run.about.agent == "assistant" {
+        if run.about.agent == "assistant" && !again {
             let known = |name: &String| self.knows_agent(&crew, name);
             named = context::mentions(&run.about.prompt).into_iter().find(known);
         }
@@ -164,7 +166,7 @@ impl Session {
         if self.known_agents(&run.crew).iter().any(|agent| agent.name == run.about.agent) {
             return None;
         }
-        let agent = run.crew.python(&run.about.agent)?;
+        let agent = run.crew.python(&run.about.agent).filter(|_| self.knows_agent(&run.crew, &run.about.agent))?;
         let mut arguments = Map::new();
         for (key, value) in [("agent", agent.class.clone()), ("code", agent.hash()), ("task", run.about.prompt.clone())]
         {
@@ -199,9 +201,7 @@ impl Session {
             return Some(failed(format!("a run hands work on at most {CHILDREN} times")));
         }
         if !self.knows_agent(&run.crew, name) {
-            let mut names: Vec<String> = self.known_agents(&run.crew).into_iter().map(|agent| agent.name).collect();
-            names.extend(run.crew.python.iter().map(|agent| agent.class.clone()));
-            return Some(failed(format!("there is no agent {name}; there are {}", names.join(", "))));
+            return Some(failed(self.agent_trouble(&run.crew, name).unwrap_or_default()));
         }
         // What the user has allowed this run is allowed the parts of it, and no more.
         let leave = |rule: &&Rule| rule.within == Some(id) && rule.word == Word::Allow;

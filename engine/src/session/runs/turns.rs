@@ -8,7 +8,7 @@ use crate::agent::context;
 use crate::agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
 use crate::agent::policy::Facts;
 use crate::agent::tool::{Risk, ToolSpec};
-use crate::agent::{calls, catalog, definition, planner, router};
+use crate::agent::{calls, catalog, definition, planner, quote, router};
 use crate::effect::Effect;
 use crate::session::{Session, Turn};
 use std::collections::BTreeSet;
@@ -22,6 +22,10 @@ const WINDOW: usize = 60;
 const ENOUGH: &str = "All is done. Answer the user now, in a sentence or two: what was done, and what came of it?";
 /// An answer on its way is kept for drawing up to so many bytes; a longer one is still taken whole.
 const LIVE: usize = 4 << 20;
+/// Of names of projects and notes so many characters are told.
+const NAME: usize = 300;
+/// Of a todo so many characters are told.
+const TODO: usize = 1_000;
 
 impl Session {
     /// The tools that a run may ask for: the built-in ones, the user's own, and those of servers.
@@ -39,6 +43,9 @@ impl Session {
     pub(super) fn call_model(&mut self, turn: &mut Turn<'_>, id: DocId) {
         if self.agents.runs.get(&id).is_some_and(team::is_one_call) {
             return self.pressed(turn, id);
+        }
+        if self.read_project(turn, id) || self.refuse_agent(turn, id) {
+            return;
         }
         let leading = self.agents.runs.get(&id).is_some_and(lead::leads);
         let wants = self.agents.runs.get_mut(&id).and_then(|run| run.lead.wants.take());
@@ -78,9 +85,11 @@ impl Session {
             }
             Some(Wants::Plan) | None => {
                 let messages = context::messages(conversation.tree(), run.about.head);
-                (agent.prompt(&self.surroundings(run)), messages)
+                (self.system_prompt(run, &agent, &self.surroundings(run)), messages)
             }
         };
+        self.mask_messages(&mut messages);
+        let tools = self.described(tools);
         let fixed = context::tokens(&system) + context::tool_tokens(&tools);
         let size = fixed + messages.iter().map(context::message_tokens).sum::<u64>();
         let features = router::Features::of(&run.about.prompt, size, tools.len(), None);
@@ -156,14 +165,6 @@ impl Session {
         self.tell_budget(turn, id, more);
     }
 
-    /// The agent that a message calls with `@`, if there is one of that name.
-    pub(super) fn mentioned(&self, text: &str) -> Option<String> {
-        let own = self.agents.setup().map(|setup| setup.agents.as_slice()).unwrap_or_default();
-        let known = definition::built_in();
-        let named = |name: &String| own.iter().chain(&known).any(|agent| agent.name == *name);
-        context::mentions(text).into_iter().find(named)
-    }
-
     /// What the choice of a model depends on.
     fn situation(&self, run: &Run, setup: &Setup) -> router::Situation {
         let mut known = setup.known.clone();
@@ -180,11 +181,15 @@ impl Session {
     fn surroundings(&self, run: &Run) -> String {
         let volume = self.volumes.get(&run.about.volume).map_or("", |volume| volume.name.as_str());
         let note = run.about.note.and_then(|note| self.place(note)).map(|(_, path)| path);
-        let note = note.map_or_else(String::new, |path| format!("\nThe user looks at the note {path}."));
-        let todos: Vec<String> =
-            run.todos.iter().map(|todo| format!("- {:?}: {}", todo.status, todo.content)).collect();
+        let name = |text: &str| quote::inline(text, NAME);
+        let note = note.map_or_else(String::new, |path| format!("\nThe user looks at the note {}.", name(path)));
+        let todos: Vec<String> = run
+            .todos
+            .iter()
+            .map(|todo| format!("- {:?}: {}", todo.status, quote::inline(&todo.content, TODO)))
+            .collect();
         let todos = if todos.is_empty() { String::new() } else { format!("\nYour todos:\n{}", todos.join("\n")) };
-        let mut around = format!("The project is called {volume}.{note}{todos}");
+        let mut around = format!("The project is called {}.{note}{todos}", name(volume));
         let own = self.definition_of(run).tools;
         let leading = lead::leads(run);
         if leading || own.is_none_or(|tools| tools.iter().any(|tool| tool == team::DELEGATE)) {
@@ -260,9 +265,13 @@ impl Session {
         let Some(run) = self.agents.runs.get_mut(&id) else { return };
         add(&mut run.about.spent, answer.spent);
         let words = if answer.text.trim().is_empty() { "(Nothing was kept of it.)" } else { answer.text.trim() };
-        let content = format!("Summary of {} earlier messages.\n\n{words}", live.summary_of.len());
-        let mut thinking =
-            step(turn, run.last_step(), StepKind::Thinking { content: content.clone(), is_streaming: None });
+        let count = live.summary_of.len();
+        let content = format!("Summary of {count} earlier messages.\n\n{words}");
+        // A model wrote it of what files and tools said, too.
+        let source = format!("a summary of {count} earlier messages, written by a model");
+        let told =
+            format!("Summary of {count} earlier messages. {}\n\n{}", quote::MATERIAL, quote::block(&source, words));
+        let mut thinking = step(turn, run.last_step(), StepKind::Thinking { content, is_streaming: None });
         thinking.timestamp = live.since.0;
         thinking.duration = u64::try_from(turn.now.since(live.since)).ok();
         (thinking.spent, thinking.route) = (Some(answer.spent), Some(live.route));
@@ -270,7 +279,7 @@ impl Session {
             parents: vec![run.about.head],
             run: Some(id),
             summary_of: live.summary_of,
-            ..Message::new(MessageId(turn.name()), Role::System, content, turn.now.0)
+            ..Message::new(MessageId(turn.name()), Role::System, told, turn.now.0)
         };
         let record = Record { steps: vec![thinking], messages: vec![message], ..Record::default() };
         let batch = self.record(turn, id, record);
@@ -496,11 +505,13 @@ fn circles(run: &Run) -> bool {
     turns.len() > ROUNDS && turns.iter().rev().take(ROUNDS).all(|useful| !useful)
 }
 
-/// Messages as a text.
+/// Messages as a text, each quoted, so that none can pass for another.
 fn transcript(messages: &[Message]) -> String {
     let mut text = String::new();
     for message in messages {
-        text.push_str(&format!("\n[{}] {}", message.role.word(), message.content));
+        let role = message.role.word();
+        let source = message.tool_name.as_ref().map_or_else(|| role.to_owned(), |tool| format!("{role} {tool}"));
+        text.push_str(&format!("\n{}", quote::block(&source, &message.content)));
         for call in &message.tool_calls {
             let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
             text.push_str(&format!("\n  called {} {}", call.name, clip(&arguments, 400)));

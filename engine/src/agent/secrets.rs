@@ -1,0 +1,437 @@
+//! Secrets in files and texts: which files commonly hold them, and what in a text is one. Files are asked about before
+//! a model reads them; what is found is masked in all that a model reads and in all that is logged.
+
+pub mod names;
+
+use regex::{Regex, RegexSet};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// A mask begins so, followed by what it stands for and a `]`.
+const MASK: &str = "[masked: ";
+/// A shorter key of this installation is not looked for, since it may be an ordinary word.
+const MIN_OWN_KEY_BYTES: usize = 8;
+/// So many lines in a row that look like lines of a key are one.
+const KEY_LINES: usize = 2;
+/// A shorter value is no secret worth the name.
+const MIN_VALUE_BYTES: usize = 4;
+
+/// The values of this installation's own keys, which no model and no log may hold. They are never printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct OwnKeys(Vec<String>);
+
+impl std::fmt::Debug for OwnKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OwnKeys({})", self.0.len())
+    }
+}
+
+impl OwnKeys {
+    /// These values; those too short to be told from ordinary words are left out.
+    pub fn new(values: impl IntoIterator<Item = String>) -> OwnKeys {
+        let mut values: Vec<String> = values.into_iter().filter(|value| value.len() >= MIN_OWN_KEY_BYTES).collect();
+        // Where one is part of another, the longer one is masked first.
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values.dedup();
+        OwnKeys(values)
+    }
+
+    /// A text in which these values and all secrets of known forms are masked. Its lines stay as many as they were.
+    pub fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+        for value in &self.0 {
+            found.extend(text.match_indices(value.as_str()).map(|(at, _)| (at..at + value.len(), OWN)));
+        }
+        find(text, &mut found);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(replaced(text, found))
+    }
+
+    /// Masks a text in place.
+    pub fn mask(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.masked(text) {
+            *text = masked;
+        }
+    }
+}
+
+/// A text in which all secrets of known forms are masked.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    static NONE: OwnKeys = OwnKeys(Vec::new());
+    NONE.masked(text)
+}
+
+/// Whether a text holds a mask: then it isn't the text that it was made from.
+pub fn holds_mask(text: &str) -> bool {
+    let labels = || FORMS.iter().map(|form| form.label).chain([OWN, PRIVATE_KEY]);
+    text.split(MASK).skip(1).any(|rest| labels().any(|label| rest.starts_with(label)))
+}
+
+/// What the mask of an own key says.
+const OWN: &str = "a key of this installation";
+/// What the mask of a private key says.
+const PRIVATE_KEY: &str = "private key";
+
+/// Which values of a form are secrets, where its shape alone doesn't tell.
+#[derive(Clone, Copy, PartialEq)]
+enum Test {
+    /// All.
+    Any,
+    /// Those that look random.
+    Random,
+    /// Those that stand for nothing else: no placeholder, no reference, no number.
+    Real,
+}
+
+/// A form that secrets have. The first group is the secret, or the whole where there is none.
+struct Form {
+    label: &'static str,
+    pattern: &'static str,
+    test: Test,
+}
+
+const fn form(label: &'static str, pattern: &'static str, test: Test) -> Form {
+    Form { label, pattern, test }
+}
+
+/// The forms. Classes are ASCII and repetitions have no upper bound, so that the automata stay small.
+const FORMS: &[Form] = &[
+    form("AWS access key", r"(?-u:\b)((?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16})(?-u:\b)", Test::Any),
+    form("GitHub token", r"(?-u:\b)(gh[pousr]_[A-Za-z0-9]{20,})", Test::Any),
+    form("GitHub token", r"(?-u:\b)(github_pat_[A-Za-z0-9_]{20,})", Test::Any),
+    form("GitLab token", r"(?-u:\b)(gl(?:pat|dt|ptt|rt|cbt)-[A-Za-z0-9_\-]{16,})", Test::Any),
+    form("Slack token", r"(?-u:\b)(xox[abceoprs]-[A-Za-z0-9\-]{10,}|xapp-[0-9]-[A-Za-z0-9\-]{10,})", Test::Any),
+    form("Slack webhook", r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_\-]{20,})", Test::Any),
+    form("Google API key", r"(?-u:\b)(AIza[0-9A-Za-z_\-]{30,})", Test::Any),
+    form("Google token", r"(?-u:\b)(ya29\.[0-9A-Za-z_\-]{20,}|GOCSPX-[0-9A-Za-z_\-]{20,})", Test::Any),
+    form("API key", r"(?-u:\b)(sk-(?:ant|proj|or|svcacct|admin)-[A-Za-z0-9_\-]{16,})", Test::Any),
+    form("API key", r"(?-u:\b)(sk-[A-Za-z0-9_\-]{16,})", Test::Random),
+    form("API key", r"(?-u:\b)((?:sk|pk|rk|whsec)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/]{20,})", Test::Any),
+    form(
+        "API key",
+        r"(?-u:\b)((?:gsk_|xai-|pplx-|hf_|npm_|ntn_|lin_api_|csk-|tgp_v1_|r8_|nvapi-)[A-Za-z0-9_\-]{24,})",
+        Test::Random,
+    ),
+    form("API key", r"(?-u:\b)(pypi-[A-Za-z0-9_\-]{40,}|dop_v1_[a-f0-9]{40,}|dapi[a-f0-9]{32})", Test::Any),
+    form("API key", r"(?-u:\b)(SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}|hv[sb]\.[A-Za-z0-9_\-]{20,})", Test::Any),
+    form(
+        "API key",
+        r"(?-u:\b)(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|AC[a-f0-9]{32}|SK[a-f0-9]{32}|key-[a-f0-9]{32})(?-u:\b)",
+        Test::Any,
+    ),
+    form("bot token", r"(?-u:\b)([0-9]{8,10}:AA[A-Za-z0-9_\-]{32,})", Test::Any),
+    form("secret key", r"(?-u:\b)(AGE-SECRET-KEY-1[0-9A-Z]{40,})", Test::Any),
+    form("token", r"(?-u:\b)(eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,})", Test::Any),
+    form(
+        "password",
+        r#"(?-u:\b)[a-zA-Z][a-zA-Z0-9+.\-]*://[^\s:/?\#@"'<>`]*:([^\s/"'<>`]{3,})@[A-Za-z0-9\[*_$-]"#,
+        Test::Real,
+    ),
+    form(
+        "credentials",
+        r#"(?i)(?-u:\b)(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+([A-Za-z0-9._~+/=\-]{8,})"#,
+        Test::Real,
+    ),
+    form("credentials", r"(?-u:\b)[Bb]earer\s+([A-Za-z0-9._~+/=\-]{16,})", Test::Random),
+    form("credentials", r#""auth"\s*:\s*"([A-Za-z0-9+/=]{8,})""#, Test::Random),
+    form("credentials", r"client-key-data:\s*([A-Za-z0-9+/=]{16,})", Test::Any),
+    form("credentials", r#"(?i)(?-u:\b)(?:AccountKey|SharedAccessKey|sig)=([A-Za-z0-9+/%=]{24,})"#, Test::Random),
+    form("password", r"(?-u:\b)login\s+[^\s]+\s+password\s+([!-~]{3,})", Test::Real),
+    // `NAME=value`, as in .env files; also where lines were joined, as in passages that a search finds.
+    form(
+        "value",
+        concat!(
+            r#"(?-u:\b)[A-Z][A-Z0-9_]*"#,
+            r#"(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET_?KEY|"#,
+            r#"ENCRYPTION_?KEY|SIGNING_?KEY|CREDENTIALS?)(?:_BASE|_VALUE|[0-9]*)="#,
+            r#"(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\#][^\s\#]{3,}))"#
+        ),
+        Test::Real,
+    ),
+    form(
+        "value",
+        concat!(
+            r#"(?-u:\b)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|APIKEY|API_KEY)="#,
+            r#"(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\#][^\s\#]{3,}))"#
+        ),
+        Test::Real,
+    ),
+    // `password: value`, `"apiKey": "value"`, `--token=value`: only values that look random.
+    form(
+        "value",
+        concat!(
+            r#"(?i)(?:password|passwd|passphrase|pwd|secret|token|api[_\-]?key|access[_\-]?key|private[_\-]?key|"#,
+            r#"secret[_\-]?key|account[_\-]?key|encryption[_\-]?key|signing[_\-]?key|credential|authkey)"#,
+            r#"["'`]?[ \t]*(?:=>|:=|=|:)[ \t]*["'`]?([!\#$%&*+\-./0-9:=?@A-Z\\^_a-z|~]{8,})"#
+        ),
+        Test::Random,
+    ),
+    // `password = "value"`: passwords are shorter than tokens.
+    form(
+        "value",
+        concat!(
+            r#"(?i)(?:password|passwd|passphrase)["'`]?[ \t]*(?:=>|:=|=|:)[ \t]*"#,
+            r#"(?:"([!\#-&(-~]{6,})"|'([!\#-&(-~]{6,})'|([!\#$%&*+\-./0-9:=?@A-Z\\^_a-z|~]{6,}))"#
+        ),
+        Test::Random,
+    ),
+];
+
+static SET: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(FORMS.iter().map(|form| form.pattern)).ok());
+static EACH: LazyLock<Vec<Option<Regex>>> =
+    LazyLock::new(|| FORMS.iter().map(|form| Regex::new(form.pattern).ok()).collect());
+
+/// Finds the secrets of known forms.
+fn find(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
+    private_keys(text, found);
+    key_lines(text, found);
+    let Some(set) = SET.as_ref() else { return };
+    for at in &set.matches(text) {
+        let (Some(form), Some(Some(regex))) = (FORMS.get(at), EACH.get(at)) else { continue };
+        for captures in regex.captures_iter(text) {
+            let Some(one) = captures.iter().skip(1).flatten().next() else { continue };
+            let behind = text[one.end()..].bytes().next();
+            let holds = match form.test {
+                Test::Any => true,
+                // What a call or an index gives is code.
+                Test::Random => !matches!(behind, Some(b'(' | b'[')) && looks_random(one.as_str()),
+                Test::Real => is_real(one.as_str()),
+            };
+            if holds {
+                found.push((one.range(), form.label));
+            }
+        }
+    }
+}
+
+/// Finds private keys between their first line, `-----BEGIN … PRIVATE KEY-----`, and their last. Of one that is cut
+/// off, what looks like a key behind its first line.
+fn private_keys(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("-----BEGIN ").map(|at| from + at) {
+        from = at + "-----BEGIN ".len();
+        let Some(head) = text[from..].find("-----").map(|end| from + end) else { return };
+        let label = &text[from..head];
+        if label.len() > 60 || !label.contains("PRIVATE KEY") {
+            continue;
+        }
+        let start = head + "-----".len();
+        let next = text[start..].find("-----BEGIN ").map_or(text.len(), |at| start + at);
+        let end = match text[start..next].find("-----END ") {
+            Some(end) => start + end,
+            None => {
+                let key = |c: char| c.is_ascii_alphanumeric() || c.is_ascii_whitespace() || "+/=\\:,-.>".contains(c);
+                text[start..next].find(|c| !key(c)).map_or(next, |end| start + end)
+            }
+        };
+        // Each line for itself, so that lines keep their numbers.
+        let mut at = start;
+        for line in text[start..end].split_inclusive('\n') {
+            let bare = line.trim_matches(|c: char| c.is_ascii_whitespace() || c == '+' || c == '>');
+            if !bare.is_empty() {
+                let begins = at + line.find(bare).unwrap_or(0);
+                found.push((begins..begins + bare.len(), PRIVATE_KEY));
+            }
+            at += line.len();
+        }
+        from = end;
+    }
+}
+
+/// Whether a line looks like one of a key in PEM: 64 to 76 characters of base64.
+fn is_key_line(line: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| line.bytes().any(|byte| is(&byte));
+    (64..=76).contains(&line.len())
+        && line.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_digit)
+}
+
+/// Finds the middle of private keys, where their first line was left out: lines that look like it, several in a row,
+/// and not in a certificate or another thing that is public.
+fn key_lines(text: &str, found: &mut Vec<(Range<usize>, &str)>) {
+    let mut public = false;
+    let mut row: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n').chain(["\n"]) {
+        let bare = line.trim_matches(|c: char| c.is_ascii_whitespace() || matches!(c, '+' | '-' | '>' | '"' | ','));
+        if line.contains("-----BEGIN ") {
+            public = !line.contains("PRIVATE KEY");
+        }
+        if !public && is_key_line(bare) {
+            let from = at + line.find(bare).unwrap_or(0);
+            row.push(from..from + bare.len());
+        } else {
+            let key = row.len() >= KEY_LINES;
+            found.extend(row.drain(..).filter(|_| key).map(|range| (range, PRIVATE_KEY)));
+        }
+        public &= !line.contains("-----END ");
+        at += line.len();
+    }
+}
+
+fn replaced(text: &str, mut found: Vec<(Range<usize>, &str)>) -> String {
+    found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    let mut whole = String::with_capacity(text.len());
+    let mut at = 0;
+    for (range, label) in found {
+        if range.start < at {
+            // It overlaps one that is masked; what sticks out is masked with it.
+            at = at.max(range.end);
+            continue;
+        }
+        whole.push_str(&text[at..range.start]);
+        whole.push_str(&format!("{MASK}{label}]"));
+        at = range.end;
+    }
+    whole.push_str(&text[at..]);
+    whole
+}
+
+/// Whether a value is written as a reference or a placeholder: it stands for a secret and isn't one.
+fn is_placeholder(value: &str) -> bool {
+    let bare = value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
+    const WORDS: [&str; 31] = [
+        "password",
+        "passwd",
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "apikey",
+        "api_key",
+        "key",
+        "changeme",
+        "change_me",
+        "change-me",
+        "example",
+        "placeholder",
+        "redacted",
+        "masked",
+        "hidden",
+        "none",
+        "null",
+        "nil",
+        "true",
+        "false",
+        "undefined",
+        "empty",
+        "string",
+        "value",
+        "todo",
+        "test",
+        "user",
+        "username",
+        "foobar",
+    ];
+    let begins = ["your", "my_", "my-", "xxx", "some", "insert", "<", "${", "{{", "$(", "%", "***", "..."];
+    let lower = value.to_ascii_lowercase();
+    let letters = lower.bytes().filter(u8::is_ascii_alphanumeric).collect::<std::collections::BTreeSet<u8>>();
+    bare.is_empty()
+        || WORDS.contains(&bare.as_str())
+        || begins.iter().any(|word| lower.starts_with(word))
+        || (lower.starts_with('$') && lower[1..].bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
+        || lower.starts_with(&MASK[..MASK.len() - 1])
+        || letters.len() < 2
+}
+
+/// Whether a value stands for itself: no placeholder, no number, no address.
+fn is_real(value: &str) -> bool {
+    let value = value.trim();
+    let number = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_' | b'-'));
+    let path = value.starts_with(['/', '~', '.']) && value.split('/').all(|part| !looks_random(part));
+    let short = value.len() < MIN_VALUE_BYTES || number && value.len() < 9;
+    !short && !path && !is_placeholder(value)
+}
+
+/// Whether a value looks random: letters and digits that form no words, as generated keys and good passwords do.
+fn looks_random(value: &str) -> bool {
+    let value = value.trim_end_matches(['.', ',', ':', '?', '!', '\\', '|', '*', '_', '=']);
+    if value.len() < 6 || is_placeholder(value) || value.contains("://") || value.starts_with(['/', '.', '~']) {
+        return false;
+    }
+    // Code names where a secret comes from: `settings.API_KEY_2`, `API_KEY_2`.
+    let small = |head: &str| head.len() > 1 && head.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let screams = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    if value.split_once('.').is_some_and(|(head, _)| small(head)) || value.contains('_') && value.bytes().all(screams) {
+        return false;
+    }
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
+    let mut seen = [0_u32; 256];
+    value.bytes().for_each(|byte| seen[usize::from(byte)] += 1);
+    let size = value.len() as f64;
+    let entropy: f64 =
+        seen.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / size).map(|p| -p * p.log2()).sum();
+    if digits == 0 || letters == 0 || entropy < 2.25 {
+        return false;
+    }
+    // A word with a number behind it, such as `bert-base-v2` or `page_12`, forms words. Keys change between letters
+    // and digits more often.
+    let kind = |byte: u8| match byte {
+        b'0'..=b'9' => 0,
+        b'a'..=b'z' => 1,
+        b'A'..=b'Z' => 2,
+        _ => 3,
+    };
+    let bytes = value.as_bytes();
+    let changes = bytes.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
+    let words = value.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() >= 4);
+    let plain = |word: &str| {
+        let rest = &word[1..];
+        rest.bytes().all(|byte| byte.is_ascii_lowercase()) || word.bytes().all(|byte| byte.is_ascii_uppercase())
+    };
+    let in_words: usize = words.filter(|word| plain(word)).map(str::len).sum();
+    let wordy = in_words * 10 >= value.len() * 7 && value.len() >= 12 && digits * 5 < value.len();
+    let separated = value.contains(['_', '-', '.']) && digits * 4 < value.len() && in_words * 2 >= value.len();
+    changes >= 1 && !wordy && !separated
+}
+
+/// Arguments of tools that hold text, not names of files.
+const TEXTS: [&str; 15] = [
+    "content",
+    "old_content",
+    "new_content",
+    "query",
+    "message",
+    "goal",
+    "task",
+    "text",
+    "title",
+    "description",
+    "question",
+    "url",
+    "view",
+    "todos",
+    "agent",
+];
+
+/// Why a call asks the user whatever rules allow: it names a file that commonly holds secrets. A sentence.
+pub fn question(arguments: &Map<String, Value>) -> Option<String> {
+    let named = |path: &str| {
+        let what = names::holds_secrets(path)?;
+        Some(format!("{path} commonly holds {what}; a model reads it with the secrets masked that are found in it"))
+    };
+    for (key, value) in arguments {
+        let found = match (key.as_str(), value) {
+            ("command", Value::String(line)) => names::in_command(line).find_map(|path| named(&path)),
+            ("code", Value::String(code)) => names::in_code(code).find_map(|path| named(&path)),
+            (key, _) if TEXTS.contains(&key) => None,
+            (_, Value::String(path)) => named(path),
+            (_, Value::Array(items)) => items.iter().filter_map(Value::as_str).find_map(named),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;
