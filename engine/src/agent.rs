@@ -10,6 +10,7 @@ pub mod config;
 pub mod context;
 pub mod crew;
 pub mod definition;
+pub mod guarded;
 pub mod job;
 pub mod model;
 pub mod names;

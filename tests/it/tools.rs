@@ -5,6 +5,7 @@ mod files;
 mod git;
 mod hostile;
 mod mcp;
+mod programs;
 mod python;
 mod shell;
 

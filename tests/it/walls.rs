@@ -1,6 +1,8 @@
 //! What a cell may not do, tried for real: every fault in a note of its own, run by the program as its users run it.
 //! Whatever the cell does, the program lives, the next cell runs, and the note's text and outputs stay.
 
+mod guarded;
+
 use crate::program::{House, finish};
 use std::net::TcpListener;
 use std::path::Path;

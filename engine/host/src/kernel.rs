@@ -3,7 +3,8 @@
 use crate::driver::{Inbox, Post};
 use crate::inquiry::{Answer, Inquiry};
 use crate::kernelspec;
-use crate::replies::Replies;
+use crate::pure_cache::PureCache;
+use crate::replies::{Kept, Replies};
 use crate::writer::Writer;
 use engine::{Event, Grant};
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ struct Kernel {
     note: Arc<OnceLock<DocId>>,
     process: Arc<Mutex<Process>>,
     /// Written by a thread: a process that does not read must not hold up the one that draws.
-    requests: Sender<String>,
+    requests: Arc<Sender<String>>,
     alive: Arc<AtomicBool>,
     inquiries: Inquiries,
 }
@@ -87,8 +88,8 @@ pub(crate) struct Kernels {
     program: PathBuf,
     /// Cells have no business in it.
     workspace: PathBuf,
-    /// Where results of pure cells are kept, for each folder of notes apart.
-    pure: PathBuf,
+    /// Where results of pure cells are kept.
+    pure: PureCache,
     inbox: Inbox,
     writer: Writer,
     running: HashMap<DocId, Kernel>,
@@ -100,7 +101,7 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     pub(crate) fn new(program: PathBuf, workspace: &Path, inbox: Inbox, writer: Writer) -> Kernels {
-        let (workspace, pure) = (workspace.to_owned(), workspace.join("pure"));
+        let (workspace, pure) = (workspace.to_owned(), PureCache::new(workspace.join("pure")));
         Kernels {
             program,
             workspace,
@@ -242,7 +243,6 @@ impl Kernels {
         if kernel.is_none() {
             // Keys and tokens in the surroundings are not a cell's business; a user's own kernel is as in their shell.
             let surroundings = SURROUNDINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-            let apart = store::BlobHash::of(folder.as_os_str().as_encoded_bytes()).to_string();
             command.arg("--shut").arg(&self.workspace);
             if grant.network {
                 command.arg("--network");
@@ -250,7 +250,7 @@ impl Kernels {
             for (flag, paths) in [("--read", &grant.read), ("--write", &grant.write)] {
                 paths.iter().for_each(|path| _ = command.arg(flag).arg(path));
             }
-            command.env_clear().envs(surroundings).env("TRACEBOOK_PURE", self.pure.join(&apart[..16]));
+            command.env_clear().envs(surroundings);
         }
         command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.started += 1;
@@ -258,10 +258,12 @@ impl Kernels {
         let alive = Arc::new(AtomicBool::new(true));
         let process: Arc<Mutex<Process>> = Arc::default();
         let (requests, queue) = channel();
+        let requests = Arc::new(requests);
         let inquiries = Inquiries::default();
         let note = Arc::new(OnceLock::new());
         let whose = note.clone();
-        let reader = Replies::new(note.clone(), self.inbox.clone(), self.writer.clone(), inquiries.clone());
+        let kept = Kept { cache: self.pure.clone(), grant: grant.clone(), requests: Arc::downgrade(&requests) };
+        let reader = Replies::new(note.clone(), self.inbox.clone(), self.writer.clone(), inquiries.clone(), kept);
         let jupyter = kernel.map(|name| (name.to_owned(), folder.to_owned()));
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {

@@ -28,6 +28,7 @@ mod mentions;
 mod merges;
 mod passages;
 mod presence;
+mod pure_cache;
 mod relocate;
 pub mod replace;
 mod replies;

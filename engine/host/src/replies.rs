@@ -2,12 +2,14 @@
 
 use crate::driver::Inbox;
 use crate::kernel::Inquiries;
+use crate::pure_cache::PureCache;
 use crate::writer::Writer;
-use engine::Event;
+use engine::{Event, Grant};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 use store::{BlobRef, DocId, ExecutionId, Output, OutputBody, Status};
 
@@ -47,12 +49,49 @@ pub(crate) struct Replies {
     /// Where outputs stand that have a name by which they are changed later; oldest first.
     named: Vec<(String, ExecutionId, usize)>,
     inquiries: Inquiries,
+    kept: Kept,
+}
+
+/// How a kernel comes by results of pure cells.
+pub(crate) struct Kept {
+    pub(crate) cache: PureCache,
+    /// With which grants it was started.
+    pub(crate) grant: Grant,
+    /// Where its requests go; gone when nobody wants it any more.
+    pub(crate) requests: Weak<Sender<String>>,
+}
+
+impl Kept {
+    /// Answers a kernel that asks for a result, or hands one over.
+    fn answer(&self, note: DocId, kind: &str, content: &Value) {
+        let key = content["key"].as_str().unwrap_or_default();
+        let content = if kind == "pure_find" {
+            json!({"key": key, "entry": self.cache.find(note, &self.grant, key)})
+        } else {
+            let entry = content["entry"].as_str().unwrap_or_default();
+            json!({"key": key, "why": self.cache.keep(note, &self.grant, key, entry).err()})
+        };
+        let request = json!({
+            "header": {"msg_type": "pure_reply", "msg_id": "pure"},
+            "parent_header": {},
+            "content": content,
+        });
+        if let Some(requests) = self.requests.upgrade() {
+            let _ = requests.send(request.to_string()); // it may have ended
+        }
+    }
 }
 
 impl Replies {
-    pub(crate) fn new(whose: Arc<OnceLock<DocId>>, inbox: Inbox, writer: Writer, inquiries: Inquiries) -> Replies {
+    pub(crate) fn new(
+        whose: Arc<OnceLock<DocId>>,
+        inbox: Inbox,
+        writer: Writer,
+        inquiries: Inquiries,
+        kept: Kept,
+    ) -> Replies {
         let note = DocId([0; 16]);
-        Replies { whose, note, inbox, writer, streams: HashMap::new(), named: Vec::new(), inquiries }
+        Replies { whose, note, inbox, writer, streams: HashMap::new(), named: Vec::new(), inquiries, kept }
     }
 
     pub(crate) fn inbox(&self) -> Inbox {
@@ -86,6 +125,10 @@ impl Replies {
         }
         if matches!(kind, "complete_reply" | "inspect_reply" | "variables_reply" | "values_reply") {
             self.answer(message);
+            return;
+        }
+        if matches!(kind, "pure_find" | "pure_keep") {
+            self.kept.answer(self.note, kind, content);
             return;
         }
         let id = message["parent_header"]["msg_id"].as_str().and_then(|id| id.parse().ok());

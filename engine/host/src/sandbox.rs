@@ -7,9 +7,6 @@
 //! process lives outside the walls, where no signal of theirs reaches it. Who started it counts
 //! processes and memory (`tools/census.rs`).
 
-#[cfg(target_os = "linux")]
-mod walls;
-
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,8 +23,14 @@ pub const FILE: u64 = 1 << 30;
 pub(crate) struct Order {
     /// For `sh -c`.
     pub(crate) command: String,
-    /// What may be read, run and written.
+    /// What may be read, run and written, except what other programs execute.
     pub(crate) write: Vec<PathBuf>,
+    /// The folder from which paths are counted to tell what other programs execute.
+    #[serde(default)]
+    pub(crate) root: Option<PathBuf>,
+    /// The same without exception: a folder of its own.
+    #[serde(default)]
+    pub(crate) private: Vec<PathBuf>,
     /// What may be read and run, beyond the system's own folders.
     pub(crate) read: Vec<PathBuf>,
     /// Whether it may use the network.
@@ -48,19 +51,29 @@ pub(crate) enum Verdict {
     Refused(String),
 }
 
+/// The same with what else there is to say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) verdict: Verdict,
+    /// Files that were not written because other programs would execute them, each with the reason.
+    #[serde(default)]
+    pub(crate) refused: Vec<String>,
+}
+
 /// The whole process.
 pub fn run() -> ExitCode {
+    ::sandbox::close_inherited();
     #[cfg(target_os = "linux")]
     return linux::run();
     #[cfg(target_os = "macos")]
     return macos::run();
     #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-    return say(&Verdict::Refused("this system has no sandbox that Tracebook knows".to_owned()));
+    return say(&Verdict::Refused("this system has no sandbox that Tracebook knows".to_owned()), Vec::new());
 }
 
-fn say(verdict: &Verdict) -> ExitCode {
+fn say(verdict: &Verdict, refused: Vec<String>) -> ExitCode {
     use std::io::Write;
-    let line = serde_json::to_string(verdict).unwrap_or_default();
+    let line = serde_json::to_string(&Report { verdict: verdict.clone(), refused }).unwrap_or_default();
     let mut out = std::io::stdout().lock();
     // Whoever would read it is gone when it fails.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
@@ -103,7 +116,8 @@ pub(crate) fn everywhere() -> Option<usize> {
 /// The process outside of the walls.
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{FILE, MEMORY, Order, TASKS, Verdict, order, say, walls};
+    use super::{FILE, MEMORY, Order, TASKS, Verdict, order, say};
+    use ::sandbox::{Confined, Kind, Policy, Refused};
     use rustix::process::{
         Resource, Rlimit, Signal, WaitOptions, getpid, kill_current_process_group, set_child_subreaper,
         setpriority_process, setrlimit, setsid, wait,
@@ -118,12 +132,12 @@ mod linux {
 
     pub(super) fn run() -> ExitCode {
         match start() {
-            Ok(child) => watch(child),
-            Err(why) => say(&Verdict::Refused(why)),
+            Ok((child, refused)) => watch(child, &refused),
+            Err(why) => say(&Verdict::Refused(why), Vec::new()),
         }
     }
 
-    fn start() -> Result<Child, String> {
+    fn start() -> Result<(Child, Refused), String> {
         let fail =
             |what: &str, error: &dyn std::fmt::Display| format!("the sandbox could not be made: {what} ({error})");
         // A session of its own has no terminal to type into, and is one group to be ended.
@@ -137,7 +151,7 @@ mod linux {
         let order = order()?;
         std::thread::spawn(|| {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            end(None);
+            end(None, &Refused::default());
         });
         // All of a user's processes count, so it is as much as there may be now and what a tool may have. For root
         // there is no such limit, only the count from outside.
@@ -160,38 +174,49 @@ mod linux {
     }
 
     /// On a thread that has gone behind the walls.
-    fn begin(order: &Order) -> Result<Child, String> {
+    fn begin(order: &Order) -> Result<(Child, Refused), String> {
         let _ = setpriority_process(None, NICE); // only politeness
         let shell = |error: std::io::Error| format!("there is no shell ({error})");
         let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(shell)?;
-        walls::enter(order)?;
+        let policy = Policy {
+            kind: Kind::Programs,
+            read: order.read.clone(),
+            write: order.write.clone(),
+            counted_from: order.root.iter().cloned().collect(),
+            private: order.private.clone(),
+            network: order.network,
+        };
+        let Confined { files, calls, refused } = ::sandbox::enter(&policy);
+        // Where one wall cannot be built, nothing is run.
+        files.and(calls).map_err(|why| format!("there is no sandbox here: {why}"))?;
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(&order.command).stdin(Stdio::null()).stdout(output).spawn().map_err(shell)
+        command.arg("-c").arg(&order.command).stdin(Stdio::null()).stdout(output);
+        Ok((command.spawn().map_err(shell)?, refused))
     }
 
     /// Waits for the shell, and for every orphan that comes before it.
-    fn watch(child: Child) -> ExitCode {
+    fn watch(child: Child, refused: &Refused) -> ExitCode {
         let shell = i32::try_from(child.id()).ok();
         loop {
             match wait(WaitOptions::empty()) {
                 Ok(Some((pid, status))) if Some(pid.as_raw_nonzero().get()) == shell => {
                     let code = status.exit_status().map(Verdict::Exited);
                     let signal = || Verdict::Signal(status.terminating_signal().unwrap_or(0));
-                    end(Some(&code.unwrap_or_else(signal)));
+                    end(Some(&code.unwrap_or_else(signal)), refused);
                 }
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => end(Some(&Verdict::Refused(format!("the shell was lost ({error})")))),
+                Err(error) => end(Some(&Verdict::Refused(format!("the shell was lost ({error})"))), refused),
             }
         }
     }
 
     /// Says how it ended, once, and ends everything: this process, too.
-    fn end(verdict: Option<&Verdict>) -> ! {
+    fn end(verdict: Option<&Verdict>, refused: &Refused) -> ! {
         static SAID: AtomicBool = AtomicBool::new(false);
         if let Some(verdict) = verdict
             && !SAID.swap(true, Ordering::AcqRel)
         {
-            say(verdict);
+            say(verdict, refused.all());
         } else if verdict.is_some() {
             // Another thread is saying it.
             std::thread::sleep(Duration::from_secs(1));
@@ -214,7 +239,7 @@ mod macos {
 
     pub(super) fn run() -> ExitCode {
         let verdict = perform().unwrap_or_else(Verdict::Refused);
-        say(&verdict);
+        say(&verdict, Vec::new());
         let _ = kill_current_process_group(Signal::KILL);
         ExitCode::SUCCESS
     }
@@ -257,6 +282,13 @@ mod macos {
             profile += &format!("(allow file-read* process-exec {})", below(path)?);
         }
         for path in &order.write {
+            profile += &format!("(allow file-read* file-write* process-exec {})", below(path)?);
+        }
+        // What other programs execute; the last word counts.
+        for pattern in ::sandbox::guarded_patterns(true) {
+            profile += &format!("(deny file-write* (regex #\"{pattern}\"))");
+        }
+        for path in &order.private {
             profile += &format!("(allow file-read* file-write* process-exec {})", below(path)?);
         }
         if order.network {

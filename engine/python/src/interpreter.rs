@@ -180,6 +180,21 @@ mod kernel {
         crate::ask::web(&request.to_string_lossy(), vm)
     }
 
+    /// Asks the host for a result of a pure cell.
+    #[pyfunction]
+    fn pure_find(key: PyStrRef, vm: &VirtualMachine) -> PyResult<Option<String>> {
+        let reply = crate::pure_results::ask("pure_find", serde_json::json!({"key": key.to_string_lossy()}), vm)?;
+        Ok(reply["entry"].as_str().map(ToOwned::to_owned))
+    }
+
+    /// Hands the host a result of a pure cell. Gives why it is not kept.
+    #[pyfunction]
+    fn pure_keep(key: PyStrRef, entry: PyStrRef, vm: &VirtualMachine) -> PyResult<Option<String>> {
+        let content = serde_json::json!({"key": key.to_string_lossy(), "entry": entry.to_string_lossy()});
+        let reply = crate::pure_results::ask("pure_keep", content, vm)?;
+        Ok(reply["why"].as_str().map(ToOwned::to_owned))
+    }
+
     #[pyfunction]
     fn walls() -> &'static str {
         crate::sandbox::Sandbox::get().words()
@@ -313,6 +328,8 @@ fn build(signals: gate::Receiver) -> Interpreter {
             // The standard library is frozen into the program. Without this a `lib/python3.14` near the program or
             // below /usr/local would be mixed in. The empty path is the working folder: a project's own modules.
             if let Some(state) = vm::common::rc::PyRc::get_mut(&mut vm.state) {
+                // It reads and writes any memory of this process, and calls any function in it.
+                state.module_defs.remove("_ctypes");
                 state.config.paths.stdlib_dir = None;
                 state.config.paths.module_search_paths = vec![String::new()];
             }

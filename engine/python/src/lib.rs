@@ -14,6 +14,7 @@ mod gate;
 mod interpreter;
 mod numpy;
 mod outbox;
+mod pure_results;
 mod requests;
 mod sandbox;
 #[cfg(target_os = "macos")]
@@ -60,6 +61,7 @@ enum Work {
 /// killed when the thread that started this process ends. Cells reach the working folder and what `reach` grants.
 #[must_use]
 pub fn run(reach: Reach) -> ExitCode {
+    ::sandbox::close_inherited();
     stdio::die_with_parent();
     let (input, output) = match stdio::take() {
         Ok(pair) => pair,
@@ -121,6 +123,10 @@ pub fn run(reach: Reach) -> ExitCode {
             Body::Look(look) => work.send(Work::Look { header, ticket: gate.ticket(), look }),
             Body::Answer(text) => {
                 ask::answered(text);
+                Ok(())
+            }
+            Body::PureReply(content) => {
+                pure_results::answered(content);
                 Ok(())
             }
             Body::Execute(cell) => work.send(Work::Execute { header, ticket: gate.ticket(), cell }),

@@ -1,22 +1,24 @@
 """Results of pure cells, kept by what they were made of: the code and the values that it uses.
 
-Frozen into the kernel as `_tracebook_pure` and imported when a cell is marked as pure. Entries are files in a folder that
-the host grants; what cannot be kept is said, and the cell has run as any other.
+Frozen into the kernel as `_tracebook_pure` and imported when a cell is marked as pure. The host keeps the entries, each for
+one note with its grants; this process asks for them and hands them over. An entry is data: values of a closed list of
+types, as JSON. What has no such form is said, and the cell has run as any other.
 """
 
+import base64
 import hashlib
 import importlib
 import io
-import os
+import json
 import pickle
 import sys
 import types
 
-_FOLDER = os.environ.get("TRACEBOOK_PURE", "")
-# An entry, and all entries of a folder, in bytes.
-_LARGEST = 64 << 20
-_ALL = 256 << 20
-_FORM = f"1 {sys.version}"
+import _tracebook_kernel
+
+_FORM = f"2 {sys.version}"
+# Modules and their parts are kept by name, if they come with the kernel.
+_SHIPPED = frozenset(sys.stdlib_module_names) | {"numpy", "matplotlib"}
 
 _names = sys.modules["__main__"].__dict__
 
@@ -91,19 +93,169 @@ def _digest(value, seen=None):
     return hashlib.sha256(file.getvalue()).hexdigest()
 
 
-class _Keep(pickle._Pickler):
-    """Values as they are kept; what a cell defined for itself has no life outside of its process."""
+class _Unkept(Exception):
+    """A value that has no form as data."""
 
-    def reducer_override(self, value):
-        if isinstance(value, types.ModuleType):
-            return importlib.import_module, (value.__name__,)
-        if type(value).__name__ == "ndarray" and type(value).__module__ == "numpy":
+
+def _is_shipped(module):
+    return isinstance(module, str) and module.partition(".")[0] in _SHIPPED
+
+
+class _Encoder:
+    """Values as a table of nodes that refer to each other by number: what is the same object stays one."""
+
+    def __init__(self):
+        self.nodes = []
+        self.seen = {}
+        # Keeps objects alive whose `id` is known.
+        self.alive = []
+
+    def node(self, value):
+        known = self.seen.get(id(value))
+        if known is not None:
+            return known
+        at = len(self.nodes)
+        self.nodes.append(None)
+        self.seen[id(value)] = at
+        self.alive.append(value)
+        self.nodes[at] = self.form(value)
+        return at
+
+    def all(self, values):
+        return [self.node(value) for value in values]
+
+    def form(self, value):
+        kind = type(value)
+        if value is None or kind is bool:
+            return ["const", value]
+        if value is Ellipsis:
+            return ["ellipsis"]
+        if kind is int:
+            return ["int", hex(value)]
+        if kind is float:
+            return ["float", repr(value)]
+        if kind is complex:
+            return ["complex", repr(value.real), repr(value.imag)]
+        if kind is str:
+            return ["str", value]
+        if kind is bytes or kind is bytearray:
+            return [kind.__name__, base64.b64encode(value).decode()]
+        if kind in (list, tuple, set, frozenset):
+            return [kind.__name__, self.all(value)]
+        if kind is dict:
+            return ["dict", self.all(value), self.all(value.values())]
+        if kind is range or kind is slice:
+            return [kind.__name__, self.all((value.start, value.stop, value.step))]
+        if kind is types.ModuleType:
+            if _is_shipped(value.__name__):
+                return ["module", value.__name__]
+            raise _Unkept(f"the module {value.__name__} is code")
+        if kind.__module__ == "numpy" and hasattr(value, "dtype") and hasattr(value, "shape"):
+            return ["array", kind.__name__, str(value.dtype), self.node(list(value.shape)), self.node(value.tolist())]
+        special = _SPECIAL.get((kind.__module__, kind.__qualname__))
+        if special is not None:
+            return ["made", kind.__module__, kind.__qualname__, self.all(special(value))]
+        name, module = getattr(value, "__qualname__", None), getattr(value, "__module__", None)
+        if isinstance(name, str) and name.isidentifier() and _is_shipped(module):
+            if getattr(sys.modules.get(module), name, None) is value:
+                return ["part", module, name]
+        if isinstance(value, (types.FunctionType, type)):
+            raise _Unkept(f"{value.__qualname__} is code")
+        raise _Unkept(f"a value of type {kind.__qualname__} has no form as data")
+
+
+def _datetime(value):
+    if value.tzinfo is not None:
+        raise _Unkept("a time with a time zone has no form as data")
+    return value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond
+
+
+def _time(value):
+    if value.tzinfo is not None:
+        raise _Unkept("a time with a time zone has no form as data")
+    return value.hour, value.minute, value.second, value.microsecond
+
+
+# Classes whose values are made anew from plain ones: what each is made of.
+_SPECIAL = {
+    ("datetime", "date"): lambda value: (value.year, value.month, value.day),
+    ("datetime", "datetime"): _datetime,
+    ("datetime", "time"): _time,
+    ("datetime", "timedelta"): lambda value: (value.days, value.seconds, value.microseconds),
+    ("decimal", "Decimal"): lambda value: (str(value),),
+    ("fractions", "Fraction"): lambda value: (value.numerator, value.denominator),
+    ("uuid", "UUID"): lambda value: (value.hex,),
+    ("collections", "OrderedDict"): lambda value: (list(value.items()),),
+    ("collections", "Counter"): lambda value: (dict(value),),
+    ("collections", "deque"): lambda value: (list(value), value.maxlen),
+}
+
+
+class _Decoder:
+    """The way back. It makes values of the types above and calls nothing else."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.made = {}
+
+    def node(self, at):
+        if at in self.made:
+            return self.made[at]
+        tag, *rest = self.nodes[at]
+        if tag == "list":
+            value = self.made[at] = []
+            value.extend(self.node(item) for item in rest[0])
+        elif tag == "dict":
+            value = self.made[at] = {}
+            value.update(zip(self.all(rest[0]), self.all(rest[1])))
+        elif tag == "set":
+            value = self.made[at] = set()
+            value.update(self.all(rest[0]))
+        else:
+            value = self.made[at] = self.value(tag, *rest)
+        return value
+
+    def all(self, numbers):
+        return [self.node(number) for number in numbers]
+
+    def value(self, tag, *rest):
+        if tag == "const" and (rest[0] is None or isinstance(rest[0], bool)):
+            return rest[0]
+        if tag == "ellipsis":
+            return Ellipsis
+        if tag == "int":
+            return int(rest[0], 16)
+        if tag == "float":
+            return float(rest[0])
+        if tag == "complex":
+            return complex(float(rest[0]), float(rest[1]))
+        if tag == "str":
+            return str(rest[0])
+        if tag == "bytes":
+            return base64.b64decode(rest[0])
+        if tag == "bytearray":
+            return bytearray(base64.b64decode(rest[0]))
+        if tag == "tuple":
+            return tuple(self.all(rest[0]))
+        if tag == "frozenset":
+            return frozenset(self.all(rest[0]))
+        if tag == "range":
+            return range(*self.all(rest[0]))
+        if tag == "slice":
+            return slice(*self.all(rest[0]))
+        if tag == "module" and _is_shipped(rest[0]):
+            return importlib.import_module(rest[0])
+        if tag == "part" and _is_shipped(rest[0]) and rest[1].isidentifier():
+            return getattr(importlib.import_module(rest[0]), rest[1])
+        if tag == "array":
             import numpy
 
-            return numpy.array, (value.tolist(), str(value.dtype))
-        if isinstance(value, (types.FunctionType, type)) and getattr(value, "__module__", None) == "__main__":
-            raise pickle.PicklingError(f"{value.__qualname__} is code")
-        return NotImplemented
+            kind, dtype, shape, items = rest
+            value = numpy.array(self.node(items), dtype).reshape(tuple(self.node(shape)))
+            return value if kind == "ndarray" else value[()]
+        if tag == "made" and (rest[0], rest[1]) in _SPECIAL:
+            return getattr(importlib.import_module(rest[0]), rest[1])(*self.all(rest[2]))
+        raise ValueError(tag)
 
 
 def key(code, uses):
@@ -117,53 +269,26 @@ def key(code, uses):
 
 def find(key):
     """Brings the names of a kept result back; what was shown, as JSON, or nothing."""
-    path = os.path.join(_FOLDER, key)
     try:
-        with open(path, "rb") as file:
-            shown, values = pickle.load(file)
-        values = pickle.loads(values)
+        entry = _tracebook_kernel.pure_find(key)
+        if entry is None:
+            return None
+        entry = json.loads(entry)
+        decoder = _Decoder(entry["nodes"])
+        values = {name: decoder.node(at) for name, at in entry["names"].items()}
     except Exception:
-        # None there, cut short, or of another program.
+        # Of another program.
         return None
     _names.update(values)
-    try:
-        os.utime(path)
-    except OSError:
-        pass
-    return shown
+    return json.dumps(entry["shown"])
 
 
 def keep(key, binds, shown):
     """Keeps a result; why not, as a text, or nothing."""
-    if not _FOLDER:
-        return "there is no folder for it"
-    values = {name: _names[name] for name in binds if name in _names}
-    file = io.BytesIO()
+    encoder = _Encoder()
     try:
-        _Keep(file, 4).dump(values)
-        entry = pickle.dumps((shown, file.getvalue()), 4)
-        if len(entry) > _LARGEST:
-            return "it is larger than 64 MB"
-        path = os.path.join(_FOLDER, key)
-        with open(path + ".new", "wb") as out:
-            out.write(entry)
-        os.replace(path + ".new", path)
-        _forget()
+        names = {name: encoder.node(_names[name]) for name in binds if name in _names}
+        entry = json.dumps({"shown": json.loads(shown), "nodes": encoder.nodes, "names": names})
+        return _tracebook_kernel.pure_keep(key, entry)
     except Exception as error:
         return str(error) or type(error).__name__
-    return None
-
-
-def _forget():
-    """Deletes what was used longest ago where there is too much."""
-    entries = []
-    for entry in os.scandir(_FOLDER):
-        about = entry.stat()
-        entries.append((about.st_mtime, about.st_size, entry.path))
-    entries.sort(reverse=True)
-    total = 0
-    for _, size, path in entries:
-        total += size
-        if total > _ALL:
-            os.remove(path)
-

@@ -30,6 +30,8 @@ pub(crate) enum Body {
     Look(Look),
     /// The line that a cell asked for.
     Answer(String),
+    /// What the host says about the result of a pure cell.
+    PureReply(Value),
     Interrupt,
     Info,
     Shutdown,
@@ -136,6 +138,7 @@ fn parse(line: &[u8]) -> Incoming {
             let value = message.get("content").and_then(|content| content.get("value")).and_then(Value::as_str);
             Body::Answer(value.unwrap_or_default().to_owned())
         }
+        Some("pure_reply") => Body::PureReply(message.get_mut("content").map(Value::take).unwrap_or_default()),
         Some("interrupt_request") => Body::Interrupt,
         Some("kernel_info_request") => Body::Info,
         Some("shutdown_request") => Body::Shutdown,

@@ -46,6 +46,10 @@ fn profile(write: &[PathBuf], read: &[PathBuf], network: bool) -> Option<String>
     for path in write {
         profile += &format!("(allow file-read* file-write* {})", below(path)?);
     }
+    // What other programs execute; the last word counts.
+    for pattern in ::sandbox::guarded_patterns(false) {
+        profile += &format!("(deny file-write* (regex #\"{pattern}\"))");
+    }
     if network {
         profile += "(allow network-outbound)(allow system-socket)(allow mach-lookup\
                     (global-name \"com.apple.dnssd.service\"))(allow file-read* (subpath \"/private/etc/ssl\")\

@@ -459,6 +459,14 @@ fn the_system_agent_walks_eight_phases_in_a_project_of_its_own() {
     }
     assert_eq!(made.len(), 6, "{made:?}");
     assert!(made.contains(&"projects/rain/output/visualizations/.gitkeep".to_owned()), "{made:?}");
+    // A new agent is loaded by later runs: writing one always asks.
+    let definition = "projects/rain/components/agents/meteorologist.md";
+    let asked: Vec<String> = run(&twin).pending().map(|approval| approval.id.clone()).collect();
+    assert_eq!((asked.len(), twin.file(definition)), (1, None));
+    decide(&mut twin, &asked[0], true, Scope::Once);
+    while let Some((_, _, Job::Replace { .. })) = twin.tools.first() {
+        done(&mut twin, fine("made"));
+    }
     twin.pass(5_000);
     assert!(twin.file("projects/rain/tasks/plan.md").expect("kept").contains("- [/] Sum the rain of each day ^sum"));
     let definition = twin.file("projects/rain/components/agents/meteorologist.md").expect("made");

@@ -5,7 +5,7 @@ use super::census::{self, Census, Excess};
 use super::changes::Before;
 use super::shown::shown;
 use super::{LONGEST, Place, Stop};
-use crate::sandbox::{MEMORY, Order, TASKS, Verdict, granted};
+use crate::sandbox::{MEMORY, Order, Report, TASKS, Verdict, granted};
 use engine::agent::job::Outcome;
 use rand::TryRngCore;
 use std::io::{Read, Write};
@@ -52,13 +52,13 @@ pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<Outco
     let root = Folder::root(shell.root)?;
     let folder = root.folder(shell.path)?;
     let private = Private::new()?;
-    let mut write = granted(root.place(), place.home.as_deref(), &place.workspace);
-    write.push(private.path.clone());
     // A process may compute on all processors for all of the time.
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let order = Order {
         command: shell.command.to_owned(),
-        write,
+        write: granted(root.place(), place.home.as_deref(), &place.workspace),
+        root: Some(root.place().to_owned()),
+        private: vec![private.path.clone()],
         read: place.readable.clone(),
         network: shell.network,
         seconds: seconds.saturating_mul(processors) + 1,
@@ -88,8 +88,9 @@ pub(super) fn run(place: &Place, shell: &Shell<'_>, stop: &Stop) -> Result<Outco
     };
     let success = matches!(end, End::Said(Verdict::Exited(0)));
     let (changed, remarks) = before.compare(&root, &place.blobs)?;
-    let note = [note].into_iter().filter(|note| !note.is_empty()).chain(remarks).collect::<Vec<_>>().join("\n");
-    let (text, whole) = noted(output, &note, place)?;
+    let refused = running.refused.iter().map(|refused| format!("(not written: {refused})"));
+    let notes = [note].into_iter().filter(|note| !note.is_empty()).chain(refused).chain(remarks);
+    let (text, whole) = noted(output, &notes.collect::<Vec<_>>().join("\n"), place)?;
     Ok(Outcome { success, text, whole, changed, ..Outcome::default() })
 }
 
@@ -121,7 +122,9 @@ struct Running {
     census: Census,
     /// While it is open, we live.
     _input: std::process::ChildStdin,
-    verdict: Receiver<Option<Verdict>>,
+    verdict: Receiver<Option<Report>>,
+    /// What was not written because other programs would execute it.
+    refused: Vec<String>,
     output: Arc<Mutex<Vec<u8>>>,
     /// Nothing comes; that it is closed says that the output has ended, or is too much.
     ended: Receiver<()>,
@@ -168,14 +171,17 @@ impl Running {
                 }
             }
         });
-        Ok(Running { child, census, _input: input, verdict, output, ended })
+        Ok(Running { child, census, _input: input, verdict, refused: Vec::new(), output, ended })
     }
 
     fn wait(&mut self, time: Duration, stop: &Stop) -> End {
         let begun = Instant::now();
         loop {
             match self.verdict.recv_timeout(GLANCE) {
-                Ok(Some(verdict)) => return End::Said(verdict),
+                Ok(Some(report)) => {
+                    self.refused = report.refused;
+                    return End::Said(report.verdict);
+                }
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => return End::Silent,
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -1,0 +1,375 @@
+//! Which files of a folder other programs execute or load as code, so that writing them always asks. One table for file
+//! tools, shell, Python and cells; it looks at names only and touches no file.
+//!
+//! A path is relative to the folder that a tool or a cell may write: the volume, a note's folder, a granted folder.
+
+/// Folders that stand for the program that reads them, wherever they lie.
+const FOLDERS: &[(&str, &str)] = &[
+    (".git", "git runs hooks and programs that are named there"),
+    (".hg", "Mercurial runs hooks that are named there"),
+    (".svn", "Subversion reads settings there"),
+    (".vscode", "Visual Studio Code runs tasks and programs that are named there"),
+    (".idea", "JetBrains IDEs run configurations that lie there"),
+    (".fleet", "JetBrains Fleet runs configurations that lie there"),
+    (".vs", "Visual Studio runs tasks that lie there"),
+    (".zed", "Zed runs tasks and programs that are named there"),
+    (".cursor", "Cursor runs servers that are named there"),
+    (".claude", "Claude Code runs hooks that are named there"),
+    (".codex", "Codex runs programs that are named there"),
+    (".gemini", "Gemini runs programs that are named there"),
+    (".devcontainer", "editors run commands that are named there"),
+    (".obsidian", "Obsidian loads plugins from there"),
+    (".logseq", "Logseq loads plugins from there"),
+    (".husky", "git runs hooks that lie there"),
+    (".githooks", "git runs hooks that lie there"),
+    (".lefthook", "git runs hooks that lie there"),
+    (".github", "GitHub runs workflows that lie there"),
+    (".gitlab", "GitLab runs pipelines that lie there"),
+    (".forgejo", "Forgejo runs workflows that lie there"),
+    (".gitea", "Gitea runs workflows that lie there"),
+    (".circleci", "CircleCI runs pipelines that lie there"),
+    (".direnv", "direnv loads what lies there"),
+    (".venv", "Python, editors and Jupyter run programs from there"),
+    ("venv", "Python, editors and Jupyter run programs from there"),
+    (".ipython", "IPython runs startup files from there"),
+    (".jupyter", "Jupyter runs configuration files from there"),
+    (".ssh", "ssh runs programs that are named there"),
+    (".gnupg", "GnuPG runs programs that are named there"),
+    (".config", "programs load their settings from there"),
+    (".local", "desktops and shells run programs from there"),
+];
+
+/// Files that a program executes on its own, wherever they lie.
+const FILES: &[(&str, &str)] = &[
+    (".envrc", "direnv runs it"),
+    (".autoenv", "autoenv runs it"),
+    (".autoenv.zsh", "autoenv runs it"),
+    (".mise.toml", "mise runs hooks that are named in it"),
+    ("mise.toml", "mise runs hooks that are named in it"),
+    (".pre-commit-config.yaml", "git runs hooks that are named in it"),
+    (".pre-commit-config.yml", "git runs hooks that are named in it"),
+    ("lefthook.yml", "git runs hooks that are named in it"),
+    ("lefthook.yaml", "git runs hooks that are named in it"),
+    (".gitlab-ci.yml", "GitLab runs it"),
+    (".gitconfig", "git runs programs that are named in it"),
+    (".mcp.json", "assistants start programs that are named in it"),
+    (".exrc", "Vim runs it"),
+    (".vimrc", "Vim runs it"),
+    (".nvimrc", "Neovim runs it"),
+    (".nvim.lua", "Neovim runs it"),
+    (".lvimrc", "Vim runs it"),
+    (".dir-locals.el", "Emacs evaluates it"),
+    (".emacs", "Emacs evaluates it"),
+    (".gdbinit", "the debugger gdb runs it"),
+    (".lldbinit", "the debugger lldb runs it"),
+    (".bashrc", "the shell runs it"),
+    (".bash_profile", "the shell runs it"),
+    (".bash_login", "the shell runs it"),
+    (".bash_logout", "the shell runs it"),
+    (".profile", "the shell runs it"),
+    (".zshrc", "the shell runs it"),
+    (".zshenv", "the shell runs it"),
+    (".zprofile", "the shell runs it"),
+    (".zlogin", "the shell runs it"),
+    (".zlogout", "the shell runs it"),
+    (".cshrc", "the shell runs it"),
+    (".tcshrc", "the shell runs it"),
+    (".login", "the shell runs it"),
+    (".xprofile", "the desktop runs it"),
+    (".xsession", "the desktop runs it"),
+    (".xinitrc", "the desktop runs it"),
+    ("sitecustomize.py", "Python runs it at every start"),
+    ("usercustomize.py", "Python runs it at every start"),
+];
+
+/// Where a volume and its projects keep agents.
+const AGENTS: &str = "agents are loaded from there";
+/// A folder with such a file can pass for a git repository.
+const HEAD: &str = "git would take its folder for a repository and run programs that are named in it";
+/// The folder `.git`, as a reason.
+const GIT: &str = FOLDERS[0].1;
+
+/// Why writing this path always asks; `None`: it is an ordinary file.
+///
+/// `path` is relative to the folder that may be written, its parts separated by `/` (and `\`).
+pub fn is_guarded(path: &str) -> Option<&'static str> {
+    guarded(path, false)
+}
+
+/// The same for programs that run behind walls, such as git: what a repository keeps as data may be written, what git
+/// executes or reads settings from may not.
+pub fn is_guarded_for_programs(path: &str) -> Option<&'static str> {
+    guarded(path, true)
+}
+
+/// The entries that would be guarded below `path` and are not elsewhere: who renames a folder that holds one of them to
+/// `path` makes it guarded. `*` stands for every folder with such entries.
+pub fn names_that_become_guarded(path: &str) -> &'static [&'static str] {
+    let parts = parts(path);
+    let last = parts.last().map(String::as_str).unwrap_or_default();
+    if last == "components" || (parts.len() == 2 && parts[0] == "projects") {
+        &["agents"]
+    } else if parts.len() == 1 && last == "projects" {
+        &["*"]
+    } else {
+        &[]
+    }
+}
+
+fn guarded(path: &str, programs: bool) -> Option<&'static str> {
+    let parts = parts(path);
+    for (at, part) in parts.iter().enumerate() {
+        let last = at + 1 == parts.len();
+        if part == ".git" {
+            return (!programs || last || !is_git_data(&parts[at + 1..])).then_some(GIT);
+        }
+        if let Some((_, why)) = FOLDERS.iter().find(|(name, _)| name == part) {
+            return Some(why);
+        }
+        if let Some((_, why)) = FILES.iter().find(|(name, _)| name == part) {
+            return Some(why);
+        }
+    }
+    let name = path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default();
+    if name == "HEAD" || (!cfg!(target_os = "linux") && parts.last().is_some_and(|last| last == "head")) {
+        return Some(HEAD);
+    }
+    let own = match &parts[..] {
+        [projects, _, rest @ ..] if projects == "projects" => rest,
+        all => all,
+    };
+    let is_agents = |parts: &[String]| parts.first().is_some_and(|first| first == "agents");
+    let nested = parts.windows(2).any(|two| two[0] == "components" && two[1] == "agents");
+    // It keeps an empty folder in git and is no agent.
+    if parts.last().is_some_and(|last| last == ".gitkeep") {
+        return None;
+    }
+    (is_agents(own) || is_agents(&parts) || nested).then_some(AGENTS)
+}
+
+/// Whether this path below `.git` is data: objects, references, the index, messages. Everything that is not known to be
+/// data counts as settings.
+fn is_git_data(below: &[String]) -> bool {
+    const FOLDERS: [&str; 4] = ["objects", "refs", "logs", "lfs"];
+    const FILES: [&str; 15] = [
+        "head",
+        "index",
+        "packed-refs",
+        "packed-refs.new",
+        "commit_editmsg",
+        "merge_msg",
+        "merge_mode",
+        "merge_rr",
+        "squash_msg",
+        "tag_editmsg",
+        "shallow",
+        "gc.pid",
+        "gc.log",
+        "auto_merge",
+        "fetch_head",
+    ];
+    // Settings and programs of submodules and of other working trees lie deeper.
+    const NEVER: [&str; 9] = [
+        "config",
+        "config.worktree",
+        "hooks",
+        "commondir",
+        "gitdir",
+        "info",
+        "rebase-merge",
+        "rebase-apply",
+        "sequencer",
+    ];
+    let below = match below {
+        [modules, name, rest @ ..] if modules == "modules" || modules == "worktrees" => {
+            if NEVER.iter().any(|never| name == never || rest.iter().any(|part| strip_lock(part) == *never)) {
+                return false;
+            }
+            // The name of a submodule may have several parts.
+            let begin = rest.iter().position(|part| {
+                FOLDERS.contains(&part.as_str()) || FILES.contains(&strip_lock(part)) || part.ends_with("_head")
+            });
+            match begin {
+                Some(begin) => &rest[begin..],
+                None => return false,
+            }
+        }
+        below => below,
+    };
+    match below {
+        [only] => {
+            let name = strip_lock(only);
+            FOLDERS.contains(&only.as_str())
+                || FILES.contains(&name)
+                || name.ends_with("_head")
+                || name.starts_with("sharedindex.")
+                || name.starts_with("index.")
+                || name.starts_with("next-index-")
+                || name.starts_with(".merge_file_")
+        }
+        // Lists for web servers.
+        [info, name] if info == "info" => name.starts_with("refs") || name.starts_with("rev-cache"),
+        // Alternates name another folder of objects, which is data, too.
+        [first, ..] => FOLDERS.contains(&first.as_str()),
+        [] => false,
+    }
+}
+
+fn strip_lock(name: &str) -> &str {
+    name.strip_suffix(".lock").unwrap_or(name)
+}
+
+/// The parts of a path as file systems that fold them see them.
+fn parts(path: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(folded(part)),
+        }
+    }
+    parts
+}
+
+/// One name in its one form: macOS and Windows take `.GIT`, `.git. ` and `git~1` for `.git`, and macOS overlooks some
+/// letters.
+fn folded(name: &str) -> String {
+    let seen: String = name
+        .chars()
+        .filter(|letter| {
+            !matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+        })
+        .flat_map(char::to_lowercase)
+        .collect();
+    // A stream of a file on Windows is the file.
+    let seen = seen.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
+    match seen {
+        "" => name.to_owned(),
+        "git~1" | "git~2" => ".git".to_owned(),
+        seen => seen.replace('\u{17f}', "s").replace('\u{212a}', "k"),
+    }
+}
+
+/// The names that are guarded wherever they lie, for walls that are built of patterns.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FOLDERS.iter().chain(FILES).map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_execute_is_guarded_in_every_spelling() {
+        for path in [
+            ".git",
+            ".git/hooks/pre-commit",
+            "sub/.git",
+            "a/b/.GIT/config",
+            ".git/",
+            "./.git//config",
+            ".Git. /hooks/x",
+            "git~1/config",
+            ".g\u{200c}it/config",
+            ".git:x",
+            "a/../.git/config",
+            "a\\.git\\config",
+            ".envrc",
+            "x/.ENVRC",
+            ".vscode/tasks.json",
+            ".vscode",
+            ".obsidian/plugins/x/main.js",
+            ".husky/pre-push",
+            ".idea/workspace.xml",
+            "components/agents/a.md",
+            "agents/a.py",
+            "Agents/a.py",
+            "projects/x/agents/a.py",
+            "projects/x/components/agents/a.md",
+            "deep/components/agents/a.md",
+            ".venv/bin/python",
+            "venv/pyvenv.cfg",
+            "x/HEAD",
+            ".github/workflows/ci.yml",
+            "sitecustomize.py",
+            ".git/rebase-merge/git-rebase-todo",
+            ".ſsh/config",
+        ] {
+            assert!(is_guarded(path).is_some(), "{path}");
+        }
+        for path in [
+            "",
+            "a.md",
+            "notes/git/config",
+            "src/agents/a.py",
+            "gitignore",
+            ".gitignore",
+            ".gitattributes",
+            "Makefile",
+            "model.pth",
+            "projects/x/notes/agents.md",
+            "agents.md",
+            "agents/.gitkeep",
+            "a.git",
+            "components/a.md",
+            "headers/head.html",
+        ] {
+            assert_eq!(is_guarded(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn git_may_write_its_data_and_not_its_settings() {
+        for path in [
+            ".git/objects/ab/cdef",
+            ".git/refs/heads/main.lock",
+            ".git/HEAD",
+            ".git/HEAD.lock",
+            ".git/index.lock",
+            ".git/logs/HEAD",
+            ".git/COMMIT_EDITMSG",
+            ".git/ORIG_HEAD",
+            "sub/.git/index",
+            ".git/packed-refs.lock",
+            ".git/modules/lib/objects/ab/c",
+            ".git/modules/a/b/index.lock",
+            ".git/worktrees/w/HEAD",
+        ] {
+            assert_eq!(is_guarded_for_programs(path), None, "{path}");
+            assert!(is_guarded(path).is_some(), "{path}");
+        }
+        for path in [
+            ".git",
+            ".git/config",
+            ".git/config.lock",
+            ".git/hooks",
+            ".git/hooks/pre-commit",
+            ".git/config.worktree",
+            ".git/commondir",
+            ".git/gitdir",
+            ".git/info/attributes",
+            ".git/modules/lib/config",
+            ".git/modules/lib",
+            ".git/modules/lib/hooks/x",
+            ".git/modules/hooks/x",
+            ".git/rebase-merge/git-rebase-todo",
+            ".git/modules",
+            ".git/modules/a/objects/config.lock",
+            ".git/worktrees/w/commondir",
+            "x/HEAD",
+            ".git/description",
+        ] {
+            assert!(is_guarded_for_programs(path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_moved_may_become_guarded() {
+        assert_eq!(names_that_become_guarded("components"), ["agents"]);
+        assert_eq!(names_that_become_guarded("a/components"), ["agents"]);
+        assert_eq!(names_that_become_guarded("projects/x"), ["agents"]);
+        assert_eq!(names_that_become_guarded("projects"), ["*"]);
+        assert!(names_that_become_guarded("a").is_empty());
+    }
+}

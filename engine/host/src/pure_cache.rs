@@ -1,0 +1,202 @@
+//! Results of pure cells, kept over kernels. Only this process reads and writes the folder: kernels hand results over
+//! and ask for them by messages.
+//!
+//! An entry belongs to one note with one set of grants, and is sealed for them with a key that no cell can read: one
+//! that was changed, moved, or made for another note opens as nothing. What is in it is data, as JSON.
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use engine::Grant;
+use rand::TryRngCore;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+use store::{BlobHash, DocId};
+use zeroize::Zeroizing;
+
+/// A larger entry is not kept, in bytes.
+pub(crate) const MAX_ENTRY_BYTES: usize = 24 << 20;
+/// All entries together, in bytes. What was used longest ago goes first.
+const MAX_TOTAL_BYTES: u64 = 256 << 20;
+/// The key's file.
+const KEY: &str = "key";
+/// A key of a result: a hash in hexadecimal digits.
+const KEY_DIGITS: usize = 64;
+const NONCE: usize = 24;
+
+/// The results of a workspace.
+#[derive(Clone)]
+pub(crate) struct PureCache {
+    folder: PathBuf,
+    key: Arc<OnceLock<Option<Zeroizing<[u8; 32]>>>>,
+}
+
+impl PureCache {
+    /// In this folder, which is made when something is kept.
+    pub(crate) fn new(folder: PathBuf) -> PureCache {
+        PureCache { folder, key: Arc::default() }
+    }
+
+    /// What was kept under this key by this note with these grants.
+    pub(crate) fn find(&self, note: DocId, grant: &Grant, key: &str) -> Option<String> {
+        let owner = owner(note, grant, key)?;
+        let path = self.path(&owner);
+        let mut sealed = Vec::new();
+        let file = File::open(&path).ok()?;
+        (&file).take(MAX_ENTRY_BYTES as u64 * 2).read_to_end(&mut sealed).ok()?;
+        let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
+        let nonce = XNonce::from(<[u8; NONCE]>::try_from(nonce).ok()?);
+        let payload = Payload { msg: sealed, aad: &owner };
+        let entry = self.cipher()?.decrypt(&nonce, payload).ok()?;
+        let entry = String::from_utf8(entry).ok().filter(|entry| is_data(entry))?;
+        let _ = file.set_modified(SystemTime::now()); // only decides what goes first
+        Some(entry)
+    }
+
+    /// Keeps a result.
+    ///
+    /// # Errors
+    /// Why not, as a part of a sentence.
+    pub(crate) fn keep(&self, note: DocId, grant: &Grant, key: &str, entry: &str) -> Result<(), String> {
+        let owner = owner(note, grant, key).ok_or("its key is not one")?;
+        if entry.len() > MAX_ENTRY_BYTES {
+            return Err(format!("it is larger than {} MB", MAX_ENTRY_BYTES >> 20));
+        }
+        if !is_data(entry) {
+            return Err("it is not data".to_owned());
+        }
+        let words = |error: std::io::Error| format!("the cache cannot be written ({error})");
+        let mut nonce = [0; NONCE];
+        rand::rngs::OsRng.try_fill_bytes(&mut nonce).map_err(|error| words(std::io::Error::other(error)))?;
+        let cipher = self.cipher().ok_or("the cache has no key")?;
+        let payload = Payload { msg: entry.as_bytes(), aad: &owner };
+        let sealed = cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| "it cannot be sealed")?;
+        let path = self.path(&owner);
+        let new = path.with_extension("new");
+        fs::write(&new, [&nonce[..], &sealed].concat()).and_then(|()| fs::rename(&new, &path)).map_err(words)?;
+        self.make_room();
+        Ok(())
+    }
+
+    fn path(&self, owner: &[u8]) -> PathBuf {
+        self.folder.join(BlobHash::of(owner).to_string())
+    }
+
+    fn cipher(&self) -> Option<XChaCha20Poly1305> {
+        let key = self.key.get_or_init(|| read_or_make_key(&self.folder).ok());
+        key.as_ref().map(|key| XChaCha20Poly1305::new((&**key).into()))
+    }
+
+    /// Deletes what was used longest ago where there is too much, and what an older program left.
+    fn make_room(&self) {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            if about.is_dir() {
+                let _ = fs::remove_dir_all(entry.path()); // pickles, which nobody reads any more
+            } else if entry.file_name() != KEY {
+                entries.push((about.modified().unwrap_or(SystemTime::UNIX_EPOCH), about.len(), entry.path()));
+            }
+        }
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.0));
+        let mut total = 0;
+        for (_, size, path) in entries {
+            total += size;
+            if total > MAX_TOTAL_BYTES {
+                let _ = fs::remove_file(path); // the next one who keeps something tries again
+            }
+        }
+    }
+}
+
+/// Whose an entry is, and for what: these bytes are sealed with it and are not in it.
+fn owner(note: DocId, grant: &Grant, key: &str) -> Option<Vec<u8>> {
+    let is_key = key.len() == KEY_DIGITS && key.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if !is_key {
+        return None;
+    }
+    // Paths that are no text have no form here: such a note keeps nothing.
+    serde_json::to_vec(&("pure 2", note, grant, key)).ok()
+}
+
+/// What a kernel is handed later is of this form and no other.
+fn is_data(entry: &str) -> bool {
+    let whole = serde_json::from_str::<Value>(entry).unwrap_or_default();
+    whole["shown"].is_array() && whole["nodes"].is_array() && whole["names"].is_object()
+}
+
+fn read_or_make_key(folder: &Path) -> std::io::Result<Zeroizing<[u8; 32]>> {
+    let path = folder.join(KEY);
+    if let Ok(bytes) = fs::read(&path).map(Zeroizing::new)
+        && let Ok(key) = <[u8; 32]>::try_from(&**bytes)
+    {
+        return Ok(Zeroizing::new(key));
+    }
+    fs::create_dir_all(folder)?;
+    let mut key = Zeroizing::new([0; 32]);
+    rand::rngs::OsRng.try_fill_bytes(&mut *key).map_err(std::io::Error::other)?;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&path)?;
+    file.write_all(&*key)?;
+    file.sync_all()?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTE: DocId = DocId([1; 16]);
+    const OTHER: DocId = DocId([2; 16]);
+    const ENTRY: &str = r#"{"shown":[],"nodes":[7],"names":{"x":0}}"#;
+
+    #[test]
+    fn an_entry_opens_for_its_note_its_grants_and_its_key_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let cache = PureCache::new(dir.path().join("pure"));
+        let (plain, network) = (Grant::default(), Grant { network: true, ..Grant::default() });
+        let key = "ab".repeat(32);
+        cache.keep(NOTE, &plain, &key, ENTRY).expect("kept");
+        // Another process of the same workspace.
+        let again = PureCache::new(dir.path().join("pure"));
+        assert_eq!(again.find(NOTE, &plain, &key).as_deref(), Some(ENTRY));
+        assert_eq!(again.find(OTHER, &plain, &key), None, "another note");
+        assert_eq!(again.find(NOTE, &network, &key), None, "other grants");
+        assert_eq!(again.find(NOTE, &plain, &"cd".repeat(32)), None, "another key");
+        // Put where another note with grants would look for it.
+        let (from, to) = (owner(NOTE, &plain, &key), owner(OTHER, &network, &key));
+        let at = |owner: &Option<Vec<u8>>| again.path(owner.as_deref().expect("an owner"));
+        fs::copy(at(&from), at(&to)).expect("copied");
+        assert_eq!(again.find(OTHER, &network, &key), None, "moved");
+        // One bit.
+        let mut bytes = fs::read(at(&from)).expect("read");
+        *bytes.last_mut().expect("not empty") ^= 1;
+        fs::write(at(&from), &bytes).expect("written");
+        assert_eq!(again.find(NOTE, &plain, &key), None, "changed");
+        // Another key: as good as nothing.
+        cache.keep(NOTE, &plain, &key, ENTRY).expect("kept");
+        fs::write(dir.path().join("pure/key"), [7; 32]).expect("written");
+        assert_eq!(PureCache::new(dir.path().join("pure")).find(NOTE, &plain, &key), None);
+    }
+
+    #[test]
+    fn what_is_not_data_or_too_large_is_not_kept() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let cache = PureCache::new(dir.path().join("pure"));
+        let (grant, key) = (Grant::default(), "ab".repeat(32));
+        for entry in ["", "[]", "cos\nsystem\n(S'id'\ntR.", r#"{"shown":[],"names":{}}"#] {
+            assert!(cache.keep(NOTE, &grant, &key, entry).is_err(), "{entry}");
+        }
+        let large = format!(r#"{{"shown":[],"nodes":["{}"],"names":{{}}}}"#, "x".repeat(MAX_ENTRY_BYTES));
+        assert!(cache.keep(NOTE, &grant, &key, &large).is_err_and(|why| why.contains("larger")));
+        for key in ["", "../../key", "key", &"g".repeat(64)] {
+            assert!(cache.keep(NOTE, &grant, key, ENTRY).is_err() && cache.find(NOTE, &grant, key).is_none());
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Landlock: which files are read, run and written, whether TCP is used, whom signals reach.
+
+use crate::{Kind, Policy};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
+};
+use std::path::{Path, PathBuf};
+
+/// The newest Landlock that is asked for. An older one gives what it has, and seccomp the rest.
+const NEWEST: ABI = ABI::V6;
+
+/// Programs and what they are made of.
+const SYSTEM: [&str; 12] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+    "/snap",
+];
+
+/// What programs read when they start. Not all of `/etc`: some of it is secret.
+const SETTINGS: [&str; 34] = [
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/debian_version",
+    "/etc/environment.d",
+    "/etc/fonts",
+    "/etc/gitconfig",
+    "/etc/group",
+    "/etc/inputrc",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/openssl",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/perl",
+    "/etc/pki/tls/certs",
+    "/etc/python3",
+    "/etc/shells",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/sys/devices/system/cpu",
+];
+
+/// What Python itself reads: time zones.
+const TIME_ZONES: [&str; 2] = ["/etc/localtime", "/usr/share/zoneinfo"];
+
+/// What finding a host's address takes.
+const NAMES: [&str; 8] = [
+    "/etc/gai.conf",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/run/systemd/resolve",
+];
+
+/// What checking a host's certificate takes.
+const CERTIFICATES: &str = "/etc/ssl/certs";
+
+const DEVICES: [&str; 4] = ["/dev/full", "/dev/random", "/dev/urandom", "/dev/zero"];
+
+/// What may be written besides folders of the user.
+pub(crate) const NULL: &str = "/dev/null";
+
+/// Shuts writing off for this thread and all that it starts, except below what `policy` names. Reading stays open.
+pub(crate) fn restrict_writing(policy: &Policy) -> Result<(), String> {
+    let write: BitFlags<AccessFs> = AccessFs::from_write(NEWEST) & !MACHINE;
+    let restrict = || {
+        Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_write(NEWEST))?
+            .create()?
+            .add_rules(path_beneath_rules([NULL], AccessFs::WriteFile))?
+            .add_rules(path_beneath_rules(written(policy), write))?
+            .restrict_self()
+    };
+    // Whether there is Landlock at all is `restrict`'s to say.
+    restrict().map(|_| ()).map_err(|error: RulesetError| format!("Landlock failed ({error})"))
+}
+
+/// Who is root could make a device, and read the disk behind all walls.
+const MACHINE: BitFlags<AccessFs> = landlock::make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev});
+
+fn written(policy: &Policy) -> impl Iterator<Item = &PathBuf> {
+    policy.write.iter().chain(&policy.private)
+}
+
+/// Shuts all files but those that `policy` and its kind name. Gives whether Landlock is as new as is asked for.
+pub(crate) fn restrict(policy: &Policy) -> Result<bool, String> {
+    match rules(policy).map_err(|error| format!("Landlock failed ({error})"))? {
+        LandlockStatus::Available { effective_abi, .. } => Ok(effective_abi >= NEWEST),
+        LandlockStatus::NotEnabled => Err("Landlock is not switched on".to_owned()),
+        LandlockStatus::NotImplemented => Err("this kernel has no Landlock (it came with Linux 5.13)".to_owned()),
+    }
+}
+
+fn rules(policy: &Policy) -> Result<LandlockStatus, RulesetError> {
+    let all = AccessFs::from_all(NEWEST);
+    let run = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let programs = policy.kind == Kind::Programs;
+    let write: BitFlags<AccessFs> = if programs { all & !MACHINE } else { all & !MACHINE & !AccessFs::Execute };
+    let only = |is: bool, paths: &'static [&'static str]| if is { paths } else { &[] };
+    let mut rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?;
+    if !policy.network {
+        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    let rules = rules
+        .scope(Scope::from_all(NEWEST))?
+        .create()?
+        .add_rules(path_beneath_rules(only(programs, &SYSTEM), run))?
+        .add_rules(path_beneath_rules(only(programs, &SETTINGS), read))?
+        .add_rules(path_beneath_rules(TIME_ZONES, read))?
+        .add_rules(path_beneath_rules(only(policy.network, &NAMES), read))?
+        .add_rules(path_beneath_rules(only(policy.network, &[CERTIFICATES]), read))?
+        .add_rules(path_beneath_rules(DEVICES, read))?
+        .add_rules(path_beneath_rules([NULL], read | AccessFs::WriteFile))?
+        .add_rules(path_beneath_rules(&policy.read, if programs { run } else { read }))?
+        .add_rules(path_beneath_rules(written(policy), write))?;
+    Ok(rules.restrict_self()?.landlock)
+}
+
+/// The root in which `path` lies.
+pub(crate) fn root_of<'a>(path: &Path, roots: &'a [PathBuf]) -> Option<&'a PathBuf> {
+    roots.iter().find(|root| path.starts_with(root))
+}

@@ -1,0 +1,144 @@
+//! What untrusted code may do on Linux: one policy for the kernel that runs cells and for the processes of tools.
+//!
+//! Three walls stand one behind the other. Landlock bounds which files are opened, TCP and signals (`files.rs`). An
+//! allow-list of system calls refuses all that programs do not need (`calls.rs`). And what changes files by name, or
+//! changes their metadata, which Landlock does not see, is done by a supervisor that looks at where it leads
+//! (`supervisor.rs`). What other programs execute is refused there, by the table in crate `guarded`.
+//!
+//! It knows nothing of notes, agents or the protocol.
+
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
+mod supervisor;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Who is confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The process of a kernel, which runs cells itself: no other program is started.
+    Cells,
+    /// A shell and all that it starts.
+    Programs,
+}
+
+/// What the confined may do.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Who they are.
+    pub kind: Kind,
+    /// What they may read, beyond what the system's programs need.
+    pub read: Vec<PathBuf>,
+    /// What they may read and write, except what other programs execute.
+    pub write: Vec<PathBuf>,
+    /// The folders from which paths are counted to tell what other programs execute; entries of `write` may lie
+    /// deeper.
+    pub counted_from: Vec<PathBuf>,
+    /// What they may read and write without exception: a folder that nobody else uses and that goes with them.
+    pub private: Vec<PathBuf>,
+    /// Whether they may use the network.
+    pub network: bool,
+}
+
+/// What was refused because other programs would execute it: paths, each with the reason.
+#[derive(Clone, Debug, Default)]
+pub struct Refused(Arc<Mutex<Vec<String>>>);
+
+impl Refused {
+    /// Names beyond these are not kept.
+    #[cfg(target_os = "linux")]
+    const MOST: usize = 20;
+
+    #[cfg(target_os = "linux")]
+    fn add(&self, path: &str, why: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = format!("{} ({why})", path.escape_debug());
+        if all.len() < Refused::MOST && !all.contains(&words) {
+            all.push(words);
+        }
+    }
+
+    /// All of it so far.
+    pub fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What holds. Where a wall does not, the sentence says why.
+#[derive(Clone, Debug)]
+pub struct Confined {
+    /// Files are bounded, and what other programs execute is kept.
+    pub files: Result<(), String>,
+    /// The network and other processes are bounded.
+    pub calls: Result<(), String>,
+    /// What is refused from here on because other programs would execute it.
+    pub refused: Refused,
+}
+
+/// Patterns of paths that other programs execute, for the walls of macOS; `programs`: as git may write what it keeps as
+/// data.
+pub fn guarded_patterns(programs: bool) -> Vec<String> {
+    let any_case = |name: &str| -> String {
+        let letter = |letter: char| match letter {
+            'a'..='z' => format!("[{letter}{}]", letter.to_ascii_uppercase()),
+            '.' => "\\.".to_owned(),
+            other => other.to_string(),
+        };
+        name.chars().map(letter).collect()
+    };
+    let git = ["config", "hooks", "info", "modules", "worktrees", "commondir", "rebase-merge", "rebase-apply"];
+    let mut patterns = Vec::new();
+    for name in guarded::names() {
+        let pattern = any_case(name);
+        patterns.push(format!("/{pattern}$"));
+        match programs && name == ".git" {
+            true => patterns.extend(git.iter().map(|below| format!("/{pattern}/{}", any_case(below)))),
+            false => patterns.push(format!("/{pattern}/")),
+        }
+    }
+    patterns
+}
+
+/// Closes what this process inherited beside its standard input, output and errors. Call it before anything is opened.
+pub fn close_inherited() {
+    #[cfg(target_os = "linux")]
+    memory::close_from(3);
+}
+
+/// Confines the calling thread and all that it starts from here on, for good, as far as this machine can. A thread of
+/// this process stays outside and serves them.
+#[cfg(target_os = "linux")]
+pub fn enter(policy: &Policy) -> Confined {
+    let refused = Refused::default();
+    // The supervisor may write no more than those whom it serves, whatever it is told.
+    let supervisor = files::restrict_writing(policy).and_then(|()| supervisor::start(policy, refused.clone()));
+    let (files, newest) = match files::restrict(policy) {
+        Ok(newest) => (Ok(()), newest),
+        Err(why) => (Err(why), false),
+    };
+    let (supervised, calls) = match calls::restrict(policy, newest, supervisor) {
+        Ok(supervised) => (supervised, Ok(())),
+        Err(why) => (Ok(()), Err(format!("seccomp failed ({why})"))),
+    };
+    let files = files.and(supervised).and_then(|()| calls.clone());
+    Confined { files, calls, refused }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn patterns_name_what_is_guarded() {
+        let patterns = super::guarded_patterns(false);
+        assert!(patterns.contains(&r"/\.[gG][iI][tT]/".to_owned()), "{patterns:?}");
+        let patterns = super::guarded_patterns(true);
+        assert!(!patterns.contains(&r"/\.[gG][iI][tT]/".to_owned()), "git writes its data");
+        assert!(patterns.contains(&r"/\.[gG][iI][tT]/[hH][oO][oO][kK][sS]".to_owned()), "{patterns:?}");
+        assert!(patterns.contains(&r"/\.[eE][nN][vV][rR][cC]$".to_owned()), "{patterns:?}");
+    }
+}

@@ -1,0 +1,705 @@
+//! Performs, for those who are confined, what changes files by name and what changes metadata: Landlock does not see
+//! the latter, and neither Landlock nor a filter of system calls can tell `.git/hooks` from any other folder.
+//!
+//! A thread of its own with file descriptors of its own. It takes a copy of what a call was given, finds where the path
+//! leads, looks at that place by its descriptor, and performs the call relative to it: nothing that the caller changes
+//! meanwhile leads elsewhere. Landlock bounds its writing as it bounds the caller's.
+
+use crate::files::{NULL, root_of};
+use crate::{Policy, Refused, calls, memory};
+use libc::{EACCES, EINVAL, ELOOP, ENOENT, EOPNOTSUPP, EPERM};
+use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{Gid, Uid, ftruncate, statat, symlinkat, unlinkat, utimensat};
+use rustix::fs::{chmod, chownat, linkat, mkdirat, mknodat, openat, readlinkat, removexattr, renameat_with, setxattr};
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Links that a path may lead over.
+const LINKS: usize = 40;
+/// The longest value of an extended attribute.
+const ATTRIBUTE: usize = 64 << 10;
+/// Bits by which a file runs with its owner's rights.
+const SET_ID: u32 = 0o6000;
+/// Entries of a folder that is renamed to where some names are guarded. One with more is not.
+const ENTRIES: usize = 1_000;
+
+/// What it looks at.
+struct Bounds {
+    write: Vec<PathBuf>,
+    private: Vec<PathBuf>,
+    /// Where paths are counted from: the outermost first.
+    counted_from: Vec<PathBuf>,
+    /// Whether programs such as git run, which may write what a repository keeps as data.
+    programs: bool,
+    refused: Refused,
+}
+
+/// A supervisor that waits for what it is to listen to.
+pub(crate) struct Starting {
+    listener: Sender<RawFd>,
+    ready: Receiver<Result<(), String>>,
+}
+
+impl Starting {
+    /// Hands the listener over: from here on calls are served.
+    pub(crate) fn serve(self, listener: OwnedFd) -> Result<(), String> {
+        let gone = || "the supervisor has ended".to_owned();
+        self.listener.send(listener.as_raw_fd()).map_err(|_| gone())?;
+        self.ready.recv().map_err(|_| gone())??;
+        // Its own copy serves; nobody who is confined has one.
+        drop(listener);
+        Ok(())
+    }
+}
+
+/// Starts the thread, before there is anything to listen to: what confines the caller later does not confine it.
+pub(crate) fn start(policy: &Policy, refused: Refused) -> Result<Starting, String> {
+    let whole = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        let mut whole: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        whole.sort_by_key(|path| path.components().count());
+        whole
+    };
+    let bounds = Arc::new(Bounds {
+        write: whole(&policy.write),
+        private: whole(&policy.private),
+        counted_from: whole(&policy.counted_from),
+        programs: policy.kind == crate::Kind::Programs,
+        refused,
+    });
+    let (listener, given) = channel::<RawFd>();
+    let (tell, ready) = channel();
+    let supervise = move || {
+        let Ok(listener) = given.recv() else { return };
+        let words = |error: i32| std::io::Error::from_raw_os_error(error).to_string();
+        let owned = memory::stand_apart(listener).map_err(words);
+        let owned = owned.and_then(|owned| calls::restrict_supervisor().map(|()| owned));
+        match owned {
+            Ok(owned) => {
+                let _ = tell.send(Ok(()));
+                serve(&Arc::new(owned), &bounds);
+            }
+            Err(why) => _ = tell.send(Err(format!("calls cannot be supervised: {why}"))),
+        }
+    };
+    let thread = std::thread::Builder::new().name("supervisor".into()).stack_size(256 << 10);
+    thread.spawn(supervise).map_err(|error| format!("no thread could be started ({error})"))?;
+    Ok(Starting { listener, ready })
+}
+
+fn serve(listener: &Arc<OwnedFd>, bounds: &Arc<Bounds>) {
+    loop {
+        let call = match memory::receive(listener) {
+            Ok(call) => call,
+            Err(libc::EINTR) => continue,
+            // Whoever made the call was killed, or nobody is left.
+            Err(ENOENT) if memory::is_used(listener) => continue,
+            Err(_) => return,
+        };
+        let caller = Caller { pid: call.pid, bounds };
+        match caller.perform(i64::from(call.data.nr), &call.data.args, &|| memory::waits(listener, call.id)) {
+            Ok(Done::Value(value)) => memory::answer(listener, call.id, Ok(value)),
+            Ok(Done::File { file, cloexec }) => memory::answer_with_file(listener, call.id, &file, cloexec),
+            Ok(Done::Later(open)) => {
+                // A pipe is opened when its other end is: others must not wait for that.
+                let (listening, id) = (listener.clone(), call.id);
+                let later = move || match open() {
+                    Ok((file, cloexec)) => memory::answer_with_file(&listening, id, &file, cloexec),
+                    Err(error) => memory::answer(&listening, id, Err(error)),
+                };
+                if std::thread::Builder::new().stack_size(64 << 10).spawn(later).is_err() {
+                    memory::answer(listener, call.id, Err(libc::EAGAIN));
+                }
+            }
+            Err(error) => memory::answer(listener, call.id, Err(error)),
+        }
+    }
+}
+
+/// A file to be opened, which may take long.
+type Opening = Box<dyn FnOnce() -> Result<(OwnedFd, bool), i32> + Send>;
+
+enum Done {
+    Value(i64),
+    File { file: OwnedFd, cloexec: bool },
+    Later(Opening),
+}
+
+const NOTHING: Done = Done::Value(0);
+
+/// Where a path leads: a name in a folder that is held open.
+struct Place {
+    folder: OwnedFd,
+    name: CString,
+    real: PathBuf,
+    /// The path ended in `/`.
+    slash: bool,
+}
+
+/// Who made a call: a thread.
+struct Caller<'a> {
+    pid: u32,
+    bounds: &'a Bounds,
+}
+
+fn failed(error: rustix::io::Errno) -> i32 {
+    error.raw_os_error()
+}
+
+/// An argument that is a number of 32 bits.
+fn int(argument: u64) -> i32 {
+    (argument & 0xffff_ffff) as u32 as i32
+}
+
+fn mode(argument: u64, most: u32) -> Mode {
+    Mode::from_bits_retain((argument as u32) & most)
+}
+
+/// What is behind a descriptor that was opened by its path alone.
+fn real(file: &OwnedFd) -> Result<PathBuf, i32> {
+    let link = readlinkat(CWD, held(file), Vec::new()).map_err(failed)?;
+    Ok(PathBuf::from(OsStr::from_bytes(link.as_bytes())))
+}
+
+/// The path by which a descriptor of this thread is reached.
+fn held(file: &OwnedFd) -> String {
+    format!("/proc/thread-self/fd/{}", file.as_raw_fd())
+}
+
+impl Caller<'_> {
+    fn perform(&self, call: i64, args: &[u64; 6], waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let [a, b, c, d, e, _] = *args;
+        const HERE: i32 = libc::AT_FDCWD;
+        match call {
+            libc::SYS_openat => self.open(int(a), b, int(c), d, waits),
+            libc::SYS_mkdirat => self.make_folder(int(a), b, c, waits),
+            libc::SYS_mknodat => self.make_node(int(a), b, c, waits),
+            libc::SYS_unlinkat => self.unlink(int(a), b, int(c), waits),
+            libc::SYS_symlinkat => self.symlink(a, int(b), c, waits),
+            libc::SYS_linkat => self.link((int(a), b), (int(c), d), int(e), waits),
+            libc::SYS_renameat => self.rename((int(a), b), (int(c), d), 0, waits),
+            libc::SYS_renameat2 => self.rename((int(a), b), (int(c), d), e as u32, waits),
+            libc::SYS_truncate => self.truncate(a, b, waits),
+            libc::SYS_fchmod => self.chmod(&self.open_file(int(a))?, b, waits),
+            libc::SYS_fchmodat => self.chmod(&self.target(int(a), b, true)?, c, waits),
+            libc::SYS_fchmodat2 => self.chmod(&self.at(int(a), b, int(d))?, c, waits),
+            libc::SYS_fchown => self.chown(&self.open_file(int(a))?, b, c, waits),
+            libc::SYS_fchownat => self.chown(&self.at(int(a), b, int(e))?, c, d, waits),
+            libc::SYS_utimensat => {
+                let file = if b == 0 { self.open_file(int(a))? } else { self.at(int(a), b, int(d))? };
+                self.set_times(&file, self.times(c, 1)?, waits)
+            }
+            libc::SYS_setxattr => self.set_attribute(&self.target(HERE, a, true)?, b, (c, d), int(e), waits),
+            libc::SYS_lsetxattr => self.set_attribute(&self.target(HERE, a, false)?, b, (c, d), int(e), waits),
+            libc::SYS_fsetxattr => self.set_attribute(&self.open_file(int(a))?, b, (c, d), int(e), waits),
+            libc::SYS_removexattr => self.remove_attribute(&self.target(HERE, a, true)?, b, waits),
+            libc::SYS_lremovexattr => self.remove_attribute(&self.target(HERE, a, false)?, b, waits),
+            libc::SYS_fremovexattr => self.remove_attribute(&self.open_file(int(a))?, b, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => self.open(HERE, a, int(b), c, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat => self.open(HERE, a, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, b, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mkdir => self.make_folder(HERE, a, b, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mknod => self.make_node(HERE, a, b, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_unlink => self.unlink(HERE, a, 0, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rmdir => self.unlink(HERE, a, libc::AT_REMOVEDIR, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_symlink => self.symlink(a, HERE, b, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_link => self.link((HERE, a), (HERE, b), 0, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => self.rename((HERE, a), (HERE, b), 0, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_chmod => self.chmod(&self.target(HERE, a, true)?, b, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_chown => self.chown(&self.target(HERE, a, true)?, b, c, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_lchown => self.chown(&self.target(HERE, a, false)?, b, c, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_utime => self.set_times(&self.target(HERE, a, true)?, self.old_times(b)?, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_utimes => self.set_times(&self.target(HERE, a, true)?, self.times(b, 1_000)?, waits),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_futimesat => {
+                let file = if b == 0 { self.open_file(int(a))? } else { self.target(int(a), b, true)? };
+                self.set_times(&file, self.times(c, 1_000)?, waits)
+            }
+            _ => Err(EPERM),
+        }
+    }
+}
+
+/// Where what is looked at lies.
+impl Caller<'_> {
+    /// Whether the caller may change what lies at this place, as the kernel tells it.
+    fn allows(&self, real: &Path) -> Result<(), i32> {
+        if root_of(real, &self.bounds.private).is_some() {
+            return Ok(());
+        }
+        let (root, below) = self.counted(real).ok_or(EACCES)?;
+        match self.guarded(root, &below) {
+            Some(why) => {
+                self.bounds.refused.add(&below, why);
+                Err(EACCES)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A path that may be written, as it is counted.
+    fn counted(&self, real: &Path) -> Option<(&Path, String)> {
+        let root = root_of(real, &self.bounds.write)?;
+        let root = root_of(real, &self.bounds.counted_from).unwrap_or(root);
+        Some((root, real.strip_prefix(root).ok()?.to_string_lossy().into_owned()))
+    }
+
+    fn guarded(&self, root: &Path, below: &str) -> Option<&'static str> {
+        let guarded = |path: &str| match self.bounds.programs {
+            true => guarded::is_guarded_for_programs(path),
+            false => guarded::is_guarded(path),
+        };
+        // Some names are guarded by where they lie, which the root itself may say.
+        guarded(below).or_else(|| guarded(&format!("{}{below}", self.context(root))))
+    }
+
+    /// What a folder's own name adds to what lies in it, where names are guarded by where they lie.
+    fn context(&self, root: &Path) -> String {
+        let name = |path: Option<&Path>| {
+            path.and_then(Path::file_name).map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+        };
+        let (own, above) = (name(Some(root)), name(root.parent()));
+        match (above.as_str(), own.as_str()) {
+            (_, "projects" | "components") => format!("{own}/"),
+            // The folder of a note may be one of agents; a volume is none.
+            (_, "agents") if !self.bounds.programs => format!("{own}/"),
+            ("projects", _) => format!("{above}/{own}/"),
+            _ => String::new(),
+        }
+    }
+
+    /// The folder from which a path is resolved.
+    fn base(&self, folder: i32, path: &[u8]) -> Result<OwnedFd, i32> {
+        let from = match folder {
+            _ if path.starts_with(b"/") => "/".to_owned(),
+            libc::AT_FDCWD => format!("/proc/{}/cwd", self.pid),
+            number => format!("/proc/{}/fd/{number}", self.pid),
+        };
+        openat(CWD, from, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|error| match failed(error) {
+            ENOENT => libc::EBADF,
+            error => error,
+        })
+    }
+
+    /// An open file of the caller.
+    fn open_file(&self, number: i32) -> Result<OwnedFd, i32> {
+        self.base(number, b"")
+    }
+
+    /// An open file of the caller, if the path means one.
+    fn own(path: &[u8]) -> Option<i32> {
+        match path {
+            b"/dev/stdin" => return Some(0),
+            b"/dev/stdout" => return Some(1),
+            b"/dev/stderr" => return Some(2),
+            _ => {}
+        }
+        let known: [&[u8]; 3] = [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread-self/fd/"];
+        let number = known.iter().find_map(|folder| path.strip_prefix(*folder))?;
+        std::str::from_utf8(number).ok()?.parse().ok()
+    }
+
+    fn text(&self, address: u64) -> Result<Vec<u8>, i32> {
+        memory::text(self.pid, address)
+    }
+
+    fn place(&self, folder: i32, path: &[u8], follow: bool) -> Result<Place, i32> {
+        let mut base = self.base(folder, path)?;
+        let mut path = path.to_vec();
+        for _ in 0..LINKS {
+            if path.is_empty() {
+                return Err(ENOENT);
+            }
+            let slash = path.ends_with(b"/");
+            let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+            let whole = &path[..end];
+            let cut = whole.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+            let (way, name) = whole.split_at(cut);
+            let inside = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let open = |from: &OwnedFd, way: &[u8]| openat(from, way, inside, Mode::empty()).map_err(failed);
+            if matches!(name, b"" | b"." | b"..") {
+                let folder = open(&base, if path.is_empty() { b"/" } else { &path })?;
+                let real = real(&folder)?;
+                return Ok(Place { folder, name: c".".to_owned(), real, slash: true });
+            }
+            let folder = open(&base, if way.is_empty() { b"." } else { way })?;
+            let name = CString::new(name).map_err(|_| EINVAL)?;
+            if follow {
+                match readlinkat(&folder, name.as_c_str(), Vec::new()) {
+                    Ok(target) => {
+                        let mut target = target.into_bytes();
+                        if slash {
+                            target.push(b'/');
+                        }
+                        base = if target.starts_with(b"/") { self.base(libc::AT_FDCWD, b"/")? } else { folder };
+                        path = target;
+                        continue;
+                    }
+                    Err(error) if matches!(failed(error), EINVAL | ENOENT) => {}
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+            let real = real(&folder)?.join(OsStr::from_bytes(name.as_bytes()));
+            return Ok(Place { folder, name, real, slash });
+        }
+        Err(ELOOP)
+    }
+
+    /// The same where the caller may change it.
+    fn own_place(&self, folder: i32, path: &[u8], follow: bool, waits: &dyn Fn() -> bool) -> Result<Place, i32> {
+        let place = self.place(folder, path, follow)?;
+        self.allows(&place.real)?;
+        // What was looked at is the caller's only if the caller is still there.
+        if waits() { Ok(place) } else { Err(ENOENT) }
+    }
+
+    /// The file or folder itself.
+    fn target(&self, folder: i32, address: u64, follow: bool) -> Result<OwnedFd, i32> {
+        let path = self.text(address)?;
+        if path.is_empty() {
+            return Err(ENOENT);
+        }
+        if let Some(number) = Caller::own(&path).filter(|_| follow) {
+            return self.open_file(number);
+        }
+        let flags = OFlags::PATH | OFlags::CLOEXEC | if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+        openat(self.base(folder, &path)?, path, flags, Mode::empty()).map_err(failed)
+    }
+
+    /// The same with the flags that such calls have.
+    fn at(&self, folder: i32, address: u64, flags: i32) -> Result<OwnedFd, i32> {
+        if flags & libc::AT_EMPTY_PATH != 0 && (address == 0 || self.text(address)?.is_empty()) {
+            return self.open_file(folder);
+        }
+        self.target(folder, address, flags & libc::AT_SYMLINK_NOFOLLOW == 0)
+    }
+
+    /// The file, if its metadata may be changed.
+    fn changed<'f>(&self, file: &'f OwnedFd, waits: &dyn Fn() -> bool) -> Result<(&'f OwnedFd, Stat), i32> {
+        self.allows(&real(file)?)?;
+        let about = statat(file, c"", AtFlags::EMPTY_PATH).map_err(failed)?;
+        if waits() { Ok((file, about)) } else { Err(ENOENT) }
+    }
+
+    /// New files have the caller's mask.
+    fn take_mask(&self) -> Result<(), i32> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).map_err(|_| libc::ESRCH)?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).ok_or(libc::ESRCH)?;
+        rustix::process::umask(Mode::from_bits_retain(mask));
+        Ok(())
+    }
+}
+
+/// What is done.
+impl Caller<'_> {
+    fn open(&self, folder: i32, address: u64, flags: i32, bits: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let path = self.text(address)?;
+        let cloexec = flags & libc::O_CLOEXEC != 0;
+        let asked = OFlags::from_bits_retain(flags.cast_unsigned());
+        let flags = asked | OFlags::CLOEXEC | OFlags::NOCTTY;
+        if let Some(number) = Caller::own(&path) {
+            return self.open_again(number, flags, cloexec, waits);
+        }
+        let mode = mode(bits, 0o777);
+        if asked.contains(OFlags::TMPFILE) {
+            let place = self.own_place(folder, &[&path[..], b"/."].concat(), true, waits)?;
+            self.take_mask()?;
+            let file = openat(&place.folder, c".", flags, mode).map_err(failed)?;
+            return Ok(Done::File { file, cloexec });
+        }
+        let follow = !asked.contains(OFlags::NOFOLLOW) && !asked.contains(OFlags::CREATE | OFlags::EXCL);
+        let place = self.place(folder, &path, follow)?;
+        let null = place.real == Path::new(NULL);
+        if !null {
+            self.allows(&place.real)?;
+        }
+        if place.slash && asked.contains(OFlags::CREATE) {
+            return Err(libc::EISDIR);
+        }
+        if !waits() {
+            return Err(ENOENT);
+        }
+        let flags = flags | OFlags::NOFOLLOW;
+        let found = statat(&place.folder, place.name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
+        let kind = found.map(|about| FileType::from_raw_mode(about.st_mode));
+        match kind {
+            Ok(FileType::Fifo) if !asked.contains(OFlags::NONBLOCK) => Ok(Done::Later(Box::new(move || {
+                let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(failed)?;
+                Ok((file, cloexec))
+            }))),
+            Ok(FileType::RegularFile | FileType::Directory | FileType::Symlink | FileType::Fifo) | Err(_) => {
+                if asked.contains(OFlags::CREATE) {
+                    self.take_mask()?;
+                }
+                // What has become a pipe meanwhile must not hold others up.
+                let patient = openat(&place.folder, place.name.as_c_str(), flags | OFlags::NONBLOCK, mode);
+                let file = patient.map_err(failed)?;
+                if !asked.contains(OFlags::NONBLOCK) {
+                    let now = rustix::fs::fcntl_getfl(&file).map_err(failed)?;
+                    rustix::fs::fcntl_setfl(&file, now - OFlags::NONBLOCK).map_err(failed)?;
+                }
+                Ok(Done::File { file, cloexec })
+            }
+            Ok(_) if null => {
+                let file = openat(&place.folder, place.name.as_c_str(), flags, mode).map_err(failed)?;
+                Ok(Done::File { file, cloexec })
+            }
+            // A device, or a socket.
+            Ok(_) => Err(EACCES),
+        }
+    }
+
+    /// Opens what the caller has open once more.
+    fn open_again(&self, number: i32, flags: OFlags, cloexec: bool, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let file = self.open_file(number)?;
+        let place = real(&file)?;
+        let piped = place.as_os_str().as_bytes().starts_with(b"pipe:");
+        if !piped && place != Path::new(NULL) {
+            self.allows(&place)?;
+        }
+        if !waits() {
+            return Err(ENOENT);
+        }
+        let flags = flags - OFlags::CREATE - OFlags::EXCL - OFlags::NOFOLLOW;
+        let open = move || {
+            let file = openat(CWD, held(&file), flags, Mode::empty()).map_err(failed)?;
+            Ok((file, cloexec))
+        };
+        if piped {
+            // Its other end may be gone. The descriptor is this thread's, and so is what looks at it.
+            return Ok(Done::Later(Box::new(open)));
+        }
+        let (file, cloexec) = open()?;
+        Ok(Done::File { file, cloexec })
+    }
+
+    fn make_folder(&self, folder: i32, address: u64, bits: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let place = self.own_place(folder, &self.text(address)?, false, waits)?;
+        self.take_mask()?;
+        mkdirat(&place.folder, place.name.as_c_str(), mode(bits, 0o1777)).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    fn make_node(&self, folder: i32, address: u64, bits: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let kind = match bits as u32 & libc::S_IFMT {
+            0 | libc::S_IFREG => FileType::RegularFile,
+            libc::S_IFIFO => FileType::Fifo,
+            // A device reads the disk behind all walls, and a socket is made by `bind`.
+            _ => return Err(EPERM),
+        };
+        let place = self.own_place(folder, &self.text(address)?, false, waits)?;
+        self.take_mask()?;
+        let device: Dev = 0;
+        mknodat(&place.folder, place.name.as_c_str(), kind, mode(bits, 0o777), device).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    fn unlink(&self, folder: i32, address: u64, flags: i32, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let place = self.own_place(folder, &self.text(address)?, false, waits)?;
+        let flags = AtFlags::from_bits_retain((flags & libc::AT_REMOVEDIR).cast_unsigned());
+        unlinkat(&place.folder, place.name.as_c_str(), flags).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    fn symlink(&self, target: u64, folder: i32, address: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let target = CString::new(self.text(target)?).map_err(|_| EINVAL)?;
+        let place = self.own_place(folder, &self.text(address)?, false, waits)?;
+        symlinkat(target.as_c_str(), &place.folder, place.name.as_c_str()).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    fn link(
+        &self,
+        (from, old): (i32, u64),
+        (to, new): (i32, u64),
+        flags: i32,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<Done, i32> {
+        let old = self.text(old)?;
+        let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
+        let new = self.own_place(to, &self.text(new)?, false, waits)?;
+        let open = match Caller::own(&old).filter(|_| follow) {
+            Some(number) => Some(self.open_file(number)?),
+            None if old.is_empty() && flags & libc::AT_EMPTY_PATH != 0 => Some(self.open_file(from)?),
+            None => None,
+        };
+        let done = match open {
+            Some(file) => {
+                self.allows(&real(&file)?)?;
+                linkat(CWD, held(&file), &new.folder, new.name.as_c_str(), AtFlags::SYMLINK_FOLLOW)
+            }
+            None => {
+                let old = self.own_place(from, &old, follow, waits)?;
+                linkat(&old.folder, old.name.as_c_str(), &new.folder, new.name.as_c_str(), AtFlags::empty())
+            }
+        };
+        done.map(|()| NOTHING).map_err(failed)
+    }
+
+    fn rename(
+        &self,
+        (from, old): (i32, u64),
+        (to, new): (i32, u64),
+        flags: u32,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<Done, i32> {
+        let flags = RenameFlags::from_bits_retain(flags);
+        if !(flags - RenameFlags::NOREPLACE - RenameFlags::EXCHANGE).is_empty() {
+            return Err(EINVAL);
+        }
+        let old = self.own_place(from, &self.text(old)?, false, waits)?;
+        let new = self.own_place(to, &self.text(new)?, false, waits)?;
+        self.stays_unguarded(&old, &new.real)?;
+        if flags.contains(RenameFlags::EXCHANGE) {
+            self.stays_unguarded(&new, &old.real)?;
+        }
+        renameat_with(&old.folder, old.name.as_c_str(), &new.folder, new.name.as_c_str(), flags).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    /// Some names are guarded only in some places: a folder that holds them may not be renamed to such a place.
+    fn stays_unguarded(&self, old: &Place, new: &Path) -> Result<(), i32> {
+        let Some((root, below)) = self.counted(new) else { return Ok(()) };
+        let with_root = format!("{}{below}", self.context(root));
+        let names = [&below, &with_root].into_iter().flat_map(|path| guarded::names_that_become_guarded(path));
+        let holds = |folder: &OwnedFd, way: &Path, name: &str| {
+            let entries = openat(folder, way, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                .and_then(rustix::fs::Dir::read_from);
+            let Ok(entries) = entries else { return false }; // no folder
+            entries.take(ENTRIES).flatten().any(|entry| {
+                let found = entry.file_name().to_string_lossy();
+                name == "*" && !matches!(&*found, "." | "..") || found.eq_ignore_ascii_case(name)
+            })
+        };
+        let way = PathBuf::from(OsStr::from_bytes(old.name.as_bytes()));
+        for name in names {
+            if holds(&old.folder, &way, name) {
+                self.bounds.refused.add(&below, "agents would be loaded from there");
+                return Err(EACCES);
+            }
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, address: u64, length: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let place = self.own_place(libc::AT_FDCWD, &self.text(address)?, true, waits)?;
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&place.folder, place.name.as_c_str(), flags, Mode::empty()).map_err(failed)?;
+        ftruncate(&file, length).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    fn chmod(&self, file: &OwnedFd, bits: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let (file, about) = self.changed(file, waits)?;
+        match FileType::from_raw_mode(about.st_mode) {
+            FileType::Symlink => return Err(EOPNOTSUPP),
+            FileType::Directory => {}
+            // Whoever ran it would have the user's rights.
+            _ if bits as u32 & SET_ID != 0 => return Err(EPERM),
+            _ => {}
+        }
+        chmod(held(file), mode(bits, 0o7777)).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    fn chown(&self, file: &OwnedFd, user: u64, group: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let (file, _) = self.changed(file, waits)?;
+        let given = |id: u64| Some(id as u32).filter(|id| *id != u32::MAX);
+        let (user, group) = (given(user).map(Uid::from_raw), given(group).map(Gid::from_raw));
+        chownat(file, c"", user, group, AtFlags::EMPTY_PATH).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    /// Two times, whose second part counts nanoseconds once it is multiplied by `factor`. None: now.
+    fn times(&self, address: u64, factor: i64) -> Result<Option<Timestamps>, i32> {
+        if address == 0 {
+            return Ok(None);
+        }
+        let bytes = memory::bytes(self.pid, address, 32)?;
+        let numbers: Vec<i64> = bytes.as_chunks::<8>().0.iter().map(|number| i64::from_ne_bytes(*number)).collect();
+        let [a, b, c, d] = numbers[..] else { return Err(EINVAL) };
+        let time = |seconds, rest: i64| Timespec { tv_sec: seconds, tv_nsec: rest.saturating_mul(factor) };
+        Ok(Some(Timestamps { last_access: time(a, b), last_modification: time(c, d) }))
+    }
+
+    /// Two times in seconds.
+    #[cfg(target_arch = "x86_64")]
+    fn old_times(&self, address: u64) -> Result<Option<Timestamps>, i32> {
+        if address == 0 {
+            return Ok(None);
+        }
+        let bytes = memory::bytes(self.pid, address, 16)?;
+        let numbers: Vec<i64> = bytes.as_chunks::<8>().0.iter().map(|number| i64::from_ne_bytes(*number)).collect();
+        let [a, b] = numbers[..] else { return Err(EINVAL) };
+        let time = |seconds| Timespec { tv_sec: seconds, tv_nsec: 0 };
+        Ok(Some(Timestamps { last_access: time(a), last_modification: time(b) }))
+    }
+
+    fn set_times(&self, file: &OwnedFd, times: Option<Timestamps>, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let (file, about) = self.changed(file, waits)?;
+        let now = || {
+            let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+            Timestamps { last_access: now, last_modification: now }
+        };
+        let times = times.unwrap_or_else(now);
+        let done = match FileType::from_raw_mode(about.st_mode) {
+            FileType::Symlink => utimensat(file, c"", &times, AtFlags::EMPTY_PATH),
+            _ => utimensat(CWD, held(file), &times, AtFlags::empty()),
+        };
+        done.map(|()| NOTHING).map_err(failed)
+    }
+
+    /// The name of an attribute that is the user's to give.
+    fn attribute(&self, address: u64) -> Result<CString, i32> {
+        let name = self.text(address)?;
+        if !name.starts_with(b"user.") {
+            return Err(EOPNOTSUPP);
+        }
+        CString::new(name).map_err(|_| EINVAL)
+    }
+
+    fn set_attribute(
+        &self,
+        file: &OwnedFd,
+        name: u64,
+        (value, size): (u64, u64),
+        flags: i32,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<Done, i32> {
+        let (file, about) = self.changed(file, waits)?;
+        if FileType::from_raw_mode(about.st_mode) == FileType::Symlink {
+            return Err(EOPNOTSUPP);
+        }
+        let size = usize::try_from(size).ok().filter(|size| *size <= ATTRIBUTE).ok_or(libc::E2BIG)?;
+        let value = if size == 0 { Vec::new() } else { memory::bytes(self.pid, value, size)? };
+        let flags = XattrFlags::from_bits_retain(flags.cast_unsigned());
+        setxattr(held(file), self.attribute(name)?.as_c_str(), &value, flags).map_err(failed)?;
+        Ok(NOTHING)
+    }
+
+    fn remove_attribute(&self, file: &OwnedFd, name: u64, waits: &dyn Fn() -> bool) -> Result<Done, i32> {
+        let (file, about) = self.changed(file, waits)?;
+        if FileType::from_raw_mode(about.st_mode) == FileType::Symlink {
+            return Err(EOPNOTSUPP);
+        }
+        removexattr(held(file), self.attribute(name)?.as_c_str()).map_err(failed)?;
+        Ok(NOTHING)
+    }
+}

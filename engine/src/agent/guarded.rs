@@ -1,0 +1,50 @@
+//! Which calls of tools write what other programs execute: they always ask.
+
+use crate::agent::tool::{Risk, ToolSpec};
+use serde_json::{Map, Value};
+
+pub use ::guarded::is_guarded;
+
+/// Arguments of tools that name a file to be written.
+const PATHS: [&str; 5] = ["path", "to", "target", "destination", "new_path"];
+
+/// Why this call always asks, if it writes a file that other programs execute.
+pub fn always_asks(tool: &ToolSpec, arguments: &Map<String, Value>) -> Option<String> {
+    if !tool.permissions.fs || tool.risk == Risk::None {
+        return None;
+    }
+    let mut paths = PATHS.iter().filter_map(|name| arguments.get(*name)?.as_str());
+    paths.find_map(|path| is_guarded(path).map(|why| format!("{path} is not an ordinary file: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::agent::catalog;
+    use crate::agent::config::Config;
+    use crate::agent::policy::{Policy, Word};
+    use serde_json::json;
+    use store::DocId;
+
+    #[test]
+    fn writing_what_others_execute_asks_whatever_the_rules_say() {
+        let mut config = Config::default();
+        config.approval.never_approve = vec!["*".to_owned(), "write_file".to_owned(), "delete_file".to_owned()];
+        config.approval.auto_approve_level = crate::agent::tool::Risk::High;
+        let policy = Policy::of(&config);
+        let here = DocId([1; 16]);
+        let decided = |name: &str, path: &str| {
+            let tool = catalog::built_in().into_iter().find(|tool| tool.name == name).expect("a tool");
+            let arguments = json!({"path": path, "content": "x"});
+            policy.decide(&tool, arguments.as_object().expect("an object"), here, here)
+        };
+        for path in [".envrc", "sub/.vscode/tasks.json", "components/agents/a.md", "Agents/a.py", ".venv/x", "x/HEAD"] {
+            for tool in ["write_file", "edit_file", "delete_file"] {
+                let verdict = decided(tool, path);
+                assert_eq!(verdict.word, Word::Ask, "{tool} {path}");
+                assert!(verdict.why.contains("not an ordinary file"), "{}", verdict.why);
+            }
+            assert_eq!(decided("read_file", path).word, Word::Allow, "to read it is fine: {path}");
+        }
+        assert_eq!(decided("write_file", "a.md").word, Word::Allow);
+    }
+}
