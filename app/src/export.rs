@@ -3,7 +3,7 @@
 
 mod around;
 
-use crate::drawings;
+use crate::drawings::{self, Laid, Question, Reply, Theme, Unfinished};
 use crate::line::Refusal;
 use crate::line::notes::{self, Held};
 use crate::line::volumes::saved;
@@ -15,9 +15,10 @@ use host::{Handle, copy};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use store::{DocId, Execution, FileKind, OutputBody};
-use typeset::html::{self, Page};
-use typeset::pdf::{self, Asked, Paper};
+use store::{DocId, Execution, FileKind, Output, OutputBody};
+use typeset::html;
+use typeset::pdf::Paper;
+use typeset::tints::Tints;
 
 /// What notes become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,8 @@ pub(crate) struct Done {
     pub(crate) files: Vec<String>,
     /// Those that could not be.
     pub(crate) skipped: Vec<Skipped>,
+    /// Those that are shown as their source, and why.
+    pub(crate) limited: Vec<Skipped>,
     /// Letters that no font of this system has.
     pub(crate) missing: Vec<char>,
     /// The new file or folder.
@@ -130,13 +133,13 @@ fn content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution
     let _held: Held<'_> = notes::hold(handle, note)?;
     let read = |note: &Note| (note.text(), note.cells().map(|cell| note.execution(cell).cloned()).collect());
     let (text, mut outputs): (String, Vec<Option<Execution>>) = notes::loaded(handle, note, read)?;
-    outputs.iter_mut().flatten().for_each(|execution| bring_figures(handle, execution));
+    outputs.iter_mut().flatten().for_each(|execution| bring_figures(handle, &mut execution.outputs));
     Ok((text, outputs))
 }
 
-/// Puts figures with much data, which are blobs, back among an execution's outputs.
-pub(crate) fn bring_figures(handle: &Handle, execution: &mut Execution) {
-    for output in &mut execution.outputs {
+/// Puts figures with much data, which are blobs, back among outputs.
+pub(crate) fn bring_figures(handle: &Handle, outputs: &mut [Output]) {
+    for output in outputs {
         if let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == plot::MIME)
             && let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut output.body
             && !data.contains_key(plot::MIME)
@@ -174,36 +177,38 @@ pub(crate) fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathB
     Ok(root)
 }
 
-fn page(path: &str, text: &str, outputs: &[Option<Execution>], near: &Near<'_>) -> String {
+/// A note as a page; as its source, with the reason, where it cannot be laid out within its limits.
+fn page(path: &str, text: &str, outputs: Vec<Option<Execution>>, near: &Near<'_>) -> (String, Option<Skipped>) {
     let (light, dark) = (LIGHT.css(), DARK.css());
-    html::page(&Page { title: title(path), text, outputs, light: &light, dark: &dark, around: near })
+    let theme = Theme { light: &light, dark: &dark, drawn: &LIGHT };
+    let laid =
+        Laid { title: title(path).to_owned(), path: path.to_owned(), text: text.to_owned(), outputs, plain: None };
+    match drawings::page(laid, &theme, false, &mut |question| Some(near.answer(&question))) {
+        Ok(page) => (page, None),
+        Err(why) => {
+            let page = html::source_page(title(path), text, &limited(&why), &light, &dark);
+            (page, Some(Skipped { path: path.to_owned(), why: as_source(&why) }))
+        }
+    }
+}
+
+/// What a page says whose note is shown as its source.
+fn limited(why: &Unfinished) -> String {
+    format!("This is the note's source. Laying it out was stopped: {why}.")
+}
+
+fn as_source(why: &Unfinished) -> String {
+    format!("shown as its source, since laying it out was stopped: {why}")
 }
 
 /// A text of its own as a page: nothing stands around it.
 pub(crate) fn text_page(title: &str, text: &str) -> String {
-    struct Alone;
-    impl html::Around for Alone {
-        fn picture(&self, _: &str) -> Option<Vec<u8>> {
-            None
-        }
-        fn link(&self, _: &str) -> Option<String> {
-            None
-        }
-        fn note(&self, _: &str) -> Option<String> {
-            None
-        }
-        fn diagram(&self, _: &str) -> Result<typeset::vector::Drawing, String> {
-            Err("it is not drawn here".to_owned())
-        }
-        fn figure(&self, _: &str, _: &str) -> Option<typeset::vector::Drawing> {
-            None
-        }
-        fn svg(&self, _: Vec<u8>) -> Option<typeset::vector::Drawing> {
-            None
-        }
-    }
     let (light, dark) = (LIGHT.css(), DARK.css());
-    html::page(&Page { title, text, outputs: &[], light: &light, dark: &dark, around: &Alone })
+    let theme = Theme { light: &light, dark: &dark, drawn: &LIGHT };
+    let (path, outputs) = (String::new(), Vec::new());
+    let laid = Laid { title: title.to_owned(), path, text: text.to_owned(), outputs, plain: None };
+    drawings::page(laid, &theme, true, &mut |_| Some((Reply::Nothing, Vec::new())))
+        .unwrap_or_else(|why| html::source_page(title, text, &limited(&why), &light, &dark))
 }
 
 /// The colours of a document on white paper.
@@ -216,7 +221,7 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
     let place = handle.read(move |session| session.place(id).map(|(volume, path)| (volume, path.to_owned())))?;
     let (volume, path) = place.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
     let inside = |name: String| if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
-    let mut missing = Vec::new();
+    let (mut missing, mut limited) = (Vec::new(), Vec::new());
     let dest = match form {
         Form::Files => {
             let _held = notes::hold(handle, id)?;
@@ -229,21 +234,23 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
             let (text, outputs) = content(handle, id)?;
             let files = Files::of(handle, volume, false)?;
             let linked = RefCell::default();
-            let near = Near { files: &files, own: &path, linked: &linked, colours: &LIGHT, document: false };
+            let near = Near { files: &files, own: &path, linked: &linked, document: false };
             let text = files.with_tables(&path, &text);
             let dest = inside(format!("{}.html", title(&path)));
-            copy::write_new(&dest, page(&path, &text, &outputs, &near).as_bytes()).map_err(Refusal::usage)?;
+            let (page, source) = page(&path, &text, outputs, &near);
+            copy::write_new(&dest, page.as_bytes()).map_err(Refusal::usage)?;
+            limited.extend(source);
             dest
         }
         Form::Pdf(paper) => {
             let dest = inside(format!("{}.pdf", title(&path)));
             let notes = vec![(path.clone(), id)];
             let done = document(handle, volume, title(&path), notes, paper, &dest, progress)?;
-            missing = done.missing;
+            (missing, limited) = (done.missing, done.limited);
             dest
         }
     };
-    Ok(Done { files: vec![path], skipped: Vec::new(), missing, dest })
+    Ok(Done { files: vec![path], skipped: Vec::new(), limited, missing, dest })
 }
 
 /// Writes a note into a new folder, with the files that it shows and links to.
@@ -292,37 +299,82 @@ fn document(
         return Err(Refusal::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
     }
     let files = Files::of(handle, volume, notes.len() > 1)?;
-    let (linked, colours) = (RefCell::default(), printed());
+    let tints = printed().tints();
     let mut done = Done { dest: dest.to_owned(), ..Done::default() };
     let mut read = Vec::new();
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
         if !progress.at(0.3 * at as f32 / notes.len() as f32) {
-            return Err(Refusal::usage("it was stopped"));
+            return Err(Refusal::usage(STOPPED));
         }
         match content(handle, *id) {
-            Ok((text, outputs)) => read.push((path.clone(), files.with_tables(path, &text), outputs)),
+            Ok((text, outputs)) => {
+                let text = files.with_tables(path, &text);
+                let title = title(path).to_owned();
+                read.push(Laid { title, path: path.clone(), text, outputs, plain: None });
+            }
             Err(refusal) => done.skipped.push(Skipped { path: path.clone(), why: refusal.why }),
         }
     }
-    let near: Vec<Near<'_>> = read
-        .iter()
-        .map(|(path, ..)| Near { files: &files, own: path, linked: &linked, colours: &colours, document: true })
-        .collect();
-    let parts = read.iter().zip(&near).map(|((path, text, outputs), near)| pdf::Note {
-        title: title(path),
-        place: path,
-        text,
-        outputs,
-        around: near,
-    });
-    let asked = Asked { title: name, paper, tints: colours.tints(), fonts: drawings::fonts() };
-    let made = pdf::write(&asked, parts, &mut |share| progress.at(0.3 + 0.7 * share));
-    let made = made.map_err(Refusal::usage)?;
-    copy::write_new(dest, &made.bytes).map_err(Refusal::usage)?;
-    done.files = read.into_iter().map(|(path, ..)| path).collect();
-    done.missing = made.missing;
+    let lay = |notes: &[Laid], from: f32| {
+        lay_out(&files, name, paper, tints, notes, &mut |share| progress.at(from + (1.0 - from) * share))
+    };
+    let mut made = lay(&read, 0.3);
+    if let Err(why) = &made
+        && *why != Unfinished::Stopped
+    {
+        // One of them is beyond its limits: each is tried alone, and those that are stand there as their source.
+        let alone = read.len() == 1;
+        for at in 0..read.len() {
+            let failed = if alone { Err(why.clone()) } else { lay(&read[at..=at], 0.3).map(|_| ()) };
+            match failed {
+                Ok(()) => {}
+                Err(Unfinished::Stopped) => return Err(Refusal::usage(STOPPED)),
+                Err(why) => {
+                    done.limited.push(Skipped { path: read[at].path.clone(), why: as_source(&why) });
+                    read[at].plain = Some(limited(&why));
+                }
+            }
+        }
+        made = lay(&read, 0.3);
+    }
+    let (bytes, missing) = made.map_err(|why| match why {
+        Unfinished::Stopped => Refusal::usage(STOPPED),
+        why => Refusal::usage(format!("the document was not made: {why}; export fewer notes at a time, or as HTML")),
+    })?;
+    copy::write_new(dest, &bytes).map_err(Refusal::usage)?;
+    done.files = read.into_iter().map(|laid| laid.path).collect();
+    done.missing = missing;
     Ok(done)
+}
+
+const STOPPED: &str = "it was stopped";
+
+/// Lays notes out as one PDF, in a process of its own.
+fn lay_out(
+    files: &Files,
+    name: &str,
+    paper: Paper,
+    tints: Tints,
+    notes: &[Laid],
+    go_on: &mut dyn FnMut(f32) -> bool,
+) -> Result<(Vec<u8>, Vec<char>), Unfinished> {
+    let linked = RefCell::default();
+    let mut next = 0;
+    drawings::document(name, paper, tints, &mut |question| match question {
+        Question::Next => {
+            let laid = notes.get(next).cloned();
+            next += 1;
+            Some((laid.map_or(Reply::Nothing, Reply::Note), Vec::new()))
+        }
+        Question::GoOn(share) => go_on(share).then_some((Reply::Nothing, Vec::new())),
+        Question::Picture(note, _) | Question::Link(note, _) | Question::Note(note, _) | Question::Text(note, _) => {
+            let Some(laid) = notes.get(note) else { return Some((Reply::Nothing, Vec::new())) };
+            let near = Near { files, own: &laid.path, linked: &linked, document: true };
+            Some(near.answer(&question))
+        }
+        _ => Some((Reply::Nothing, Vec::new())),
+    })
 }
 
 /// Writes notes as pages into a new folder, with the attachments that they link to and a page that lists them.
@@ -330,7 +382,7 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
     let (name, notes) = listed(handle, volume, below)?;
     let files = Files::of(handle, volume, true)?;
     let linked = RefCell::default();
-    let near = |own| Near { files: &files, own, linked: &linked, colours: &LIGHT, document: false };
+    let near = |own| Near { files: &files, own, linked: &linked, document: false };
     let mut done = Done { dest: dest.to_owned(), ..Done::default() };
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
@@ -339,10 +391,14 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
         }
         let written = content(handle, *id).map_err(|refusal| refusal.why).and_then(|(text, outputs)| {
             let text = files.with_tables(path, &text);
-            copy::write_new(&dest.join(page_path(path)), page(path, &text, &outputs, &near(path)).as_bytes())
+            let (page, source) = page(path, &text, outputs, &near(path));
+            copy::write_new(&dest.join(page_path(path)), page.as_bytes()).map(|()| source)
         });
         match written {
-            Ok(()) => done.files.push(path.clone()),
+            Ok(source) => {
+                done.files.push(path.clone());
+                done.limited.extend(source);
+            }
             Err(why) => done.skipped.push(Skipped { path: path.clone(), why }),
         }
     }
@@ -350,7 +406,7 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
         let lines =
             done.files.iter().map(|path| format!("- [{}](<{path}>)\n", path.strip_suffix(".md").unwrap_or(path)));
         let text = format!("# {name}\n\n{}", lines.collect::<String>());
-        let index = page(&name, &text, &[], &near("index.md"));
+        let (index, _) = page(&name, &text, Vec::new(), &near("index.md"));
         copy::write_new(&dest.join("index.html"), index.as_bytes()).map_err(Refusal::usage)?;
     }
     for path in linked.into_inner() {

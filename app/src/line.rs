@@ -137,6 +137,9 @@ pub fn main() -> ExitCode {
     if words.first().is_some_and(|word| word == "sandbox") {
         return host::sandbox::run();
     }
+    if words.first().is_some_and(|word| word == "renderer") {
+        return crate::drawings::serve();
+    }
     let matches = match parse::parse(&words) {
         Ok(matches) => matches,
         Err(error) => {

@@ -2,8 +2,8 @@
 //! through renames. It holds no truth: it is made of outlines and paths, and can be made again.
 
 use crate::outline::{Link, LinkKind, Outline, path as link_path, unescape};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 use store::DocId;
 
 /// A change of a link's target in a note's text.
@@ -34,6 +34,27 @@ pub struct Links {
     /// The files that changed last, and how often any did.
     log: VecDeque<DocId>,
     changes: u64,
+    /// How the links are written of the note that was asked about last.
+    written: Mutex<Option<Written>>,
+}
+
+/// How the links of an outline are written, by their paths and by their targets.
+#[derive(Debug)]
+struct Written {
+    outline: Arc<Outline>,
+    kinds: HashMap<String, LinkKind>,
+}
+
+impl Written {
+    fn of(outline: &Arc<Outline>) -> Written {
+        let mut kinds = HashMap::new();
+        for link in &outline.links {
+            // The first one of a name counts.
+            kinds.entry(link.path().into_owned()).or_insert(link.kind);
+            kinds.entry(link.target.clone()).or_insert(link.kind);
+        }
+        Written { outline: outline.clone(), kinds }
+    }
 }
 
 /// Changes that are remembered one by one.
@@ -143,8 +164,12 @@ impl Links {
         let (path, _) = link.split_once('#').unwrap_or((link, ""));
         let path = unescape(path);
         let known = self.outlines.get(&from).and_then(|outline| {
-            let same = |known: &&Link| known.path() == path || known.target == path;
-            outline.links.iter().find(same).map(|known| known.kind)
+            // A note of very many links asks for each of them.
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            if !written.as_ref().is_some_and(|written| Arc::ptr_eq(&written.outline, outline)) {
+                *written = Some(Written::of(outline));
+            }
+            written.as_ref()?.kinds.get(path.as_ref()).copied()
         });
         match known {
             Some(LinkKind::Wiki | LinkKind::Embed) | None => self.resolve(from, LinkKind::Wiki, &path),

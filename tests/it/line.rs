@@ -2,6 +2,7 @@
 //! same whether it owns the workspace or another process does.
 
 pub(crate) mod agents;
+mod answers;
 mod devices;
 mod forms;
 mod history;

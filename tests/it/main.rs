@@ -12,6 +12,7 @@ mod faults;
 mod hostile;
 mod hub;
 mod kernel;
+mod limits;
 mod line;
 mod merge;
 mod model;

@@ -1,9 +1,8 @@
 //! What stands around a note that is exported: the files of its volume, and what draws.
 
 use crate::clock;
-use crate::drawings;
+use crate::drawings::{Question, Reply};
 use crate::line::Refusal;
-use crate::tokens::Colours;
 use engine::Session;
 use engine::base::{self, Base, Embed, Mirror, Told};
 use engine::links::Links;
@@ -12,17 +11,18 @@ use engine::outline::{self, Outline};
 use host::{Handle, copy};
 use pulldown_cmark::{Event, Tag};
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{DocId, FileKind};
-use typeset::html::Around;
-use typeset::vector::Drawing;
 
 /// A larger picture is named, not shown.
 const LARGEST: u64 = 32 << 20;
+/// Texts of notes that are shown inside others are kept up to so many bytes.
+const MAX_KEPT_BYTES: usize = 32 << 20;
 /// A collection waits this long until all notes were looked at.
 const INDEXED: Duration = Duration::from_secs(600);
 /// Files that are looked at before the window may draw again.
@@ -38,6 +38,8 @@ pub(super) struct Files {
     all: bool,
     handle: Handle,
     volume: DocId,
+    /// Texts of notes that are shown inside others, by their paths.
+    embedded: RefCell<HashMap<String, Rc<str>>>,
     /// What collections are worked out over, once there is one.
     mirror: OnceCell<Result<Mirror, String>>,
 }
@@ -59,7 +61,16 @@ impl Files {
             kinds.insert(path, (id, kind));
         }
         let links = RefCell::new(links);
-        Ok(Files { root, kinds, links, all, handle: handle.clone(), volume, mirror: OnceCell::new() })
+        Ok(Files {
+            root,
+            kinds,
+            links,
+            all,
+            handle: handle.clone(),
+            volume,
+            embedded: RefCell::default(),
+            mirror: OnceCell::new(),
+        })
     }
 
     fn kind(&self, path: &str) -> Option<FileKind> {
@@ -134,6 +145,22 @@ impl Files {
         links.path(links.meant(own, target)?).map(str::to_owned)
     }
 
+    /// The text of a note that is shown inside others, which may be many times.
+    fn embedded(&self, path: &str) -> Option<Rc<str>> {
+        if let Some(known) = self.embedded.borrow().get(path) {
+            return Some(known.clone());
+        }
+        (self.kind(path) == Some(FileKind::Note)).then_some(())?;
+        let text = String::from_utf8(copy::read(&self.root.join(path), LARGEST)?).ok()?;
+        let text: Rc<str> = Rc::from(self.with_tables(path, &text));
+        let mut embedded = self.embedded.borrow_mut();
+        if embedded.values().map(|text| text.len()).sum::<usize>() + text.len() > MAX_KEPT_BYTES {
+            embedded.clear();
+        }
+        embedded.insert(path.to_owned(), text.clone());
+        Some(text)
+    }
+
     /// The files that a note shows or links to and that are no notes.
     pub(super) fn attached(&self, own: &str, text: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
@@ -152,19 +179,43 @@ impl Files {
     }
 }
 
-/// What stands around one note.
+/// What stands around one note: it answers what a process asks that lays the note out.
 pub(super) struct Near<'a> {
     pub(super) files: &'a Files,
     pub(super) own: &'a str,
     /// Attachments that pages link to.
     pub(super) linked: &'a RefCell<BTreeSet<String>>,
-    /// The colours of what is drawn.
-    pub(super) colours: &'a Colours,
     /// Whether it is part of one document, in which links lead to places.
     pub(super) document: bool,
 }
 
-impl Around for Near<'_> {
+impl Near<'_> {
+    /// Answers a question about the files around the note.
+    pub(super) fn answer(&self, question: &Question) -> (Reply, Vec<u8>) {
+        let text = |text: Option<String>| text.map_or(Reply::Nothing, Reply::Text);
+        match question {
+            Question::Picture(_, target) => match self.picture(target) {
+                Some(bytes) => (Reply::Bytes, bytes),
+                None => (Reply::Nothing, Vec::new()),
+            },
+            Question::Link(_, target) => (text(self.link(target)), Vec::new()),
+            Question::Note(_, target) => (text(self.note(target)), Vec::new()),
+            Question::Text(_, path) => match self.files.embedded(path) {
+                Some(text) => (Reply::Bytes, text.as_bytes().to_vec()),
+                None => (Reply::Nothing, Vec::new()),
+            },
+            Question::Ready
+            | Question::Next
+            | Question::GoOn(_)
+            | Question::Diagram(..)
+            | Question::Figure(_)
+            | Question::Svg(_)
+            | Question::Image(_)
+            | Question::Formula { .. }
+            | Question::Mathml { .. } => (Reply::Nothing, Vec::new()),
+        }
+    }
+
     fn picture(&self, target: &str) -> Option<Vec<u8>> {
         let path = self.files.find(self.own, target)?;
         (self.files.kind(&path) == Some(FileKind::Attachment))
@@ -190,27 +241,7 @@ impl Around for Near<'_> {
 
     fn note(&self, target: &str) -> Option<String> {
         let path = self.files.find(self.own, target)?;
-        (self.files.kind(&path) == Some(FileKind::Note)).then_some(())?;
-        let text = String::from_utf8(copy::read(&self.files.root.join(&path), LARGEST)?).ok()?;
-        Some(self.files.with_tables(&path, &text))
-    }
-
-    fn diagram(&self, source: &str) -> Result<Drawing, String> {
-        drawings::diagram(source, self.colours)
-    }
-
-    fn figure(&self, media: &str, json: &str) -> Option<Drawing> {
-        (media == plot::MIME).then_some(())?;
-        let svg = plot::svg(&plot::Figure::read(json).ok()?).ok()?;
-        drawings::svg(svg.into_bytes()).ok()
-    }
-
-    fn colours(&self) -> String {
-        self.colours.css()
-    }
-
-    fn svg(&self, bytes: Vec<u8>) -> Option<Drawing> {
-        drawings::svg(bytes).ok()
+        (self.files.kind(&path) == Some(FileKind::Note)).then_some(path)
     }
 }
 

@@ -104,8 +104,8 @@ pub(super) fn notebook(scene: &mut Scene<'_>, note: DocId) -> Result<Vec<u8>, Re
         }
     };
     for execution in cells.iter_mut().filter_map(|(_, execution)| execution.as_mut()) {
-        export::bring_figures(scene.handle, execution);
-        pictures::draw(execution);
+        export::bring_figures(scene.handle, &mut execution.outputs);
+        pictures::draw(&mut execution.outputs);
     }
     let ran: Vec<Ran<'_>> =
         cells.iter().map(|(at, execution)| Ran { at: *at, execution: execution.as_ref() }).collect();

@@ -250,7 +250,7 @@ pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
     let folder = args.get_one::<String>("save").map(|folder| scene.folder.join(folder));
     for (number, stale, mut execution) in found {
         if let Some(folder) = &folder {
-            export::bring_figures(scene.handle, &mut execution);
+            export::bring_figures(scene.handle, &mut execution.outputs);
             let mut at = 0;
             for output in &execution.outputs {
                 let files = pictures::files(output, |hash| scene.handle.blob(hash)).map_err(Refusal::workspace)?;

@@ -1,17 +1,18 @@
 //! Outputs as files: figures are drawn, what is a picture already is unpacked; tables, pages and JSON are as they are.
 
+use crate::drawings;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use plot::Figure;
 use serde_json::{Map, Value};
-use store::{BlobHash, Execution, Output, OutputBody};
+use store::{BlobHash, Output, OutputBody};
 
 /// Pixels to a point, as screens have them now.
 const SCALE: f64 = 2.0;
 
-fn figure(data: &Map<String, Value>) -> Option<Figure> {
+/// A figure among an output's forms, as JSON.
+fn figure(data: &Map<String, Value>) -> Option<String> {
     let value = data.get(plot::MIME)?;
-    Figure::read(&value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)).ok()
+    Some(value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
 }
 
 /// The pictures of an output: the ending of each one's name, and its bytes.
@@ -19,10 +20,14 @@ pub(super) fn of(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)> {
     let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = body else {
         return Vec::new();
     };
-    if let Some(figure) = figure(data) {
-        let png = plot::png(&figure, SCALE).ok().map(|bytes| ("png", bytes));
-        let svg = plot::svg(&figure).ok().map(|text| ("svg", text.into_bytes()));
-        return png.into_iter().chain(svg).collect();
+    if let Some(json) = figure(data) {
+        let (png, svg) = drawings::figure(&json, SCALE);
+        let png = png.map(|bytes| ("png", bytes));
+        let svg = svg.map(|text| ("svg", text.into_bytes()));
+        let drawn: Vec<_> = png.into_iter().chain(svg).collect();
+        if !drawn.is_empty() {
+            return drawn;
+        }
     }
     let text = |mime: &str| data.get(mime).map(typeset::printed::joined);
     let packed = |mime: &str| {
@@ -71,14 +76,20 @@ pub(super) fn files(
     Ok(Vec::new())
 }
 
-/// Gives each figure of an execution a picture beside it, for programs that do not know our figures.
-pub(super) fn draw(execution: &mut Execution) {
-    for output in &mut execution.outputs {
-        if let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut output.body
-            && !data.contains_key("image/png")
-            && let Some(bytes) = figure(data).and_then(|figure| plot::png(&figure, SCALE).ok())
-        {
+/// Gives each figure among outputs pictures beside it, for programs that do not know our figures.
+pub(super) fn draw(outputs: &mut [Output]) {
+    for output in outputs {
+        let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &mut output.body else {
+            continue;
+        };
+        let (png, svg) = (data.contains_key("image/png"), data.contains_key("image/svg+xml"));
+        let Some(json) = figure(data).filter(|_| !png || !svg) else { continue };
+        let drawn = drawings::figure(&json, SCALE);
+        if let Some(bytes) = drawn.0.filter(|_| !png) {
             data.insert("image/png".to_owned(), BASE64_STANDARD.encode(bytes).into());
+        }
+        if let Some(text) = drawn.1.filter(|_| !svg) {
+            data.insert("image/svg+xml".to_owned(), text.into());
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `run`: cells without a window, their outputs kept in the note as the window would.
 
 use super::parse::{needed, number};
-use super::{DONE, FAILED, Refusal, Scene, choose, notes};
+use super::{DONE, FAILED, Refusal, Scene, choose, notes, pictures};
+use crate::export;
 use clap::ArgMatches;
 use engine::{Command, END_OF_INPUT, Note, Session};
 use std::io::{Read, Write};
@@ -187,10 +188,17 @@ fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> R
                 seen = now;
                 echo = answer(scene, note, &prompt, password)?;
             }
-            Some((_, News::End { status, outputs })) => {
+            Some((_, News::End { status, mut outputs })) => {
                 if scene.json {
-                    for output in outputs {
+                    // A figure with much data stays a blob; its pictures are drawn of it all the same.
+                    let blobs: Vec<bool> = outputs.iter().map(|output| output.whole.is_some()).collect();
+                    export::bring_figures(scene.handle, &mut outputs);
+                    pictures::draw(&mut outputs);
+                    for (output, blob) in outputs.into_iter().zip(blobs) {
                         let mut value = serde_json::to_value(&output).unwrap_or_default();
+                        if let Some(data) = value["data"].as_object_mut().filter(|_| blob) {
+                            data.remove(plot::MIME);
+                        }
                         value["cell"] = number.into();
                         writeln!(scene.out, "{value}")?;
                     }

@@ -280,12 +280,16 @@ pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
         }
     };
     if scene.json {
-        writeln!(scene.out, "{}", serde_json::json!({"exported": done.files, "skipped": done.skipped}))?;
+        let mut answer = serde_json::json!({"exported": done.files, "skipped": done.skipped});
+        if !done.limited.is_empty() {
+            answer["limited"] = serde_json::json!(done.limited);
+        }
+        writeln!(scene.out, "{answer}")?;
     } else {
         let files = if done.files.len() == 1 { "file" } else { "files" };
         writeln!(scene.out, "{} {files} exported to {}", done.files.len(), dest.display())?;
-        for Skipped { path, why } in done.skipped {
-            writeln!(scene.out, "  {}: {}", visible::line(&path), visible::line(&why))?;
+        for Skipped { path, why } in done.skipped.iter().chain(&done.limited) {
+            writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
         }
     }
     if !done.missing.is_empty() {

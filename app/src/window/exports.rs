@@ -193,6 +193,12 @@ impl Window {
                 if let Some(first) = done.skipped.first() {
                     text.push_str(&format!("\n{} left out: {}: {}", done.skipped.len(), first.path, first.why));
                 }
+                if let Some(first) = done.limited.first() {
+                    text.push_str(&format!("\n{}: {}", first.path, first.why));
+                    if done.limited.len() > 1 {
+                        text.push_str(&format!(" ({} such notes)", done.limited.len()));
+                    }
+                }
                 if !done.missing.is_empty() {
                     text.push_str(&format!("\n{}.", super::act::sentence(&export::lacking(&done.missing))));
                 }

@@ -7,10 +7,7 @@ use crate::drawings;
 use eframe::egui;
 use egui::Event as Raw;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::time::Duration;
 
-/// HTML that takes longer to convert is pasted as plain text.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// So long after it was asked for, what is pasted is pasted as plain text; in seconds.
 const PLAIN: f64 = 1.0;
 
@@ -69,7 +66,7 @@ impl Window {
         std::thread::spawn(move || {
             // What another program copied meanwhile was not meant.
             let own = read().filter(|clip| clip.text.replace("\r\n", "\n") == plain.replace("\r\n", "\n"));
-            let made = own.and_then(|clip| drawings::within(PATIENCE, move || typeset::paste::markdown(&clip.html))?);
+            let made = own.and_then(|clip| drawings::markdown(&clip.html));
             let _ = send.send(made);
             wake.request_repaint();
         });

@@ -15,11 +15,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use store::{BlobHash, DocId, FileKind};
-use typeset::colour::{self, Hue};
-use typeset::formula::Formula;
-use typeset::vector::Raster;
+use typeset::colour::Hue;
+use typeset::failure::Failure;
+use typeset::formula::{self, Formula};
 
 /// A file larger than this is named, not shown.
 const LARGEST: u64 = 64 << 20;
@@ -39,10 +38,6 @@ const DRAWN: usize = 64 << 20;
 const FORMULAS: usize = 5_000;
 /// Texts that took their time and are kept.
 const TEXTS: usize = 500;
-/// What takes longer to set is given up.
-const LONG: Duration = Duration::from_secs(2);
-/// A formula up to this length is set at once, which takes less than a tenth of a millisecond; in bytes.
-const SHORT: usize = 160;
 
 /// What a row asked for.
 #[derive(Clone)]
@@ -53,8 +48,8 @@ pub(super) enum Sight {
     Picture(TextureHandle, Vec2),
     /// The text of another note or of a part of it.
     Text(Arc<str>),
-    /// It is on another device and will come: what is to be said of it.
-    Awaited(Arc<str>),
+    /// It is on another device and will come, or is beyond a limit: what is to be said of it.
+    Remark(Arc<str>),
     /// There is no such thing, or it cannot be shown.
     None,
 }
@@ -88,8 +83,8 @@ impl Bytes {
 type Wish = (DocId, String);
 
 enum Done {
-    Picture(Wish, Option<Pixels>),
-    Awaited(Wish, Arc<str>),
+    Picture(Wish, Result<Pixels, Failure>),
+    Remark(Wish, Arc<str>),
     Text(Wish, Option<Arc<str>>),
     Code(u64, Option<Hues>),
     Formula(u64, Set),
@@ -190,13 +185,17 @@ impl Sights {
             }
             match done {
                 Done::Picture(wish, image) => {
-                    let sight = image.map_or(Sight::None, |(image, size)| {
-                        Sight::Picture(ctx.load_texture(&wish.1, image, TextureOptions::LINEAR), size)
-                    });
+                    let sight = match image {
+                        Ok((image, size)) => {
+                            Sight::Picture(ctx.load_texture(&wish.1, image, TextureOptions::LINEAR), size)
+                        }
+                        Err(Failure::Limit(why)) => Sight::Remark(Arc::from(format!("{} (not shown. {why})", wish.1))),
+                        Err(Failure::Wrong(_)) => Sight::None,
+                    };
                     self.known.insert(wish, (sight, self.frame));
                 }
-                Done::Awaited(wish, words) => {
-                    self.known.insert(wish, (Sight::Awaited(words), self.frame));
+                Done::Remark(wish, words) => {
+                    self.known.insert(wish, (Sight::Remark(words), self.frame));
                 }
                 Done::Text(wish, text) => {
                     self.known.insert(wish, (text.map_or(Sight::None, Sight::Text), self.frame));
@@ -228,7 +227,7 @@ impl Sights {
     fn forget(&mut self) {
         let bytes = |sight: &Sight| match sight {
             Sight::Picture(texture, _) => texture.byte_size(),
-            Sight::Waiting | Sight::Text(_) | Sight::Awaited(_) | Sight::None => 0,
+            Sight::Waiting | Sight::Text(_) | Sight::Remark(_) | Sight::None => 0,
         };
         let drawn = |vector: &Vector| match vector {
             Vector::Ready(texture, _) => texture.byte_size(),
@@ -314,7 +313,7 @@ pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
             return None;
         }
         let (code, language) = (code.to_owned(), language.to_owned());
-        let job = move || Done::Code(hash, colour::colours(&code, &language).map(Arc::from));
+        let job = move || Done::Code(hash, drawings::colours(&code, &language).map(Arc::from));
         let _ = sights.way(ctx).send(Box::new(job));
         None
     })?
@@ -358,13 +357,12 @@ pub(super) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Set>
         if sights.formulas.len() > FORMULAS {
             sights.formulas.clear();
         }
-        let (short, source) = (source.len() <= SHORT, source.to_owned());
-        let set = move || Formula::new(&source, display).map(Arc::new).map_err(Arc::from);
+        // A short one takes less than a tenth of a millisecond.
+        let (short, source) = (formula::is_short(source), source.to_owned());
+        let set = move || drawings::formula(&source, display).map(Arc::new).map_err(unset);
         let known = short.then(&set);
         sights.formulas.insert(name, known.clone());
         if known.is_none() {
-            let late = || Err(Arc::from("It takes too long to set."));
-            let set = move || drawings::within(LONG, set).unwrap_or_else(late);
             let _ = sights.way(ctx).send(Box::new(move || Done::Formula(name, set())));
         }
         known
@@ -388,9 +386,8 @@ pub(super) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<Formula
         sights.drawings.insert(name, (Vector::Waiting, frame));
         let formula = formula.clone();
         let made = move || {
-            let drawing = formula.drawing([ink.r(), ink.g(), ink.b()], drawings::fonts())?;
-            let scale = wide / drawing.width;
-            drawings::raster(drawing, scale).map(pixels)
+            let drawn = drawings::formula_pixels(&formula, [ink.r(), ink.g(), ink.b()], wide);
+            drawn.map(pixels).map_err(String::from)
         };
         let _ = sights.way(ctx).send(Box::new(move || Done::Letters(name, made())));
         Vector::Waiting
@@ -420,11 +417,11 @@ pub(super) fn shown_picture(ctx: &Context, bytes: &Bytes, is_svg: bool) -> Vecto
         let bytes = bytes.read(handle.as_ref())?;
         let unread = || "the picture cannot be read".to_owned();
         if is_svg {
-            return vector(bytes, scale).ok_or_else(unread);
+            return vector(bytes, scale).map_err(String::from);
         }
         let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
         let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, plain).map_err(|_| unread())?;
-        bitmap(bytes).ok_or_else(unread)
+        bitmap(bytes).map_err(String::from)
     })
 }
 
@@ -455,9 +452,7 @@ pub(super) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) ->
     let scale = ctx.pixels_per_point();
     let name = name(&(source, colours.tints(), scale.to_bits()));
     let source = source.to_owned();
-    drawing(ctx, name, move || {
-        drawings::diagram(&source, colours).and_then(|drawing| drawings::raster(drawing, scale)).map(pixels)
-    })
+    drawing(ctx, name, move || drawings::diagram_pixels(&source, colours, scale).map(pixels).map_err(String::from))
 }
 
 /// A drawing that was made, or is being made.
@@ -481,9 +476,14 @@ fn name(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn pixels((raster, [width, height]): (Raster, [f32; 2])) -> Pixels {
+fn pixels(drawn: drawings::Pixels) -> Pixels {
+    let drawings::Pixels { raster, size: [width, height], multiplied } = drawn;
     let size = [raster.width as usize, raster.height as usize];
-    (ColorImage::from_rgba_premultiplied(size, &raster.bytes), vec2(width, height))
+    let image = match multiplied {
+        true => ColorImage::from_rgba_premultiplied(size, &raster.bytes),
+        false => ColorImage::from_rgba_unmultiplied(size, &raster.bytes),
+    };
+    (image, vec2(width, height))
 }
 
 /// Counts how often colours were asked for that were not known yet.
@@ -558,8 +558,8 @@ fn job(session: &Session, wish: Wish, scale: f32) -> Job {
             })
         }
         None => match awaited(session, wish.0, name) {
-            Some(words) => Box::new(move || Done::Awaited(wish, words)),
-            None => Box::new(move || Done::Picture(wish, None)),
+            Some(words) => Box::new(move || Done::Remark(wish, words)),
+            None => Box::new(move || Done::Picture(wish, Err(unread()))),
         },
     }
 }
@@ -590,33 +590,30 @@ fn excerpt(text: &str, part: Option<&str>) -> Option<Arc<str>> {
     Some(Arc::from(format!("{}\n\n…", &text[..end])))
 }
 
-fn picture(file: PathBuf, scale: f32) -> Option<Pixels> {
-    let bytes = host::copy::read(&file, LARGEST)?;
+/// Why a formula is shown as it is written.
+fn unset(failure: Failure) -> Arc<str> {
+    Arc::from(match failure {
+        Failure::Wrong(why) => format!("This formula is not understood. {why}"),
+        Failure::Limit(why) => format!("This formula is not drawn. {why}"),
+    })
+}
+
+fn unread() -> Failure {
+    Failure::Wrong("The picture cannot be read.".to_owned())
+}
+
+fn picture(file: PathBuf, scale: f32) -> Result<Pixels, Failure> {
+    let bytes = host::copy::read(&file, LARGEST).ok_or_else(unread)?;
     let is_svg = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
     if is_svg { vector(bytes, scale) } else { bitmap(bytes) }
 }
 
-fn vector(bytes: Vec<u8>, scale: f32) -> Option<Pixels> {
-    let drawing = drawings::svg(bytes).ok()?;
-    #[allow(clippy::cast_precision_loss, reason = "some thousand")]
-    let scale = scale.min(SIDE as f32 / drawing.width.max(drawing.height).max(1.0));
-    drawings::raster(drawing, scale).ok().map(pixels)
+fn vector(bytes: Vec<u8>, scale: f32) -> Result<Pixels, Failure> {
+    drawings::svg_pixels(bytes, scale, SIDE).map(pixels)
 }
 
-fn bitmap(bytes: Vec<u8>) -> Option<Pixels> {
-    let mut reader = image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format().ok()?;
-    let mut limits = image::Limits::default();
-    limits.max_image_width = Some(20_000);
-    limits.max_image_height = Some(20_000);
-    limits.max_alloc = Some(512 << 20);
-    reader.limits(limits);
-    let image = reader.decode().ok()?;
-    let image = if image.width().max(image.height()) > SIDE { image.thumbnail(SIDE, SIDE) } else { image };
-    let image = image.into_rgba8();
-    let size = [image.width() as usize, image.height() as usize];
-    #[allow(clippy::cast_precision_loss, reason = "a picture's side is small")]
-    let points = vec2(size[0] as f32, size[1] as f32);
-    Some((ColorImage::from_rgba_unmultiplied(size, image.as_raw()), points))
+fn bitmap(bytes: Vec<u8>) -> Result<Pixels, Failure> {
+    drawings::bitmap(bytes, SIDE).map(pixels)
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod passages;
 mod presence;
 mod pure_cache;
 mod relocate;
+pub mod renderer;
 pub mod replace;
 mod replies;
 pub mod sandbox;

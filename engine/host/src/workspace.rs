@@ -182,6 +182,7 @@ pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
     let owned = Owned::take(&folder)?;
     let mut disk = SqliteDisk::open(&folder, options.create)?;
     let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
+    crate::renderer::set_program(&options.program);
     Driver::start(Box::new(disk), folder, options.program, started, Some(owned)).map_err(OpenError::Other)
 }
 

@@ -24,6 +24,12 @@ _LINE_LIMIT = 2_000
 _WORDS_LIMIT = 10_000
 _TRACEBACK_LIMIT = 200
 
+# What an import is told that this Python lacks.
+_OTHERS = (
+    "the built-in Python doesn't have it; choose a Jupyter kernel of this machine that does with "
+    "`tracebook kernels NOTE --use KERNEL`"
+)
+
 # The sources of so many runs are kept for tracebacks.
 _SOURCES_LIMIT = 1000
 
@@ -262,6 +268,19 @@ def _shown(name):
     return label if _newest[label] == name else f"{label} (an earlier run)"
 
 
+def _lacks(name):
+    """Whether this Python has no module of that name, nor the note's folder: not one that lacks a part of its own."""
+    top = (name or "").partition(".")[0]
+    if not top or top in sys.modules:
+        return False
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(top) is None
+    except (ImportError, ValueError):
+        return False
+
+
 def explain(error):
     """An exception as (name of its class, its words, the lines of its traceback)."""
     import traceback
@@ -287,6 +306,8 @@ def explain(error):
         parts += filter(None, (part.__cause__, part.__context__, *(part.exceptions or ())))
     if isinstance(error, PermissionError) and kernel.walls():
         report._str = f"{report._str} ({kernel.walls()})"
+    if isinstance(error, ModuleNotFoundError) and _lacks(error.name):
+        report._str = f"{report._str} ({_OTHERS})"
     lines = "".join(report.format()).splitlines()
     if len(lines) > _TRACEBACK_LIMIT:
         head, tail = _TRACEBACK_LIMIT // 4, _TRACEBACK_LIMIT // 2

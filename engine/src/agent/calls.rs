@@ -32,7 +32,7 @@ pub fn fenced(text: &str) -> Vec<Fenced> {
         let body = line.trim();
         let ticks = body.bytes().take_while(|byte| *byte == b'`').count();
         match open {
-            None if ticks >= 3 && matches!(body[ticks..].trim(), "tool" | "tool_call" | "json tool") => {
+            None if ticks >= 3 && opens(&body[ticks..]) => {
                 open = Some((at, at + line.len(), ticks));
             }
             Some((start, from, fence)) if ticks >= fence && body.len() == ticks => {
@@ -76,6 +76,34 @@ pub fn without(text: &str, calls: &[Fenced]) -> String {
     }
     rest.push_str(&text[from..]);
     rest.trim().to_owned()
+}
+
+/// What may be shown of an answer while more of it comes: without fenced calls, and without a last line that may yet
+/// begin one. What is shown of more text begins with what is shown of less.
+pub fn shown(text: &str) -> String {
+    let mut out = String::new();
+    let mut open = None;
+    for line in text.split_inclusive('\n') {
+        let body = line.trim();
+        let ticks = body.bytes().take_while(|byte| *byte == b'`').count();
+        match open {
+            None if !line.ends_with('\n') && (body.is_empty() || body.starts_with('`')) => break,
+            None if ticks >= 3 && opens(&body[ticks..]) => open = Some(ticks),
+            None => out.push_str(line),
+            Some(fence) if ticks >= fence && body.len() == ticks => {
+                open = None;
+                // The end of the line behind the fence is the text's.
+                out.push_str(&line[line.trim_end().len()..]);
+            }
+            Some(_) => {}
+        }
+    }
+    out
+}
+
+/// Whether what stands behind the ticks of a fence says that it holds a call.
+fn opens(info: &str) -> bool {
+    matches!(info.trim(), "tool" | "tool_call" | "json tool")
 }
 
 /// Gives calls ids where they have none, or one that was used before: results are told apart by them.
@@ -155,6 +183,20 @@ mod tests {
     use crate::agent::tool::{Permissions, Risk, Source};
     use proptest::prelude::*;
     use serde_json::json;
+
+    #[test]
+    fn no_call_is_shown_while_it_comes() {
+        let text = "Look:\n```tool\n{\"tool\": \"ls\"}\n```\nand `a`\n```python\nx\n```\nend `b` c";
+        let mut before = String::new();
+        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+            let now = shown(&text[..end]);
+            assert!(now.starts_with(&before), "{before:?} and then {now:?}");
+            assert!(!now.contains("tool") && !now.contains("ls"), "{now:?}");
+            before = now;
+        }
+        assert_eq!(before, "Look:\n\nand `a`\n```python\nx\n```\nend `b` c");
+        assert_eq!(before.trim(), without(text, &fenced(text)));
+    }
 
     #[test]
     fn fenced_calls_are_found() {

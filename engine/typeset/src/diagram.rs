@@ -1,6 +1,7 @@
 //! Diagrams in the language of mermaid, as SVG. The maker is a young program: callers give it a thread with a large
 //! stack and a limit on time; what it panics about is caught here.
 
+use crate::failure::Failure;
 use crate::tints::{Rgb, Tints, hex, mix};
 use mermaid_rs_renderer::{LayoutConfig, RenderOptions, Theme, render_strict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,13 +15,13 @@ const FAMILY: &str = "Tracebook Sans";
 /// Draws a diagram.
 ///
 /// # Errors
-/// A sentence, where it is not understood or too long.
-pub fn svg(source: &str, tints: &Tints) -> Result<String, String> {
+/// It is not understood, or too long.
+pub fn svg(source: &str, tints: &Tints) -> Result<String, Failure> {
     if source.len() > LONGEST {
-        return Err(format!("The diagram is longer than {} kB.", LONGEST / 1_000));
+        return Err(Failure::Limit(format!("The diagram is longer than {} kB.", LONGEST / 1_000)));
     }
     if source.trim().is_empty() {
-        return Err("The diagram is empty.".to_owned());
+        return Err(Failure::Wrong("The diagram is empty.".to_owned()));
     }
     let options = RenderOptions { theme: theme(tints), layout: layout(tints) };
     let drawn = catch_unwind(AssertUnwindSafe(|| render_strict(source, options)));
@@ -41,9 +42,9 @@ pub fn svg(source: &str, tints: &Tints) -> Result<String, String> {
             let why = why.lines().next().unwrap_or("").trim_end_matches('.');
             let mut letters = why.chars();
             let first = letters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
-            Err(format!("{first}{}.", letters.as_str()))
+            Err(Failure::Wrong(format!("{first}{}.", letters.as_str())))
         }
-        Err(_) => Err("The diagram cannot be drawn.".to_owned()),
+        Err(_) => Err(Failure::Wrong("The diagram cannot be drawn.".to_owned())),
     }
 }
 
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn every_kind_is_drawn_with_its_words() {
         for (source, word) in KINDS {
-            let svg = svg(source, &PLAIN).unwrap_or_else(|why| panic!("{source}: {why}"));
+            let svg = svg(source, &PLAIN).unwrap_or_else(|why| panic!("{source}: {why:?}"));
             let drawing = Drawing::read(&svg, &Fonts::bundled()).unwrap_or_else(|why| panic!("{source}: {why}"));
             assert!(drawing.width > 20.0 && drawing.height > 20.0, "{source}");
             assert!(drawing.plain("").contains(word), "{source}: {}", drawing.plain(""));
@@ -155,7 +156,8 @@ mod tests {
     #[test]
     fn what_is_no_diagram_says_so() {
         for source in ["", "  \n", "no diagram at all", "flowchart LR\n  subgraph a\n  A-->B\n"] {
-            let why = svg(source, &PLAIN).expect_err(source);
+            let failure = svg(source, &PLAIN).expect_err(source);
+            let why = failure.why();
             assert!(why.ends_with('.') && why.starts_with(char::is_uppercase), "{source}: {why}");
         }
         assert!(svg(&format!("flowchart LR\n{}", "A-->B\n".repeat(10_000)), &PLAIN).is_err());

@@ -4,34 +4,69 @@
 mod blocks;
 mod raw;
 
+use crate::failure::{Embeds, Failure};
+use crate::formula::{self, Formula};
 use crate::printed;
 use crate::vector::Drawing;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use store::{Execution, OutputBody, Status};
 
 /// Embeds inside embeds are followed this far.
 const DEEPEST: u8 = 4;
 
-/// What stands around a note: other notes and files of its volume.
+/// What stands around a note: other notes and files of its volume, and who draws.
 pub trait Around {
+    /// The path of the note.
+    fn own(&self) -> String;
     /// The bytes of a file that the note shows as a picture.
     fn picture(&self, target: &str) -> Option<Vec<u8>>;
     /// Where a link to another note or file leads in what is written, if it leads anywhere.
     fn link(&self, target: &str) -> Option<String>;
-    /// The text of another note that is shown inside this one.
+    /// The path of another note that is shown inside this one.
     fn note(&self, target: &str) -> Option<String>;
+    /// The Markdown of the note of a path.
+    fn text(&self, path: &str) -> Option<String>;
     /// A diagram in the language of mermaid, drawn.
     ///
     /// # Errors
-    /// Why it is not, as a sentence.
-    fn diagram(&self, source: &str) -> Result<Drawing, String>;
+    /// Why it is not.
+    fn diagram(&self, source: &str) -> Result<Drawing, Failure>;
     /// What a cell returned, drawn, where its media type is that of a figure.
-    fn figure(&self, media: &str, json: &str) -> Option<Drawing>;
+    ///
+    /// # Errors
+    /// Why it is not.
+    fn figure(&self, media: &str, json: &str) -> Result<Option<Drawing>, Failure>;
     /// A picture in SVG, read.
-    fn svg(&self, bytes: Vec<u8>) -> Option<Drawing>;
+    ///
+    /// # Errors
+    /// Why it is not.
+    fn svg(&self, bytes: Vec<u8>) -> Result<Drawing, Failure>;
+    /// Tries whether a picture of pixels can be unpacked.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn image(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let _ = bytes;
+        Ok(())
+    }
+    /// A formula, set.
+    ///
+    /// # Errors
+    /// Why it is not.
+    fn formula(&self, source: &str, display: bool) -> Result<Formula, Failure> {
+        Formula::new(source, display)
+    }
+    /// A formula as MathML.
+    ///
+    /// # Errors
+    /// Why it is not.
+    fn mathml(&self, source: &str, display: bool) -> Result<String, Failure> {
+        formula::mathml(source, display)
+    }
     /// The colours in which diagrams are drawn, as CSS declarations of variables; diagrams follow the theme then.
     fn colours(&self) -> String {
         String::new()
@@ -56,8 +91,26 @@ pub struct Page<'a> {
 
 /// The whole file.
 pub fn page(page: &Page<'_>) -> String {
+    let mut out = head(page.title, page.light, page.dark);
+    out.push_str(&body(page.text, page.outputs, page.around));
+    out.push_str(FOOT);
+    out
+}
+
+/// The whole file of a note that is not laid out: its source, and why.
+pub fn source_page(title: &str, text: &str, why: &str, light: &str, dark: &str) -> String {
+    let mut out = head(title, light, dark);
+    let (title, why, text) = (escaped(title), escaped(why), escaped(text));
+    let _ =
+        write!(out, "<h1>{title}</h1>\n<p class=\"limit\">{why}</p>\n<pre class=\"code\"><code>{text}</code></pre>\n");
+    out.push_str(FOOT);
+    out
+}
+
+const FOOT: &str = "</main>\n</body>\n</html>\n";
+
+fn head(title: &str, light: &str, dark: &str) -> String {
     let mut out = String::new();
-    let (light, dark) = (page.light, page.dark);
     // The policy is a second lock behind the first: nothing runs and nothing is fetched, whatever slipped through.
     let _ = write!(
         out,
@@ -68,17 +121,15 @@ pub fn page(page: &Page<'_>) -> String {
          content=\"Tracebook\">\n<title>{}</title>\n<style>\n:root{{{light}}}\n\
          @media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n@media print{{:root{{{light}}}}}\n{}</style>\n\
          </head>\n<body>\n<main>\n",
-        escaped(page.title),
+        escaped(title),
         include_str!("html/style.css"),
     );
-    out.push_str(&body(page.text, page.outputs, page.around));
-    out.push_str("</main>\n</body>\n</html>\n");
     out
 }
 
 /// What stands between `<main>` and `</main>`.
 pub fn body(text: &str, outputs: &[Option<Execution>], around: &dyn Around) -> String {
-    blocks::write(text, outputs, around, 0)
+    blocks::write(text, outputs, around, &Embeds::of(&around.own()), 0)
 }
 
 /// Text for HTML, also inside a quoted attribute.
@@ -125,6 +176,12 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Which of the cells of a text, in order, a place lies in.
+pub(crate) fn cell_at(cells: &[Range<usize>], at: usize) -> Option<usize> {
+    let index = cells.partition_point(|cell| cell.start <= at).checked_sub(1)?;
+    cells.get(index)?.contains(&at).then_some(index)
+}
+
 fn picture(bytes: &[u8], alt: &str) -> Option<String> {
     let media = media_type(bytes)?;
     Some(format!("<img alt=\"{}\" src=\"data:{media};base64,{}\">", escaped(alt), STANDARD.encode(bytes)))
@@ -146,6 +203,13 @@ fn drawn(drawing: &Drawing, words: &str, colours: &str) -> String {
     format!("<figure class=\"drawn\" role=\"img\" aria-label=\"{}\">{svg}</figure>\n", escaped(words.trim()))
 }
 
+/// Why something is not drawn, where a page must say it.
+fn reason(failure: &Failure, element: &str) -> String {
+    let Some(why) = failure.limit() else { return String::new() };
+    let end = if element == "p" { "\n" } else { "" };
+    format!("<{element} class=\"limit\">Not drawn. {}</{element}>{end}", escaped(why))
+}
+
 /// What a cell printed and returned.
 fn outputs(run: &Execution, around: &dyn Around) -> String {
     let mut out = String::new();
@@ -164,12 +228,16 @@ fn outputs(run: &Execution, around: &dyn Around) -> String {
             OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } => {
                 let figure = data.iter().find_map(|(media, value)| {
                     let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    around.figure(media, &json)
+                    around.figure(media, &json).transpose()
                 });
-                if let Some(figure) = figure {
-                    let alt = data.get("text/plain").map(printed::joined).unwrap_or_else(|| "Figure".to_owned());
-                    out.push_str(&drawn(&figure, &alt, ""));
-                    continue;
+                match figure {
+                    Some(Ok(figure)) => {
+                        let alt = data.get("text/plain").map(printed::joined).unwrap_or_else(|| "Figure".to_owned());
+                        out.push_str(&drawn(&figure, &alt, ""));
+                        continue;
+                    }
+                    Some(Err(failure)) => out.push_str(&reason(&failure, "p")),
+                    None => {}
                 }
                 let raster = ["image/png", "image/jpeg", "image/gif", "image/webp"];
                 let raster = raster.iter().find_map(|media| data.get(*media)).map(printed::joined);
@@ -205,6 +273,9 @@ pub(crate) mod tests {
     pub(crate) struct Alone;
 
     impl Around for Alone {
+        fn own(&self) -> String {
+            "Everything.md".to_owned()
+        }
         fn picture(&self, target: &str) -> Option<Vec<u8>> {
             (target == "a.png").then(|| vec![0x89, b'P', b'N', b'G'])
         }
@@ -212,17 +283,22 @@ pub(crate) mod tests {
             (target == "B").then(|| "B.html".to_owned())
         }
         fn note(&self, target: &str) -> Option<String> {
-            (target == "B").then(|| "# B\n\nembedded\n\n![[B]]\n".to_owned())
+            (target == "B").then(|| "B.md".to_owned())
         }
-        fn diagram(&self, source: &str) -> Result<Drawing, String> {
+        fn text(&self, path: &str) -> Option<String> {
+            (path == "B.md").then(|| "# B\n\nembedded\n\n![[B]]\n".to_owned())
+        }
+        fn diagram(&self, source: &str) -> Result<Drawing, Failure> {
             let fonts = crate::fonts::Fonts::bundled();
-            Drawing::read(&crate::diagram::svg(source, &crate::tints::PLAIN)?, &fonts)
+            Drawing::read(&crate::diagram::svg(source, &crate::tints::PLAIN)?, &fonts).map_err(Failure::Limit)
         }
-        fn figure(&self, media: &str, json: &str) -> Option<Drawing> {
-            (media == "figure").then(|| Drawing::read(json, &crate::fonts::Fonts::bundled()).ok()).flatten()
+        fn figure(&self, media: &str, json: &str) -> Result<Option<Drawing>, Failure> {
+            let read = || Drawing::read(json, &crate::fonts::Fonts::bundled()).map_err(Failure::Limit);
+            (media == "figure").then(read).transpose()
         }
-        fn svg(&self, bytes: Vec<u8>) -> Option<Drawing> {
-            Drawing::read(&String::from_utf8(bytes).ok()?, &crate::fonts::Fonts::bundled()).ok()
+        fn svg(&self, bytes: Vec<u8>) -> Result<Drawing, Failure> {
+            let text = String::from_utf8(bytes).map_err(|_| Failure::Wrong("It is not UTF-8.".to_owned()))?;
+            Drawing::read(&text, &crate::fonts::Fonts::bundled()).map_err(Failure::Limit)
         }
     }
 

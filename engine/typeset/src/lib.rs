@@ -4,6 +4,7 @@
 
 pub mod colour;
 pub mod diagram;
+pub mod failure;
 pub mod fonts;
 pub mod formula;
 pub mod html;

@@ -7,17 +7,22 @@ mod look;
 mod paint;
 mod text;
 
+use crate::failure::{Embeds, Failure};
 use crate::fonts::Fonts;
 use crate::html::Around;
 use crate::tints::Tints;
+use crate::vector::Drawing;
+use krilla::SerializeSettings;
 use krilla::geom::{Point, Size};
 use krilla::image::Image;
 use krilla::page::PageSettings;
+use krilla_svg::{SurfaceExt, SvgSettings};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use store::Execution;
 
 /// The paper.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Paper {
     /// 210 by 297 millimetres.
     #[default]
@@ -39,16 +44,21 @@ impl Paper {
 /// A note of a document.
 pub struct Note<'a> {
     /// Its title, for where its text has none.
-    pub title: &'a str,
+    pub title: String,
     /// What links inside the document call it: `Around::link` answers with `#` and this.
-    pub place: &'a str,
+    pub place: String,
     /// Its Markdown.
-    pub text: &'a str,
+    pub text: String,
     /// The latest execution of each cell, in order.
-    pub outputs: &'a [Option<Execution>],
+    pub outputs: Vec<Option<Execution>>,
     /// What stands around it.
-    pub around: &'a dyn Around,
+    pub around: Rc<dyn Around + 'a>,
+    /// Why its source is shown in place of what it says, if it is.
+    pub plain: Option<String>,
 }
+
+/// Of a note whose source is shown, no more than this is, in bytes.
+const MAX_SOURCE_BYTES: usize = 100_000;
 
 /// How a document is asked for.
 pub struct Asked<'a> {
@@ -85,14 +95,19 @@ pub fn write<'a>(
     let make = || {
         let mut tints = asked.tints;
         tints.paper = [255; 3];
-        let mut reading = blocks::Reading { tints: &tints, asked, links: Vec::new(), notes: 0 };
+        let mut reading = blocks::Reading { tints: &tints, asked, links: Vec::new(), notes: 0, embeds: Embeds::of("") };
         let mut flow = flow::Flow::new(asked.fonts, &tints, asked.paper);
         for note in notes {
             if !go_on(0.1) {
                 return Err(STOPPED.to_owned());
             }
-            let blocks = blocks::read(&mut reading, note.text, note.outputs, note.around, note.place, 0);
-            flow.note(note.title, note.place, blocks);
+            reading.embeds = Embeds::of(&note.around.own());
+            let around = note.around.as_ref();
+            let blocks = match &note.plain {
+                Some(why) => blocks::source(&reading, &note.text, why, MAX_SOURCE_BYTES),
+                None => blocks::read(&mut reading, &note.text, &note.outputs, around, &note.place, 0),
+            };
+            flow.note(&note.title, &note.place, blocks);
         }
         if !go_on(0.4) {
             return Err(STOPPED.to_owned());
@@ -107,6 +122,44 @@ pub fn write<'a>(
 }
 
 const STOPPED: &str = "Stopped before it was done.";
+
+/// Tries whether a picture of pixels can stand in a document. Gives how many bytes it is when it is unpacked.
+///
+/// # Errors
+/// It cannot.
+pub fn try_image(bytes: &[u8]) -> Result<u64, Failure> {
+    let image = image(bytes).ok_or_else(|| Failure::Wrong("The picture cannot be read.".to_owned()))?;
+    let (width, height) = image.size();
+    Ok(u64::from(width) * u64::from(height) * 4)
+}
+
+/// Tries whether a drawing can stand in a document: what is no shape there is drawn as pixels, which takes its time.
+///
+/// # Errors
+/// It cannot.
+pub fn try_drawing(drawing: &Drawing) -> Result<(), Failure> {
+    let draw = || {
+        let mut alone = krilla::Document::new_with(settings());
+        let size = Size::from_wh(drawing.width.clamp(1.0, 2_000.0), drawing.height.clamp(1.0, 2_000.0))?;
+        let mut page = alone.start_page_with(PageSettings::from_wh(size.width(), size.height())?);
+        let mut surface = page.surface();
+        surface.draw_svg(&drawing.tree, size, SvgSettings::default());
+        surface.finish();
+        page.finish();
+        alone.finish().ok().map(|_| ())
+    };
+    let drawn = catch_unwind(AssertUnwindSafe(draw)).ok().flatten();
+    drawn.ok_or_else(|| Failure::Wrong("The picture cannot be drawn in a document.".to_owned()))
+}
+
+/// How documents are written.
+fn settings() -> SerializeSettings {
+    SerializeSettings {
+        enable_tagging: true,
+        render_svg_glyph_fn: krilla_svg::render_svg_glyph,
+        ..SerializeSettings::default()
+    }
+}
 
 /// A picture of a file, if it is one that can be drawn.
 fn image(bytes: &[u8]) -> Option<Image> {
@@ -148,8 +201,37 @@ mod tests {
     fn made(text: &str) -> Pdf {
         static FONTS: std::sync::LazyLock<Fonts> = std::sync::LazyLock::new(Fonts::bundled);
         let asked = Asked { title: "Everything", paper: Paper::A4, tints: PLAIN, fonts: &FONTS };
-        let note = Note { title: "Everything", place: "Everything.md", text, outputs: &[], around: &Alone };
+        let note = note("Everything", text);
         write(&asked, [note], &mut |_| true).unwrap_or_else(|why| panic!("{why}: {text}"))
+    }
+
+    fn note(title: &str, text: &str) -> Note<'static> {
+        let (title, place, text) = (title.to_owned(), "Everything.md".to_owned(), text.to_owned());
+        Note { title, place, text, outputs: Vec::new(), around: Rc::new(Alone), plain: None }
+    }
+
+    #[test]
+    fn long_words_and_long_lines_take_time_that_grows_with_them() {
+        // Each of these took the square of its length, in time and in memory.
+        for text in ["[a](".repeat(20_000), "x".repeat(80_000), format!("|a|\n|-|\n|{}|\n", "w ".repeat(40_000))] {
+            let begun = std::time::Instant::now();
+            made(&text);
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+        }
+        let headings = "# A\n".repeat(20_000);
+        let begun = std::time::Instant::now();
+        assert!(made(&headings).pages > 100);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(120), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_note_whose_source_is_shown_says_why() {
+        let fonts = Fonts::bundled();
+        let asked = Asked { title: "T", paper: Paper::A4, tints: PLAIN, fonts: &fonts };
+        let text = "# A\n\n".repeat(40_000);
+        let plain = Note { plain: Some("It takes longer than 2 s.".to_owned()), ..note("T", &text) };
+        let made = write(&asked, [plain], &mut |_| true).expect("a document");
+        assert!((100..2_000).contains(&made.pages), "{} pages: cut to what is shown", made.pages);
     }
 
     #[test]
@@ -168,8 +250,7 @@ mod tests {
         assert!(made(&text).pages > 10);
         let fonts = Fonts::bundled();
         let asked = Asked { title: "T", paper: Paper::Letter, tints: PLAIN, fonts: &fonts };
-        let note = || Note { title: "T", place: "T.md", text: &text, outputs: &[], around: &Alone };
-        let stopped = write(&asked, [note(), note()], &mut |share| share < 0.5);
+        let stopped = write(&asked, [note("T", &text), note("T", &text)], &mut |share| share < 0.5);
         assert_eq!(stopped.err().as_deref(), Some(STOPPED));
         assert!(write(&asked, [], &mut |_| true).is_ok(), "no note at all");
     }

@@ -4,7 +4,7 @@
 pub type Rgb = [u8; 3];
 
 /// The colours of a theme, by what they are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs, reason = "the words are those of the window's own colours")]
 pub struct Tints {
     pub paper: Rgb,

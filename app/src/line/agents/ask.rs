@@ -3,6 +3,7 @@
 use super::super::{DONE, FAILED, Refusal, Scene, choose, running};
 use super::{fresh, meant, write_step};
 use clap::ArgMatches;
+use engine::agent::calls;
 use engine::agent::config::LogLevel;
 use engine::agent::question;
 use engine::{Command, Live, Session, visible};
@@ -120,7 +121,8 @@ pub(crate) fn volume(scene: &Scene<'_>, named: Option<String>, note: Option<DocI
 pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: usize) -> Result<u8, Refusal> {
     let mut steps = 0;
     let (mut call, mut shown) = (0, 0);
-    let mut streamed = String::new();
+    // What has come of the answer under way, and the part of it that was printed.
+    let (mut coming, mut streamed) = (String::new(), String::new());
     let mut asked: Vec<String> = Vec::new();
     let mut told: Vec<String> = Vec::new();
     // Nobody is there to answer: what waits is decided elsewhere, or its time passes.
@@ -137,12 +139,17 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
             if number != call {
                 (call, shown) = (number, 0);
                 streamed.clear();
+                coming.clear();
             }
             shown += more.len();
+            coming.push_str(&more);
             if !scene.json {
-                scene.out.write_all(more.as_bytes())?;
+                // A call that a model writes into its answer is printed once it is one, as a step.
+                let all = calls::shown(&coming);
+                let new = all.get(streamed.len()..).unwrap_or_default();
+                scene.out.write_all(new.as_bytes())?;
                 scene.out.flush()?;
-                streamed.push_str(&more);
+                streamed = all;
             }
         }
         for step in &news.steps {
@@ -153,7 +160,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
             let again = match &step.kind {
                 // What was printed as it came is not printed again.
                 StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => {
-                    !streamed.trim().is_empty() && content.trim().ends_with(streamed.trim())
+                    !streamed.trim().is_empty() && words_of(content).ends_with(&words_of(&streamed))
                 }
                 StepKind::ToolCall { .. }
                 | StepKind::ToolResult { .. }
@@ -163,6 +170,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
             if again && !scene.json {
                 writeln!(scene.out)?;
                 streamed.clear();
+                coming.clear();
             } else {
                 write_step(scene, step, &news.approvals)?;
             }
@@ -199,6 +207,11 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
             return Ok(if ending == Ending::Done { DONE } else { FAILED });
         }
     }
+}
+
+/// The words of an answer, without the calls that stand in it.
+fn words_of(text: &str) -> String {
+    calls::without(text, &calls::fenced(text)).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What is to be said of a call of a model and was not `told` yet: why it is called again, and how it was chosen.

@@ -184,7 +184,7 @@ fn cover(ui: &Ui, scene: &Scene<'_>, row: &Row, frame: Rect) {
             ui.painter().add(image.with_texture(texture.id(), whole));
         }
         Sight::Waiting => {}
-        Sight::Text(_) | Sight::Awaited(_) | Sight::None => {
+        Sight::Text(_) | Sight::Remark(_) | Sight::None => {
             let at: Pos2 = frame.center();
             ui.painter().text(at, Align2::CENTER_CENTER, icons::IMAGE, tokens::icon(24.0), colours.line);
         }

@@ -161,8 +161,7 @@ impl Draw<'_> {
             Some(Err(why)) => {
                 self.push(source.trim(), range, true);
                 let inline = self.inline.get_or_insert_default();
-                let text = format!("This formula is not understood. {why}");
-                inline.insets.push(Inset { chars: chars..inline.chars, what: What::Remark(text) });
+                inline.insets.push(Inset { chars: chars..inline.chars, what: What::Remark(why.to_string()) });
             }
             None => self.push(source.trim(), range, true),
         }
@@ -189,7 +188,7 @@ impl Draw<'_> {
         inline.job.append("\u{a0}", 0.0, style.clone());
         style.extra_letter_spacing = (width - 0.5).max(0.0);
         inline.job.append("\u{a0}", 0.0, style);
-        let words = typeset::formula::line(source).unwrap_or_else(|| source.trim().to_owned());
+        let words = formula.words.clone().unwrap_or_else(|| source.trim().to_owned());
         let what = What::Formula { formula, em, base, ink, words };
         inline.insets.push(Inset { chars: inline.chars..inline.chars + 2, what });
         inline.chars += 2;
@@ -229,7 +228,7 @@ impl Draw<'_> {
         match sight {
             Sight::Picture(texture, natural) => self.picture(&image, texture, natural),
             Sight::Text(text) if image.wiki => self.embed(&image, &text),
-            Sight::Awaited(words) => self.named(Image { alt: words.to_string(), ..image }),
+            Sight::Remark(words) => self.named(Image { alt: words.to_string(), ..image }),
             Sight::Waiting | Sight::Text(_) | Sight::None => self.named(image),
         }
     }

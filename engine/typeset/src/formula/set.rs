@@ -1,6 +1,7 @@
 //! Formulas set in two dimensions, in the letters of KaTeX: measured, and drawn as SVG.
 
 use super::LONGEST;
+use crate::failure::Failure;
 use crate::fonts::Fonts;
 use crate::tints::Rgb;
 use crate::vector::Drawing;
@@ -19,9 +20,11 @@ const UNITS: f64 = 100.0;
 const WIDEST: f64 = 400.0;
 
 /// A formula that was set. Lengths in em, the size of the letters around it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Formula {
     list: DisplayList,
+    /// It as a line of letters and signs, where that can be.
+    pub words: Option<String>,
     /// How wide.
     pub width: f32,
     /// How far above the line on which letters stand.
@@ -36,9 +39,9 @@ impl Formula {
     /// # Errors
     /// What was not understood, as a sentence.
     #[allow(clippy::cast_possible_truncation, reason = "em, below some hundred")]
-    pub fn new(source: &str, display: bool) -> Result<Formula, String> {
+    pub fn new(source: &str, display: bool) -> Result<Formula, Failure> {
         if source.len() > LONGEST {
-            return Err(format!("The formula is longer than {} kB.", LONGEST / 1_000));
+            return Err(Failure::Limit(format!("The formula is longer than {} kB.", LONGEST / 1_000)));
         }
         let set = || -> Result<DisplayList, String> {
             let nodes = ratex_parser::parse(source).map_err(|error| error.message)?;
@@ -49,18 +52,18 @@ impl Formula {
         };
         let list = match catch_unwind(AssertUnwindSafe(set)) {
             Ok(Ok(list)) => list,
-            Ok(Err(why)) => return Err(sentence(&why)),
-            Err(_) => return Err("The formula cannot be set.".to_owned()),
+            Ok(Err(why)) => return Err(Failure::Wrong(sentence(&why))),
+            Err(_) => return Err(Failure::Wrong("The formula cannot be set.".to_owned())),
         };
         let fits = |length: f64| length.is_finite() && length.abs() <= WIDEST;
         if !fits(list.width) || !fits(list.height) || !fits(list.depth) {
-            return Err("The formula is too large.".to_owned());
+            return Err(Failure::Limit("The formula is too large.".to_owned()));
         }
         if list.items.is_empty() {
-            return Err("The formula is empty.".to_owned());
+            return Err(Failure::Wrong("The formula is empty.".to_owned()));
         }
         let (width, height, depth) = (list.width as f32, list.height as f32, list.depth as f32);
-        Ok(Formula { list, width, height, depth })
+        Ok(Formula { list, words: super::line(source), width, height, depth })
     }
 
     /// It as SVG in a colour; what the formula itself colours stays so. The picture is [`PAD`] larger at each side.
@@ -90,12 +93,12 @@ impl Formula {
     /// It as a drawing in a colour, [`PAD`] larger at each side; `em` points are an em in it.
     ///
     /// # Errors
-    /// A sentence, where it cannot be drawn.
-    pub fn drawing(&self, ink: Rgb, fonts: &Fonts) -> Result<Drawing, String> {
+    /// Where it cannot be drawn.
+    pub fn drawing(&self, ink: Rgb, fonts: &Fonts) -> Result<Drawing, Failure> {
         let draw = || Drawing::read(&self.svg(ink), fonts);
         match catch_unwind(AssertUnwindSafe(draw)) {
-            Ok(drawn) => drawn.map_err(|why| sentence(&why)),
-            Err(_) => Err("The formula cannot be drawn.".to_owned()),
+            Ok(drawn) => drawn.map_err(|why| Failure::Limit(sentence(&why))),
+            Err(_) => Err(Failure::Wrong("The formula cannot be drawn.".to_owned())),
         }
     }
 }
@@ -114,7 +117,7 @@ mod tests {
     use std::path::Path;
 
     fn set(source: &str) -> Formula {
-        Formula::new(source, true).unwrap_or_else(|why| panic!("{source}: {why}"))
+        Formula::new(source, true).unwrap_or_else(|failure| panic!("{source}: {}", failure.why()))
     }
 
     #[test]
@@ -138,9 +141,10 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_says_what() {
-        let why = Formula::new("\\frac{a", false).expect_err("not whole");
+        let failure = Formula::new("\\frac{a", false).expect_err("not whole");
+        let why = failure.why();
         assert!(why.starts_with(char::is_uppercase) && why.ends_with('.'), "{why}");
-        assert!(Formula::new("\\nonsense", false).expect_err("no command").contains("nonsense"));
+        assert!(Formula::new("\\nonsense", false).expect_err("no command").why().contains("nonsense"));
         assert!(Formula::new("", false).is_err() && Formula::new(&"x".repeat(20_000), false).is_err());
     }
 
@@ -203,8 +207,8 @@ mod tests {
                         use pulldown_cmark::Event::{DisplayMath, InlineMath};
                         if let engine::markdown::dialect::Token::Mark(DisplayMath(math) | InlineMath(math)) = token {
                             seen += 1;
-                            if let Err(why) = Formula::new(&math, true) {
-                                wrong.push(format!("{math}: {why}"));
+                            if let Err(failure) = Formula::new(&math, true) {
+                                wrong.push(format!("{math}: {}", failure.why()));
                             }
                         }
                     }

@@ -1,9 +1,9 @@
 //! The walk through a note: each token as HTML.
 
 use super::raw::Raw;
-use super::{Around, DEEPEST, drawn, escaped, outputs, picture, slug};
+use super::{Around, DEEPEST, cell_at, drawn, escaped, outputs, picture, reason, slug};
 use crate::colour::{self, Hue};
-use crate::formula;
+use crate::failure::Embeds;
 use engine::markdown::dialect::{self, Token};
 use engine::properties::{Kind, Property};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
@@ -13,8 +13,8 @@ use std::ops::Range;
 use store::Execution;
 
 /// Writes a text. `depth` counts the notes around an embedded one.
-pub(super) fn write(text: &str, runs: &[Option<Execution>], around: &dyn Around, depth: u8) -> String {
-    let mut walk = Walk::new(text, runs, around, depth);
+pub(super) fn write(text: &str, runs: &[Option<Execution>], around: &dyn Around, embeds: &Embeds, depth: u8) -> String {
+    let mut walk = Walk::new(text, runs, around, embeds, depth);
     if let (Some(Ok(properties)), 0) = (engine::properties::read(text), depth) {
         walk.properties(&properties);
     }
@@ -43,6 +43,7 @@ struct Code {
 
 struct Walk<'a> {
     around: &'a dyn Around,
+    embeds: &'a Embeds,
     runs: &'a [Option<Execution>],
     cells: Vec<Range<usize>>,
     depth: u8,
@@ -67,14 +68,23 @@ struct Walk<'a> {
     slugs: HashMap<String, usize>,
     /// The footnotes in the order in which they are referred to, and how often.
     order: Vec<(String, usize)>,
+    /// Where each of them stands among those.
+    places: HashMap<String, usize>,
     notes: HashMap<String, String>,
     note: Option<String>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(text: &str, runs: &'a [Option<Execution>], around: &'a dyn Around, depth: u8) -> Walk<'a> {
+    fn new(
+        text: &str,
+        runs: &'a [Option<Execution>],
+        around: &'a dyn Around,
+        embeds: &'a Embeds,
+        depth: u8,
+    ) -> Walk<'a> {
         Walk {
             around,
+            embeds,
             runs,
             cells: engine::markdown::cells(text),
             depth,
@@ -92,6 +102,7 @@ impl<'a> Walk<'a> {
             heading: None,
             slugs: HashMap::new(),
             order: Vec::new(),
+            places: HashMap::new(),
             notes: HashMap::new(),
             note: None,
         }
@@ -200,19 +211,24 @@ impl<'a> Walk<'a> {
     }
 
     fn math(&mut self, source: &str, display: bool) {
-        match formula::mathml(source, display) {
-            Some(mathml) => self.put(&mathml),
-            None => {
+        match self.around.mathml(source, display) {
+            Ok(mathml) => self.put(&mathml),
+            Err(failure) => {
                 let _ = write!(self.out(), "<code class=\"formula\">{}</code>", escaped(source.trim()));
+                if failure.limit().is_some() {
+                    self.put(" ");
+                    self.put(&reason(&failure, "span"));
+                }
             }
         }
     }
 
     fn reference(&mut self, name: &str) {
-        let at = match self.order.iter().position(|(known, _)| known == name) {
-            Some(at) => at,
+        let at = match self.places.get(name) {
+            Some(at) => *at,
             None => {
                 self.order.push((name.to_owned(), 0));
+                self.places.insert(name.to_owned(), self.order.len() - 1);
                 self.order.len() - 1
             }
         };
@@ -248,7 +264,7 @@ impl<'a> Walk<'a> {
                     CodeBlockKind::Fenced(_) => self.cells.as_slice(),
                     CodeBlockKind::Indented => &[],
                 };
-                let cell = cells.iter().position(|cell| cell.contains(&range.start));
+                let cell = cell_at(cells, range.start);
                 let info = match kind {
                     CodeBlockKind::Fenced(info) => info.into_string(),
                     CodeBlockKind::Indented => String::new(),
@@ -451,9 +467,21 @@ impl<'a> Walk<'a> {
         }
         if wiki && self.depth < DEEPEST {
             let (note, part) = dialect::wiki_target(&target);
-            if let Some(text) = self.around.note(note) {
+            let embedded = self.around.note(note).map(|path| {
+                self.embeds.begin(&path, part)?;
+                let text = self.around.text(&path).unwrap_or_default();
                 let text = part.map_or(text.as_str(), |part| engine::markdown::part(&text, part).unwrap_or(""));
-                let html = write(text, &[], self.around, self.depth + 1);
+                let counted = self.embeds.count(text.len());
+                let html = counted.map(|()| write(text, &[], self.around, self.embeds, self.depth + 1));
+                self.embeds.end();
+                html
+            });
+            if let Some(Err(failure)) = &embedded {
+                let mut why = reason(failure, "span");
+                why.push(' ');
+                self.put(&why);
+            }
+            if let Some(Ok(html)) = embedded {
                 // A paragraph cannot hold what is embedded.
                 let paragraph = self.paragraph;
                 if paragraph {
@@ -480,16 +508,18 @@ impl<'a> Walk<'a> {
         let Some(Code { text, language, cell }) = self.code.take() else { return };
         let name =
             if language.is_empty() { String::new() } else { format!(" data-language=\"{}\"", escaped(&language)) };
-        if language == "mermaid"
-            && let Ok(drawing) = self.around.diagram(&text)
-        {
-            let html = drawn(&drawing, &text, &self.around.colours());
+        let diagram = (language == "mermaid").then(|| self.around.diagram(&text));
+        if let Some(Ok(drawing)) = &diagram {
+            let html = drawn(drawing, &text, &self.around.colours());
             self.put(&html);
             return;
         }
         let class = if cell.is_some() { "cell" } else { "code" };
         let html = coloured(&text, &language);
         let _ = writeln!(self.out(), "<pre class=\"{class}\"{name}><code>{html}</code></pre>");
+        if let Some(Err(failure)) = diagram {
+            self.put(&reason(&failure, "p"));
+        }
         if let Some(Some(run)) = cell.and_then(|cell| self.runs.get(cell)) {
             let html = outputs(run, self.around);
             self.put(&html);

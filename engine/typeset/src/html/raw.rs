@@ -14,6 +14,8 @@ const VOID: &[&str] = &["br", "wbr"];
 #[derive(Default)]
 pub(super) struct Raw {
     open: Vec<&'static str>,
+    /// How many of each are.
+    counts: std::collections::HashMap<&'static str, usize>,
 }
 
 impl Raw {
@@ -48,15 +50,22 @@ impl Raw {
         }
         if !closing {
             self.open.push(known);
+            *self.counts.entry(known).or_insert(0) += 1;
             return Some(format!("<{known}>"));
         }
         // An end closes what was opened inside it, too; one that closes nothing is nothing.
+        // Whether there is such a one is known without a search: ends that close nothing may be many.
+        self.counts.get(known).filter(|count| **count > 0)?;
         let at = self.open.iter().rposition(|open| open == known)?;
+        for open in &self.open[at..] {
+            self.counts.entry(open).and_modify(|count| *count = count.saturating_sub(1));
+        }
         Some(self.open.drain(at..).rev().map(|open| format!("</{open}>")).collect())
     }
 
     /// Whether something is open.
     pub(super) fn end(&mut self) -> String {
+        self.counts.clear();
         self.open.drain(..).rev().map(|open| format!("</{open}>")).collect()
     }
 }

@@ -4,8 +4,9 @@ mod code;
 
 use super::text::{Item, Object, Shape, Style};
 use super::{Asked, look};
-use crate::formula::{Formula, PAD};
-use crate::html::{Around, slug};
+use crate::failure::{Embeds, Failure};
+use crate::formula::PAD;
+use crate::html::{Around, cell_at, slug};
 use crate::tints::{Rgb, Tints};
 use engine::markdown::dialect::{self, CalloutKind, Token};
 use engine::properties::Kind;
@@ -78,6 +79,26 @@ pub(super) struct Reading<'a> {
     pub(super) links: Vec<Target>,
     /// Which footnotes were seen, over all notes.
     pub(super) notes: usize,
+    /// What the note shows of others.
+    pub(super) embeds: Embeds,
+}
+
+/// A note as its source, with the reason in front; cut where it is longer than `most`.
+pub(super) fn source(reading: &Reading<'_>, text: &str, why: &str, most: usize) -> Vec<Block> {
+    let tints = reading.tints;
+    let shown = &text[..text.floor_char_boundary(most)];
+    let mut reason = why.to_owned();
+    if shown.len() < text.len() {
+        reason.push_str(&format!(" This is the first part of {} bytes.", text.len()));
+    }
+    let style = Style { colour: tints.ink, ..look::code() };
+    let line = |line: &str| match line.is_empty() {
+        true => Vec::new(),
+        false => vec![Item::Text(line.to_owned(), style)],
+    };
+    let lines = shown.lines().map(line).collect();
+    let reason = Block::Text(vec![Item::Text(reason, Style { colour: tints.warn, ..look::body() })]);
+    vec![reason, Block::Code { lines, ground: true }]
 }
 
 /// Reads a note. `own` is what its places begin with.
@@ -165,6 +186,8 @@ struct Walk<'a, 'b> {
     image: Option<(String, bool, String)>,
     slugs: HashMap<String, usize>,
     order: Vec<String>,
+    /// Where each of them stands among those.
+    places: HashMap<String, usize>,
     notes: HashMap<String, Vec<Block>>,
     first_note: usize,
 }
@@ -201,6 +224,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             image: None,
             slugs: HashMap::new(),
             order: Vec::new(),
+            places: HashMap::new(),
             notes: HashMap::new(),
             first_note,
         }
@@ -388,14 +412,18 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn math(&mut self, source: &str, display: bool) {
         let style = self.style(false);
         let em = style.size * look::LETTERS;
-        let set = Formula::new(source, display).and_then(|formula| {
+        let set = self.around.formula(source, display).and_then(|formula| {
             let drawing = formula.drawing(style.colour, self.reading.asked.fonts)?;
             Ok((formula, drawing))
         });
-        let Ok((formula, drawing)) = set else {
-            let style = self.style(true);
-            self.items.push(Item::Text(source.trim().to_owned(), style));
-            return;
+        let (formula, drawing) = match set {
+            Ok(set) => set,
+            Err(failure) => {
+                let style = self.style(true);
+                self.items.push(Item::Text(source.trim().to_owned(), style));
+                self.reason(&failure);
+                return;
+            }
         };
         let object = Object {
             shape: Rc::new(Shape::Drawing(drawing)),
@@ -414,11 +442,23 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
+    /// Why something is not drawn, where the page must say it.
+    fn reason(&mut self, failure: &Failure) {
+        if let Some(why) = failure.limit() {
+            let style = Style { colour: self.reading.tints.warn, ..look::small() };
+            self.items.push(Item::Text(format!(" Not drawn. {why} "), style));
+        }
+    }
+
     fn reference(&mut self, name: &str) {
-        let at = self.order.iter().position(|known| known == name).unwrap_or_else(|| {
-            self.order.push(name.to_owned());
-            self.order.len() - 1
-        });
+        let at = match self.places.get(name) {
+            Some(at) => *at,
+            None => {
+                self.order.push(name.to_owned());
+                self.places.insert(name.to_owned(), self.order.len() - 1);
+                self.order.len() - 1
+            }
+        };
         let link = self.target(Target::Place(format!("{}#note {}", self.own, self.first_note + at + 1)));
         let base = self.style(false);
         let style = Style {
@@ -450,9 +490,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             Tag::CodeBlock(kind) => {
                 self.flush();
                 let (info, cell) = match kind {
-                    CodeBlockKind::Fenced(info) => {
-                        (info.into_string(), self.cells.iter().position(|cell| cell.contains(&range.start)))
-                    }
+                    CodeBlockKind::Fenced(info) => (info.into_string(), cell_at(&self.cells, range.start)),
                     CodeBlockKind::Indented => (String::new(), None),
                 };
                 let word = info.trim_start_matches("{.").split([' ', '{', ',', '}']).next().unwrap_or("").to_owned();
@@ -588,9 +626,12 @@ impl<'a, 'b> Walk<'a, 'b> {
         let width = alt.split('x').next().and_then(|width| width.trim().parse::<f32>().ok()).filter(|_| wiki);
         let words = if width.is_some() || (wiki && alt == target) { String::new() } else { alt };
         let alone = self.table.is_none() && !self.title && self.heading.is_none();
-        if let Some(mut object) =
-            self.around.picture(&target).filter(|_| alone).and_then(|bytes| picture(bytes, self.around))
-        {
+        let shown = alone.then(|| self.around.picture(&target)).flatten();
+        let shown = shown.map_or(Ok(None), |bytes| picture(bytes, self.around));
+        if let Err(failure) = &shown {
+            self.reason(failure);
+        }
+        if let Ok(Some(mut object)) = shown {
             object.alt = if words.is_empty() { target } else { words };
             // Files count in pixels of a screen, of which four thirds are a point.
             let scale = width.map_or(0.75, |width| width.clamp(8.0, 4_000.0) * 0.75 / object.width.max(1.0));
@@ -601,12 +642,24 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
         if wiki && self.depth < DEEPEST && alone {
             let (note, part) = dialect::wiki_target(&target);
-            if let Some(text) = self.around.note(note) {
+            let embedded = self.around.note(note).map(|path| {
+                self.reading.embeds.begin(&path, part)?;
+                let text = self.around.text(&path).unwrap_or_default();
                 let text = part.map_or(text.as_str(), |part| engine::markdown::part(&text, part).unwrap_or(""));
-                self.flush();
-                let body = read(self.reading, text, &[], self.around, &format!("{} in", self.own), self.depth + 1);
-                self.push(Block::Card(body));
-                return;
+                let own = format!("{} in", self.own);
+                let counted = self.reading.embeds.count(text.len());
+                let body = counted.map(|()| read(self.reading, text, &[], self.around, &own, self.depth + 1));
+                self.reading.embeds.end();
+                body
+            });
+            match embedded {
+                Some(Ok(body)) => {
+                    self.flush();
+                    self.push(Block::Card(body));
+                    return;
+                }
+                Some(Err(failure)) => self.reason(&failure),
+                None => {}
             }
         }
         let words = if words.is_empty() { target.clone() } else { words };
@@ -649,21 +702,28 @@ fn spoken(item: &Item) -> String {
 
 /// A picture of a file, at one point for each of its own.
 #[allow(clippy::cast_precision_loss, reason = "a picture's side is small")]
-fn picture(bytes: Vec<u8>, around: &dyn Around) -> Option<Object> {
-    let (shape, width, height) = match super::image(&bytes) {
-        Some(image) => {
-            let (width, height) = image.size();
-            (Shape::Image(image), width as f32, height as f32)
+fn picture(bytes: Vec<u8>, around: &dyn Around) -> Result<Option<Object>, Failure> {
+    let (shape, width, height) = if bytes.starts_with(b"<") || bytes.starts_with(b"\xef\xbb\xbf<") {
+        match around.svg(bytes) {
+            Ok(drawing) => {
+                let (width, height) = (drawing.width, drawing.height);
+                (Shape::Drawing(drawing), width, height)
+            }
+            Err(Failure::Wrong(_)) => return Ok(None),
+            Err(limit) => return Err(limit),
         }
-        None if bytes.starts_with(b"<") || bytes.starts_with(b"\xef\xbb\xbf<") => {
-            let drawing = around.svg(bytes)?;
-            let (width, height) = (drawing.width, drawing.height);
-            (Shape::Drawing(drawing), width, height)
+    } else {
+        match around.image(&bytes) {
+            Ok(()) => {}
+            Err(Failure::Wrong(_)) => return Ok(None),
+            Err(limit) => return Err(limit),
         }
-        None => return None,
+        let Some(image) = super::image(&bytes) else { return Ok(None) };
+        let (width, height) = image.size();
+        (Shape::Image(image), width as f32, height as f32)
     };
     let shape = Rc::new(shape);
-    Some(Object { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false })
+    Ok(Some(Object { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false }))
 }
 
 fn tint(kind: CalloutKind, tints: &Tints) -> Rgb {

@@ -549,13 +549,17 @@ impl<'a> Flow<'a> {
         while at < strips.len() {
             // What stays together: up to the first that need not stay with the next.
             let mut end = at;
+            let high = |strip: &Rc<Strip>| strip.above + strip.height;
+            let mut own: f32 = high(&strips[at]);
+            // More than a page cannot stay together: no need to look further.
             while strips[end].keep && end + 1 < strips.len() && !strips[end + 1].fresh {
                 end += 1;
+                own += high(&strips[end]);
+                if own - strips[at].above > room {
+                    break;
+                }
             }
-            let high = |strip: &Rc<Strip>| strip.above + strip.height;
-            let own: f32 = strips[at..=end].iter().map(high).sum();
             let alone = own - strips[at].above;
-            // More than a page cannot stay together.
             let whole = alone <= room;
             if !whole {
                 end = at;

@@ -5,6 +5,7 @@ use super::flow::{Is, Laid, Mark, Node, Pages};
 use super::text::{Item, Object, Piece, Shape, Style, What};
 use super::{Asked, Pdf, STOPPED, look, point};
 use crate::tints::{Rgb, Tints};
+use krilla::Document;
 use krilla::action::{Action, LinkAction};
 use krilla::annotation::{Annotation, LinkAnnotation, Target as Goal};
 use krilla::color::rgb;
@@ -19,7 +20,6 @@ use krilla::surface::Surface;
 use krilla::tagging::{
     Artifact, ArtifactType, ContentTag, Identifier, ListNumbering, SpanTag, TableHeaderScope, Tag, TagGroup, TagTree,
 };
-use krilla::{Document, SerializeSettings};
 use krilla_svg::{SurfaceExt, SvgSettings};
 use std::collections::HashMap;
 use std::num::NonZeroU16;
@@ -47,12 +47,7 @@ pub(super) fn paint(
     links: &[Target],
     go_on: &mut dyn FnMut(f32) -> bool,
 ) -> Result<Pdf, String> {
-    let settings = SerializeSettings {
-        enable_tagging: true,
-        render_svg_glyph_fn: krilla_svg::render_svg_glyph,
-        ..SerializeSettings::default()
-    };
-    let mut document = Document::new_with(settings);
+    let mut document = Document::new_with(super::settings());
     let places = places(&pages);
     let count = pages.pages.len();
     let mut leaves: Vec<Vec<Leaf>> = pages.nodes.iter().map(|_| Vec::new()).collect();

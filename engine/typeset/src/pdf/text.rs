@@ -13,6 +13,11 @@ use std::sync::Arc;
 use unicode_bidi::{BidiInfo, Level};
 use unicode_segmentation::UnicodeSegmentation;
 
+/// Glyphs of words that are kept, since words come again.
+const MAX_KEPT_GLYPHS: usize = 400_000;
+/// A longer word is shaped in pieces of so many letters.
+const MAX_WORD_CLUSTERS: usize = 200;
+
 /// How words look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Style {
@@ -105,6 +110,8 @@ pub(super) struct Letters<'a> {
     has: HashMap<(usize, char), bool>,
     others: HashMap<(char, bool), Option<usize>>,
     shaped: HashMap<(usize, bool, String), Rc<Shaped>>,
+    /// How many glyphs these are.
+    kept: usize,
     /// Letters that no font has.
     pub(super) missing: BTreeSet<char>,
 }
@@ -119,6 +126,7 @@ impl<'a> Letters<'a> {
             has: HashMap::new(),
             others: HashMap::new(),
             shaped: HashMap::new(),
+            kept: 0,
             missing: BTreeSet::new(),
         }
     }
@@ -204,14 +212,20 @@ impl<'a> Letters<'a> {
         found.unwrap_or(own)
     }
 
+    fn measure(&self, face: usize, text: &str, backwards: bool) -> f32 {
+        self.faces.get(face).map_or(0.0, |face| shape(face, text, backwards).width)
+    }
+
     fn shape(&mut self, face: usize, text: &str, backwards: bool) -> Rc<Shaped> {
         let key = (face, backwards, text.to_owned());
         if let Some(known) = self.shaped.get(&key) {
             return known.clone();
         }
         let shaped = Rc::new(self.faces.get(face).map_or_else(empty, |face| shape(face, text, backwards)));
-        if self.shaped.len() > 50_000 {
+        self.kept += shaped.glyphs.len() + 1;
+        if self.kept > MAX_KEPT_GLYPHS {
             self.shaped.clear();
+            self.kept = shaped.glyphs.len() + 1;
         }
         self.shaped.insert(key, shaped.clone());
         shaped
@@ -239,9 +253,10 @@ impl<'a> Letters<'a> {
             let (atoms, right) = self.atoms(part);
             let mut row: Vec<Atom> = Vec::new();
             let mut queue: std::collections::VecDeque<Atom> = atoms.into();
+            let mut used = 0.0;
             while let Some(atom) = queue.pop_front() {
-                let used: f32 = row.iter().map(|atom| atom.width).sum();
                 if used + atom.width - atom.tail <= width {
+                    used += atom.width;
                     row.push(atom);
                     continue;
                 }
@@ -262,6 +277,7 @@ impl<'a> Letters<'a> {
                     },
                 }
                 lines.push(self.line(std::mem::take(&mut row), right, width, leading));
+                used = 0.0;
             }
             lines.push(self.line(row, right, width, leading));
         }
@@ -271,19 +287,30 @@ impl<'a> Letters<'a> {
     /// Cuts an atom so that its head is no wider than `room`; at least one letter stays where it must (`force`).
     fn cut(&mut self, atom: &Atom, room: f32, force: bool) -> Option<(Atom, Atom)> {
         let Content::Text { text, face, style } = &atom.content else { return None };
-        let mut end = 0;
-        for (at, cluster) in text.grapheme_indices(true) {
-            let next = at + cluster.len();
-            let wide = self.shape(*face, &text[..next], atom.level.is_rtl()).width * style.size;
-            if wide > room && (end > 0 || !force) {
-                break;
-            }
-            end = next;
-            // Shaping every beginning of a long word anew would take its square.
-            if end > 400 {
-                break;
-            }
+        let (right, ends) = (atom.level.is_rtl(), text.grapheme_indices(true).map(|(at, cluster)| at + cluster.len()));
+        let ends: Vec<usize> = ends.collect();
+        // Where it would end by the widths that its letters have together, and from there to where it does: letters
+        // may be narrower beside others.
+        let shaped = self.shape(*face, text, right);
+        let fits = |end: usize| {
+            let inside = shaped.glyphs.iter().filter(|glyph| glyph.text_range.end <= end);
+            inside.map(|glyph| glyph.x_advance).sum::<f32>() * style.size <= room
+        };
+        let mut count = ends.partition_point(|end| fits(*end));
+        let wide = |count: usize| {
+            let end = count.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0);
+            self.measure(*face, &text[..end], right) * style.size > room
+        };
+        while count < ends.len() && !wide(count + 1) {
+            count += 1;
         }
+        while count > 0 && wide(count) {
+            count -= 1;
+        }
+        if force {
+            count = count.max(1);
+        }
+        let end = count.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0);
         if end == 0 || end >= text.len() {
             return None;
         }
@@ -331,6 +358,7 @@ impl<'a> Letters<'a> {
                 Item::Text(text, style) => {
                     let Some(own) = self.face(style) else { continue };
                     let mut open: Option<(String, usize, Level)> = None;
+                    let mut clusters = 0;
                     for cluster in text.graphemes(true) {
                         let first = cluster.chars().next().unwrap_or(' ');
                         let face = self.face_for(first, own, style);
@@ -339,6 +367,15 @@ impl<'a> Letters<'a> {
                         if let Some((text, known, was)) = open.take_if(|(_, known, was)| *known != face || *was != here)
                         {
                             atoms.push(self.atom(text, known, *style, was, false));
+                            clusters = 0;
+                        }
+                        // A word without end is shaped piece by piece: cutting it would take its square otherwise.
+                        clusters += 1;
+                        if clusters > MAX_WORD_CLUSTERS
+                            && let Some((text, face, level)) = open.take()
+                        {
+                            atoms.push(self.atom(text, face, *style, level, false));
+                            clusters = 1;
                         }
                         let shown = match first {
                             '\t' => "    ",
@@ -350,6 +387,7 @@ impl<'a> Letters<'a> {
                             && let Some((text, face, level)) = open.take()
                         {
                             atoms.push(self.atom(text, face, *style, level, true));
+                            clusters = 0;
                         }
                     }
                     if let Some((text, face, level)) = open {

@@ -14,9 +14,9 @@ use store::{Execution, OutputBody, Status};
 impl Walk<'_, '_> {
     pub(super) fn code_block(&mut self) {
         let Some((text, language, cell)) = self.code.take() else { return };
-        if language == "mermaid"
-            && let Ok(drawing) = self.around.diagram(&text)
-        {
+        let diagram = (language == "mermaid").then(|| self.around.diagram(&text));
+        let failure = diagram.as_ref().and_then(|drawn| drawn.as_ref().err()).cloned();
+        if let Some(Ok(drawing)) = diagram {
             let (width, height) = (drawing.width * 0.75, drawing.height * 0.75);
             let shape = Rc::new(Shape::Drawing(drawing));
             let alt = format!("Diagram: {}", text.trim());
@@ -25,6 +25,10 @@ impl Walk<'_, '_> {
         }
         let lines = coloured(text.trim_end_matches('\n'), &language, self.reading.tints);
         self.push(Block::Code { lines, ground: true });
+        if let Some(failure) = failure {
+            self.reason(&failure);
+            self.flush();
+        }
         if let Some(Some(run)) = cell.and_then(|cell| self.runs.get(cell)) {
             self.outputs(run);
         }
@@ -50,9 +54,10 @@ impl Walk<'_, '_> {
                     let alt = data.get("text/plain").map(printed::joined).unwrap_or_else(|| "Output".to_owned());
                     let figure = data.iter().find_map(|(mime, value)| {
                         let json = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                        self.around.figure(mime, &json)
+                        self.around.figure(mime, &json).transpose()
                     });
-                    let figure = figure.map(|drawing| {
+                    let mut failure = figure.as_ref().and_then(|drawn| drawn.as_ref().err()).cloned();
+                    let figure = figure.and_then(Result::ok).map(|drawing| {
                         let (width, height) = (drawing.width * 0.75, drawing.height * 0.75);
                         let shape = Rc::new(Shape::Drawing(drawing));
                         Object { shape, width, height, depth: 0.0, pad: 0.0, alt: String::new(), formula: false }
@@ -64,14 +69,24 @@ impl Walk<'_, '_> {
                     });
                     let bytes =
                         bytes.or_else(|| data.get("image/svg+xml").map(|svg| printed::joined(svg).into_bytes()));
-                    let object = figure.or_else(|| {
-                        let mut object = picture(bytes?, self.around)?;
-                        (object.width, object.height) = (object.width * 0.75, object.height * 0.75);
-                        Some(object)
+                    let object = figure.or_else(|| match picture(bytes?, self.around) {
+                        Ok(object) => {
+                            let mut object = object?;
+                            (object.width, object.height) = (object.width * 0.75, object.height * 0.75);
+                            Some(object)
+                        }
+                        Err(limit) => {
+                            failure = Some(limit);
+                            None
+                        }
                     });
                     match object {
                         Some(object) => self.push(Block::Picture(Object { alt, ..object })),
                         None => self.printed(&alt, ink),
+                    }
+                    if let Some(failure) = failure {
+                        self.reason(&failure);
+                        self.flush();
                     }
                 }
                 OutputBody::Error { ename, evalue, traceback } => {

@@ -1,0 +1,409 @@
+//! Worker processes that draw and lay out what a note holds: each job has a budget of computing time and memory, and
+//! the process is killed beyond it. A thread could not be stopped, nor its memory bounded.
+//!
+//! A worker is this program, started as `tracebook renderer`. It reads a job from its input, may ask questions while it
+//! works, and answers on its output. What jobs and answers say is the caller's: they are bytes here. A worker serves
+//! many jobs, one at a time, so that an ordinary drawing costs no process of its own.
+
+mod frames;
+mod worker;
+
+pub use worker::{Asker, serve};
+
+use frames::{Frame, Kind, read, write};
+use std::io::{BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The program that is started as a worker; the first one that a workspace was opened with.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+/// Workers that have nothing to do.
+static IDLE: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
+/// Idle workers that are kept.
+const MAX_IDLE: usize = 3;
+/// Jobs of one kind that run at the same time; others wait their turn.
+const MAX_JOBS: usize = 2;
+/// How often a worker is looked at while it works.
+const POLL: Duration = Duration::from_millis(20);
+/// A worker that the machine gives no processor is given up after this many times its budget.
+const STARVED: u32 = 10;
+/// What is kept of a worker's errors, in bytes.
+const MAX_ERRORS: u64 = 8 << 10;
+
+/// What a worker sees of the environment: where fonts lie, and nothing that is secret.
+const ENVIRONMENT: [&str; 13] = [
+    "FONTCONFIG_FILE",
+    "FONTCONFIG_PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "SystemRoot",
+    "TEMP",
+    "WINDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_DIRS",
+    "XDG_DATA_HOME",
+];
+
+/// What one job may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Computing time of the worker, and time that the caller takes for the worker's questions.
+    pub time: Duration,
+    /// Memory beyond what the worker had before, in bytes.
+    pub memory: u64,
+}
+
+/// Which jobs wait for one another: a note that is laid out asks for drawings meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A single drawing.
+    Drawing,
+    /// A whole note or document.
+    Note,
+}
+
+/// Bytes for a worker, or from it: a head that says what they are, and a body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// What it is.
+    pub head: Vec<u8>,
+    /// What belongs to it.
+    pub body: Vec<u8>,
+}
+
+/// An answer to a worker's question.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// What it says.
+    pub message: Message,
+    /// Whether the budget of time begins anew: the worker starts on something else.
+    pub renew: Option<Duration>,
+    /// More time for what was going on.
+    pub time: Duration,
+    /// More memory, in bytes.
+    pub memory: u64,
+    /// Whether the time that this answer took is not the worker's: it had a budget of its own.
+    pub is_free: bool,
+}
+
+/// Why a job was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It takes longer than this.
+    Time(Duration),
+    /// It needs more memory than this, in bytes.
+    Memory(u64),
+    /// It is nested deeper than the stack is long.
+    Depth,
+    /// The worker ended: how.
+    Ended(String),
+    /// No worker could be started: why.
+    Start(String),
+    /// The caller stopped it.
+    Stopped,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Time(time) if time.as_millis() % 1_000 == 0 => {
+                write!(f, "it takes longer than {} s", time.as_secs())
+            }
+            Failure::Time(time) => write!(f, "it takes longer than {:.1} s", time.as_secs_f64()),
+            Failure::Memory(bytes) => write!(f, "it needs more than {} MB of memory", bytes >> 20),
+            Failure::Depth => write!(f, "it is nested too deeply"),
+            Failure::Ended(how) => write!(f, "the process that draws failed ({how})"),
+            Failure::Start(why) => write!(f, "the process that draws could not be started ({why})"),
+            Failure::Stopped => write!(f, "it was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Names the program that workers are; the first name stays.
+pub(crate) fn set_program(program: &std::path::Path) {
+    PROGRAM.get_or_init(|| program.to_owned());
+}
+
+/// Has a worker do a job. `answer` is asked what the worker asks; `None` stops the job.
+///
+/// # Errors
+/// Why it was not done.
+pub fn perform(
+    line: Line,
+    job: &Message,
+    budget: Budget,
+    answer: &mut dyn FnMut(Message) -> Option<Answer>,
+) -> Result<Message, Failure> {
+    let _turn = Turn::take(line);
+    let mut worker = match idle() {
+        Some(worker) => worker,
+        None => Worker::start()?,
+    };
+    let done = worker.work(job, budget, answer);
+    match done {
+        Ok((message, fit)) => {
+            if fit
+                && let Ok(mut idle) = IDLE.lock()
+                && idle.len() < MAX_IDLE
+            {
+                idle.push(worker);
+            }
+            Ok(message)
+        }
+        Err(failure) => {
+            worker.kill();
+            Err(failure)
+        }
+    }
+}
+
+/// A worker that waits for a job and still lives.
+fn idle() -> Option<Worker> {
+    let mut idle = IDLE.lock().ok()?;
+    while let Some(mut worker) = idle.pop() {
+        if let Ok(None) = worker.child.try_wait() {
+            return Some(worker);
+        }
+    }
+    None
+}
+
+/// A place among the jobs that run.
+struct Turn(Line);
+
+static RUNNING: Mutex<[usize; 2]> = Mutex::new([0; 2]);
+static FREED: Condvar = Condvar::new();
+
+impl Turn {
+    fn take(line: Line) -> Turn {
+        let mut running = RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while running[line as usize] >= MAX_JOBS {
+            running = FREED.wait(running).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        running[line as usize] += 1;
+        Turn(line)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[self.0 as usize] -= 1;
+        FREED.notify_all();
+    }
+}
+
+/// A process that draws.
+struct Worker {
+    child: Child,
+    input: Option<ChildStdin>,
+    frames: Receiver<Frame>,
+    errors: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Worker {
+    fn start() -> Result<Worker, Failure> {
+        let fail = |error: std::io::Error| Failure::Start(error.to_string());
+        let program = match PROGRAM.get() {
+            Some(program) => program.clone(),
+            None => std::env::current_exe().map_err(fail)?,
+        };
+        let mut command = Command::new(program);
+        // A terminal's Ctrl-C is for us; a worker ends with its input.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let environment = ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        command.arg("renderer").env_clear().envs(environment).current_dir(std::env::temp_dir());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(fail)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(stderr)) = pipes else {
+            return Err(Failure::Start("it has no pipes".to_owned()));
+        };
+        let (send, frames) = sync_channel(1);
+        let read_frames = move || {
+            let mut output = BufReader::new(output);
+            while let Ok(frame) = read(&mut output) {
+                if send.send(frame).is_err() {
+                    return;
+                }
+            }
+        };
+        let errors: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let kept = errors.clone();
+        let read_errors = move || {
+            let mut stderr = stderr;
+            let mut buffer = [0; 1_024];
+            while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+                let Ok(mut kept) = kept.lock() else { return };
+                if (kept.len() as u64) < MAX_ERRORS {
+                    kept.extend_from_slice(&buffer[..count]);
+                }
+            }
+        };
+        std::thread::Builder::new().name("renderer".to_owned()).spawn(read_frames).map_err(fail)?;
+        std::thread::Builder::new().name("renderer errors".to_owned()).spawn(read_errors).map_err(fail)?;
+        Ok(Worker { child, input: Some(input), frames, errors })
+    }
+
+    /// Does a job. Also says whether the worker is fit for another one.
+    fn work(
+        &mut self,
+        job: &Message,
+        budget: Budget,
+        answer: &mut dyn FnMut(Message) -> Option<Answer>,
+    ) -> Result<(Message, bool), Failure> {
+        let mut memory = budget.memory;
+        self.send(Kind::Job, job, memory, memory)?;
+        let mut clock = Clock::start(self.child.id(), budget.time);
+        loop {
+            match self.frames.recv_timeout(POLL) {
+                Ok(Frame { kind: Kind::Done { fit }, message, .. }) => return Ok((message, fit)),
+                Ok(Frame { kind: Kind::Broken, .. }) => {
+                    return Err(Failure::Ended("it ran into an error of its own".to_owned()));
+                }
+                Ok(Frame { kind: Kind::Question, message, .. }) => {
+                    let begun = Instant::now();
+                    let Some(answer) = answer(message) else { return Err(Failure::Stopped) };
+                    match answer.renew {
+                        Some(time) => clock = Clock::start(self.child.id(), time),
+                        None => clock.answered(begun.elapsed(), &answer),
+                    }
+                    memory = memory.saturating_add(answer.memory);
+                    self.send(Kind::Answer, &answer.message, memory, memory)?;
+                }
+                Ok(Frame { kind: Kind::Job | Kind::Answer, .. }) => {
+                    return Err(Failure::Ended("it said something else than it was asked".to_owned()));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(memory)),
+            }
+            if clock.is_over() {
+                return Err(Failure::Time(clock.budget));
+            }
+        }
+    }
+
+    fn send(&mut self, kind: Kind, message: &Message, limit: u64, memory: u64) -> Result<(), Failure> {
+        let sent = match &mut self.input {
+            Some(input) => write(input, kind, message, limit),
+            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        };
+        // A worker that takes nothing any more has ended.
+        sent.map_err(|_| self.ended(memory))
+    }
+
+    /// Why it ended.
+    fn ended(&mut self, memory: u64) -> Failure {
+        let status = self.wait();
+        let errors = self.errors.lock().map(|errors| String::from_utf8_lossy(&errors).into_owned()).unwrap_or_default();
+        if errors.contains("memory allocation of") || errors.contains("Cannot allocate memory") {
+            return Failure::Memory(memory);
+        }
+        if errors.contains("overflowed its stack") {
+            return Failure::Depth;
+        }
+        let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
+        Failure::Ended(match status {
+            Some(status) if last.is_empty() => status.to_string(),
+            Some(status) => format!("{status}: {last}"),
+            None => "it closed its output".to_owned(),
+        })
+    }
+
+    /// Waits for its end, which is near: its output has ended.
+    fn wait(&mut self) -> Option<ExitStatus> {
+        drop(self.input.take());
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(2) {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                // What it said last is read by another thread.
+                std::thread::sleep(POLL);
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+
+    fn kill(mut self) {
+        let _ = self.child.kill(); // it may have ended already
+        let _ = self.child.wait();
+    }
+}
+
+/// What a job has used of its time.
+struct Clock {
+    pid: u32,
+    budget: Duration,
+    /// Computing time of the process when it began.
+    computed: Option<Duration>,
+    begun: Instant,
+    /// Time that the caller took for answers, which counts.
+    answering: Duration,
+    /// Time that answers took which had a budget of their own.
+    free: Duration,
+    looked: Instant,
+}
+
+impl Clock {
+    fn start(pid: u32, budget: Duration) -> Clock {
+        let now = Instant::now();
+        let (answering, free) = (Duration::ZERO, Duration::ZERO);
+        Clock { pid, budget, computed: computing_time(pid), begun: now, answering, free, looked: now }
+    }
+
+    fn answered(&mut self, took: Duration, answer: &Answer) {
+        if answer.is_free {
+            self.free += took;
+        } else {
+            self.answering += took;
+        }
+        self.budget += answer.time;
+    }
+
+    /// Whether the budget is used up. Computing counts rather than waiting: on a busy machine a worker may have no
+    /// processor for a while.
+    fn is_over(&mut self) -> bool {
+        if self.looked.elapsed() < POLL {
+            return false;
+        }
+        self.looked = Instant::now();
+        let passed = self.begun.elapsed().saturating_sub(self.free);
+        if passed <= self.budget {
+            return false;
+        }
+        match (self.computed, computing_time(self.pid)) {
+            (Some(before), Some(now)) => {
+                now.saturating_sub(before) + self.answering > self.budget || passed > self.budget * STARVED
+            }
+            _ => true,
+        }
+    }
+}
+
+/// The unit of times in `/proc`: Linux promises programs a hundred, whatever its own clock does (proc(5), time(7)).
+#[cfg(target_os = "linux")]
+const TICKS_PER_SECOND: u64 = 100;
+
+/// How long a process has computed; `None` where the system does not say.
+#[cfg(target_os = "linux")]
+fn computing_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks.saturating_mul(1_000) / TICKS_PER_SECOND))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn computing_time(_: u32) -> Option<Duration> {
+    None
+}

@@ -1,0 +1,112 @@
+//! What goes through the pipes between the program and a worker that draws.
+
+use super::Message;
+use std::io::{Error, ErrorKind, Read, Write};
+
+/// A longer head is not read, in bytes: it says what a frame is, and holds texts of a note.
+const MAX_HEAD: u64 = 512 << 20;
+/// A longer body is not read, in bytes.
+const MAX_BODY: u64 = 2 << 30;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// To a worker: something to do.
+    Job,
+    /// To a worker: what it asked.
+    Answer,
+    /// From a worker: it asks.
+    Question,
+    /// From a worker: it is done, and fit for another job or not.
+    Done {
+        /// Whether it has not grown too much.
+        fit: bool,
+    },
+    /// From a worker: the job panicked.
+    Broken,
+}
+
+/// A message on its way.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) kind: Kind,
+    /// To a worker: the memory that it may use beyond what it had before the job, in bytes.
+    pub(super) memory: u64,
+    pub(super) message: Message,
+}
+
+pub(super) fn write(to: &mut impl Write, kind: Kind, message: &Message, memory: u64) -> std::io::Result<()> {
+    let kind = match kind {
+        Kind::Job => 0,
+        Kind::Answer => 1,
+        Kind::Question => 2,
+        Kind::Done { fit: false } => 3,
+        Kind::Done { fit: true } => 4,
+        Kind::Broken => 5,
+    };
+    let mut start = [0; 25];
+    start[0] = kind;
+    start[1..9].copy_from_slice(&memory.to_le_bytes());
+    start[9..17].copy_from_slice(&(message.head.len() as u64).to_le_bytes());
+    start[17..25].copy_from_slice(&(message.body.len() as u64).to_le_bytes());
+    to.write_all(&start)?;
+    to.write_all(&message.head)?;
+    to.write_all(&message.body)?;
+    to.flush()
+}
+
+pub(super) fn read(from: &mut impl Read) -> std::io::Result<Frame> {
+    let mut start = [0; 25];
+    from.read_exact(&mut start)?;
+    let kind = match start[0] {
+        0 => Kind::Job,
+        1 => Kind::Answer,
+        2 => Kind::Question,
+        3 => Kind::Done { fit: false },
+        4 => Kind::Done { fit: true },
+        5 => Kind::Broken,
+        _ => return Err(Error::new(ErrorKind::InvalidData, "a frame of an unknown kind")),
+    };
+    let number = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&start[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let (head, body) = (number(9), number(17));
+    if head > MAX_HEAD || body > MAX_BODY {
+        return Err(Error::new(ErrorKind::InvalidData, "a frame that is too long"));
+    }
+    let message = Message { head: exactly(from, head)?, body: exactly(from, body)? };
+    Ok(Frame { kind, memory: number(1), message })
+}
+
+/// So many bytes; room is made as they come, not as they are announced.
+fn exactly(from: &mut impl Read, length: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(length).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 != length {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_the_rest_refused() {
+        let message = Message { head: b"head".to_vec(), body: vec![7; 70_000] };
+        for kind in [Kind::Job, Kind::Answer, Kind::Question, Kind::Done { fit: true }, Kind::Broken] {
+            let mut bytes = Vec::new();
+            write(&mut bytes, kind, &message, 9).expect("written");
+            let frame = read(&mut bytes.as_slice()).expect("read");
+            assert_eq!((frame.kind, frame.memory, &frame.message), (kind, 9, &message));
+            assert!(read(&mut &bytes[..bytes.len() - 1]).is_err(), "cut off");
+        }
+        assert!(read(&mut [9_u8; 25].as_slice()).is_err(), "no such kind");
+        let mut endless = [0xff_u8; 25];
+        endless[0] = 2;
+        assert!(read(&mut endless.as_slice()).is_err(), "longer than anything");
+    }
+}

@@ -1,0 +1,108 @@
+//! The inside of a worker that draws: it reads jobs, holds its memory within their budgets, and ends with its input.
+
+use super::frames::{Frame, Kind, read, write};
+use super::{Failure, Message};
+use std::io::{BufReader, BufWriter, Stdout};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+/// The stack of the thread that works, in bytes: readers of deep texts call themselves.
+const STACK: usize = 32 << 20;
+/// A worker that keeps more memory than this after its jobs is not used again, in bytes.
+const MAX_GROWTH: u64 = 96 << 20;
+
+/// The way to who gave the job.
+pub struct Asker {
+    frames: Receiver<Frame>,
+    output: BufWriter<Stdout>,
+    /// The memory of this process when the job began, in bytes.
+    before: Option<u64>,
+}
+
+impl Asker {
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`Failure::Stopped`]: nobody answers any more.
+    pub fn ask(&mut self, question: &Message) -> Result<Message, Failure> {
+        write(&mut self.output, Kind::Question, question, 0).map_err(|_| Failure::Stopped)?;
+        match self.frames.recv() {
+            Ok(Frame { kind: Kind::Answer, memory, message }) => {
+                limit(self.before, memory);
+                Ok(message)
+            }
+            Ok(_) | Err(_) => Err(Failure::Stopped),
+        }
+    }
+}
+
+/// The whole process: does what it is asked until its input ends.
+pub fn serve(perform: fn(Message, &mut Asker) -> Message) -> ExitCode {
+    let work = move || {
+        let (send, frames) = sync_channel(1);
+        let listen = move || {
+            let mut input = BufReader::new(std::io::stdin());
+            while let Ok(frame) = read(&mut input) {
+                if send.send(frame).is_err() {
+                    break;
+                }
+            }
+            // Nobody wants what is being made any more, however long it would take.
+            std::process::exit(0);
+        };
+        if std::thread::Builder::new().name("input".to_owned()).spawn(listen).is_err() {
+            return ExitCode::FAILURE;
+        }
+        // The process that started us says why in words of its own.
+        std::panic::set_hook(Box::new(|_| ()));
+        let output = BufWriter::new(std::io::stdout());
+        let first = held();
+        let mut asker = Asker { frames, output, before: None };
+        while let Ok(Frame { kind: Kind::Job, memory, message }) = asker.frames.recv() {
+            asker.before = held();
+            limit(asker.before, memory);
+            let done = catch_unwind(AssertUnwindSafe(|| perform(message, &mut asker)));
+            let grown = held().zip(first).is_none_or(|(now, first)| now.saturating_sub(first) < MAX_GROWTH);
+            let sent = match done {
+                Ok(message) => write(&mut asker.output, Kind::Done { fit: grown }, &message, 0),
+                Err(_) => write(&mut asker.output, Kind::Broken, &Message::default(), 0),
+            };
+            if sent.is_err() {
+                break;
+            }
+        }
+        ExitCode::SUCCESS
+    };
+    match std::thread::Builder::new().name("work".to_owned()).stack_size(STACK).spawn(work) {
+        Ok(thread) => thread.join().unwrap_or(ExitCode::FAILURE),
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// The memory of this process that is its own, in bytes: what `RLIMIT_DATA` counts.
+#[cfg(target_os = "linux")]
+fn held() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+/// Lets this process have no more than this beyond what it had. An allocation beyond it ends the process.
+#[cfg(target_os = "linux")]
+fn limit(before: Option<u64>, memory: u64) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let Some(before) = before else { return };
+    let mut limit = getrlimit(Resource::Data);
+    limit.current = Some(before.saturating_add(memory).min(limit.maximum.unwrap_or(u64::MAX)));
+    let _ = setrlimit(Resource::Data, limit); // without it, time alone is limited
+}
+
+// Elsewhere no limit counts what a process has of its own: time is limited, and each kind of input in size.
+#[cfg(not(target_os = "linux"))]
+fn held() -> Option<u64> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit(_: Option<u64>, _: u64) {}

@@ -1,0 +1,109 @@
+//! Why a formula, a diagram or a picture is not drawn, and what embedded notes may come to.
+
+use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell};
+
+/// Why something is not drawn, as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Failure {
+    /// It is not understood: its source says enough.
+    Wrong(String),
+    /// It is beyond a limit: the page shows its source, and why.
+    Limit(String),
+}
+
+impl Failure {
+    /// The sentence.
+    pub fn why(&self) -> &str {
+        match self {
+            Failure::Wrong(why) | Failure::Limit(why) => why,
+        }
+    }
+
+    /// The sentence, where a page must say it.
+    pub fn limit(&self) -> Option<&str> {
+        match self {
+            Failure::Wrong(_) => None,
+            Failure::Limit(why) => Some(why),
+        }
+    }
+}
+
+impl From<Failure> for String {
+    fn from(failure: Failure) -> String {
+        match failure {
+            Failure::Wrong(why) | Failure::Limit(why) => why,
+        }
+    }
+}
+
+/// Notes inside one note come to no more text than this, in bytes.
+const MAX_EMBEDDED_BYTES: usize = 4 << 20;
+/// What an embed counts beside its text, in bytes.
+const EMBED_BYTES: usize = 256;
+
+/// The notes that are shown inside a note, and those around the one that is read now.
+#[derive(Debug)]
+pub(crate) struct Embeds {
+    open: RefCell<Vec<(String, String)>>,
+    left: Cell<usize>,
+}
+
+impl Embeds {
+    /// Of the note of this path.
+    pub(crate) fn of(path: &str) -> Embeds {
+        Embeds { open: RefCell::new(vec![(path.to_owned(), String::new())]), left: Cell::new(MAX_EMBEDDED_BYTES) }
+    }
+
+    /// Begins a note, or a part of one, inside what is open.
+    ///
+    /// # Errors
+    /// It is inside itself.
+    pub(crate) fn begin(&self, path: &str, part: Option<&str>) -> Result<(), Failure> {
+        let part = part.unwrap_or("");
+        let mut open = self.open.borrow_mut();
+        if open.iter().any(|(known, of)| known == path && (of == part || part.is_empty())) {
+            return Err(Failure::Limit("A note can't be shown inside itself.".to_owned()));
+        }
+        open.push((path.to_owned(), part.to_owned()));
+        Ok(())
+    }
+
+    /// Counts the text of what was begun.
+    ///
+    /// # Errors
+    /// All of them together are too much.
+    pub(crate) fn count(&self, bytes: usize) -> Result<(), Failure> {
+        let Some(left) = self.left.get().checked_sub(bytes.saturating_add(EMBED_BYTES)) else {
+            let most = MAX_EMBEDDED_BYTES >> 20;
+            return Err(Failure::Limit(format!("The notes inside this note come to more than {most} MB.")));
+        };
+        self.left.set(left);
+        Ok(())
+    }
+
+    /// Ends what was begun last.
+    pub(crate) fn end(&self) {
+        self.open.borrow_mut().pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_inside_itself_and_there_is_an_end() {
+        let embeds = Embeds::of("A.md");
+        assert!(embeds.begin("A.md", None).is_err(), "the note itself");
+        embeds.begin("A.md", Some("part")).expect("a part of it");
+        assert!(embeds.begin("A.md", Some("part")).is_err() && embeds.begin("A.md", None).is_err());
+        embeds.end();
+        embeds.begin("B.md", None).expect("another note");
+        embeds.end();
+        embeds.begin("B.md", None).expect("the same one behind it");
+        embeds.count(3 << 20).expect("not too much");
+        let why = embeds.count(1 << 20).expect_err("too much");
+        assert_eq!(why.limit(), Some("The notes inside this note come to more than 4 MB."));
+    }
+}

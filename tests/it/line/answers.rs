@@ -1,0 +1,71 @@
+//! What commands print: figures that other programs know, imports that the built-in Python lacks, answers that hold
+//! calls.
+
+use super::agents::{Said, house, model};
+use crate::program::House;
+use serde_json::{Value, json};
+
+#[test]
+fn a_plot_is_printed_with_its_pictures() {
+    let note = "```python\nimport matplotlib.pyplot as plt\nplt.plot([1, 2, 4])\nplt.show()\n```\n\n\
+                ```python\nimport numpy as np\nplt.plot(np.arange(200000) ** 0.5)\nplt.show()\n```\n";
+    let house = House::with(&[("a.md", note)]);
+    let outputs = house.run(&["run", "a", "--json"]).good().lines();
+    let figures: Vec<&Value> = outputs.iter().filter(|output| output["data"]["image/png"].is_string()).collect();
+    assert_eq!(figures.len(), 2, "a small figure and one that is a blob: {} outputs", outputs.len());
+    for figure in figures {
+        let png = figure["data"]["image/png"].as_str().expect("a text");
+        assert!(png.starts_with("iVBORw0KGgo") && !png.contains('\n'), "{}", &png[..40.min(png.len())]);
+        let svg = figure["data"]["image/svg+xml"].as_str().expect("a text");
+        assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{}", &svg[..40.min(svg.len())]);
+    }
+    assert!(outputs[0]["data"][plot::MIME].is_object() || outputs[0]["data"][plot::MIME].is_string());
+    // What the note keeps of it is as small as before.
+    let kept = house.run(&["outputs", "a", "--json"]).good().text();
+    assert!(!kept.contains("iVBORw0KGgo"), "pictures are drawn, not kept");
+}
+
+#[test]
+fn an_import_that_the_built_in_python_lacks_names_the_way_out() {
+    let cells = [
+        "import pandas",
+        "from sklearn.linear_model import Ridge",
+        "import torch.nn",
+        "import own.gone",
+        "import xml.gone",
+        "import lacking",
+        "raise ModuleNotFoundError('of my own')",
+    ];
+    for (at, cell) in cells.iter().enumerate() {
+        let house = House::with(&[("a.md", &format!("```python\n{cell}\n```\n"))]);
+        house.write("notes/own/__init__.py", b"");
+        house.write("notes/lacking.py", b"import polars\n");
+        let done = house.run(&["run", "a"]).code(1);
+        let (text, last) = (done.text(), done.text().lines().last().unwrap_or_default().to_owned());
+        let named = last.contains("the built-in Python doesn't have it") && last.contains("tracebook kernels NOTE");
+        assert_eq!(named, !matches!(at, 3 | 4 | 6), "{cell}: {text}");
+        assert!(last.starts_with("ModuleNotFoundError: "), "{cell}: {text}");
+        assert!(text.starts_with("Traceback (most recent call last):") && !text.contains("_tracebook"), "{text}");
+    }
+}
+
+#[test]
+fn a_call_in_an_answer_is_no_part_of_what_is_printed() {
+    let call = "I will look at the files first.\n\n```tool\n{\"tool\": \"list_files\", \"inputs\": {}}\n```\n";
+    let script = move |turn: usize, _: &Value| -> Said {
+        match turn {
+            0 => (call.to_owned(), Vec::new()),
+            1 => ("```tool_call\n{\"name\": \"list_files\", \"arguments\": {}}\n```".to_owned(), Vec::new()),
+            _ => ("There is one:\n\n```python\nprint(1)\n```\n\nand `that` is all.".to_owned(), Vec::new()),
+        }
+    };
+    let house = house(&model(script), &[("a.md", "# A\n")]);
+    let printed = house.run(&["ask", "how many?"]).code(0).text();
+    assert!(!printed.contains("```tool") && !printed.contains("\"list_files\""), "{printed}");
+    assert_eq!(printed.matches("I will look at the files first.").count(), 1, "{printed}");
+    assert_eq!(printed.matches("› list_files").count(), 2, "{printed}");
+    assert_eq!(printed.matches("There is one:").count(), 1, "{printed}");
+    assert!(printed.ends_with("```python\nprint(1)\n```\n\nand `that` is all.\n"), "{printed}");
+    let steps = house.run(&["ask", "and now?", "--json"]).code(0).lines();
+    assert!(steps.iter().any(|step| step["type"] == json!("tool_call")), "{steps:?}");
+}
