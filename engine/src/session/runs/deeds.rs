@@ -5,7 +5,6 @@ use super::chores::{Chore, What};
 use super::team::{DELEGATE, PYTHON_AGENT};
 use super::{CallPhase, Record, buttons, material, registry, step};
 use crate::agent::address::Address;
-use crate::agent::calls;
 use crate::agent::job::{GitJob, Job, Outcome, SHOWN, Web};
 use crate::agent::planner::{ASSIGN, PLAN};
 use crate::agent::policy::Facts;
