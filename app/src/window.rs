@@ -368,7 +368,8 @@ impl Window {
             let (_, path) = driver.session().place(self.here.note?)?;
             Some(tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned())
         });
-        let title = name.map_or_else(|| "Tracebook".to_owned(), |name| format!("Tracebook — {name}"));
+        let title =
+            name.map_or_else(|| "Tracebook".to_owned(), |name| format!("Tracebook — {}", engine::visible::line(&name)));
         if title != self.title {
             ctx.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
             self.title = title;

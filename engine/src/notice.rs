@@ -173,6 +173,10 @@ impl Notice {
 
     /// In words, of one line.
     pub fn words(&self) -> String {
+        crate::visible::line(&self.said()).into_owned()
+    }
+
+    fn said(&self) -> String {
         let short = |id: &DocId| id.to_string().chars().take(8).collect::<String>();
         match self {
             Notice::RunBegan { run, agent, goal } => format!("run {} began ({agent}): {goal}", short(run)),

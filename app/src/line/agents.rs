@@ -501,6 +501,11 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         return Ok(DONE);
     }
     if let Some(name) = named {
+        // `NAME@VERSION` says which version was read.
+        let (name, version) = match name.rsplit_once('@') {
+            Some((name, version)) => (name.to_owned(), version.parse::<u64>().ok()),
+            None => (name, None),
+        };
         let Some(tool) = own.iter().find(|tool| tool.newest().is_some_and(|newest| newest.name == name)) else {
             return match tools.iter().find(|tool| tool.name == name) {
                 Some(tool) => {
@@ -512,7 +517,17 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         };
         let Some(newest) = tool.newest() else { return Ok(DONE) };
         if args.get_flag("approve") {
-            scene.handle.command(Command::ApproveTool { name, version: Some(newest.version) })?;
+            // One that came after the user has read the code was not read.
+            let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));
+            if let (None, 2..) = (version, unread.count()) {
+                let newest = newest.version;
+                return Err(Refusal::usage(format!(
+                    "{name} has several versions that you have not approved: read it with `tracebook tools {name}` and say \
+                     which one: `tracebook tools {name}@{newest} --approve`"
+                )));
+            }
+            let version = Some(version.unwrap_or(newest.version));
+            scene.handle.command(Command::ApproveTool { name, version })?;
         } else if args.get_flag("disable") {
             scene.handle.command(Command::ApproveTool { name, version: None })?;
         } else if args.get_flag("remove") {

@@ -162,7 +162,7 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
                 // Shown at once: the other device waits for it.
                 let _ = invite(invitation, json, out);
             };
-            let log = |line: &str| eprintln!("{line}");
+            let log = |line: &str| eprintln!("{}", visible::line(line));
             meeting::offer(&own, &called, &devices, reach, show, || false, log).map_err(failed)?
         }
         (Some(text), code) => {

@@ -165,7 +165,7 @@ pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dy
     let restored = host::backup::restore(&source, folder, &mut percent(&mut errors), &AtomicBool::new(false));
     let summary = restored.map_err(refusal)?;
     for problem in &summary.problems {
-        eprintln!("tracebook: {problem}");
+        eprintln!("tracebook: {}", engine::visible::line(problem));
     }
     if json {
         writeln!(out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;

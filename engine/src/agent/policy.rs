@@ -5,7 +5,7 @@
 use crate::agent::address::{is_listed, named};
 use crate::agent::config::Config;
 use crate::agent::rule::{ASKED, Call, DECIDED, Decided, confined};
-use crate::agent::tool::{Risk, ToolSpec};
+use crate::agent::tool::{Risk, Source, ToolSpec};
 use serde_json::{Map, Value};
 use store::{DocId, Scope};
 
@@ -124,7 +124,8 @@ impl Policy {
         }
         let outdated = self.rules.iter().any(|rule| rule.word == Word::Allow && rule.is_outdated(tool));
         let changed = if outdated { "; the tool has changed since you allowed it" } else { "" };
-        if let Some(address) = address {
+        // A tool of the user's own may do more with an address than fetch it: no list is a leave for that.
+        if let Some(address) = address.filter(|_| tool.source == Source::BuiltIn) {
             let (site, host) = (address.site.words(), &address.site.host);
             // A name on the list is no leave for the user's own network, which it may come to mean.
             let inside: Vec<String> = call.inside().into_iter().map(named).collect();

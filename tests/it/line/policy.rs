@@ -199,3 +199,22 @@ fn a_tool_with_network_obeys_the_list_of_hosts() {
         assert!(done.contains("PermissionError") || done.contains("OSError"), "no socket of its own: {done}");
     }
 }
+
+#[test]
+fn what_came_after_the_code_was_read_is_not_approved() {
+    let house = house(&one_call("list_files", json!({})), &[("a.md", "# A\n")]);
+    let propose = |code: &str| {
+        let tool = json!({"name": "peek", "version": 1, "description": "Looks.", "parameters": {"type": "object"},
+            "code": code});
+        house.fed(&["tools", "--import", "-"], tool.to_string().as_bytes()).good();
+    };
+    propose("def run():\n    return 'harmless'\n");
+    assert!(house.run(&["tools", "peek"]).good().text().contains("harmless"));
+    // Another version comes between the look and the word.
+    propose("def run():\n    return 'evil\u{202e}'\n");
+    house.run(&["tools", "peek", "--approve"]).refused(2, "several versions");
+    let code = house.run(&["tools", "peek"]).good().text();
+    assert!(code.contains("evil\\u{202e}"), "{code}");
+    house.run(&["tools", "peek@2", "--approve"]).good();
+    house.run(&["tools", "peek@7", "--approve"]).refused(2, "no version 7");
+}

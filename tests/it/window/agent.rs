@@ -585,3 +585,32 @@ fn the_phases_of_larger_work_are_seen_in_the_panel_and_on_the_timeline() {
     }
     pictured(&mut window, "phases-timeline");
 }
+
+#[test]
+fn an_approval_shows_all_of_the_code_and_nothing_that_hides() {
+    let lines: String = (0..200).map(|line| format!("print({line})\n")).collect();
+    let code = format!("{lines}# \u{202e}sdrawkcab\u{200b}\nimport os\nos.remove('x')\n");
+    let script = move |turn: usize, _: &Value| match turn {
+        0 => (String::new(), vec![("run_python", json!({"code": code}))]),
+        1 => (String::new(), vec![("shell", json!({"command": "echo \u{1b}[8m\u{202e}x\necho hidden"}))]),
+        2 => (String::new(), vec![("run_cell", json!({"path": "Talk.md", "cell": 1}))]),
+        _ => ("Done.".to_owned(), Vec::new()),
+    };
+    let (address, _) = model(script);
+    let bench = Bench::new(&[(talk(), "# Talk\n\n```python\nos.remove('talk')\n```\n")]);
+    let mut window = asked(&bench, &address);
+    ask(&mut window, "do it");
+    soon(&mut window, "it asks", |window| shows(window, "The agent waits: Run Python in the sandbox"));
+    for part in ["print(0)\n", "print(199)\n", "import os\nos.remove('x')", "\\u{202e}sdrawkcab\\u{200b}"] {
+        assert!(window.query_all_by_label_contains(part).next().is_some(), "{part:?} is shown");
+    }
+    assert!(window.query_all_by_label_contains("\u{202e}").next().is_none());
+    assert!(window.query_all_by_label_contains("A lasting answer allows exactly this").next().is_some());
+    window.get_by_label("Deny").click();
+    soon(&mut window, "it asks", |window| {
+        shows(window, "The agent waits: Run in the sandbox: echo ␛[8m\\u{202e}x␊echo hidden")
+    });
+    window.get_by_label("Deny").click();
+    soon(&mut window, "it asks", |window| shows(window, "The agent waits: Run cell 1 of Talk.md"));
+    assert!(window.query_all_by_label_contains("Cell 1:\nos.remove('talk')").next().is_some(), "its code is shown");
+}

@@ -9,7 +9,7 @@ use crate::tokens::{self, CARD, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
-use engine::{Command, Session};
+use engine::{Command, Session, visible};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{Registered, UserTool};
@@ -164,15 +164,17 @@ fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<Action>) {
         let author = if newest.author.is_empty() { "somebody" } else { newest.author.as_str() };
         let may = format!("{network} It runs in the sandbox and sees the project. Written by {author}.");
         words(ui, &may, &tokens::caption(), colours.muted, Role::Label);
+        // What is approved is what is seen.
+        let code = visible::block(&newest.code);
         let width = ui.available_width();
-        let height = prose::height(ui, width, &newest.code) + 2.0 * space::XS;
+        let height = prose::height(ui, width, &code) + 2.0 * space::XS;
         let area = ui.available_rect_before_wrap();
         let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(CODE)));
         ui.painter().rect_filled(ground, tokens::CORNER, colours.sunken);
         egui::ScrollArea::vertical().id_salt(("code", &newest.name)).max_height(CODE).show(ui, |ui| {
             let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
-            prose::mono(ui, rect.min + vec2(0.0, space::XS), width, &newest.code);
-            named(&response, Role::Label, &newest.code);
+            prose::mono(ui, rect.min + vec2(0.0, space::XS), width, &code);
+            named(&response, Role::Label, &code);
         });
         ui.horizontal_wrapped(|ui| {
             let name = newest.name.clone();
@@ -195,6 +197,7 @@ fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<Action>) {
 
 /// A text in its lines.
 fn words(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, role: Role) {
+    let text = &visible::block(text);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.append(text, 0.0, super::super::render::format(style.font.clone(), style.line, colour));

@@ -1,7 +1,7 @@
 //! What the policy decides, as tables.
 
 use super::*;
-use crate::agent::tool::{Permissions, Source};
+use crate::agent::tool::Permissions;
 use serde_json::json;
 
 const HERE: DocId = DocId([1; 16]);
@@ -208,6 +208,11 @@ fn what_lies_outside_of_the_internet_is_asked_about_by_its_name() {
     assert_eq!(decide(&listed(&["localhost"]), &fetch, &json!({"url": "http://localhost/"})), Word::Ask);
     assert_eq!(decide(&listed(&["127.0.0.1"]), &fetch, &json!({"url": "http://127.0.0.1:9/"})), Word::Allow);
     assert_eq!(decide(&listed(&["127.0.0.1"]), &fetch, &json!({"url": "http://localhost/"})), Word::Deny);
+    // A list of hosts is no leave for a tool of the user's own.
+    let mut own = tool("peek", Risk::High, true, true);
+    own.source = Source::User { code: "aa".to_owned() };
+    let policy = Policy { hosts: vec!["docs.rs".to_owned()], ..Policy::default() };
+    assert_eq!(decide(&policy, &own, &json!({"url": "https://docs.rs/"})), Word::Ask);
     // To a decision belongs what the name meant then.
     let arguments = intranet.as_object().expect("an object");
     let learned = Policy::learned(Scope::Always, true, &fetch, arguments, &facts, HERE, RUN).expect("a rule");

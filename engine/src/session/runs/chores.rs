@@ -152,8 +152,10 @@ impl Session {
                     return Some(failed(format!("there is no cell {number}; the note has {count}")));
                 };
                 if let Err(Reject(why)) = self.run(turn, *id, cell) {
+                    self.unbind_cells(*id);
                     return Some(failed(why));
                 }
+                self.unbind_cells(*id);
                 let execution = self.notes.get(id).and_then(|note| note.execution(cell)).map(|execution| execution.id);
                 *what = What::Cell { number, execution };
                 None
@@ -192,6 +194,7 @@ impl Session {
                     "note.run_clean" => self.run_clean(turn, *id),
                     _ => self.restart_kernel(turn, *id),
                 };
+                self.unbind_cells(*id);
                 if asked.is_ok() && matches!(origin, Some(Origin::Schedule { .. })) {
                     *begun = true; // nobody looks at the note: what comes of it is waited for
                     return None;

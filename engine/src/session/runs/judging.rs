@@ -314,14 +314,24 @@ impl Session {
     pub(super) fn bind_cells(&mut self, id: DocId, call: &str, note: DocId) {
         let Some(run) = self.agents.runs.get(&id) else { return };
         let Some(pending) = run.calls.iter().find(|pending| pending.call.id == call) else { return };
-        let allowed = pending.facts.code_hashes();
+        let (allowed, name) = (pending.facts.code_hashes(), pending.call.name.clone());
+        let arguments = pending.call.arguments.clone();
         let Some(note) = self.notes.get_mut(&note) else { return };
-        let cells: Vec<BlockId> = note.cells().collect();
+        let cells = cells_of(note, &name, &arguments);
         let hash = |note: &Note, cell: BlockId| note.code(cell).map(|code| BlobHash::of(code.as_bytes()).to_string());
         for cell in cells {
             if let Some(hash) = hash(note, cell).filter(|hash| allowed.contains(hash)) {
                 note.bound.insert(cell, hash);
             }
+        }
+    }
+
+    /// Cells that were not queued after all are the user's own again.
+    pub(super) fn unbind_cells(&mut self, note: DocId) {
+        let Some(note) = self.notes.get_mut(&note) else { return };
+        // A clean run queues them once the old kernel is gone.
+        if !note.is_restarting() {
+            note.bound.retain(|cell, _| note.queue.contains(cell));
         }
     }
 
