@@ -522,8 +522,8 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             if let (None, 2..) = (version, unread.count()) {
                 let newest = newest.version;
                 return Err(Refusal::usage(format!(
-                    "{name} has several versions that you have not approved: read it with `tracebook tools {name}` and say \
-                     which one: `tracebook tools {name}@{newest} --approve`"
+                    "{name} has several versions that you have not approved: read the newest with `tracebook tools \
+                     {name}`, then `tracebook tools {name}@{newest} --approve`"
                 )));
             }
             let version = Some(version.unwrap_or(newest.version));
