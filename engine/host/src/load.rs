@@ -77,7 +77,12 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
             agreed: entries(reader.as_ref(), AGREED)?,
             outboxes: json(reader.as_ref(), OUTBOX)?.unwrap_or_default(),
         },
-        rules: json(reader.as_ref(), RULES)?.unwrap_or_default(),
+        // One that cannot be read is none; the others hold.
+        rules: json::<Vec<serde_json::Value>>(reader.as_ref(), RULES)?
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|rule| serde_json::from_value(rule).ok())
+            .collect(),
         schedules: entries(reader.as_ref(), SCHEDULES)?,
         outlays: outlays(reader.as_ref())?,
     })

@@ -13,7 +13,7 @@ pub fn words(line: &str) -> Option<Vec<String>> {
 /// Whether a line of shell fits a pattern: word by word, in which `*` stands for anything inside a word; a last word
 /// `*` stands for any further words, also for none. A line that is not one plain command fits only its own text.
 pub fn fits(pattern: &str, line: &str) -> bool {
-    if !pattern.contains('*') && pattern.trim() == line.trim() {
+    if !pattern.contains('*') && pattern.trim() == line.trim_matches([' ', '\t']) {
         return true;
     }
     let (Some(mut pattern), Some(words)) = (split(pattern, true), words(line)) else { return false };

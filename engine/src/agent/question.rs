@@ -4,8 +4,11 @@ use crate::visible;
 use serde_json::{Map, Value};
 use store::Approval;
 
-/// What would be done, on one line.
+/// What would be done, on one line; a question of the agent's in its own lines.
 pub fn title(approval: &Approval) -> String {
+    if approval.tool == "ask_user" {
+        return visible::block(&approval.what).into_owned();
+    }
     visible::line(&approval.what).into_owned()
 }
 

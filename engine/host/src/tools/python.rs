@@ -155,7 +155,8 @@ fn converse(
                 heard.text(&traceback);
             }
             // What it wants of the web is fetched here, under the same policy as `fetch_url`.
-            "web_request" => {
+            // One at a time: it waits for the answer.
+            "web_request" if fetching.is_none() => {
                 let Some(web) = run.web.cloned() else {
                     return Ok(Some("(stopped: it asked for the network, which it may not use)".to_owned()));
                 };
