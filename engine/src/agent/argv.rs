@@ -7,7 +7,16 @@ const STAR: char = '\0';
 
 /// The words of a line of shell; `None`: it is more than one plain command.
 pub fn words(line: &str) -> Option<Vec<String>> {
-    split(line, false)
+    let words = split(line, false)?;
+    words.iter().all(|word| !word.expands).then(|| words.into_iter().map(|word| word.text).collect())
+}
+
+/// A word of a line.
+#[derive(Default)]
+struct Word {
+    text: String,
+    /// Whether the shell makes other words of it: names of files, or of a home folder.
+    expands: bool,
 }
 
 /// Whether a line of shell fits a pattern: word by word, in which `*` stands for anything inside a word; a last word
@@ -16,18 +25,23 @@ pub fn fits(pattern: &str, line: &str) -> bool {
     if !pattern.contains('*') && pattern.trim() == line.trim_matches([' ', '\t']) {
         return true;
     }
-    let (Some(mut pattern), Some(words)) = (split(pattern, true), words(line)) else { return false };
-    let open = pattern.len() > 1 && pattern.last().is_some_and(|last| last.len() == 1 && last.starts_with(STAR));
+    let (Some(mut pattern), Some(words)) = (split(pattern, true), split(line, false)) else { return false };
+    let any = |word: &Word| word.text.len() == 1 && word.text.starts_with(STAR);
+    let open = pattern.len() > 1 && pattern.last().is_some_and(any);
     if open {
         pattern.pop();
     }
     let count = if open { words.len() >= pattern.len() } else { words.len() == pattern.len() };
-    count && pattern.iter().zip(&words).all(|(pattern, word)| super::rule::fits_parts(pattern.split(STAR), word))
+    // A word that becomes others is none that is known; where any further words may stand, so may these.
+    let same = |(pattern, word): (&Word, &Word)| {
+        !word.expands && super::rule::fits_parts(pattern.text.split(STAR), &word.text)
+    };
+    count && pattern.iter().zip(&words).all(same)
 }
 
-fn split(line: &str, pattern: bool) -> Option<Vec<String>> {
-    let mut words: Vec<String> = Vec::new();
-    let mut word: Option<String> = None;
+fn split(line: &str, pattern: bool) -> Option<Vec<Word>> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut word: Option<Word> = None;
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
         match c {
@@ -37,7 +51,7 @@ fn split(line: &str, pattern: bool) -> Option<Vec<String>> {
                 loop {
                     match chars.next()? {
                         '\'' => break,
-                        c => word.push(plain(c)?),
+                        c => word.text.push(plain(c)?),
                     }
                 }
             }
@@ -48,19 +62,24 @@ fn split(line: &str, pattern: bool) -> Option<Vec<String>> {
                         '"' => break,
                         '$' | '`' => return None,
                         '\\' => match chars.next()? {
-                            c @ ('"' | '\\') => word.push(c),
+                            c @ ('"' | '\\') => word.text.push(c),
                             _ => return None,
                         },
-                        c => word.push(plain(c)?),
+                        c => word.text.push(plain(c)?),
                     }
                 }
             }
-            '\\' => word.get_or_insert_default().push(plain(chars.next()?)?),
-            '*' if pattern => word.get_or_insert_default().push(STAR),
-            ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '{' | '}' | '*' | '?' | '[' | ']' => return None,
-            '~' | '#' if word.is_none() => return None,
+            '\\' => word.get_or_insert_default().text.push(plain(chars.next()?)?),
+            '*' if pattern => word.get_or_insert_default().text.push(STAR),
+            ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '{' | '}' => return None,
+            '#' if word.is_none() => return None,
             '!' | '=' if words.is_empty() => return None, // `! x` and `NAME=value x` are no programs
-            c => word.get_or_insert_default().push(plain(c)?),
+            '*' | '?' | '[' | ']' | '~' => {
+                let word = word.get_or_insert_default();
+                word.expands |= c != '~' || word.text.is_empty();
+                word.text.push(c);
+            }
+            c => word.get_or_insert_default().text.push(plain(c)?),
         }
     }
     words.extend(word);
@@ -136,6 +155,10 @@ mod tests {
             ("find * -name n.md", "find . -name n.md", true),
             ("find * -name n.md", "find . -exec rm x -name n.md", false),
             ("find * -name n.md", "find . -exec sh -c 'x' ; -name n.md", false),
+            ("ls *", "ls -l *.md ~ [ab]", true),
+            ("ls * x", "ls *.md x", false),
+            ("l* -l", "l? -l", false),
+            ("* --version", "~/evil --version", false),
             ("echo '*'", "echo '*'", true),
             ("echo '*'", "echo x", false),
             ("a | b", "a | b", true),

@@ -161,7 +161,7 @@ fn rules(lines: &mut Lines<'_>, agents: &Agents, wishes: &mut Vec<Command>) {
     }
     let ui = &mut *lines.ui;
     for (number, rule) in lasting {
-        let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
+        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 32.0), Sense::hover());
         let word = match rule.word {
             Word::Allow => "Allowed",
             Word::Ask => "Asked",
@@ -170,6 +170,7 @@ fn rules(lines: &mut Lines<'_>, agents: &Agents, wishes: &mut Vec<Command>) {
         let within = if rule.within.is_some() { ", here only" } else { "" };
         let rule = visible::line(&rule.words()).into_owned();
         let said = format!("{word}{within}: {rule}");
+        let _ = response.on_hover_text(&said); // all of it, where the line is too short
         let at = pos2(rect.left(), rect.center().y - 10.0);
         clipped(ui, at, rect.width() - 60.0, &said, &tokens::small(), Colours::of(ui).ink);
         let corner = egui::Rect::from_min_max(pos2(rect.right() - size::HIT, rect.top()), rect.max);

@@ -51,6 +51,16 @@ impl Session {
         None
     }
 
+    /// Gives up the work of a run on notes; those that were only being read for it are let go.
+    pub(super) fn drop_chores(&mut self, turn: &mut Turn<'_>, run: DocId) {
+        let all = std::mem::take(&mut self.agents.chores);
+        let (own, others): (Vec<Chore>, Vec<Chore>) = all.into_iter().partition(|chore| chore.run == run);
+        self.agents.chores = others;
+        for chore in own.into_iter().filter(|chore| matches!(chore.what, What::Look { .. })) {
+            let _ = self.hold_note(turn, chore.note, false); // it was held for this
+        }
+    }
+
     /// Does what can be done by now of the work on notes.
     pub(in crate::session) fn chore_step(&mut self, turn: &mut Turn<'_>) {
         if self.agents.chores.is_empty() {

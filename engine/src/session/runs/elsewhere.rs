@@ -365,7 +365,7 @@ impl Session {
         for pending in calls.into_iter().filter(|pending| matches!(pending.phase, CallPhase::Running { .. })) {
             self.stop_deed(turn, id, &pending.call.id);
         }
-        self.agents.chores.retain(|chore| chore.run != id);
+        self.drop_chores(turn, id);
         self.agents.after.remove(&id);
     }
 }

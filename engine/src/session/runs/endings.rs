@@ -28,7 +28,7 @@ impl Session {
             });
             record.approvals.push(approval.id.clone());
         }
-        self.agents.chores.retain(|chore| chore.run != id);
+        self.drop_chores(turn, id);
         // What was allowed for this run is not kept beyond it.
         let before = self.agents.rules.len();
         self.agents.rules.retain(|rule| rule.within != Some(id));
