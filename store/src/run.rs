@@ -433,8 +433,9 @@ impl RunDoc {
                     let object = entry(tx, approvals, &approval.id)?;
                     let asked = Approval { decision: None, ..(*approval).clone() };
                     put_json(tx, &object, keys::ASKED, &asked)?;
-                    if let Some(decision) = &approval.decision {
-                        put_json(tx, &object, keys::DECIDED, decision)?;
+                    match &approval.decision {
+                        Some(decision) => put_json(tx, &object, keys::DECIDED, decision)?,
+                        None => put_word(tx, &object, keys::DECIDED, None)?, // it's asked about anew
                     }
                 }
                 for change in &write.changes {

@@ -13,6 +13,8 @@ use std::sync::LazyLock;
 const MASK: &str = "[masked: ";
 /// A shorter key of this installation is not looked for, since it may be an ordinary word.
 const MIN_OWN_KEY_BYTES: usize = 8;
+/// A file with so many secrets is one of credentials.
+const FULL: usize = 3;
 /// So many lines in a row that look like lines of a key are one.
 const KEY_LINES: usize = 2;
 /// A shorter value is no secret worth the name.
@@ -69,6 +71,14 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 pub fn holds_mask(text: &str) -> bool {
     let labels = || FORMS.iter().map(|form| form.label).chain([OWN, PRIVATE_KEY]);
     text.split(MASK).skip(1).any(|rest| labels().any(|label| rest.starts_with(label)))
+}
+
+/// Whether a masked text is that of a file that is there for its secrets: a private key, or several secrets.
+pub fn is_full_of_masks(masked: &str) -> bool {
+    let labels = || FORMS.iter().map(|form| form.label).chain([OWN, PRIVATE_KEY]);
+    let masks = masked.split(MASK).skip(1);
+    let found: Vec<&str> = masks.filter_map(|rest| labels().find(|label| rest.starts_with(label))).collect();
+    found.len() >= FULL || found.contains(&PRIVATE_KEY)
 }
 
 /// What the mask of an own key says.
@@ -148,7 +158,7 @@ const FORMS: &[Form] = &[
             r#"(?-u:\b)[A-Z][A-Z0-9_]*"#,
             r#"(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET_?KEY|"#,
             r#"ENCRYPTION_?KEY|SIGNING_?KEY|CREDENTIALS?)(?:_BASE|_VALUE|[0-9]*)="#,
-            r#"(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\#][^\s\#]{3,}))"#
+            r#"(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\#=][^\s\#]{3,}))"#
         ),
         Test::Real,
     ),
@@ -156,7 +166,7 @@ const FORMS: &[Form] = &[
         "value",
         concat!(
             r#"(?-u:\b)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|APIKEY|API_KEY)="#,
-            r#"(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\#][^\s\#]{3,}))"#
+            r#"(?:"([^"\n]{4,})"|'([^'\n]{4,})'|([^\s"'\#=][^\s\#]{3,}))"#
         ),
         Test::Real,
     ),
@@ -346,7 +356,18 @@ fn is_real(value: &str) -> bool {
     let number = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_' | b'-'));
     let path = value.starts_with(['/', '~', '.']) && value.split('/').all(|part| !looks_random(part));
     let short = value.len() < MIN_VALUE_BYTES || number && value.len() < 9;
-    !short && !path && !is_placeholder(value)
+    !short && !path && !is_placeholder(value) && !is_code(value)
+}
+
+/// Whether a value is code that names where a secret comes from: `settings.API_KEY_2`, `API_KEY_2`, `get_token()`.
+fn is_code(value: &str) -> bool {
+    let small = |head: &str| head.len() > 1 && head.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let screams = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let head = value.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | ':')).unwrap_or(value.len());
+    let called = head > 0 && value[head..].starts_with(['(', '[']) && !value.starts_with(|c: char| c.is_ascii_digit());
+    called
+        || value.split_once('.').is_some_and(|(head, _)| small(head))
+        || value.contains('_') && value.bytes().all(screams)
 }
 
 /// Whether a value looks random: letters and digits that form no words, as generated keys and good passwords do.
@@ -355,10 +376,7 @@ fn looks_random(value: &str) -> bool {
     if value.len() < 6 || is_placeholder(value) || value.contains("://") || value.starts_with(['/', '.', '~']) {
         return false;
     }
-    // Code names where a secret comes from: `settings.API_KEY_2`, `API_KEY_2`.
-    let small = |head: &str| head.len() > 1 && head.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    let screams = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-    if value.split_once('.').is_some_and(|(head, _)| small(head)) || value.contains('_') && value.bytes().all(screams) {
+    if is_code(value) {
         return false;
     }
     let digits = value.bytes().filter(u8::is_ascii_digit).count();

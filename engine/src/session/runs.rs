@@ -48,7 +48,7 @@ use crate::agent::policy::{Facts, Policy, Rule};
 use crate::agent::router;
 use crate::agent::tool::ToolSpec;
 use crate::effect::{BatchNumber, Effect};
-use crate::memory::{self, Memory};
+use crate::memory;
 use crate::notice::Notice;
 use crate::schedule::Came;
 use crate::time::Time;
@@ -696,63 +696,6 @@ impl Session {
         }
         turn.effects.push(Effect::Gather { run: id, root, paths, text, limit: PASSAGES, memory });
         Ok(())
-    }
-
-    /// What a message speaks of was read: the model may be called.
-    pub(super) fn gathered(
-        &mut self,
-        turn: &mut Turn<'_>,
-        id: DocId,
-        found: &[(String, String)],
-        (memory, crew): (Memory, Crew),
-    ) {
-        let Some(run) = self.agents.runs.get_mut(&id) else { return };
-        let again = std::mem::replace(&mut run.read, Read::No) == Read::Again;
-        if run.about.ending.is_some() || run.live.is_some() {
-            return;
-        }
-        run.read = Read::Yes;
-        self.meet_crew(id, crew, again);
-        if again {
-            if let Some(run) = self.agents.runs.get_mut(&id) {
-                run.remembered.memory = Arc::new(memory);
-            }
-            return self.go_on(turn, id);
-        }
-        if self.refuse_agent(turn, id) {
-            return;
-        }
-        if let Some(call) = self.python_call(id) {
-            return self.begin_press(turn, id, call);
-        }
-        let mut record = Record::default();
-        if let Some(made) = self.agents.runs.get(&id).and_then(|run| self.unknown_names(turn, run)) {
-            if let StepKind::Thinking { content, .. } = &made.kind
-                && !self.problems.contains(content)
-            {
-                self.problems.push(content.clone());
-            }
-            self.record(turn, id, Record { steps: vec![made], ..Record::default() });
-        }
-        self.begin_lead(turn, id, &mut record);
-        let Some(run) = self.agents.runs.get(&id) else { return };
-        let mut found = found.to_vec();
-        found.extend(run.withheld.iter().cloned());
-        if !found.is_empty() {
-            let words = self.material(&found);
-            let message = Message {
-                parents: vec![run.about.head],
-                run: Some(id),
-                ..Message::new(MessageId(turn.name()), Role::System, words, turn.now.0)
-            };
-            record.messages.push(message);
-        }
-        self.consult(turn, id, &memory, &mut record);
-        if !self.agents.runs.get(&id).is_some_and(lead::leads) {
-            self.choose_replay(turn, id, memory, &mut record);
-        }
-        let batch = self.record(turn, id, record);
-        self.go_on_after(batch, id);
     }
 
     /// Keeps what has happened in a run, in its document, in its session and in the list of runs: one batch.

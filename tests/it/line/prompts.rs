@@ -75,8 +75,9 @@ fn secrets_of_a_project_reach_no_model_and_no_log() {
     let house = house(&address, &[("deploy.md", &note), ("settings.txt", &env(&secrets)), (".env", &env(&secrets))]);
     let mut all = vec!["ask", "Look at @deploy.md and @.env: which token does the deploy have?", "--json"];
     all.extend(["shell", "run_python", "run_cell", "read_file"].iter().flat_map(|tool| ["--approve", tool]));
-    // The question about `.env` is answered with no, although reading files was allowed.
-    let done = house.fed(&all, b"n\nn\nn\n");
+    // Reading files was allowed. All the same there's a question about a file that is full of secrets, which is
+    // answered with yes, and one about `.env`, which is answered with no.
+    let done = house.fed(&all, b"y\nn\nn\n");
     let steps = done.lines();
     let results: Vec<&Value> = steps.iter().filter(|step| step["type"] == "tool_result").collect();
     assert_eq!(results.len(), 9, "{}", done.text());
@@ -86,6 +87,7 @@ fn secrets_of_a_project_reach_no_model_and_no_log() {
     assert!(failed.is_empty(), "the others were done: {failed:?}");
     let approvals = house.run(&["approvals", "--all", "--json"]).good().text();
     assert!(approvals.contains(".env commonly holds secrets"), "{approvals}");
+    assert!(approvals.contains("settings.txt holds secrets"), "{approvals}");
     let sent = sent.lock().expect("heard").clone();
     assert!(sent.contains("[masked: GitHub token]") && sent.contains("[masked: private key]"), "{sent}");
     assert!(sent.contains("read_file asks the user for it"), "the mention was not read: {sent}");

@@ -172,6 +172,37 @@ fn a_file_that_commonly_holds_secrets_is_asked_about_whatever_was_allowed() {
 }
 
 #[test]
+fn a_file_that_is_full_of_secrets_is_asked_about_before_a_model_reads_it() {
+    let mut twin = agent(&[("a.md", "# A\n"), ("plain.txt", "x")], "");
+    ask(&mut twin, "look around");
+    let key = format!("-----BEGIN {0}-----\nMIIEpAIBAAKCAQEA7bq0Zs3mN1Xx\n-----END {0}-----\n", "RSA PRIVATE KEY");
+    answer(&mut twin, said("", &[("read_file", json!({"path": "plain.txt"}))]));
+    done(&mut twin, fine(&key));
+    assert!(twin.models.is_empty(), "no model has read it");
+    let waits = run(&twin).pending().next().expect("it's asked about").clone();
+    assert!(waits.reason.contains("plain.txt holds secrets"), "{}", waits.reason);
+    // It waits also in another process.
+    let mut twin = Twin::start(twin.crash(), 4);
+    twin.setup = setup("");
+    twin.rest();
+    decide(&mut twin, &waits.id, true, Scope::Once);
+    done(&mut twin, fine(&key));
+    assert!(told(&twin).contains("[masked: private key]") && !told(&twin).contains("MIIEpAIBAAKCAQEA"));
+    // It was allowed in this run; of another file it's asked again.
+    answer(
+        &mut twin,
+        said("", &[("read_file", json!({"path": "plain.txt"})), ("read_file", json!({"path": "b.txt"}))]),
+    );
+    while !twin.tools.is_empty() {
+        done(&mut twin, fine(&key));
+    }
+    let waits: Vec<String> = run(&twin).pending().map(|one| one.id.clone()).collect();
+    assert_eq!(waits.len(), 1);
+    decide(&mut twin, &waits[0], false, Scope::Once);
+    assert!(results(run(&twin)).last().is_some_and(|(good, why)| !good && why.contains("denied")));
+}
+
+#[test]
 fn secrets_are_masked_for_the_model_and_in_all_that_is_kept() {
     let token = secret();
     let note = format!("# Deploy\n\nUse {token} there.\n\nexport DB_PASSWORD=letmein\n");

@@ -110,7 +110,7 @@ pub(crate) fn chat(request: &Request, signatures: &Signatures) -> ChatRequest {
             Role::User => user(&mut messages, &message.content),
             Role::System => user(&mut messages, &format!("(From the program:) {}", message.content)),
             // A result without its call, as after a compaction.
-            Role::Tool => user(&mut messages, &format!("Result of {}: {}", tool_name(message), result(message))),
+            Role::Tool => user(&mut messages, &told(message)),
             Role::Assistant if message.tool_calls.is_empty() => {
                 if !message.content.trim().is_empty() {
                     messages.push(ChatMessage::assistant(message.content.as_str()));
@@ -187,12 +187,17 @@ fn turn(messages: &mut Vec<ChatMessage>, asked: &Message, answers: &[&Message], 
         asked.tool_calls.iter().any(|call| Some(call.id.as_str()) == id)
     };
     for stray in answers.iter().filter(|answer| !asked_for(answer)) {
-        user(messages, &format!("Result of {}: {}", tool_name(stray), result(stray)));
+        user(messages, &told(stray));
     }
 }
 
 fn tool_name(message: &Message) -> &str {
     message.tool_name.as_deref().unwrap_or("a tool")
+}
+
+/// A result that stands where a user speaks: quoted, since the user hasn't said it.
+fn told(message: &Message) -> String {
+    engine::agent::quote::block(&format!("the result of {}", tool_name(message)), &result(message))
 }
 
 fn result(message: &Message) -> String {

@@ -3,6 +3,7 @@
 /// Names of files, and what they commonly hold.
 const NAMES: &[(&[&str], &str)] = &[
     (&[".netrc", "_netrc", ".git-credentials", ".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf"], "passwords"),
+    (&[".vault_pass", ".vault-pass", ".msmtprc", ".mbsyncrc", ".fetchmailrc", ".htdigest"], "passwords"),
     (&[".htpasswd", ".wgetrc", ".curlrc", "wp-config.php", ".s3cfg", ".boto", "rclone.conf"], "passwords"),
     (&[".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".dockercfg", ".dockerconfigjson"], "tokens"),
     (&[".vault-token", ".terraformrc", "terraform.rc", ".databrickscfg", ".renviron", "auth.json"], "tokens"),
@@ -24,6 +25,9 @@ const ENDINGS: &[(&[&str], &str)] = &[
     (&[".tfstate", ".tfstate.backup", ".tfvars", ".tfvars.json", ".ovpn", ".env"], "secrets"),
 ];
 
+/// Endings of files of data and settings.
+const DATA: &[&str] = &[".json", ".yaml", ".yml", ".toml", ".ini", ".csv", ".txt", ".xml", ".properties", ".env"];
+
 /// Private keys of SSH have one of these names, or begin so.
 const SSH: [&str; 5] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_"];
 
@@ -36,7 +40,6 @@ const FOLDERS: &[(&str, &str)] = &[
     (".oci", "credentials"),
     (".kube", "credentials"),
     (".docker", "credentials"),
-    ("gcloud", "credentials"),
     (".terraform.d", "credentials"),
     (".password-store", "passwords"),
     (".secrets", "secrets"),
@@ -59,6 +62,9 @@ pub fn holds_secrets(path: &str) -> Option<&'static str> {
     if let Some((_, what)) = FOLDERS.iter().find(|(folder, _)| parts.contains(folder)) {
         return Some(what);
     }
+    if parts.windows(2).any(|pair| pair == [".config", "gcloud"] || pair == [".config", "gh"]) {
+        return Some("credentials");
+    }
     if name == ".env" || name.starts_with(".env.") || name.starts_with(".env-") || name.starts_with(".env_") {
         return Some("secrets");
     }
@@ -73,9 +79,13 @@ pub fn holds_secrets(path: &str) -> Option<&'static str> {
     {
         return Some("private keys");
     }
+    let data = DATA.iter().any(|ending| name.ends_with(ending));
     let account = ["service-account", "service_account", "serviceaccount", "client_secret", "client-secret"];
-    if name.ends_with(".json") && account.iter().any(|known| name.starts_with(known)) {
+    if data && (word("credential") || word("adminsdk") || account.iter().any(|known| name.starts_with(known))) {
         return Some("credentials");
+    }
+    if data && (name.starts_with("secrets.") || name.starts_with("secret.") || word(".secrets.") || word(".secret.")) {
+        return Some("secrets");
     }
     let named = NAMES.iter().find(|(names, _)| names.contains(&name));
     let ends = || {

@@ -81,6 +81,9 @@ impl Session {
             run.revision += 1;
             self.watch_call(turn, &call);
             if let Some(outcome) = self.begin_deed(turn, id, &call.id, &call.name, &call.arguments) {
+                if self.asks_about_content(turn, id, &call.id, &outcome) {
+                    continue;
+                }
                 let mut record = Record::default();
                 self.answer_call(turn, id, &call.id, outcome, &mut record);
                 let batch = self.record(turn, id, record);
@@ -315,6 +318,9 @@ impl Session {
         }
         let Some(run) = self.agents.runs.get(&id) else { return };
         let volume = run.about.volume;
+        if self.asks_about_content(turn, id, call, &outcome) {
+            return;
+        }
         for changed in &outcome.changed {
             let what = ChangeKind::Bytes { before: changed.before, after: changed.after };
             self.push_change(turn, id, call, (volume, None, changed.path.clone()), what);

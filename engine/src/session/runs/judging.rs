@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use store::{Approval, BlobHash, BlockId, Decision, DocId, Origin, Piece, Scope, ToolCall};
 
 /// What a schedule's runs ask for waits so many milliseconds for the user: a week.
-const UNATTENDED: i64 = 7 * 86_400_000;
+pub(super) const UNATTENDED: i64 = 7 * 86_400_000;
 /// A call is judged at most so often: redirects and names may lead in circles.
 const MAX_JUDGEMENTS: usize = 12;
 

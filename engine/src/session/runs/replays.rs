@@ -1,6 +1,7 @@
 //! Replays: a run whose calls come from a trace instead of a model. They pass the same policy and the same sandbox;
 //! what is not as good twice as once asks every time. Where a condition does not hold, a model takes over.
 
+use super::team::DELEGATE;
 use super::{CallPhase, Pending, Read, Record, Run, step};
 use crate::agent::policy::Facts;
 use crate::agent::tool::Risk;
@@ -130,7 +131,9 @@ impl Session {
         run.remembered.memory = Arc::clone(&memory);
         let filed = chosen.and_then(|fitting| Some((memory.traces.get(fitting.at)?, fitting)));
         let Some((Filed { path, trace, .. }, fitting)) = filed else { return };
-        let content = format!("Replaying {path}: {}. No model is asked.", fitting.why);
+        let hands_on = trace.steps.iter().any(|step| step.tool == DELEGATE);
+        let asked = if hands_on { "Only the agents that it hands work to ask a model" } else { "No model is asked" };
+        let content = format!("Replaying {path}: {}. {asked}.", fitting.why);
         let parents = record.steps.last().map_or_else(|| run.last_step(), |step| vec![step.id]);
         let mut made = step(turn, parents, StepKind::Thinking { content, is_streaming: None });
         made.route = Some(format!("trace/{path}"));

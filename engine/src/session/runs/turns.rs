@@ -190,6 +190,10 @@ impl Session {
             .collect();
         let todos = if todos.is_empty() { String::new() } else { format!("\nYour todos:\n{}", todos.join("\n")) };
         let mut around = format!("The project is called {}.{note}{todos}", name(volume));
+        if let Origin::Agent { run } = run.about.origin {
+            let by = self.agents.run_lines.get(&run).map_or("", |line| line.agent.as_str());
+            around.push_str(&format!("\nThe agent {} gives you this task; the user has not typed it.", name(by)));
+        }
         let own = self.definition_of(run).tools;
         let leading = lead::leads(run);
         if leading || own.is_none_or(|tools| tools.iter().any(|tool| tool == team::DELEGATE)) {

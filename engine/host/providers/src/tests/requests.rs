@@ -68,7 +68,10 @@ fn chat_completions_are_sent() {
         [("c1", "It says 42."), ("c2", "Error: no such folder"), ("c3", "There is no result: it was interrupted."),]
     );
     let last = at(6)["content"].as_str().expect("text");
-    assert_eq!(last, "Result of shell: late\n\n(From the program:) Two todos are left.\n\nWell?");
+    assert_eq!(
+        last,
+        "Quoted from the result of shell:\n```\nlate\n```\n\n(From the program:) Two todos are left.\n\nWell?"
+    );
     let function = &body["tools"][0]["function"];
     assert_eq!((&function["name"], &function["parameters"]["required"]), (&json!("read_file"), &json!(["path"])));
 }
