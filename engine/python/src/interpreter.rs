@@ -375,6 +375,8 @@ impl Session {
         // The same in every build: RustPython's own is 256 where debug assertions are on.
         vm.recursion_limit.set(RECURSION_LIMIT);
         waits::make_interruptible(vm)?;
+        // A library in the note's folder is no module: it would run as machine code in this process.
+        vm.import("_imp", 0)?.del_attr("create_dynamic", vm)?;
         let tracebook = vm.import("_tracebook", 0)?;
         let globals = vm.main_namespace()?;
         Ok(Session {

@@ -323,6 +323,9 @@ pub(crate) fn restrict(
     let mut invalid = unlisted(libc::SYS_fcntl, 1, FCNTLS).map_err(words)?;
     invalid.extend(unlisted(libc::SYS_prctl, 0, PRCTLS).map_err(words)?);
     refuse(invalid, libc::EINVAL)?;
+    // Landlock does not see them: they would read what is noted on files outside.
+    let noted = [libc::SYS_getxattr, libc::SYS_lgetxattr, libc::SYS_listxattr, libc::SYS_llistxattr];
+    refuse(whole(&noted), libc::EOPNOTSUPP)?;
     let mut allowed = allowed(policy, newest).map_err(words)?;
     if supervised.is_err() {
         allowed.retain(|call, _| !METADATA.contains(call) && !OLDER_METADATA.contains(call));
@@ -501,6 +504,11 @@ fn allowed(policy: &Policy, newest: bool) -> Result<Rules, seccompiler::BackendE
             rules.insert(libc::SYS_kill, itself(0)?);
         }
     } else {
+        // No machine code but its own: neither a library that a cell has written, nor memory that it has filled.
+        let executes = dword(2, SeccompCmpOp::MaskedEq(number(libc::PROT_EXEC)), 0)?;
+        for call in [libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_pkey_mprotect] {
+            rules.insert(call, vec![SeccompRule::new(vec![executes.clone()])?]);
+        }
         rules.insert(libc::SYS_clone, threads()?);
         // Signals go to this process only: a cell may well interrupt itself.
         for call in [libc::SYS_kill, libc::SYS_tgkill] {

@@ -244,7 +244,7 @@ impl Caller<'_> {
             return Ok(());
         }
         let (root, below) = self.counted(real).ok_or(EACCES)?;
-        match self.guarded(root, &below) {
+        match self.guarded(root, &below).or_else(|| bare_repository(root, Path::new(&below))) {
             Some(why) => {
                 self.bounds.refused.add(&below, why);
                 Err(EACCES)
@@ -405,6 +405,20 @@ impl Caller<'_> {
         rustix::process::umask(Mode::from_bits_retain(mask));
         Ok(())
     }
+}
+
+/// Why a path is guarded that lies in a repository of git's without a folder `.git` around it.
+fn bare_repository(root: &Path, below: &Path) -> Option<&'static str> {
+    let is_settings = |name: &OsStr| {
+        let name = name.to_string_lossy().to_ascii_lowercase();
+        matches!(&*name, "hooks" | "config" | "config.lock" | "config.worktree" | "commondir")
+    };
+    let is_repository = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
+    let mut way = below.ancestors();
+    let found = way.any(|part| {
+        part.file_name().is_some_and(is_settings) && part.parent().is_some_and(|above| is_repository(&root.join(above)))
+    });
+    found.then_some("git runs programs that are named there")
 }
 
 /// What is done.

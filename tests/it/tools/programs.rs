@@ -91,6 +91,8 @@ fn git_commits_and_its_settings_stay() {
     git(&["config", "user.name", "a"]);
     git(&["config", "user.email", "a@b"]);
     bench.write("notes/a.txt", b"a\n");
+    git(&["init", "-q", "--bare", "bare"]);
+    std::fs::write(bench.path("notes/.git/info/exclude"), "bare\n").expect("written");
     let config = bench.text("notes/.git/config");
     works(&bench, "git add a.txt; git commit -qm first; git log --format=%s; git status --short", "first\n");
     works(
@@ -110,6 +112,9 @@ fn git_commits_and_its_settings_stay() {
         "cp -r .git/hooks .husky",
         "printf 'evil' > .git/commondir",
         "tar cf t.tar .git && mkdir u && tar xf t.tar -C u",
+        "echo evil > bare/hooks/update",
+        "echo evil >> bare/config",
+        "mv bare/hooks bare/mine",
         "echo evil > .envrc",
         "mkdir .vscode",
         "perl -e 'mkdir \".GIT\" or exit 1'",

@@ -162,6 +162,7 @@ fn the_machine_and_other_programs_are_out_of_reach() {
         "os.mknod('device', 0o60600, os.makedev(8, 0))",
         "os.mknod('device', 0o20600, os.makedev(1, 3))",
         "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)",
+        "os.getxattr('../beside.txt', 'user.x')",
         "os.fork()",
         "os.posix_spawn('/bin/true', ['true'], {})",
         "os.unshare(os.CLONE_NEWUSER)",
@@ -219,4 +220,34 @@ fn neither_open_files_nor_keys_are_inherited() {
     let mut run = house.command(&["run", "try.md"]);
     run.env("OPENAI_API_KEY", "planted").env("MY_KEY", "planted");
     assert_eq!(crate::program::finish(run, b"").good().text(), "([], [])\n");
+}
+
+/// A library that somebody has put beside the note runs code as soon as it is loaded.
+#[test]
+fn no_machine_code_is_loaded() {
+    let house = house();
+    let compiler = std::process::Command::new("cc").arg("--version").output();
+    if !has(&house, "files") || compiler.is_err() {
+        println!("left out: no compiler, or no walls");
+        return;
+    }
+    house.write(
+        "evil.c",
+        b"#include <fcntl.h>\n__attribute__((constructor)) void run(void) { creat(\"ran.txt\", 0600); }",
+    );
+    let mut compile = std::process::Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-o", "notes/evil.so", "evil.c"]).current_dir(house.path(""));
+    assert!(compile.status().expect("run").success());
+    let load = "import _imp, importlib.machinery as m, importlib.util as u\n\
+                path = './evil.so'\n\
+                spec = u.spec_from_file_location('evil', path, loader=m.ExtensionFileLoader('evil', path))\n\
+                for way in (u.module_from_spec, getattr(_imp, 'create_dynamic', None)):\n    \
+                try: way(spec)\n    except Exception as error: print(type(error).__name__)";
+    let (_, printed) = tried(&house, load, &[]);
+    assert!(!house.path("notes/ran.txt").exists(), "{printed}");
+    // In an interpreter of its own, whose modules are as they come.
+    let inside = format!("import _interpreters as i\ni.run_string(i.create(), {load:?})");
+    let (_, printed) = tried(&house, &inside, &[]);
+    assert!(!house.path("notes/ran.txt").exists(), "{printed}");
+    fails(&house, "import evil", "No module named 'evil'");
 }
