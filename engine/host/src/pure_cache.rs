@@ -21,6 +21,8 @@ use zeroize::Zeroizing;
 pub(crate) const MAX_ENTRY_BYTES: usize = 24 << 20;
 /// All entries together, in bytes. What was used longest ago goes first.
 const MAX_TOTAL_BYTES: u64 = 256 << 20;
+/// Entries at once: a folder with very many names is slow.
+const MAX_ENTRIES: usize = 4_096;
 /// The key's file.
 const KEY: &str = "key";
 /// A key of a result: a hash in hexadecimal digits.
@@ -103,9 +105,9 @@ impl PureCache {
         }
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.0));
         let mut total = 0;
-        for (_, size, path) in entries {
+        for (at, (_, size, path)) in entries.into_iter().enumerate() {
             total += size;
-            if total > MAX_TOTAL_BYTES {
+            if total > MAX_TOTAL_BYTES || at >= MAX_ENTRIES {
                 let _ = fs::remove_file(path); // the next one who keeps something tries again
             }
         }
