@@ -323,17 +323,21 @@ fn document(
     if let Err(why) = &made
         && *why != Unfinished::Stopped
     {
-        // One of them is beyond its limits: each is tried alone, and those that are stand there as their source.
-        let alone = read.len() == 1;
+        // One of them is beyond its limits: each is tried alone, and those that are stand there as their source. Where
+        // even that is too much, the reason alone does.
         for at in 0..read.len() {
-            let failed = if alone { Err(why.clone()) } else { lay(&read[at..=at], 0.3).map(|_| ()) };
-            match failed {
-                Ok(()) => {}
-                Err(Unfinished::Stopped) => return Err(Refusal::usage(STOPPED)),
-                Err(why) => {
-                    done.limited.push(Skipped { path: read[at].path.clone(), why: as_source(&why) });
-                    read[at].plain = Some(limited(&why));
+            let mut first = if read.len() == 1 { Err(why.clone()) } else { lay(&read[at..=at], 0.3) };
+            for round in 0..2 {
+                match first {
+                    Ok(_) => break,
+                    Err(Unfinished::Stopped) => return Err(Refusal::usage(STOPPED)),
+                    Err(why) if round == 0 => {
+                        done.limited.push(Skipped { path: read[at].path.clone(), why: as_source(&why) });
+                        read[at].plain = Some(limited(&why));
+                    }
+                    Err(_) => read[at].text.clear(),
                 }
+                first = lay(&read[at..=at], 0.3);
             }
         }
         made = lay(&read, 0.3);

@@ -109,6 +109,10 @@ pub(super) struct Letters<'a> {
     cuts: HashMap<(bool, u16, bool), Option<usize>>,
     has: HashMap<(usize, char), bool>,
     others: HashMap<(char, bool), Option<usize>>,
+    /// The plain faces of the system.
+    order: Option<Rc<[ID]>>,
+    /// The letters that faces have, in order.
+    coverage: HashMap<ID, Vec<u32>>,
     shaped: HashMap<(usize, bool, String), Rc<Shaped>>,
     /// How many glyphs these are.
     kept: usize,
@@ -125,6 +129,8 @@ impl<'a> Letters<'a> {
             cuts: HashMap::new(),
             has: HashMap::new(),
             others: HashMap::new(),
+            order: None,
+            coverage: HashMap::new(),
             shaped: HashMap::new(),
             kept: 0,
             missing: BTreeSet::new(),
@@ -189,20 +195,8 @@ impl<'a> Letters<'a> {
             found = found.or_else(|| self.face(&Style { code, ..plain }).filter(|face| self.has(*face, letter)));
         }
         if found.is_none() {
-            let mut ids: Vec<(bool, String, ID)> = self
-                .fonts
-                .db
-                .faces()
-                .filter(|face| face.weight.0 == 400 && face.style == resvg::usvg::fontdb::Style::Normal)
-                .map(|face| (!face.post_script_name.contains("Noto"), face.post_script_name.clone(), face.id))
-                .collect();
-            ids.sort();
-            let holds = |id: ID| {
-                self.fonts.db.with_face_data(id, |data, index| {
-                    rustybuzz::Face::from_slice(data, index).is_some_and(|face| face.glyph_index(letter).is_some())
-                })
-            };
-            let id = ids.into_iter().map(|(.., id)| id).find(|id| holds(*id) == Some(true));
+            let ids = self.others_in_order();
+            let id = ids.iter().copied().find(|id| self.covers(*id, letter));
             found = id.and_then(|id| self.load(id));
         }
         if found.is_none() {
@@ -210,6 +204,45 @@ impl<'a> Letters<'a> {
         }
         self.others.insert((letter, style.code), found);
         found.unwrap_or(own)
+    }
+
+    /// The plain faces of the system, Noto's first, in the order of their names.
+    fn others_in_order(&mut self) -> Rc<[ID]> {
+        if let Some(ids) = &self.order {
+            return ids.clone();
+        }
+        let mut ids: Vec<(bool, String, ID)> = self
+            .fonts
+            .db
+            .faces()
+            .filter(|face| face.weight.0 == 400 && face.style == resvg::usvg::fontdb::Style::Normal)
+            .map(|face| (!face.post_script_name.contains("Noto"), face.post_script_name.clone(), face.id))
+            .collect();
+        ids.sort();
+        let ids: Rc<[ID]> = ids.into_iter().map(|(.., id)| id).collect();
+        self.order = Some(ids.clone());
+        ids
+    }
+
+    /// Whether a face has a letter. What it has is read off once: a text may lack very many letters.
+    fn covers(&mut self, id: ID, letter: char) -> bool {
+        let fonts = self.fonts;
+        let letters = self.coverage.entry(id).or_insert_with(|| {
+            let read = |data: &[u8], index| {
+                let face = rustybuzz::Face::from_slice(data, index)?;
+                let mut letters: Vec<u32> = Vec::new();
+                for table in face.tables().cmap?.subtables.into_iter().filter(|table| table.is_unicode()) {
+                    table.codepoints(|letter| letters.push(letter));
+                }
+                letters.sort_unstable();
+                letters.dedup();
+                let has = |letter: &u32| char::from_u32(*letter).is_some_and(|c| face.glyph_index(c).is_some());
+                letters.retain(has);
+                Some(letters)
+            };
+            fonts.db.with_face_data(id, read).flatten().unwrap_or_default()
+        });
+        letters.binary_search(&u32::from(letter)).is_ok()
     }
 
     fn measure(&self, face: usize, text: &str, backwards: bool) -> f32 {
