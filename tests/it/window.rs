@@ -16,6 +16,7 @@ mod generated;
 mod history;
 mod insets;
 mod keystrokes;
+mod limits;
 mod links;
 mod memory;
 mod modes;
