@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn drawings_are_made_and_refused_in_words() {
-        let drawn = diagram_pixels("flowchart LR\n A-->B", &crate::tokens::LIGHT, 2.0).ok().expect("a drawing");
+        let drawn = diagram_pixels("flowchart LR\n A-->B", &crate::tokens::LIGHT, 2.0).expect("a drawing");
         assert!(drawn.multiplied && drawn.raster.width as f32 >= drawn.size[0] * 1.9);
         let why = |drawn: Result<Pixels, Failure>| drawn.err().expect("refused").why().to_owned();
         assert!(why(diagram_pixels("nonsense", &crate::tokens::LIGHT, 1.0)).ends_with('.'));
