@@ -1,6 +1,7 @@
 //! Replicas of a hub over three NATS servers, all of them processes on loopback, killed in every way while clients
 //! type: nothing that was acknowledged to a client is missing afterwards.
 
+mod attacks;
 mod behind;
 mod files;
 
@@ -110,8 +111,13 @@ fn stream<'a>(page: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 fn get(port: u16, path: &str) -> Option<String> {
+    get_with(port, path, "")
+}
+
+/// A page, asked for with further lines of a head.
+fn get_with(port: u16, path: &str, head: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n{head}\r\n").ok()?;
     let mut page = String::new();
     stream.read_to_string(&mut page).ok()?;
     Some(page)
@@ -236,8 +242,9 @@ fn joins(address: &str) -> House {
 }
 
 /// Bytes that came to a replica since it started.
-fn received(port: u16) -> u64 {
-    let page = get(port, "/metrics").expect("a page");
+fn received(house: &House, name: &str, port: u16) -> u64 {
+    let token = String::from_utf8(house.read(&format!("{name}/metrics-token"))).expect("text");
+    let page = get_with(port, "/metrics", &format!("Authorization: Bearer {token}\r\n")).expect("a page");
     let line = page.lines().find_map(|line| line.strip_prefix("tracebook_hub_received_bytes_total "));
     line.expect("counted").trim().parse().expect("a number")
 }
@@ -301,7 +308,7 @@ fn an_upload_goes_on_at_another_replica_when_the_first_is_killed() {
     // Another one, which has nothing of its own, is called at the same address.
     let three = replica(&house, "R3", ports[0], &nats);
     assert!(sending.wait().expect("ended").success(), "{}", first.run(&["sync", "log"]).text());
-    let came = received(ports[0]);
+    let came = received(&house, "R3", ports[0]);
     assert!(came < large.len() as u64 - had + 4_000_000, "{came} bytes came again, {had} were there");
     three.kill();
     let _two = replica(&house, "R2", ports[1], &nats);

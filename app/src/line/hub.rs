@@ -74,8 +74,8 @@ fn log(line: &str) {
     eprintln!("{}", engine::visible::line(line));
 }
 
-fn run(settings: Settings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
-    host::limits::many_files();
+fn run(mut settings: Settings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    settings.files = host::limits::many_files();
     let folder = settings.folder.clone();
     let key = host::devices::hub_key(&folder).map_err(failed)?;
     let (id, name, open) = (key.id(), settings.name.clone(), settings.open.clone());

@@ -1,15 +1,20 @@
 //! Limits of this process that the system lets it raise.
 
-/// Lets this process have as many files and connections open as the system allows: shells give few by default.
+/// Lets this process have as many files and connections open as the system allows: shells give few by default. Gives
+/// how many that are.
 #[cfg(unix)]
-pub fn many_files() {
+pub fn many_files() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // Where it is refused, what does not fit is refused later, in words.
     let _ = setrlimit(Resource::Nofile, limit);
+    let files = getrlimit(Resource::Nofile).current;
+    files.map_or(1 << 20, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
 /// Elsewhere there is no such limit.
 #[cfg(not(unix))]
-pub fn many_files() {}
+pub fn many_files() -> usize {
+    1 << 20
+}

@@ -96,7 +96,7 @@ fn an_upload_that_was_cut_is_served_to_nobody_until_the_rest_has_come() {
     // Whoever began it brings the rest, to the other replica.
     let before = there() * PIECE;
     sync(&first);
-    let came = received(ports[0]) as usize;
+    let came = received(&house, "R1", ports[0]) as usize;
     assert!(came < large.len() + 4_000_000, "{came} bytes came, {before} of them were there");
     let second = joins(&address.replace(&ats[0], &ats[1]));
     sync(&second);
@@ -160,7 +160,8 @@ fn two_devices_that_bring_the_same_file_to_two_replicas_at_once_make_one() {
     let mut met = None;
     for round in 0..8 {
         let (path, film) = (format!("notes/film {round}.bin"), noise(round, 20_000_000));
-        let before = ports.map(received);
+        let came_to = |at: usize| received(&house, ["R1", "R2"][at], ports[at]);
+        let before = [0, 1].map(came_to);
         let mut sending = [&first, &second].map(|device| {
             device.write(&path, &film);
             device.command(&["sync", "now", "--for", "100"]).spawn().expect("started")
@@ -168,7 +169,7 @@ fn two_devices_that_bring_the_same_file_to_two_replicas_at_once_make_one() {
         for (device, sending) in [&first, &second].into_iter().zip(&mut sending) {
             assert!(sending.wait().expect("ended").success(), "{}", device.run(&["sync", "log"]).text());
         }
-        let came = [0, 1].map(|at| received(ports[at]) - before[at]);
+        let came = [0, 1].map(|at| came_to(at) - before[at]);
         assert_eq!(pieces(&cluster, &film).len(), film.len().div_ceil(PIECE), "nothing is there twice: {came:?}");
         assert_eq!(lie(&cluster, "tracebook.whole.", &film).len(), 1);
         if came.iter().all(|bytes| *bytes > 1_000_000) {

@@ -6,7 +6,7 @@ use crate::program::{House, bytes, noise};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,7 @@ fn an_attachment_that_differs_here_is_never_written_over() {
 }
 
 /// A hub that can be killed and comes back at the same address.
-struct Hub(Child, String);
+struct Hub(Child, String, PathBuf);
 
 impl Hub {
     fn start(house: &House, listen: &str, more: &[&str]) -> Hub {
@@ -96,7 +96,8 @@ impl Hub {
         out.read_line(&mut line).expect("a line");
         std::thread::spawn(move || out.read_to_end(&mut Vec::new()));
         let said: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-        Hub(child, said["listening"].as_str().expect("an address").to_owned())
+        let address = said["listening"].as_str().expect("an address").to_owned();
+        Hub(child, address, house.path("H/metrics-token"))
     }
 
     fn kill(&mut self) {
@@ -108,7 +109,9 @@ impl Hub {
     fn received(&self) -> u64 {
         let at = self.1.trim_start_matches("ws://");
         let mut way = TcpStream::connect(at).expect("there");
-        way.write_all(format!("GET /metrics HTTP/1.0\r\nHost: {at}\r\n\r\n").as_bytes()).expect("asked");
+        let token = String::from_utf8(std::fs::read(&self.2).expect("a token")).expect("text");
+        let head = format!("GET /metrics HTTP/1.0\r\nHost: {at}\r\nAuthorization: Bearer {token}\r\n\r\n");
+        way.write_all(head.as_bytes()).expect("asked");
         let mut page = String::new();
         way.read_to_string(&mut page).expect("a page");
         let line = page.lines().find_map(|line| line.strip_prefix("tracebook_hub_received_bytes_total "));

@@ -1,4 +1,4 @@
-//! The hub's certificate: made once and kept, or read from files.
+//! The hub's certificate: made once and kept, or read from files. And the token for `/metrics`, made once and kept.
 
 use crate::settings::{Settings, Tls};
 use rustls::ServerConfig;
@@ -53,6 +53,24 @@ fn own(settings: &Settings) -> Result<(PathBuf, PathBuf), String> {
         private(&certificate, made.cert.pem().as_bytes())?;
     }
     Ok((certificate, key))
+}
+
+/// The file with the token for `/metrics`, in the hub's folder.
+const METRICS_TOKEN: &str = "metrics-token";
+
+/// The token for `/metrics`: made at the first start, and kept.
+pub(crate) fn token(folder: &Path) -> Result<String, String> {
+    let path = folder.join(METRICS_TOKEN);
+    match std::fs::read_to_string(&path) {
+        Ok(token) if token.trim().len() >= 16 => return Ok(token.trim().to_owned()),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(format!("{error}: {}", path.display())),
+    }
+    let chance: [u8; 16] = peers::key::random()?;
+    let token: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+    private(&path, token.as_bytes())?;
+    Ok(token)
 }
 
 /// Writes a file for the user's eyes only.

@@ -2,6 +2,7 @@
 //! other replicas tell, the lists when they change. It never waits for anything else.
 
 use crate::blobs::{self, Keeping};
+use crate::connections::Connection;
 use crate::metrics::Metrics;
 use crate::policy::{Policy, Shares};
 use crate::storage::{Bytes, Failed, Ground, HubBus, HubStore, News};
@@ -17,10 +18,13 @@ use std::time::{Duration, Instant};
 use store::sync::blobs::VERSION;
 use store::sync::{self, Docs, Link, Metadata, Output, PeerId, Peers, Ticket, wire};
 use store::{Access, ActorId, DocId, VolumeDoc};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// More bytes do not wait for one connection: it does not take what it is sent.
 const MOST_WAITING: usize = 128 << 20;
+/// More bytes do not wait for all connections together: the one for which most of them wait is closed.
+const MOST_WAITING_ALL: usize = 512 << 20;
 /// How often the account of who stored how much is kept.
 const ACCOUNT: Duration = Duration::from_secs(10);
 /// The file of that account, in the hub's folder.
@@ -42,7 +46,7 @@ pub(crate) struct Who {
 /// What goes to a connection's task.
 #[derive(Debug)]
 pub(crate) enum Out {
-    Frame(Frame),
+    Frame(Frame, Waits),
     Close(String),
 }
 
@@ -52,6 +56,38 @@ pub(crate) struct Outbox {
     pub(crate) sender: UnboundedSender<Out>,
     /// Bytes that wait in it.
     pub(crate) waiting: Arc<AtomicUsize>,
+    /// Bytes that wait in all of them.
+    pub(crate) all: Arc<AtomicUsize>,
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl Outbox {
+    /// Puts a frame behind those that wait.
+    fn put(&self, frame: Frame) {
+        let size = match &frame {
+            Frame::Binary(bytes) => bytes.len(),
+            Frame::Text(text) => text.len(),
+        };
+        self.waiting.fetch_add(size, Ordering::Relaxed);
+        self.all.fetch_add(size, Ordering::Relaxed);
+        let waits = Waits { size, own: Arc::clone(&self.waiting), all: Arc::clone(&self.all) };
+        let _ = self.sender.send(Out::Frame(frame, waits));
+    }
+}
+
+/// Counts the bytes of a frame as long as it waits.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    size: usize,
+    own: Arc<AtomicUsize>,
+    all: Arc<AtomicUsize>,
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.own.fetch_sub(self.size, Ordering::Relaxed);
+        self.all.fetch_sub(self.size, Ordering::Relaxed);
+    }
 }
 
 /// All that comes to the thread.
@@ -66,6 +102,8 @@ pub(crate) enum Input {
     Frame {
         link: Link,
         bytes: Vec<u8>,
+        /// Its room in the queue.
+        held: Option<OwnedSemaphorePermit>,
     },
     Gone {
         link: Link,
@@ -258,11 +296,12 @@ impl Core {
                 self.peers.connect(link, false, expected, share);
                 self.perform(None);
             }
-            Input::Frame { link, bytes } => {
+            Input::Frame { link, bytes, held } => {
                 self.metrics.received.inc();
                 self.metrics.received_bytes.inc_by(bytes.len() as u64);
                 self.peers.receive(link, &bytes);
                 self.perform(Some(bytes));
+                drop(held);
             }
             Input::Gone { link } => {
                 self.peers.disconnect(link);
@@ -362,7 +401,7 @@ impl Core {
                                 sync::Access::Read => "what was written here is not taken: it may only be read",
                                 sync::Access::None | sync::Access::Write => "not all of it is shared with this device",
                             };
-                            let _ = client.outbox.sender.send(Out::Frame(Control::Told(words.to_owned()).frame()));
+                            client.outbox.put(Control::Told(words.to_owned()).frame());
                         }
                     }
                 }
@@ -378,19 +417,29 @@ impl Core {
         let size = bytes.len();
         self.metrics.sent.inc();
         self.metrics.sent_bytes.inc_by(size as u64);
-        let waiting = client.outbox.waiting.fetch_add(size, Ordering::Relaxed) + size;
-        let _ = client.outbox.sender.send(Out::Frame(Frame::Binary(bytes)));
-        if waiting > MOST_WAITING {
-            self.peers.disconnect(link);
-            self.end(link, "it does not take what it is sent");
+        client.outbox.put(Frame::Binary(bytes));
+        if client.outbox.waiting.load(Ordering::Relaxed) > MOST_WAITING {
+            self.slow(link);
+        } else if client.outbox.all.load(Ordering::Relaxed) > MOST_WAITING_ALL {
+            let waiting = |client: &Client| client.outbox.waiting.load(Ordering::Relaxed);
+            let most = self.clients.iter().max_by_key(|(_, client)| waiting(client)).map(|(link, _)| *link);
+            most.into_iter().for_each(|link| self.slow(link));
         }
+    }
+
+    /// Ends a connection that does not take what it is sent, with all that waits for it.
+    fn slow(&mut self, link: Link) {
+        let connection = self.clients.get(&link).map(|client| Arc::clone(&client.outbox.connection));
+        self.peers.disconnect(link);
+        self.end(link, "it does not take what it is sent");
+        connection.iter().for_each(|connection| connection.close());
     }
 
     /// Does not let somebody in, and says why: to the log, and to whoever it is.
     fn turn_away(&self, name: &str, outbox: &Outbox, why: &str, words: &str) {
         self.metrics.refused.inc();
         (self.log)(&format!("{name} was refused: {why}"));
-        let _ = outbox.sender.send(Out::Frame(Control::Refused(words.to_owned()).frame()));
+        outbox.put(Control::Refused(words.to_owned()).frame());
         let _ = outbox.sender.send(Out::Close(words.to_owned()));
     }
 
@@ -398,7 +447,7 @@ impl Core {
     fn end(&mut self, link: Link, why: &str) {
         let Some(client) = self.clients.get(&link) else { return };
         (self.log)(&format!("{} goes: {why}", client.who.name));
-        let _ = client.outbox.sender.send(Out::Frame(Control::Refused(why.to_owned()).frame()));
+        client.outbox.put(Control::Refused(why.to_owned()).frame());
         let _ = client.outbox.sender.send(Out::Close(why.to_owned()));
         self.forget(link);
     }

@@ -7,6 +7,7 @@
 
 mod blobs;
 mod certificate;
+mod connections;
 mod core;
 mod embedded;
 pub mod endure;

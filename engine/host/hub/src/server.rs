@@ -2,7 +2,8 @@
 //! and `/healthz`. Each connection is a task that passes frames on, within its limits.
 
 use crate::blobs::Folder;
-use crate::certificate::certificate;
+use crate::certificate::{certificate, token};
+use crate::connections::{Acceptor, Connection, Connections, Limits, network};
 use crate::core::{Core, Input, Out, Outbox, Who};
 use crate::embedded::Embedded;
 use crate::invitation::{Invited, say_reached};
@@ -18,12 +19,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::Handle;
-use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::RustlsConfig;
 use futures_util::future::OptionFuture;
 use futures_util::{SinkExt, StreamExt};
 use governor::clock::{Clock, DefaultClock};
-use governor::{Quota, RateLimiter};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use peers::challenge::Binding;
 use peers::devices::{Device, Devices, now};
 use peers::link::{self, Control, DEVICE_PATH, Frame, PAIR_PATH, Way};
@@ -31,27 +31,37 @@ use peers::pairing::{Card, Invitation, Offer};
 use peers::{DeviceId, DeviceKey};
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use store::Access;
 use store::sync::{PeerId, wire};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How often the hub looks whether a file in its folder has changed; a device that is revoked goes within this time.
 const LOOK: Duration = Duration::from_millis(200);
 /// A connection that says nothing is asked after this time whether it is there, and ended after twice as much.
 const SILENCE: Duration = Duration::from_secs(20);
-/// Calls to the pairing door within a minute, of all together.
+/// Calls to the pairing door within a minute from one address, and of all together.
 const PAIRINGS: u32 = 30;
+const ALL_PAIRINGS: u32 = 300;
+/// KiB of messages that wait for the thread that owns the protocol: behind them nothing more is read.
+const MAX_QUEUED_KIB: usize = 128 << 10;
+/// A TLS handshake takes at most so long.
+const TLS_DEADLINE: Duration = Duration::from_secs(10);
+/// The buffer in which a connection's messages come.
+const READ_BUFFER_BYTES: usize = 32 << 10;
 /// So long a device waits at most until its replica has heard of all that others acknowledged before.
 const CATCH_UP: Duration = Duration::from_secs(20);
 /// Frames that may come before somebody was let in: the greeting, and who does not wait for an answer to it.
 const EARLY: usize = 4;
+/// How often the log says how many connections were closed without having proven a key.
+const SAY_CLOSED: Duration = Duration::from_secs(10);
 /// What ends gets so much time to end well.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -93,6 +103,14 @@ struct Shared {
     registry: Registry,
     log: Log,
     links: AtomicU64,
+    connections: Arc<Connections>,
+    /// What may wait for the thread that owns the protocol, in KiB.
+    queue: Arc<Semaphore>,
+    /// Bytes that wait to be sent, of all connections.
+    outgoing: Arc<AtomicUsize>,
+    /// Who may read `/metrics`.
+    metrics_token: String,
+    pairings_from: DefaultKeyedRateLimiter<IpAddr>,
     pairings: RateLimiter<
         governor::state::NotKeyed,
         governor::state::InMemoryState,
@@ -180,7 +198,8 @@ impl Hub {
         let _ = inputs.send(Input::Policy(policy));
         let list = devices.list()?;
         let _ = inputs.send(Input::Devices(list.clone()));
-        let minute = Quota::per_minute(NonZeroU32::new(PAIRINGS).unwrap_or(NonZeroU32::MIN));
+        let minute = |count| Quota::per_minute(NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN));
+        let connections = Connections::new(Limits::new(settings.files, settings.connections));
         let shared = Arc::new(Shared {
             key,
             binding,
@@ -196,7 +215,12 @@ impl Hub {
             registry,
             log,
             links: AtomicU64::new(1),
-            pairings: RateLimiter::direct(minute),
+            connections: Arc::clone(&connections),
+            queue: Arc::new(Semaphore::new(MAX_QUEUED_KIB)),
+            outgoing: Arc::default(),
+            metrics_token: token(&settings.folder)?,
+            pairings_from: RateLimiter::keyed(minute(PAIRINGS)),
+            pairings: RateLimiter::direct(minute(ALL_PAIRINGS)),
             settings,
         });
         shared.bus.tell(News::Devices(Arc::new(shared.devices.bytes()?)));
@@ -210,17 +234,16 @@ impl Hub {
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let handle = Handle::new();
         let _inside = runtime.enter();
-        // What is small goes at once: a key is not held back until the one before it was acknowledged.
-        let at_once = NoDelayAcceptor::new();
+        let acceptor = Acceptor(connections);
         match certificate {
             None => {
-                let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?.acceptor(at_once);
+                let server = axum_server::from_tcp(listener).map_err(|error| error.to_string())?.acceptor(acceptor);
                 runtime.spawn(server.handle(handle.clone()).serve(service));
             }
             Some(certificate) => {
                 let config = RustlsConfig::from_config(certificate.config);
                 let server = axum_server::from_tcp_rustls(listener, config).map_err(|error| error.to_string())?;
-                let server = server.map(|acceptor| acceptor.acceptor(at_once));
+                let server = server.map(|tls| tls.handshake_timeout(TLS_DEADLINE).acceptor(acceptor));
                 runtime.spawn(server.handle(handle.clone()).serve(service));
             }
         }
@@ -353,6 +376,7 @@ fn stamp(path: &Path) -> Option<SystemTime> {
 async fn look(shared: Arc<Shared>, stamps: Stamps) {
     let share = shared.settings.folder.join(SHARE);
     let (mut list, mut policy) = stamps;
+    let (mut closed, mut said) = (0, Instant::now());
     loop {
         tokio::time::sleep(LOOK).await;
         let now = shared.devices.stamp();
@@ -371,10 +395,30 @@ async fn look(shared: Arc<Shared>, stamps: Stamps) {
         if let Some(invited) = Invited::take(&shared.settings.folder) {
             shared.invite(invited);
         }
+        closed += shared.connections.close_overdue();
+        if closed > 0 && said.elapsed() > SAY_CLOSED {
+            let words = if closed == 1 { "connection was" } else { "connections were" };
+            shared.refuse(&format!("{closed} {words} closed without having proven a key"));
+            shared.pairings_from.retain_recent();
+            (closed, said) = (0, Instant::now());
+        }
     }
 }
 
-async fn metrics_page(State(shared): State<Arc<Shared>>) -> Response {
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
+}
+
+/// Hashes are compared in constant time.
+fn is_same(given: &str, token: &str) -> bool {
+    blake3::hash(given.as_bytes()) == blake3::hash(token.as_bytes())
+}
+
+async fn metrics_page(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    if !bearer(&headers).is_some_and(|given| is_same(given, &shared.metrics_token)) {
+        let words = "this page needs the token that stands in the file metrics-token of the hub's folder\n";
+        return (StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")], words).into_response();
+    }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([("content-type", kind)], page(&shared.registry)).into_response()
 }
@@ -387,11 +431,6 @@ async fn health_page(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-/// How many connections there may be.
-fn is_room(shared: &Shared) -> bool {
-    usize::try_from(shared.metrics.connections.get()).is_ok_and(|count| count < shared.settings.connections)
-}
-
 fn full(shared: &Shared) -> Response {
     shared.refuse("a call was refused: there are too many connections");
     (StatusCode::SERVICE_UNAVAILABLE, "the hub has too many connections; try again later\n").into_response()
@@ -399,7 +438,7 @@ fn full(shared: &Shared) -> Response {
 
 fn limited(shared: &Shared, upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
     let most = shared.settings.largest_message;
-    upgrade.max_message_size(most).max_frame_size(most)
+    upgrade.max_message_size(most).max_frame_size(most).read_buffer_size(READ_BUFFER_BYTES)
 }
 
 /// The door for programs without a device's key.
@@ -410,26 +449,22 @@ async fn open(
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let bearer = headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let given = bearer.or_else(|| query.get("token").map(String::as_str));
+    let given = bearer(&headers).or_else(|| query.get("token").map(String::as_str));
     let is_in = match &shared.settings.open {
         Open::Closed => false,
         Open::Loopback => from.ip().is_loopback(),
-        // Hashes are compared in constant time.
-        Open::Token(token) => {
-            given.is_some_and(|given| blake3::hash(given.as_bytes()) == blake3::hash(token.as_bytes()))
-        }
+        Open::Token(token) => given.is_some_and(|given| is_same(given, token)),
     };
     if !is_in {
         shared.refuse(&format!("{} was refused: it is no paired device, and has no token", from.ip()));
         return (StatusCode::FORBIDDEN, "this hub lets in paired devices, or whoever has its token\n").into_response();
     }
-    if !is_room(&shared) {
+    let Some(there) = shared.connections.of(from).filter(|there| shared.connections.proven(there, None).is_ok()) else {
         return full(&shared);
-    }
+    };
     let name = format!("a program at {}", from.ip());
     limited(&shared, upgrade)
-        .on_upgrade(move |socket| connection(shared, socket, Who { device: None, name, most: Access::Write }))
+        .on_upgrade(move |socket| connection(shared, there, socket, Who { device: None, name, most: Access::Write }))
 }
 
 /// The door for devices that were paired.
@@ -438,18 +473,22 @@ async fn device(
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if !is_room(&shared) {
+    let Some(there) = shared.connections.of(from).filter(|_| shared.connections.has_room()) else {
         return full(&shared);
-    }
+    };
     limited(&shared, upgrade).on_upgrade(move |socket| async move {
         let mut door = Door(socket);
         let known = |id| shared.known(id).map(|_| ());
         let answered = link::answer(&mut door, &shared.key, shared.binding.clone(), known).await;
         let proved = answered.and_then(|id| shared.known(id).map(|device| (id, device)).map_err(|why| (Some(id), why)));
-        match proved {
+        let let_in = proved.and_then(|(id, device)| {
+            let room = shared.connections.proven(&there, Some(id));
+            room.map(|()| (id, device)).map_err(|why| (Some(id), why.to_owned()))
+        });
+        match let_in {
             Ok((id, device)) => {
                 let (name, most) = (format!("{} ({})", device.name, id.short()), device.access);
-                connection(shared, door.0, Who { device: Some(id), name, most }).await;
+                connection(shared, there, door.0, Who { device: Some(id), name, most }).await;
             }
             Err((id, why)) => {
                 let who = id.map_or_else(|| from.ip().to_string(), |id| format!("{} at {}", id.short(), from.ip()));
@@ -465,7 +504,7 @@ async fn pair(
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if shared.pairings.check().is_err() {
+    if shared.pairings_from.check_key(&network(from.ip())).is_err() || shared.pairings.check().is_err() {
         shared.refuse(&format!("{} was refused: too many want to be paired at once", from.ip()));
         return (StatusCode::TOO_MANY_REQUESTS, "too many want to be paired; try again in a minute\n").into_response();
     }
@@ -556,29 +595,33 @@ async fn caught_up(shared: Arc<Shared>) {
     }
 }
 
+/// Room in the queue for a message, once there is some.
+async fn queued(queue: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    let size = u32::try_from((bytes >> 10).clamp(1, MAX_QUEUED_KIB)).unwrap_or(u32::MAX);
+    Arc::clone(queue).acquire_many_owned(size).await.ok()
+}
+
 /// Passes frames on until either side ends it.
-async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
+async fn connection(shared: Arc<Shared>, there: Arc<Connection>, socket: WebSocket, who: Who) {
     let link = shared.links.fetch_add(1, Ordering::Relaxed);
     let (sender, mut outbox) = tokio::sync::mpsc::unbounded_channel();
-    let waiting = Arc::new(AtomicUsize::new(0));
     let (name, has_key) = (who.name.clone(), who.device);
+    let outgoing = Arc::clone(&shared.outgoing);
     // Until it has greeted.
-    let mut new = Some((who, Outbox { sender, waiting: Arc::clone(&waiting) }));
+    let mut new =
+        Some((who, Outbox { sender, waiting: Arc::default(), all: outgoing, connection: Arc::clone(&there) }));
     // From its greeting until it is let in.
     let (mut waits, mut greeted, mut early) = (OptionFuture::default(), None, Vec::new());
     let rate = NonZeroU32::new(shared.settings.rate).unwrap_or(NonZeroU32::MAX);
     let limiter = RateLimiter::direct(Quota::per_second(rate));
     let clock = DefaultClock::default();
     let (mut to, mut from) = socket.split();
-    let mut asked = false;
+    let (mut asked, mut received) = (false, 0);
     let why = loop {
         tokio::select! {
             out = outbox.recv() => match out {
-                Some(Out::Frame(frame)) => {
-                    let size = match &frame { Frame::Binary(bytes) => bytes.len(), Frame::Text(_) => 0 };
-                    let sent = to.send(message(frame)).await;
-                    waiting.fetch_sub(size, Ordering::Relaxed);
-                    if sent.is_err() {
+                Some(Out::Frame(frame, _waits)) => {
+                    if to.send(message(frame)).await.is_err() {
                         break None;
                     }
                 }
@@ -590,8 +633,8 @@ async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
                 if let Some((who, peer, outbox)) = greeted.take() {
                     let _ = shared.inputs.send(Input::Connect { link, who, peer, outbox });
                 }
-                for bytes in early.drain(..) {
-                    let _ = shared.inputs.send(Input::Frame { link, bytes });
+                for (bytes, held) in early.drain(..) {
+                    let _ = shared.inputs.send(Input::Frame { link, bytes, held });
                 }
             }
             frame = tokio::time::timeout(SILENCE, from.next()), if early.len() < EARLY => {
@@ -605,6 +648,11 @@ async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
                         break Some(error.to_string());
                     }
                     Ok(None) => break None,
+                    // A long message comes over a slow line.
+                    Err(_) if there.received() > received => {
+                        received = there.received();
+                        continue;
+                    }
                     Err(_) if asked => {
                         shared.say(&format!("{name} goes: it does not answer"));
                         break None;
@@ -615,9 +663,11 @@ async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
                         continue;
                     }
                 };
-                asked = false;
+                (asked, received) = (false, there.received());
                 match frame {
                     Message::Binary(bytes) => {
+                        shared.connections.finished(&there);
+                        let held = queued(&shared.queue, bytes.len()).await;
                         if let Some((who, outbox)) = new.take() {
                             match greeting(&bytes, has_key) {
                                 Ok(peer) => {
@@ -636,12 +686,15 @@ async fn connection(shared: Arc<Shared>, socket: WebSocket, who: Who) {
                             tokio::time::sleep(soon.wait_time_from(clock.now())).await;
                         }
                         if greeted.is_some() {
-                            early.push(bytes.to_vec());
-                        } else if shared.inputs.send(Input::Frame { link, bytes: bytes.to_vec() }).is_err() {
+                            early.push((bytes.to_vec(), held));
+                        } else if shared.inputs.send(Input::Frame { link, bytes: bytes.to_vec(), held }).is_err() {
                             break None;
                         }
                     }
-                    Message::Text(text) => control(&shared, has_key, &name, text.as_str()),
+                    Message::Text(text) => {
+                        shared.connections.finished(&there);
+                        control(&shared, has_key, &name, text.as_str());
+                    }
                     Message::Close(_) => break None,
                     Message::Ping(_) | Message::Pong(_) => {}
                 }

@@ -65,6 +65,8 @@ pub struct Settings {
     pub quota: u64,
     /// Connections at the same time.
     pub connections: usize,
+    /// Files and connections that the system lets this process have open.
+    pub files: usize,
 }
 
 impl Settings {
@@ -82,6 +84,7 @@ impl Settings {
             rate: 10_000,
             quota: 0,
             connections: 10_000,
+            files: 1_024,
         }
     }
 }

@@ -92,6 +92,11 @@ impl House {
         self.until(words, |house| house.lines().iter().any(|line| line.contains(words)));
     }
 
+    fn metrics(&self) -> String {
+        let token = std::fs::read_to_string(self.folder.path().join("metrics-token")).expect("a token");
+        self.run(get(&self.at, "/metrics", &format!("Authorization: Bearer {token}\r\n")))
+    }
+
     async fn connect(&self, key: &DeviceKey) -> Probe {
         Probe::device(&self.at, key, self.id).await.expect("connected")
     }
@@ -153,12 +158,13 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
         two.follow(DocId([9; 16])).await;
         assert!(two.until(SOON, |two| two.absent == [DocId([9; 16])]).await);
     });
-    let page = house.run(get(&house.at, "/metrics"));
+    assert!(house.run(get(&house.at, "/metrics", "")).starts_with("HTTP/1.1 401"));
+    let page = house.metrics();
     assert!(
         page.contains("tracebook_hub_connected_total") && page.contains("tracebook_hub_store_seconds_bucket"),
         "{page}"
     );
-    assert!(house.run(get(&house.at, "/healthz")).ends_with("ok\n"));
+    assert!(house.run(get(&house.at, "/healthz", "")).ends_with("ok\n"));
     house.hub.take().expect("runs").stop();
     house.start(|_| {});
     house.run(async {
@@ -169,11 +175,11 @@ fn what_one_device_writes_others_get_also_after_a_restart() {
 }
 
 /// A page of the hub, as any program on this machine reads it.
-async fn get(at: &str, path: &str) -> String {
+async fn get(at: &str, path: &str, head: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let address = at.trim_start_matches("ws://");
     let mut stream = tokio::net::TcpStream::connect(address).await.expect("there");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{head}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("asked");
     let mut page = String::new();
     stream.read_to_string(&mut page).await.expect("answered");
@@ -482,7 +488,7 @@ fn who_has_used_up_the_quota_reads_on_and_who_is_fast_is_slowed() {
         assert_eq!(phone.ended, None);
     });
     house.logged("has used up its 10000 bytes");
-    let page = house.run(get(&house.at, "/metrics"));
+    let page = house.metrics();
     let slowed = page.lines().find_map(|line| line.strip_prefix("tracebook_hub_slowed_total ")).expect("counted");
     assert!(slowed.parse::<u64>().expect("a number") > 0);
     house.is_well("quotas");

@@ -1,0 +1,445 @@
+//! All connections of the hub from the moment that they are accepted: how many there may be without a proven key, how
+//! long and with how many bytes, and how much memory unfinished messages take.
+
+use axum_server::accept::Accept;
+use futures_util::task::AtomicWaker;
+use peers::DeviceId;
+use std::collections::{BTreeMap, HashMap};
+use std::future::{Ready, ready};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A connection proves a key within this time, from its first packet on.
+const PROOF_DEADLINE: Duration = Duration::from_secs(15);
+/// A connection without a proven key sends at most so many bytes: TLS, an HTTP head, two words.
+const MAX_UNPROVEN_BYTES: usize = 64 << 10;
+/// A connection that takes nothing of what it is sent for so long is closed.
+const WRITE_DEADLINE: Duration = Duration::from_secs(60);
+/// Bytes of unfinished messages, of all connections together.
+const MAX_UNFINISHED_BYTES: usize = 256 << 20;
+/// Connections of one device at the same time.
+const MAX_CONNECTIONS_OF_A_DEVICE: usize = 32;
+/// Files that the hub itself keeps open: its store, its certificate, what devices bring beside documents.
+const RESERVED_FILES: usize = 100;
+
+/// How many connections there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// All of them.
+    pub(crate) all: usize,
+    /// Those that have proven no key.
+    pub(crate) unproven: usize,
+    /// Those of them from one address.
+    pub(crate) per_address: usize,
+    /// Those that have proven a key.
+    pub(crate) proven: usize,
+}
+
+impl Limits {
+    /// What fits into so many open files, with at most `proven` connections that have proven a key.
+    pub(crate) fn new(files: usize, proven: usize) -> Limits {
+        let all = files.saturating_sub(RESERVED_FILES).max(16);
+        let unproven = (all / 2).min(512);
+        Limits { all, unproven, per_address: (unproven / 4).max(4), proven: proven.min(all - unproven) }
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    number: u64,
+    from: SocketAddr,
+    opened: Instant,
+    proven: AtomicBool,
+    closed: AtomicBool,
+    /// Bytes that came so far.
+    received: AtomicU64,
+    /// Bytes of the message that is coming.
+    unfinished: AtomicUsize,
+    /// Since when nothing is taken of what is sent, and since when the message is coming, in milliseconds from `opened`
+    /// on, plus one; 0: that is not so.
+    blocked: AtomicU64,
+    begun: AtomicU64,
+    reader: AtomicWaker,
+    writer: AtomicWaker,
+}
+
+impl Connection {
+    /// Ends it: whoever reads or writes gets an error.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.reader.wake();
+        self.writer.wake();
+    }
+
+    /// Bytes that came so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    fn age(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+    }
+
+    fn refused(&self) -> Option<io::Error> {
+        self.closed.load(Ordering::SeqCst).then(|| io::Error::from(io::ErrorKind::ConnectionAborted))
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    last: u64,
+    by_address: HashMap<SocketAddr, Arc<Connection>>,
+    /// By age.
+    unproven: BTreeMap<u64, Arc<Connection>>,
+    proven: BTreeMap<u64, (Arc<Connection>, Option<DeviceId>)>,
+    /// Those that were closed before they proved a key, since it was asked last.
+    closed: u64,
+}
+
+/// All connections.
+pub(crate) struct Connections {
+    limits: Limits,
+    table: Mutex<Table>,
+    /// Bytes of unfinished messages.
+    unfinished: AtomicUsize,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: Limits) -> Arc<Connections> {
+        Arc::new(Connections { limits, table: Mutex::default(), unfinished: AtomicUsize::new(0) })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a connection in. Where there are too many without a proven key, the oldest of the address that has most of
+    /// them is closed: who proves a key at once always finds room.
+    fn admit(self: &Arc<Self>, stream: TcpStream, from: SocketAddr) -> Counted {
+        let mut table = self.table();
+        table.last += 1;
+        let connection = Arc::new(Connection {
+            number: table.last,
+            from,
+            opened: Instant::now(),
+            proven: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            received: AtomicU64::new(0),
+            unfinished: AtomicUsize::new(0),
+            blocked: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+            reader: AtomicWaker::new(),
+            writer: AtomicWaker::new(),
+        });
+        let mut of_address: HashMap<IpAddr, usize> = HashMap::new();
+        for one in table.unproven.values() {
+            *of_address.entry(network(one.from.ip())).or_default() += 1;
+        }
+        let own = network(from.ip());
+        let crowded = of_address.get(&own).is_some_and(|count| *count >= self.limits.per_address);
+        let full = table.unproven.len() >= self.limits.unproven;
+        let most = of_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address);
+        if let Some(address) = if crowded { Some(own) } else { most.filter(|_| full) } {
+            let oldest = table.unproven.values().find(|one| network(one.from.ip()) == address).cloned();
+            if let Some(oldest) = oldest {
+                table.unproven.remove(&oldest.number);
+                table.closed += 1;
+                oldest.close();
+            }
+        }
+        if table.unproven.len() + table.proven.len() >= self.limits.all {
+            table.closed += 1;
+            connection.close();
+        } else {
+            table.unproven.insert(connection.number, Arc::clone(&connection));
+        }
+        table.by_address.insert(from, Arc::clone(&connection));
+        Counted { stream, connection, connections: Arc::clone(self) }
+    }
+
+    /// The connection from this address, which is its alone while it lasts.
+    pub(crate) fn of(&self, from: SocketAddr) -> Option<Arc<Connection>> {
+        self.table().by_address.get(&from).cloned()
+    }
+
+    /// A connection has proven a key, or was let in without one: now it may send what the protocol allows.
+    ///
+    /// # Errors
+    /// There are too many connections.
+    pub(crate) fn proven(&self, connection: &Arc<Connection>, device: Option<DeviceId>) -> Result<(), &'static str> {
+        let mut table = self.table();
+        if table.unproven.remove(&connection.number).is_none() {
+            return Err("it took too long");
+        }
+        if table.proven.len() >= self.limits.proven {
+            return Err("the hub has too many connections; try again later");
+        }
+        let same = |of: &Option<DeviceId>| device.is_some() && *of == device;
+        if table.proven.values().filter(|(_, of)| same(of)).count() >= MAX_CONNECTIONS_OF_A_DEVICE
+            && let Some((oldest, _)) = table.proven.values().find(|(_, of)| same(of))
+        {
+            oldest.close();
+        }
+        table.proven.insert(connection.number, (Arc::clone(connection), device));
+        connection.proven.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Whether one more connection that proves a key would be let in.
+    pub(crate) fn has_room(&self) -> bool {
+        self.table().proven.len() < self.limits.proven
+    }
+
+    /// A message of the connection has come, whole.
+    pub(crate) fn finished(&self, connection: &Connection) {
+        connection.begun.store(0, Ordering::Relaxed);
+        self.unfinished.fetch_sub(connection.unfinished.swap(0, Ordering::SeqCst), Ordering::SeqCst);
+    }
+
+    /// Closes what has exceeded a deadline. Says how many were closed without having proven a key since the last time.
+    pub(crate) fn close_overdue(&self) -> u64 {
+        let mut table = self.table();
+        let overdue: Vec<Arc<Connection>> =
+            table.unproven.values().take_while(|one| one.opened.elapsed() > PROOF_DEADLINE).cloned().collect();
+        for one in overdue {
+            table.unproven.remove(&one.number);
+            table.closed += 1;
+            one.close();
+        }
+        let most = u64::try_from(WRITE_DEADLINE.as_millis()).unwrap_or(u64::MAX);
+        for (one, _) in table.proven.values() {
+            let since = one.blocked.load(Ordering::Relaxed);
+            if since > 0 && one.age().saturating_sub(since) > most {
+                one.close();
+            }
+        }
+        std::mem::take(&mut table.closed)
+    }
+
+    /// Bytes of a message have come. Where unfinished messages take too much memory, the one that began first is given
+    /// up.
+    fn coming(&self, connection: &Connection, count: usize) {
+        let age = connection.age();
+        let _ = connection.begun.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
+        connection.unfinished.fetch_add(count, Ordering::SeqCst);
+        if self.unfinished.fetch_add(count, Ordering::SeqCst) + count <= MAX_UNFINISHED_BYTES {
+            return;
+        }
+        let table = self.table();
+        let since = |one: &Connection| one.opened + Duration::from_millis(one.begun.load(Ordering::Relaxed));
+        let large = |one: &&Arc<Connection>| one.unfinished.load(Ordering::SeqCst) > MAX_UNPROVEN_BYTES;
+        let first = table.proven.values().map(|(one, _)| one).filter(large).min_by_key(|one| since(one));
+        if let Some(first) = first {
+            first.close();
+            self.finished(first);
+        }
+    }
+
+    fn remove(&self, connection: &Connection) {
+        let mut table = self.table();
+        table.unproven.remove(&connection.number);
+        table.proven.remove(&connection.number);
+        if table.by_address.get(&connection.from).is_some_and(|one| one.number == connection.number) {
+            table.by_address.remove(&connection.from);
+        }
+        drop(table);
+        self.finished(connection);
+    }
+}
+
+/// What counts as one address: of IPv6 whoever has one has 64 bits of them.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+    }
+}
+
+/// Takes connections in as they are accepted. What is small is sent at once: a key is not held back until the one
+/// before it was acknowledged.
+#[derive(Clone)]
+pub(crate) struct Acceptor(pub(crate) Arc<Connections>);
+
+impl<S> Accept<TcpStream, S> for Acceptor {
+    type Stream = Counted;
+    type Service = S;
+    type Future = Ready<io::Result<(Counted, S)>>;
+
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        let from = stream.set_nodelay(true).and_then(|()| stream.peer_addr());
+        ready(from.map(|from| (self.0.admit(stream, from), service)))
+    }
+}
+
+/// A connection's stream within its limits.
+pub(crate) struct Counted {
+    stream: TcpStream,
+    connection: Arc<Connection>,
+    connections: Arc<Connections>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.connections.remove(&self.connection);
+    }
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.connection.reader.register(cx.waker());
+        if let Some(refused) = this.connection.refused() {
+            return Poll::Ready(Err(refused));
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(cx, buf);
+        let count = buf.filled().len() - before;
+        if count > 0 {
+            let received = this.connection.received.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+            if this.connection.proven.load(Ordering::SeqCst) {
+                this.connections.coming(&this.connection, count);
+            } else if received > MAX_UNPROVEN_BYTES as u64 {
+                this.connection.close();
+                return Poll::Ready(Err(io::Error::from(io::ErrorKind::ConnectionAborted)));
+            }
+        }
+        read
+    }
+}
+
+impl Counted {
+    fn wrote<T>(&self, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match &wrote {
+            Poll::Pending => {
+                let age = self.connection.age();
+                let _ = self.connection.blocked.compare_exchange(0, age, Ordering::Relaxed, Ordering::Relaxed);
+            }
+            Poll::Ready(_) => self.connection.blocked.store(0, Ordering::Relaxed),
+        }
+        wrote
+    }
+
+    fn may_write(&self, cx: &Context<'_>) -> io::Result<()> {
+        self.connection.writer.register(cx.waker());
+        self.connection.refused().map_or(Ok(()), Err)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.may_write(cx)?;
+        let wrote = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.wrote(wrote)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.may_write(cx)?;
+        let wrote = Pin::new(&mut this.stream).poll_write_vectored(cx, bytes);
+        this.wrote(wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn pair(connections: &Arc<Connections>, from: [u8; 4]) -> (Counted, TcpStream) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let at = listener.local_addr().expect("an address");
+        let (there, here) = tokio::join!(TcpStream::connect(at), listener.accept());
+        let (stream, real) = here.expect("accepted");
+        let from = SocketAddr::from((from, real.port()));
+        (connections.admit(stream, from), there.expect("connected"))
+    }
+
+    fn is_closed(one: &(Counted, TcpStream)) -> bool {
+        one.0.connection.refused().is_some()
+    }
+
+    #[tokio::test]
+    async fn the_oldest_of_the_address_with_most_goes_and_others_stay() {
+        let limits = Limits { all: 20, unproven: 6, per_address: 4, proven: 10 };
+        let connections = Connections::new(limits);
+        let other = pair(&connections, [10, 0, 0, 1]).await;
+        let mut crowd = Vec::new();
+        for _ in 0..10 {
+            crowd.push(pair(&connections, [10, 0, 0, 2]).await);
+        }
+        assert!(!is_closed(&other));
+        assert_eq!(crowd.iter().map(is_closed).collect::<Vec<_>>(), [[true; 6].as_slice(), &[false; 4]].concat());
+        // Many addresses: those of the largest crowd go.
+        let mut many = Vec::new();
+        for last in 3..6 {
+            many.push(pair(&connections, [10, 0, 0, last]).await);
+        }
+        assert!(!is_closed(&other) && !many.iter().any(is_closed));
+        assert_eq!(connections.close_overdue(), 8);
+        connections.proven(&other.0.connection, None).expect("room");
+        assert!(connections.proven(&crowd[0].0.connection, None).is_err(), "it was closed before");
+        drop(crowd);
+        drop(many);
+        assert_eq!(connections.table().unproven.len(), 0);
+        drop(other);
+        assert!(connections.table().proven.is_empty() && connections.table().by_address.is_empty());
+    }
+
+    #[tokio::test]
+    async fn unfinished_messages_take_no_more_than_their_share() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let connections = Connections::new(Limits::new(1024, 100));
+        let (mut here, mut there) = pair(&connections, [10, 0, 0, 1]).await;
+        there.write_all(&vec![1; MAX_UNPROVEN_BYTES * 2]).await.expect("sent");
+        let mut bytes = vec![0; MAX_UNPROVEN_BYTES * 2];
+        assert!(here.read_exact(&mut bytes).await.is_err(), "more than the words of a proof");
+        let (mut here, mut there) = pair(&connections, [10, 0, 0, 1]).await;
+        connections.proven(&here.connection, None).expect("room");
+        there.write_all(&vec![1; 100_000]).await.expect("sent");
+        here.read_exact(&mut bytes[..100_000]).await.expect("read");
+        assert_eq!(connections.unfinished.load(Ordering::SeqCst), 100_000);
+        let (later, _there) = pair(&connections, [10, 0, 0, 1]).await;
+        connections.proven(&later.connection, None).expect("room");
+        connections.coming(&later.connection, MAX_UNFINISHED_BYTES);
+        assert!(here.connection.refused().is_some(), "it began first");
+        assert!(later.connection.refused().is_none());
+        connections.finished(&later.connection);
+        assert_eq!(connections.unfinished.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn limits_fit_into_the_open_files() {
+        for files in [0, 64, 256, 1024, 1 << 20] {
+            let limits = Limits::new(files, 10_000);
+            assert!(limits.proven + limits.unproven <= limits.all, "{limits:?}");
+            assert!(limits.unproven > 0 && limits.proven > 0 && limits.per_address > 0, "{limits:?}");
+            assert!(files < 128 || limits.all + RESERVED_FILES <= files, "{limits:?}");
+        }
+        assert_eq!(network("2001:db8::1".parse().expect("v6")), network("2001:db8::2".parse().expect("v6")));
+        assert_eq!(network("::ffff:10.0.0.1".parse().expect("v6")), network("10.0.0.1".parse().expect("v4")));
+    }
+}
