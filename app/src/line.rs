@@ -56,6 +56,38 @@ const USAGE: u8 = 2;
 /// The workspace is damaged, locked, or cannot be written.
 const WORKSPACE: u8 = 3;
 
+/// Commands that read, and so work where nothing can be written. Some of them change something when they are told to:
+/// that is refused there.
+const READING: &[&str] = &[
+    "approvals",
+    "backup",
+    "base",
+    "budget",
+    "cat",
+    "cells",
+    "export",
+    "history",
+    "index",
+    "kernels",
+    "links",
+    "ls",
+    "memory",
+    "outputs",
+    "related",
+    "runs",
+    "schedule",
+    "search",
+    "searches",
+    "sessions",
+    "steps",
+    "sync",
+    "tasks",
+    "todos",
+    "tools",
+    "traces",
+    "trash",
+];
+
 /// Why a command did not do it: the exit code and a sentence with what to do.
 #[derive(Debug)]
 pub(crate) struct Refusal {
@@ -83,6 +115,15 @@ impl From<engine::Reject> for Refusal {
 impl From<host::Gone> for Refusal {
     fn from(gone: host::Gone) -> Self {
         Refusal::workspace(gone.to_string())
+    }
+}
+
+impl From<host::Unsaved> for Refusal {
+    fn from(error: host::Unsaved) -> Self {
+        match error {
+            host::Unsaved::Gone => host::Gone.into(),
+            host::Unsaved::Refused(why) => Refusal::workspace(format!("it could not be done: {why}")),
+        }
     }
 }
 
@@ -204,9 +245,10 @@ fn start(matches: &ArgMatches, words: &[String]) -> Result<u8, Refusal> {
     drop(out);
     let request = Request { words: words.to_vec(), folder: here, terminal };
     let create = matches!(name, "open" | "new" | "import");
+    let open = if READING.contains(&name) { host::open_to_read } else { host::open };
     let mut tries = 0;
     loop {
-        match host::open(&folder, Options { program: program()?, create }) {
+        match open(&folder, Options { program: program()?, create }) {
             Ok(driver) => return alone(driver, &request),
             Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::ask(&socket, &request) {
                 Ok(code) => return Ok(code),
@@ -246,6 +288,13 @@ fn pause(time: Duration) {
 fn alone(driver: host::Driver, request: &Request) -> Result<u8, Refusal> {
     // Another command may come in the meantime; without a socket it waits.
     let guests = driver.serve(serve);
+    let reads_only = driver.reads_only().map(ToOwned::to_owned);
+    if let Some(why) = &reads_only {
+        eprintln!("tracebook: read without keeping anything of it: {why}");
+    }
+    for problem in driver.session().problems() {
+        eprintln!("tracebook: {problem}");
+    }
     let handle = driver.handle();
     let session = std::thread::spawn(move || driver.run());
     let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
@@ -255,6 +304,8 @@ fn alone(driver: host::Driver, request: &Request) -> Result<u8, Refusal> {
     }
     handle.close();
     match session.join() {
+        // It was used rightly; nothing can be written here.
+        Ok(Ok(())) if reads_only.is_some() && code == USAGE && handle.refused() => Ok(WORKSPACE),
         Ok(Ok(())) => Ok(code),
         Ok(Err(why)) => Err(Refusal::workspace(format!("not everything could be saved: {why}"))),
         Err(_) => Err(Refusal::workspace("the session failed; what was acknowledged is on disk")),

@@ -8,6 +8,26 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{BlobRef, BlockId, Decision, DocId, Execution, ExecutionStep, Message, MessageId, RunAbout, TodoItem};
 
+impl Command {
+    /// Whether it changes nothing that a user made or set: allowed where nothing can be written.
+    pub fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Command::OpenNote { .. }
+                | Command::HoldNote { .. }
+                | Command::ReleaseNote { .. }
+                | Command::CloseNote { .. }
+                | Command::FindKernels { .. }
+                | Command::OpenRun { .. }
+                | Command::OpenSession { .. }
+                | Command::ReadSetup
+                | Command::Carets { .. }
+                | Command::Rescan
+                | Command::Save
+        )
+    }
+}
+
 /// What a user wants. What it does is in [`crate::Session::apply`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {

@@ -67,6 +67,8 @@ pub struct FileSide {
     pub(crate) written: Option<Time>,
     /// The file as it was found, waiting for the document to tell what we had in common.
     pub(crate) unmerged: Option<FileText>,
+    /// Whether `base` is a guess: the file that waits may be newer than all that is known of it.
+    pub(crate) unsure: bool,
     /// Versions of the file that are part of the note, though its row does not say so yet; oldest first.
     pub(crate) marks: Vec<FileMark>,
     /// Whether the file is being read.

@@ -18,6 +18,8 @@ pub struct Splice {
 /// Parts up to this size are compared by words and characters, larger ones by lines first; what then is still larger
 /// only loses what both have in common at its ends.
 const REFINED: usize = 20_000;
+/// Longer parts are not compared by words.
+const MAX_WORDS_BYTES: usize = 4 << 20;
 
 /// The edits that make `new` of `old`: in order, at offsets of `old`, none touching another.
 pub fn difference(old: &str, new: &str) -> Vec<Splice> {
@@ -220,7 +222,11 @@ fn through(offset: usize, ours: &[Splice], behind: bool) -> usize {
         }
         shift += to_isize(splice.insert.len()) - to_isize(splice.delete);
     }
-    usize::try_from(to_isize(offset) + shift).unwrap_or(0)
+    to_usize(to_isize(offset) + shift)
+}
+
+fn to_usize(value: isize) -> usize {
+    usize::try_from(value).unwrap_or(0)
 }
 
 fn to_isize(value: usize) -> isize {
@@ -246,6 +252,157 @@ pub(crate) fn stands_on(text: &str, newer: &str, older: &str) -> bool {
     let size = |splices: &[Splice]| -> usize { splices.iter().map(one).sum() };
     let lost: usize = brought.iter().map(missing).sum();
     lost * 8 <= brought.iter().map(Range::len).sum() && size(&changes) < size(&difference(older, text))
+}
+
+/// A piece of a text that was made of a base: where it stands, and where it stood in the base, if it did.
+struct Origin {
+    range: Range<usize>,
+    base: Option<usize>,
+}
+
+/// Where each piece of the text comes from that `edits` make of a base of so many bytes.
+fn origins(edits: &[Splice], base: usize) -> Vec<Origin> {
+    let (mut origins, mut at, mut from) = (Vec::new(), 0, 0);
+    let mut push = |length: usize, base: Option<usize>| {
+        if length > 0 {
+            origins.push(Origin { range: at..at + length, base });
+            at += length;
+        }
+    };
+    for edit in edits {
+        push(edit.at - from, Some(from));
+        push(edit.insert.len(), None);
+        from = edit.at + edit.delete;
+    }
+    push(base - from, Some(from));
+    origins
+}
+
+/// Those of sorted things that a range touches, each with what both have in common.
+fn touched<'a, T>(
+    all: &'a [T],
+    of: impl Fn(&T) -> Range<usize> + Copy + 'a,
+    range: Range<usize>,
+) -> impl Iterator<Item = (&'a T, Range<usize>)> {
+    let first = all.partition_point(|one| of(one).end <= range.start);
+    let (start, end) = (range.start, range.end);
+    all[first..]
+        .iter()
+        .take_while(move |one| of(one).start < end)
+        .map(move |one| (one, of(one).start.max(start)..of(one).end.min(end)))
+        .filter(|(_, range)| !range.is_empty())
+}
+
+/// Where two texts differ, by whole words: the same letters in two words say nothing. But of a word only its beginning
+/// may be there yet.
+fn differing_words(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
+    let (mut before, mut after) = trim(old, new);
+    let mut found = Vec::new();
+    if before.len() + after.len() > MAX_WORDS_BYTES {
+        found.push((before, after));
+        return found;
+    }
+    // What both have in common at their ends ends with a word.
+    let head = old[..before.start].trim_end_matches(char::is_alphanumeric).len();
+    let tail = old[before.end..].len() - old[before.end..].trim_start_matches(char::is_alphanumeric).len();
+    (before, after) = (head..before.end + tail, head..after.end + tail);
+    let (old_part, new_part) = (&old[before.clone()], &new[after.clone()]);
+    word_hunks(old_part, new_part, |from, to| {
+        let from = before.start + from.start..before.start + from.end;
+        let to = after.start + to.start..after.start + to.end;
+        let (left, right) = (&old[from.clone()], &new[to.clone()]);
+        let begins = |text: &str, at: usize| !text[..at].ends_with(char::is_alphanumeric);
+        if let Some((at, _)) = right.match_indices(left).find(|(at, _)| !left.is_empty() && begins(right, *at)) {
+            found.push((from.start..from.start, to.start..to.start + at));
+            found.push((from.end..from.end, to.start + at + left.len()..to.end));
+        } else if let Some((at, _)) = left.match_indices(right).find(|(at, _)| !right.is_empty() && begins(left, *at)) {
+            found.push((from.start..from.start + at, to.start..to.start));
+            found.push((from.start + at + right.len()..from.end, to.end..to.end));
+        } else {
+            // Letters that came or went inside of a word.
+            let (inner, other) = trim(left, right);
+            let within = inner.is_empty() || other.is_empty();
+            found.push(match within {
+                true => {
+                    (from.start + inner.start..from.start + inner.end, to.start + other.start..to.start + other.end)
+                }
+                false => (from, to),
+            });
+        }
+    });
+    found
+}
+
+/// Merges two texts of which it is not sure that both were made of `base`: after a database was lost in part, a file
+/// may hold what its journal is about to bring once more. What stands in both is taken once. Where nearly all that we
+/// brought is there already, and more, `theirs` was made of our text, and is what comes of it.
+pub(crate) fn merge_unsure(base: &str, ours: &str, theirs: &str) -> String {
+    let edits = |text: &str| -> Vec<Splice> {
+        let changes = differing_words(base, text).into_iter();
+        changes.map(|(from, to)| Splice { at: from.start, delete: from.len(), insert: text[to].to_owned() }).collect()
+    };
+    let (own, other) = (edits(ours), edits(theirs));
+    let (own_origins, other_origins) = (origins(&own, base.len()), origins(&other, base.len()));
+    let changes = differing_words(ours, theirs);
+    let missing = |range: &Range<usize>| -> usize {
+        touched(&changes, |(from, _)| from.clone(), range.clone()).map(|(_, gone)| gone.len()).sum()
+    };
+    let brought = own_origins.iter().filter(|piece| piece.base.is_none()).map(|piece| &piece.range);
+    let (mut total, mut lost, mut twice) = (0, 0, false);
+    for range in brought {
+        (total, lost) = (total + range.len(), lost + missing(range));
+        let mut at = range.start;
+        let gone = touched(&changes, |(from, _)| from.clone(), range.clone()).map(|(_, gone)| gone);
+        for gone in gone.chain(std::iter::once(range.end..range.end)) {
+            twice |= ours[at..gone.start].contains(char::is_alphanumeric);
+            at = gone.end;
+        }
+    }
+    if total == 0 || (!twice && lost > 0) {
+        // Nothing would be there twice.
+        return perform(ours, &carry(&difference(base, theirs), &difference(base, ours)));
+    }
+    if lost * 8 <= total && changes.iter().any(|(_, to)| !to.is_empty()) {
+        return theirs.to_owned();
+    }
+    let mut kept = own_origins.iter().filter_map(|piece| Some((piece.base?, piece.range.clone()))).collect::<Vec<_>>();
+    kept.sort_by_key(|(base, _)| *base);
+    // Of what is only theirs: what they brought, and what of the base something else of theirs was taken for.
+    let news = |to: Range<usize>| {
+        let mut news = String::new();
+        for (piece, here) in touched(&other_origins, |piece| piece.range.clone(), to) {
+            let Some(start) = piece.base else {
+                news.push_str(&theirs[here]);
+                continue;
+            };
+            let from = start + here.start - piece.range.start;
+            let of_base = |(base, range): &(usize, Range<usize>)| *base..*base + range.len();
+            for ((base_start, range), both) in touched(&kept, of_base, from..from + here.len()) {
+                let at = range.start + both.start - base_start;
+                let letters = base[both].char_indices().map(|(offset, letter)| (at + offset, letter));
+                news.extend(letters.filter(|(at, _)| missing(&(*at..at + 1)) == 0).map(|(_, letter)| letter));
+            }
+        }
+        news
+    };
+    let mut merged = String::with_capacity(ours.len() + theirs.len());
+    let mut at = 0;
+    for (from, to) in &changes {
+        merged.push_str(&ours[at..from.start]);
+        for (piece, here) in touched(&own_origins, |piece| piece.range.clone(), from.clone()) {
+            let Some(start) = piece.base else {
+                merged.push_str(&ours[here]);
+                continue;
+            };
+            // Of the base goes what they deleted, and nothing else.
+            let start = start + here.start - piece.range.start;
+            kept_pieces(start..start + here.len(), &other).into_iter().for_each(|kept| merged.push_str(&base[kept]));
+        }
+        merged.push_str(&news(to.clone()));
+        at = from.end;
+    }
+    merged.push_str(&ours[at..]);
+    merged
 }
 
 /// Where an offset (a caret, a mark) stands after an edit. `after`: an insertion right at it pushes it along.
@@ -290,6 +447,40 @@ mod tests {
         assert!(!stands_on("one", "one two", "one"));
     }
 
+    #[test]
+    fn what_a_file_has_already_does_not_come_twice() {
+        for (base, ours, theirs, expected) in [
+            ("a\n", "a\nb", "a\nbcd", "a\nbcd"),
+            ("a\n", "a\n1 2 3 ", "a\n1 2 3 4 5 ", "a\n1 2 3 4 5 "),
+            ("a\n", "a\n1 2 3 4 5 ", "a\n1 2 3 ", "a\n1 2 3 4 5 "),
+            ("", "# New\n", "# New\n\nText\n", "# New\n\nText\n"),
+            // A slip of the finger was mended since, and what had been deleted came back.
+            (
+                "one two three",
+                "one three, and all teh rest of it as it stood",
+                "one two three, and all the rest of it as it stood!",
+                "one two three, and all the rest of it as it stood!",
+            ),
+            // Made of the old text by somebody else.
+            ("one\n", "one\nours\n", "one\ntheirs\n", "one\ntheirs\nours\n"),
+            ("one two", "one", "one two three", "one three"),
+            (
+                "one\n",
+                "one\nok fine",
+                "one\nlook, often it is not so fine, but even so: keep on\n",
+                "one\noklook, often it is not so fine, but even so: keep on\n",
+            ),
+        ] {
+            assert_eq!(merge_unsure(base, ours, theirs), expected, "{base:?} {ours:?} {theirs:?}");
+        }
+        // One part is there, the other is not.
+        let ours = "a\nthis was written before the crash\nb\nand this as well, just then\n";
+        let theirs = "a\nthis was written before the crash\nb\nmore\n";
+        let both = merge_unsure("a\nb\n", ours, theirs);
+        assert_eq!(both.matches("before the crash").count(), 1, "{both}");
+        assert!(both.contains("as well, just then") && both.contains("more"), "{both}");
+    }
+
     fn text() -> impl Strategy<Value = String> {
         prop::collection::vec(
             prop::sample::select(vec!["a", "b\n", "\u{e4}", "c c\n", "\u{1f600}", "\r\n", "x"]),
@@ -299,6 +490,77 @@ mod tests {
     }
 
     proptest! {
+        /// A text is typed, a word at a time, anywhere; the database knows it as it was at one time and what it agreed
+        /// on with the file as it was before, and the file is of any later time.
+        #[test]
+        fn a_later_file_is_taken_as_it_is(
+            places in prop::collection::vec(0_usize..1_000, 3..30),
+            times in (0_usize..30, 0_usize..30, 0_usize..30),
+        ) {
+            let mut states = vec!["# A note\n\nwith two lines.\n".to_owned()];
+            for (number, place) in places.iter().enumerate() {
+                let mut text = states[number].clone();
+                let word = format!("word{number} ");
+                // Mostly behind what was typed before, as people do.
+                let before = number.checked_sub(1).and_then(|last| text.find(&format!("word{last} ")));
+                let behind = before.map(|at| at + format!("word{} ", number - 1).len());
+                let at = behind.filter(|_| place % 4 > 0).unwrap_or(place % (text.len() + 1));
+                // Never inside of another word, which would look like one that was taken away.
+                let free = |at: &usize| *at == 0 || text[..*at].ends_with([' ', '\n']);
+                let at = (at..=text.len()).find(free).unwrap_or(text.len());
+                text.insert_str(at, &word);
+                states.push(text);
+            }
+            let mut times = [times.0, times.1, times.2].map(|time| time % states.len());
+            times.sort_unstable();
+            let [base, ours, theirs] = times.map(|time| states[time].as_str());
+            prop_assert_eq!(&merge_unsure(base, ours, theirs), theirs, "{:?} {:?}", base, ours);
+        }
+
+        /// The same key by key, also in the middle of a word.
+        #[test]
+        fn a_later_file_of_any_key_is_taken_as_it_is(times in (0_usize..90, 0_usize..90, 0_usize..90)) {
+            let (before, behind) = ("# Alpha\n\nBravo stands ", "here.\n");
+            let typed = "The quick brown fox jumps over the lazy dog, and nobody minds that at all this time.";
+            let mut times = [times.0, times.1, times.2].map(|time| time % (typed.len() + 1));
+            times.sort_unstable();
+            let [base, ours, theirs] = times.map(|time| format!("{before}{}{behind}", &typed[..time]));
+            prop_assert_eq!(&merge_unsure(&base, &ours, &theirs), &theirs, "{:?} {:?}", base, ours);
+            // And something else was written in another place of the file.
+            let more = theirs.replace("Alpha", "Alpha and beta");
+            prop_assert_eq!(merge_unsure(&base, &ours, &more), more, "{:?} {:?}", base, ours);
+        }
+
+        /// Whatever the three are: every word of ours and of the file is there, unless the other side deleted it.
+        #[test]
+        fn no_word_is_lost_whatever_the_texts_are(
+            base in prop::collection::vec(0_u8..12, 0..12),
+            ours in prop::collection::vec((0_usize..12, 0_usize..3, 12_u8..20), 0..4),
+            theirs in prop::collection::vec((0_usize..12, 0_usize..3, 15_u8..24), 0..4),
+        ) {
+            // No two have letters in common that would be taken for the same.
+            let name = |word: &u8| char::from(b'a' + word).to_string().repeat(4) + " ";
+            let text = |words: &[u8]| words.iter().map(name).collect::<String>();
+            let change = |edits: &[(usize, usize, u8)]| {
+                let mut words = base.clone();
+                for (at, delete, insert) in edits {
+                    let at = (*at).min(words.len());
+                    words.splice(at..(at + delete).min(words.len()), [*insert]);
+                }
+                words
+            };
+            let (own, other) = (change(&ours), change(&theirs));
+            let merged = merge_unsure(&text(&base), &text(&own), &text(&other));
+            for word in own.iter().filter(|word| !base.contains(word)) {
+                let taken = other.iter().filter(|word| !base.contains(word)).count() > 0;
+                let there = merged.contains(name(word).trim());
+                prop_assert!(there || taken, "word{} of ours: {:?}", word, merged);
+            }
+            for word in other.iter().filter(|word| !base.contains(word)) {
+                prop_assert!(merged.contains(name(word).trim()), "word{} of theirs: {:?}", word, merged);
+            }
+        }
+
         #[test]
         fn difference_makes_the_new_text(old in text(), new in text()) {
             prop_assert_eq!(perform(&old, &difference(&old, &new)), new);

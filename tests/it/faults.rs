@@ -4,6 +4,8 @@
 mod damage;
 mod disks;
 mod documents;
+mod older;
+mod reading;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -28,7 +28,7 @@ fn perform(scene: &mut Scene<'_>, command: Command) -> Result<(), Refusal> {
     let look = move |session: &Session| {
         session.moving().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
-    match scene.handle.wait(Some(MOVE), look)? {
+    match scene.handle.wait_on_disk(Some(MOVE), look)? {
         Some(problems) if problems.is_empty() => volumes::saved(scene.handle),
         Some(problems) => Err(Refusal::workspace(problems)),
         None => Err(Refusal::workspace("the move takes longer than ten minutes; it goes on at the next start")),
@@ -157,7 +157,7 @@ fn discard(scene: &mut Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
     let look = move |session: &Session| {
         (!session.is_discarding()).then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
-    match scene.handle.wait(Some(MOVE), look)? {
+    match scene.handle.wait_on_disk(Some(MOVE), look)? {
         Some(problems) if problems.is_empty() => {}
         Some(problems) => return Err(Refusal::workspace(problems)),
         None => return Err(Refusal::workspace("the files could not be deleted in ten minutes")),

@@ -148,11 +148,19 @@ fn tell(scene: &mut Scene<'_>, answer: &Answer, explain: bool, none: &str) -> Re
     Ok(DONE)
 }
 
-/// Waits until what is on disk is found.
+/// Waits until what is on disk is found. Where the disk refuses what is new, what is in the index answers.
 pub(super) fn settle(scene: &mut Scene<'_>) -> Result<(), Refusal> {
     choose::volumes_known(scene, true)?;
-    scene.handle.wait(Some(SAVING), |session: &Session| session.is_saved().then_some(()))?;
-    scene.handle.search().settle(MAKING).map_err(Refusal::workspace)
+    let saved = |session: &Session| (session.is_saved() || session.saving().trouble.is_some()).then_some(());
+    scene.handle.wait(Some(SAVING), saved)?;
+    let search = scene.handle.search();
+    match search.settle(MAKING) {
+        Err(why) if search.counts().is_ok() => {
+            writeln!(scene.errors, "tracebook: what changed last may not be found: {why}")?;
+            Ok(())
+        }
+        settled => settled.map_err(Refusal::workspace),
+    }
 }
 
 /// Paths that several volumes have.

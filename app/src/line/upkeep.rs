@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use store::disk::DiskError;
 
 pub(super) fn init(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
     if host::workspace_exists(folder) {
@@ -69,8 +70,10 @@ pub(super) fn fsck_alone(
         return Err(Refusal::usage(format!("there is no workspace: {}", folder.display())));
     }
     let _owned = match Owned::take(folder) {
-        Ok(owned) => owned,
+        Ok(owned) => Some(owned),
         Err(OpenError::Owned { .. }) => return Ok(None),
+        // Looking needs no lock where nobody can write.
+        Err(OpenError::Disk(DiskError::ReadOnly { .. })) if args.get_flag("check") => None,
         Err(error) => return Err(error.into()),
     };
     let report = host::check::check(folder, !args.get_flag("check"), host::clock());

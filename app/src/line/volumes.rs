@@ -50,7 +50,7 @@ fn open_volume(scene: &mut Scene<'_>, folder: PathBuf, name: Option<String>) -> 
             Opened { id, name, notes, attachments, collections, skipped, trouble }
         })
     };
-    let opened = scene.handle.wait(Some(SCAN), look)?;
+    let opened = scene.handle.wait_on_disk(Some(SCAN), look)?;
     opened.ok_or_else(|| Refusal::workspace("the folder could not be looked through in an hour"))
 }
 

@@ -10,8 +10,8 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::disk::{
-    Blobs, DATABASE, Disk, DiskError, Inspected, MARKER, MOUNTS, Mount, Reader, Salvaged, SqliteDisk, SqliteReader,
-    Write, read_marker, salvage, write_marker,
+    Blobs, DATABASE, Disk, DiskError, Inspected, LOST, MARKER, MOUNTS, Mount, Reader, Salvaged, SqliteDisk,
+    SqliteReader, Write, read_marker, salvage, write_marker,
 };
 use store::{ActorId, BlobHash, DocId};
 
@@ -119,7 +119,13 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(&mut self) -> Result<(), DiskError> {
         let marker = self.marker();
+        // Before it is opened for writing: then the log is another.
+        let mut lost = store::disk::loss(self.dir).unwrap_or_default();
         let Some(reader) = self.database()? else { return Ok(()) };
+        if lost.is_none() {
+            lost = reader.lost().unwrap_or_default();
+        }
+        self.lost(lost)?;
         let inspected = reader.inspect()?;
         self.rows(&inspected);
         self.meta(&reader, &marker)?;
@@ -149,6 +155,15 @@ impl Check<'_> {
             true => self.add(severity, place, what, true, how),
             false => self.add(severity, place, what, false, &format!("`tracebook fsck` mends it: {how}")),
         }
+    }
+
+    /// What had been stored and is not there any more.
+    fn lost(&mut self, lost: Option<String>) -> Result<(), DiskError> {
+        let Some(why) = lost else { return Ok(()) };
+        let path = self.dir.join(DATABASE);
+        let how = "what your files hold is kept; what stood in the database alone is gone";
+        self.mendable(Severity::Damage, path.display(), why, how);
+        self.commit(&[Write::Meta { key: LOST.to_owned(), value: None }])
     }
 
     fn marker(&mut self) -> Vec<Mount> {

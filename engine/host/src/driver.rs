@@ -14,6 +14,7 @@ use engine::{Command, Effect, Event, Reject, Session, Time};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -90,6 +91,10 @@ pub struct Driver {
     /// Answers when a list of the volumes is written that the session asked for.
     markers: Vec<Receiver<()>>,
     owned: Option<Owned>,
+    /// Why nothing is written, neither into the workspace nor into files.
+    reads_only: Option<String>,
+    /// Whether a command was refused for it.
+    refused: Arc<AtomicBool>,
 }
 
 impl Driver {
@@ -100,6 +105,27 @@ impl Driver {
         started: engine::event::Started,
         owned: Option<Owned>,
     ) -> Result<Driver, String> {
+        Driver::begin(disk, folder, program, started, (owned, None))
+    }
+
+    /// Over a copy of the workspace: nothing is written anywhere.
+    pub(crate) fn start_to_read(
+        disk: Box<dyn Disk>,
+        folder: PathBuf,
+        program: PathBuf,
+        started: engine::event::Started,
+        why: String,
+    ) -> Result<Driver, String> {
+        Driver::begin(disk, folder, program, started, (None, Some(why)))
+    }
+
+    fn begin(
+        disk: Box<dyn Disk>,
+        folder: PathBuf,
+        program: PathBuf,
+        started: engine::event::Started,
+        (owned, reads_only): (Option<Owned>, Option<String>),
+    ) -> Result<Driver, String> {
         crate::memory::part();
         let (inbox, posts) = Inbox::letter_box();
         let actor = started.actor;
@@ -109,7 +135,8 @@ impl Driver {
         let volumes = started.doc.volumes().into_iter();
         let mounted = volumes.filter_map(|(id, entry)| Some((id, entry.name, started.mounts.get(&id)?.clone())));
         let reader = disk.reader().map_err(|error| error.to_string())?;
-        let search = Search::start(folder.clone(), reader, mounted.collect(), &started.settings, inbox.clone());
+        let (settings, elsewhere) = (&started.settings, reads_only.is_some());
+        let search = Search::start((folder.clone(), elsewhere), reader, mounted.collect(), settings, inbox.clone());
         search.further(Box::new(Beside::new(disk.reader().map_err(|error| error.to_string())?)));
         let further = || disk.reader().map_err(|error| error.to_string());
         let sync = Syncer::start(further()?, further()?, folder.clone(), inbox.clone());
@@ -139,6 +166,8 @@ impl Driver {
             closing: false,
             markers: Vec::new(),
             owned,
+            reads_only,
+            refused: Arc::default(),
         };
         driver.event(Event::Started(Box::new(started)));
         Ok(driver)
@@ -156,6 +185,7 @@ impl Driver {
             folder: self.folder.clone(),
             search: self.search.clone(),
             writer: self.writer.clone(),
+            refused: Arc::clone(&self.refused),
         }
     }
 
@@ -166,6 +196,11 @@ impl Driver {
 
     pub(crate) fn owned(&self) -> Option<&Owned> {
         self.owned.as_ref()
+    }
+
+    /// Why nothing is written, if so: this works on a copy of the workspace.
+    pub fn reads_only(&self) -> Option<&str> {
+        self.reads_only.as_deref()
     }
 
     /// The workspace's folder.
@@ -185,6 +220,10 @@ impl Driver {
     /// # Errors
     /// The session's rejection.
     pub fn command(&mut self, command: Command) -> Result<(), Reject> {
+        if let Some(why) = self.reads_only.as_ref().filter(|_| !command.only_reads()) {
+            self.refused.store(true, Ordering::Release);
+            return Err(Reject(format!("nothing was changed: {why}")));
+        }
         let settings = matches!(command, Command::Set { .. });
         let effects = self.session.apply(now(), &mut self.rng, engine::Input::Command(command))?;
         self.perform(effects);
@@ -293,6 +332,9 @@ impl Driver {
     /// # Errors
     /// What could not be saved, after some seconds of trying.
     pub fn close(mut self) -> Result<(), String> {
+        if self.reads_only.is_some() {
+            return Ok(()); // there is nothing to save; the threads end with it
+        }
         let busy = |note: &&engine::Note| matches!(note.kernel, engine::KernelPhase::Busy(_));
         let running: Vec<store::DocId> = self.session.notes().filter(busy).map(|note| note.id).collect();
         for note in running {
@@ -383,8 +425,14 @@ impl Driver {
                     scan::start(volume, root, unindexed, self.watcher.entered(), &self.workers, self.inbox.clone());
                 }
                 Effect::Index { volume, note, text } => self.workers.send(Job::Index { volume, note, text }),
-                Effect::MoveFiles { moves, emptied } => self.workers.send(Job::MoveFiles { moves, emptied }),
-                Effect::Discard { file, path } => self.workers.send(Job::Discard { file, path }),
+                Effect::MoveFiles { moves, emptied } => match self.reads_only.clone() {
+                    Some(why) => self.inbox.event(Event::FilesMoved { result: Err(why) }),
+                    None => self.workers.send(Job::MoveFiles { moves, emptied }),
+                },
+                Effect::Discard { file, path } => match self.reads_only.clone() {
+                    Some(why) => self.inbox.event(Event::Discarded { file, result: Err(why) }),
+                    None => self.workers.send(Job::Discard { file, path }),
+                },
                 Effect::Watch { volume, root } => self.watcher.watch(volume, root),
                 Effect::Unwatch { volume } => self.watcher.unwatch(volume),
                 Effect::ReadNote { note, volume, path, file } => {
@@ -393,9 +441,12 @@ impl Driver {
                 }
                 Effect::LoadNote { note } => self.writer.send(Work::Then(Box::new(Job::LoadNote { note }))),
                 Effect::ReadFile { note, file } => self.workers.send(Job::ReadFile { note, file }),
-                Effect::WriteFile { note, file, expected, text } => {
-                    self.workers.send(Job::WriteFile { note, file, expected, text });
-                }
+                Effect::WriteFile { note, file, expected, text } => match self.reads_only.clone() {
+                    Some(why) => self.inbox.event(Event::FileFailed { note, why }),
+                    None => self.workers.send(Job::WriteFile { note, file, expected, text }),
+                },
+                // What others would be told is durable here would not be.
+                Effect::Sync(_) if self.reads_only.is_some() => {}
                 Effect::Sync(wanted) => self.sync.wanted(*wanted),
                 Effect::SyncFiles(volumes) => self.sync.files(*volumes),
                 Effect::RetrySync => self.sync.retry(),
@@ -405,7 +456,9 @@ impl Driver {
                     let (done, wait) = channel();
                     self.markers.push(wait);
                     self.search.volumes(volumes.clone());
-                    self.workers.send(Job::Marker { folder: self.folder.clone(), volumes, done });
+                    if self.reads_only.is_none() {
+                        self.workers.send(Job::Marker { folder: self.folder.clone(), volumes, done });
+                    }
                 }
                 Effect::FindKernels { folder } => {
                     let inbox = self.inbox.clone();

@@ -2,6 +2,8 @@
 
 use crate::driver::{Inbox, Post};
 use engine::{Command, Reject, Session};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -17,6 +19,26 @@ impl std::fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
+/// A disk that refuses what is to be saved is waited for so long.
+const REFUSED: Duration = Duration::from_secs(5);
+/// How often it is looked whether it does.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Why something did not come about that was waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsaved {
+    /// The program that owned the workspace has ended.
+    Gone,
+    /// The disk refuses; in words.
+    Refused(String),
+}
+
+impl From<Gone> for Unsaved {
+    fn from(_: Gone) -> Unsaved {
+        Unsaved::Gone
+    }
+}
+
 /// Sends commands to the session and reads its state, from any thread.
 #[derive(Clone)]
 pub struct Handle {
@@ -24,9 +46,16 @@ pub struct Handle {
     pub(crate) folder: std::path::PathBuf,
     pub(crate) search: crate::search::Search,
     pub(crate) writer: crate::writer::Writer,
+    /// Whether a command was refused since nothing can be written.
+    pub(crate) refused: Arc<AtomicBool>,
 }
 
 impl Handle {
+    /// Whether a command was refused since nothing can be written.
+    pub fn refused(&self) -> bool {
+        self.refused.load(Ordering::Acquire)
+    }
+
     /// The workspace's folder.
     pub fn workspace_folder(&self) -> &std::path::Path {
         &self.folder
@@ -84,6 +113,35 @@ impl Handle {
                 Err(RecvTimeoutError::Timeout) => Ok(None),
                 Err(RecvTimeoutError::Disconnected) => Err(Gone),
             },
+        }
+    }
+
+    /// Waits as [`Handle::wait`] does for what needs the disk, but not for one that goes on refusing.
+    ///
+    /// # Errors
+    /// [`Unsaved`].
+    pub fn wait_on_disk<R: Send + 'static>(
+        &self,
+        limit: Option<Duration>,
+        look: impl Fn(&Session) -> Option<R> + Clone + Send + 'static,
+    ) -> Result<Option<R>, Unsaved> {
+        let begun = Instant::now();
+        let mut refused: Option<Instant> = None;
+        loop {
+            if let Some(found) = self.wait(Some(LOOK), look.clone())? {
+                return Ok(Some(found));
+            }
+            let since = match self.read(|session| session.saving().trouble.clone())? {
+                Some(why) if refused.is_some_and(|since| since.elapsed() > REFUSED) => {
+                    return Err(Unsaved::Refused(why));
+                }
+                Some(_) => refused.or_else(|| Some(Instant::now())),
+                None => None,
+            };
+            refused = since;
+            if limit.is_some_and(|limit| begun.elapsed() > limit) {
+                return Ok(None);
+            }
         }
     }
 

@@ -51,8 +51,10 @@ pub use ::hub;
 pub use ::mcp;
 pub use ::peers;
 pub use driver::Driver;
-pub use handle::{Gone, Handle};
+pub use handle::{Gone, Handle, Unsaved};
 pub use inquiry::{Answer, Choice, Inquiry, Variable};
 pub use machine::{Offer, has_display, offers};
 pub use mentions::Mention;
-pub use workspace::{OpenError, Options, Owned, clock, default_folder, open, owner_socket, workspace_exists};
+pub use workspace::{
+    OpenError, Options, Owned, clock, default_folder, open, open_to_read, owner_socket, workspace_exists,
+};

@@ -11,7 +11,7 @@ use engine::{
 use rand::RngCore;
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::disk::{Chunk, Disk, MOUNTS, Reader};
+use store::disk::{Chunk, Disk, LOST, MOUNTS, Reader};
 use store::{
     ActorId, DocId, NoteDoc, OutputsDoc, Record, RegistryDoc, RunDoc, SessionDoc, VolumeDoc, WorkspaceDoc, apply_op,
     import_blocks,
@@ -43,6 +43,10 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         }
     };
     let mut problems = Vec::new();
+    if let Some(why) = reader.meta(LOST)? {
+        let why = String::from_utf8_lossy(&why);
+        problems.push(format!("the workspace's database was damaged: {why}; run `tracebook fsck`"));
+    }
     let chunks: Vec<Vec<u8>> =
         reader.chunks(workspace)?.into_iter().filter(|chunk| chunk.intact).map(|chunk| chunk.bytes).collect();
     let loaded = WorkspaceDoc::load(workspace, &chunks, ActorId::from(actor))

@@ -7,6 +7,7 @@
 
 mod beside;
 mod desk;
+mod elsewhere;
 mod keeper;
 mod model;
 mod recall;
@@ -150,9 +151,10 @@ pub struct Search {
 }
 
 impl Search {
-    /// Starts both threads; they do nothing of note until something is asked or a moment has passed.
+    /// Starts both threads; they do nothing of note until something is asked or a moment has passed. With the
+    /// workspace's folder, and whether the index is copied elsewhere, as nothing can be written there.
     pub(crate) fn start(
-        folder: PathBuf,
+        (folder, elsewhere): (PathBuf, bool),
         reader: Box<dyn Reader>,
         volumes: Vec<Mounted>,
         settings: &engine::Settings,
@@ -164,7 +166,7 @@ impl Search {
         let search = Search { tasks, questions, common: common.clone() };
         search.volumes(volumes);
         search.settings(settings);
-        let keeper = keeper::Keeper::new(folder, reader, common.clone());
+        let keeper = keeper::Keeper::new((folder, elsewhere), reader, common.clone());
         std::thread::spawn(move || keeper.run(&queue));
         let tasks = search.tasks.clone();
         std::thread::spawn(move || desk::answer(&asked, &tasks, &common));

@@ -89,16 +89,29 @@ impl Owned {
         match lock.try_lock() {
             Ok(()) => {
                 let owned = Owned { lock, folder: folder.to_owned() };
-                owned.tell(None)?;
-                Ok(owned)
+                match owned.tell(None) {
+                    // The lock itself needs no room.
+                    Ok(()) | Err(OpenError::Disk(DiskError::Full { .. })) => Ok(owned),
+                    Err(error) => Err(error),
+                }
             }
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let _ = lock.read_to_string(&mut text);
-                let owner: Option<Owner> = serde_json::from_str(&text).ok();
-                let (pid, socket) = owner.map_or((None, None), |owner| (Some(owner.pid), owner.socket));
-                Err(OpenError::Owned { socket, pid })
-            }
+            Err(TryLockError::WouldBlock) => Err(owner_of(&mut lock)),
+            Err(TryLockError::Error(error)) => Err(fail(&error)),
+        }
+    }
+
+    /// Takes the right for as long as it takes to copy the workspace, where nothing can be written.
+    fn take_to_read(folder: &Path) -> Result<Option<File>, OpenError> {
+        let path = folder.join(LOCK);
+        let fail = |error: &std::io::Error| OpenError::Disk(DiskError::io("opening", &path, error));
+        let mut lock = match File::open(&path) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fail(&error)),
+        };
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(lock)),
+            Err(TryLockError::WouldBlock) => Err(owner_of(&mut lock)),
             Err(TryLockError::Error(error)) => Err(fail(&error)),
         }
     }
@@ -108,9 +121,10 @@ impl Owned {
         let owner = Owner { pid: std::process::id(), socket: socket.map(ToOwned::to_owned) };
         let text = serde_json::to_vec(&owner).unwrap_or_default();
         let mut file = &self.lock;
-        file.set_len(0)
-            .and_then(|()| file.rewind())
+        // Written over before it is cut: what is cut first may not be given back on a full disk.
+        file.rewind()
             .and_then(|()| file.write_all(&text))
+            .and_then(|()| file.set_len(text.len() as u64))
             .map_err(|error| OpenError::Disk(DiskError::io("writing", &self.folder.join(LOCK), &error)))
     }
 
@@ -118,6 +132,15 @@ impl Owned {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
+}
+
+/// Another process has it.
+fn owner_of(lock: &mut File) -> OpenError {
+    let mut text = String::new();
+    let _ = lock.read_to_string(&mut text);
+    let owner: Option<Owner> = serde_json::from_str(&text).ok();
+    let (pid, socket) = owner.map_or((None, None), |owner| (Some(owner.pid), owner.socket));
+    OpenError::Owned { socket, pid }
 }
 
 /// The socket of the process that has the workspace open, if one has.
@@ -184,6 +207,51 @@ pub fn open(folder: &Path, options: Options) -> Result<Driver, OpenError> {
     let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
     crate::renderer::set_program(&options.program);
     Driver::start(Box::new(disk), folder, options.program, started, Some(owned)).map_err(OpenError::Other)
+}
+
+/// Bytes without which nothing is written that only helps to be fast: room for a few pages of the database and its log.
+const ROOM: u64 = 512 << 10;
+
+/// Why nothing can be written into a folder, as far as that is known without trying.
+#[cfg(unix)]
+fn without_room(folder: &Path) -> Option<DiskError> {
+    let found = rustix::fs::statvfs(folder).ok()?;
+    let path = folder.join(store::disk::DATABASE);
+    if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return Some(DiskError::ReadOnly { path });
+    }
+    (found.f_bavail.saturating_mul(found.f_frsize) < ROOM).then_some(DiskError::Full { path })
+}
+
+#[cfg(not(unix))]
+fn without_room(_folder: &Path) -> Option<DiskError> {
+    None
+}
+
+/// Opens a workspace for a command that only reads. Where nothing can be written it works on a copy in memory, which
+/// nobody else is told of, and writes nothing anywhere: [`Driver::reads_only`] says why.
+///
+/// # Errors
+/// [`OpenError`], as for [`open`].
+pub fn open_to_read(folder: &Path, options: Options) -> Result<Driver, OpenError> {
+    if options.create || !workspace_exists(folder) {
+        return open(folder, options);
+    }
+    let program = options.program.clone();
+    let why = match without_room(folder) {
+        Some(why) => why,
+        None => match open(folder, options) {
+            Err(OpenError::Disk(why @ (DiskError::Full { .. } | DiskError::ReadOnly { .. }))) => why,
+            opened => return opened,
+        },
+    };
+    let folder =
+        std::fs::canonicalize(folder).map_err(|error| OpenError::Disk(DiskError::io("opening", folder, &error)))?;
+    let lock = Owned::take_to_read(&folder)?;
+    let mut disk = SqliteDisk::copy_in_memory(&folder)?;
+    drop(lock);
+    let started = load::started(&mut disk, &folder, &mut rand::rngs::StdRng::from_os_rng())?;
+    Driver::start_to_read(Box::new(disk), folder, program, started, why.to_string()).map_err(OpenError::Other)
 }
 
 impl Driver {

@@ -5,12 +5,12 @@ use crate::search::Search;
 use crate::sync::Syncer;
 use crate::worker::{Job, Workers};
 use engine::{BatchNumber, Event};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use store::BlobHash;
 use store::disk::{Disk, DiskError, Write};
+use store::{BlobHash, DocId};
 
 /// What the writer is asked for.
 pub(crate) enum Work {
@@ -68,6 +68,7 @@ impl Writer {
 /// The writer's own thread.
 struct Desk<'a> {
     disk: Box<dyn Disk>,
+    workers: &'a Workers,
     queue: &'a Receiver<Work>,
     inbox: &'a Inbox,
     /// Told of what is durable.
@@ -86,7 +87,7 @@ fn run(
     workers: &Workers,
     (search, sync): (Option<Search>, Option<Syncer>),
 ) -> Result<(), String> {
-    let mut desk = Desk { disk, queue, inbox, search, sync, waiting: VecDeque::new(), patience: None };
+    let mut desk = Desk { disk, workers, queue, inbox, search, sync, waiting: VecDeque::new(), patience: None };
     let mut rested = false;
     loop {
         queue.try_iter().for_each(|work| desk.take(work));
@@ -163,6 +164,8 @@ impl Desk<'_> {
                     numbers = given;
                     break;
                 }
+                // Reading waits for nothing but what concerns it.
+                Err(_) if self.send_unconcerned(&group, &mut jobs) => {}
                 Err(error @ DiskError::Refused { .. }) => {
                     self.piecemeal(&group, &ends, &error);
                     break;
@@ -188,6 +191,30 @@ impl Desk<'_> {
             sync.written(&group, &numbers);
         }
         Ok(jobs)
+    }
+
+    /// Has jobs done that read what no waiting write is about, while the disk refuses. Gives whether there was one.
+    fn send_unconcerned(&mut self, group: &[Write], jobs: &mut Vec<Job>) -> bool {
+        let mut concerned: BTreeSet<DocId> = group.iter().filter_map(about).collect();
+        let before = jobs.len() + self.waiting.len();
+        let send = |job: Job, concerned: &BTreeSet<DocId>| match reads(&job) {
+            Some(docs) if docs.iter().all(|doc| !concerned.contains(doc)) => {
+                self.workers.send(job);
+                None
+            }
+            Some(_) | None => Some(job),
+        };
+        *jobs = std::mem::take(jobs).into_iter().filter_map(|job| send(job, &concerned)).collect();
+        let waiting = std::mem::take(&mut self.waiting).into_iter().filter_map(|work| match work {
+            Work::Then(job) => send(*job, &concerned).map(|job| Work::Then(Box::new(job))),
+            Work::Append { batch, writes } => {
+                concerned.extend(writes.iter().filter_map(about));
+                Some(Work::Append { batch, writes })
+            }
+            work @ (Work::Keep { .. } | Work::Blob { .. } | Work::Close { .. }) => Some(work),
+        });
+        self.waiting = waiting.collect();
+        jobs.len() + self.waiting.len() < before
     }
 
     /// Waits before the next try. Meanwhile a blob or the end of the program may be asked for; all else waits.
@@ -226,6 +253,47 @@ impl Desk<'_> {
     }
 }
 
+/// The document that a write is about.
+fn about(write: &Write) -> Option<DocId> {
+    match write {
+        Write::Journal { note, .. }
+        | Write::JournalDone { note, .. }
+        | Write::Block { note, .. }
+        | Write::Ahead { note, .. }
+        | Write::SetAsideJournal { note, .. } => Some(*note),
+        Write::Chunk { doc, .. }
+        | Write::Snapshot { doc, .. }
+        | Write::DropChunks { doc, .. }
+        | Write::SetAside { doc, .. }
+        | Write::Forget { doc } => Some(*doc),
+        Write::File(row) => Some(row.id),
+        // What is kept of one document is named by it.
+        Write::Meta { key, .. } => key.rsplit('/').next().and_then(|name| name.parse().ok()),
+        Write::FileGone { .. } | Write::Actor { .. } => None,
+    }
+}
+
+/// The documents that a job reads, where it reads no more.
+fn reads(job: &Job) -> Option<Vec<DocId>> {
+    match job {
+        Job::ReadNote { note, .. } => Some(vec![*note]),
+        Job::LoadNote { note } => Some(vec![*note, note.outputs()]),
+        Job::LoadSession { session: doc } | Job::LoadRun { run: doc } | Job::LoadRegistry { registry: doc } => {
+            Some(vec![*doc])
+        }
+        Job::Volume { .. }
+        | Job::Files { .. }
+        | Job::ReadFile { .. }
+        | Job::WriteFile { .. }
+        | Job::Index { .. }
+        | Job::MoveFiles { .. }
+        | Job::Discard { .. }
+        | Job::Marker { .. }
+        | Job::Blob { .. }
+        | Job::Actors { .. } => None,
+    }
+}
+
 fn weight(writes: &[Write]) -> usize {
     let one = |write: &Write| match write {
         Write::Journal { record, .. } => record.len(),
@@ -252,7 +320,6 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
-    use store::DocId;
     use store::disk::{Fault, MemoryDisk, Reader};
 
     const NOTE: DocId = DocId([1; 16]);
@@ -271,7 +338,8 @@ mod tests {
     fn scene() -> Scene {
         let disk = MemoryDisk::new();
         let (inbox, posts) = Inbox::letter_box();
-        let workers = Workers::start(Vec::new(), inbox.clone(), [0; 16]);
+        let readers = vec![disk.reader().expect("a reader")];
+        let workers = Workers::start(readers, inbox.clone(), [0; 16]);
         let (writer, thread) = Writer::start(Box::new(disk.clone()), inbox, workers, None, None);
         Scene { disk, posts, writer, thread }
     }
@@ -361,6 +429,30 @@ mod tests {
         assert_eq!(thread.join().expect("no panic"), Ok(()));
         // The first may have begun before the others came.
         assert!(commits.load(Ordering::SeqCst) <= 2, "{} commits", commits.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn while_the_disk_refuses_what_it_has_is_read() {
+        let scene = scene();
+        scene.disk.fail(1, Fault::Full);
+        scene.disk.limit(Some(10));
+        let other = DocId([2; 16]);
+        let note = |note| Work::Then(Box::new(Job::LoadSession { session: note }));
+        scene.writer.send(append(1));
+        scene.writer.send(note(NOTE));
+        std::thread::park_timeout(Duration::from_millis(100));
+        scene.writer.send(note(other));
+        let mut read = None;
+        let until = Instant::now() + Duration::from_secs(10);
+        while read.is_none() && Instant::now() < until {
+            match scene.posts.recv_timeout(Duration::from_secs(10)) {
+                Ok(Post::Event(Event::SessionLoaded { session, .. })) => read = Some(session),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        assert_eq!(read, Some(other), "what waits for the disk is not read before it is there");
+        scene.writer.send(Work::Close { patience: Duration::ZERO });
+        assert!(scene.thread.join().expect("no panic").is_err());
     }
 
     #[test]

@@ -306,6 +306,8 @@ impl Session {
         {
             let base = note.in_common(note.file.unmerged.as_ref().map(|file| file.text.as_str()));
             note.file.base = Some(Arc::from(base));
+            // A file that neither the row nor a mark knows may be newer than the database.
+            note.file.unsure = note.file.unmerged.is_some();
         }
         self.end_burst(turn, id);
         let Some(note) = self.notes.get_mut(&id) else { return };
@@ -316,6 +318,9 @@ impl Session {
         let Some(note) = self.notes.get_mut(&id) else { return };
         if let Some(file) = note.file.unmerged.take() {
             self.merge_file(turn, id, file);
+        }
+        if let Some(note) = self.notes.get_mut(&id) {
+            note.file.unsure = false;
         }
         self.save_outputs(turn, id);
         self.keep_views(turn, id);
@@ -654,8 +659,13 @@ impl Session {
         }
         let base = note.file.base.clone().unwrap_or_else(|| Arc::from(""));
         let ours = note.text();
-        let splices = splice::difference(&base, theirs);
-        let splices = if *base == *ours { splices } else { splice::carry(&splices, &splice::difference(&base, &ours)) };
+        let unsure = note.file.unsure && *base != *ours;
+        let splices = if unsure {
+            splice::difference(&ours, &splice::merge_unsure(&base, &ours, theirs))
+        } else {
+            let splices = splice::difference(&base, theirs);
+            if *base == *ours { splices } else { splice::carry(&splices, &splice::difference(&base, &ours)) }
+        };
         let mark = FileMark { hash: BlobHash::of(theirs.as_bytes()), heads: Vec::new(), text: Some(theirs.to_owned()) };
         let with: Vec<Write> = if note.adopted { self.mark(id, mark).into_iter().collect() } else { Vec::new() };
         let (Some(first), Some(last)) = (splices.first(), splices.last()) else {

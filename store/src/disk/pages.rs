@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// All our databases have pages of this size.
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 const TABLE_LEAF: u8 = 13;
 const TABLE_INNER: u8 = 5;
 const INDEX_LEAF: u8 = 10;
@@ -103,7 +103,8 @@ impl Pages {
         self.count
     }
 
-    fn page(&self, number: u32) -> Option<Vec<u8>> {
+    /// A page in its newest committed version.
+    pub(super) fn page(&self, number: u32) -> Option<Vec<u8>> {
         let (mut file, at) = match self.logged.get(&number) {
             Some(at) => (self.log.as_ref()?, *at),
             None => (self.file.as_ref()?, u64::from(number.checked_sub(1)?) * PAGE as u64),
@@ -295,7 +296,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
@@ -317,7 +318,7 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
 }
 
 /// The log's sum over `bytes`, going on from `sums`.
-fn checksum(sums: (u32, u32), bytes: &[u8], big: bool) -> (u32, u32) {
+pub(super) fn checksum(sums: (u32, u32), bytes: &[u8], big: bool) -> (u32, u32) {
     let word = |bytes: [u8; 4]| if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
     let (pairs, _) = bytes.as_chunks::<8>();
     pairs.iter().fold(sums, |(one, two), pair| {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct SqliteReader {
     pub(super) conn: Connection,
     pub(super) path: PathBuf,
-    blobs: Blobs,
+    pub(super) blobs: Blobs,
 }
 
 impl SqliteReader {
@@ -28,10 +28,13 @@ impl SqliteReader {
         sqlite::looks_whole(dir)?;
         let conn = match connect(&path, "mode=ro") {
             Ok(conn) => conn,
-            // Where the two files beside the database cannot be made, it is read without them. It must not have them
-            // then: what is in them would be left out.
+            // Where the two files beside the database cannot be made, it is read without them; where there is a log
+            // already, as a copy in memory, which has what is in it.
             Err(error) => match std::fs::metadata(sqlite::beside(&path, "-wal")) {
-                Ok(wal) if wal.len() > 0 => return Err(sqlite::told(&path, "opening", &error)),
+                Ok(wal) if wal.len() > 0 => {
+                    let copied = super::SqliteDisk::copy_in_memory(dir).and_then(|copy| copy.own_reader());
+                    return copied.map_err(|_| sqlite::told(&path, "opening", &error));
+                }
                 Ok(_) | Err(_) => connect(&path, STILL).map_err(|_| sqlite::told(&path, "opening", &error))?,
             },
         };

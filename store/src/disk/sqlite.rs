@@ -2,8 +2,9 @@
 //! about what is written; never makes a database where one was before.
 
 use super::batch::{Batch, put, removes_numbers};
+use super::progress::{self, Keeper, LOST, Progress};
 use super::rows::{self, TABLES, Value};
-use super::{Blobs, Disk, DiskError, Reader, SqliteReader, Write, durable, marker};
+use super::{Blobs, DAMAGED, Disk, DiskError, Reader, SqliteReader, Write, durable, marker};
 use crate::id::{BlobHash, DocId};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::collections::HashMap;
@@ -35,6 +36,9 @@ pub struct SqliteDisk {
     tails: HashMap<DocId, i64>,
     /// Whether the log may hold what the database does not.
     logged: bool,
+    progress: Keeper,
+    /// The name of a copy in memory.
+    copy: Option<String>,
 }
 
 /// The highest numbers given so far.
@@ -196,13 +200,20 @@ impl SqliteDisk {
             Err(DiskError::Missing { .. }) if create => create_in(dir, &path)?,
             looked => looked?,
         }
+        let fail = |error| DiskError::io("opening", &path, &error);
+        let judged = progress::judge(&path).map_err(fail)?;
+        if judged.without_log {
+            set_log_apart(dir, &path).map_err(fail)?;
+        }
         let conn = connect(&path)?;
         if !dir.join(marker::MARKER).exists() {
             let mounts = SqliteReader::open(dir)?.mounts();
             marker::write_marker(dir, &mounts)?;
         }
         let counters = Counters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
-        Ok(SqliteDisk {
+        let known = Progress::read(&path);
+        let lost = judged.lost.or_else(|| known.and_then(|known| progress::behind(&known, counters)));
+        let mut disk = SqliteDisk {
             dir: dir.to_owned(),
             identity: identity(&path)?,
             conn,
@@ -210,8 +221,50 @@ impl SqliteDisk {
             counters,
             tails: HashMap::new(),
             logged: true,
+            progress: Keeper::open(&path),
+            copy: None,
+            path,
+        };
+        if let Some(why) = lost {
+            // Numbers that were given are not given again; and a check is to tell of it, whenever that is.
+            let known = known.unwrap_or_default();
+            disk.counters =
+                Counters { journal: known.journal.max(counters.journal), chunk: known.chunk.max(counters.chunk) };
+            let key = Value::Text(LOST.as_bytes());
+            disk.alter(|tx| put(tx, &rows::META, &[key, Value::Blob(why.as_bytes())]))?;
+        }
+        Ok(disk)
+    }
+
+    /// A copy in memory.
+    pub(super) fn of_copy(
+        dir: &Path,
+        uri: String,
+        conn: Connection,
+        counters: Counters,
+        progress: Keeper,
+    ) -> Result<SqliteDisk, DiskError> {
+        let path = dir.join(DATABASE);
+        Ok(SqliteDisk {
+            dir: dir.to_owned(),
+            identity: identity(&path)?,
+            conn,
+            blobs: Blobs::new(dir),
+            counters,
+            tails: HashMap::new(),
+            logged: false,
+            progress,
+            copy: Some(uri),
             path,
         })
+    }
+
+    /// A reader; a copy in memory lasts as long as any of its readers.
+    pub(super) fn own_reader(&self) -> Result<SqliteReader, DiskError> {
+        match &self.copy {
+            Some(uri) => SqliteReader::of_copy(&self.dir, uri),
+            None => SqliteReader::open(&self.dir),
+        }
     }
 
     /// The blobs of this workspace.
@@ -221,7 +274,7 @@ impl SqliteDisk {
 
     /// Were the file moved away or replaced, SQLite would go on writing to it, and nobody would ever find that again.
     fn follow(&mut self) -> Result<(), DiskError> {
-        if identity(&self.path).ok() != Some(self.identity) {
+        if self.copy.is_none() && identity(&self.path).ok() != Some(self.identity) {
             looks_whole(&self.dir)?;
             *self = SqliteDisk::open(&self.dir, false)?;
         }
@@ -247,11 +300,21 @@ impl SqliteDisk {
         self.counters = run().map_err(|error| error.told(&self.path, "repairing"))?;
         self.tails.clear();
         self.logged = true;
+        self.keep_progress();
         Ok(())
     }
 
-    fn checkpoint(&self) -> rusqlite::Result<()> {
-        self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    fn checkpoint(&mut self) -> rusqlite::Result<()> {
+        if self.copy.is_some() {
+            return Ok(());
+        }
+        self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        self.keep_progress();
+        Ok(())
+    }
+
+    fn keep_progress(&mut self) {
+        self.progress.keep(self.counters, progress::log(&self.conn, &self.path));
     }
 }
 
@@ -269,6 +332,22 @@ fn create_in(dir: &Path, path: &Path) -> Result<(), DiskError> {
     make(&new)?;
     std::fs::rename(&new, path).and_then(|()| durable::sync_folder(dir)).map_err(fail)?;
     marker::write_marker(dir, &[])
+}
+
+/// Moves a log that must not be read, and what belongs to it, into the folder of damaged files.
+fn set_log_apart(dir: &Path, path: &Path) -> std::io::Result<()> {
+    let folder = dir.join(DAMAGED);
+    durable::create_folder(&folder)?;
+    let free = |number: &u32| !folder.join(format!("{number}-{DATABASE}-wal")).exists();
+    let number = (1..=u32::MAX).find(free).unwrap_or_default();
+    for end in ["-wal", "-shm"] {
+        let from = beside(path, end);
+        if from.exists() {
+            std::fs::rename(from, folder.join(format!("{number}-{DATABASE}{end}")))?;
+        }
+    }
+    durable::sync_folder(&folder)?;
+    durable::sync_folder(dir)
 }
 
 fn connect(path: &Path) -> Result<Connection, DiskError> {
@@ -332,6 +411,14 @@ impl Counters {
     }
 }
 
+impl Drop for SqliteDisk {
+    /// SQLite folds the log into the database and removes it when the last connection ends: from now on the numbers in
+    /// the database tell whether it has all.
+    fn drop(&mut self) {
+        self.progress.keep(self.counters, None);
+    }
+}
+
 impl Disk for SqliteDisk {
     fn commit(&mut self, writes: &[Write]) -> Result<Vec<i64>, DiskError> {
         if writes.is_empty() {
@@ -354,6 +441,7 @@ impl Disk for SqliteDisk {
         self.counters = counters;
         self.tails.extend(tails);
         self.logged = true;
+        self.keep_progress();
         if std::fs::metadata(beside(&self.path, "-wal")).is_ok_and(|log| log.len() > LOG_LIMIT) {
             // The commit is durable already; what cannot be folded now is folded later.
             let _ = self.checkpoint();
@@ -366,7 +454,7 @@ impl Disk for SqliteDisk {
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, DiskError> {
-        Ok(Box::new(SqliteReader::open(&self.dir)?))
+        Ok(Box::new(self.own_reader()?))
     }
 
     fn idle(&mut self) {

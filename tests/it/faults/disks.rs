@@ -12,11 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A small disk for a test; it goes with it.
-struct Mounted(tempfile::TempDir);
+pub(super) struct Mounted(tempfile::TempDir);
 
 impl Mounted {
     /// A disk of this size. Nothing where that is not allowed.
-    fn small(size: &str) -> Option<Mounted> {
+    pub(super) fn small(size: &str) -> Option<Mounted> {
         let dir = tempfile::tempdir().expect("a folder");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(dir.path());
@@ -30,12 +30,12 @@ impl Mounted {
         None
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 
     /// From now on it can be written to, or not.
-    fn remount(&self, how: &str) {
+    pub(super) fn remount(&self, how: &str) {
         let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(self.path()).output();
         let done = done.expect("mount");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -49,7 +49,7 @@ impl Drop for Mounted {
 }
 
 /// Fills a disk to the last block; removing it makes room again.
-fn ballast(dir: &Path) -> PathBuf {
+pub(super) fn ballast(dir: &Path) -> PathBuf {
     let path = dir.join("ballast");
     let mut bytes = 4 << 20;
     let mut file = fs::File::create(&path).expect("made");
@@ -244,11 +244,10 @@ fn a_read_only_folder() {
 fn a_read_only_workspace() {
     let Some((small, place)) = small_workspace() else { return };
     small.remount("ro");
-    for words in [["cat", NOTE], ["edit", NOTE]] {
-        let done = place.run_with(&words, &insert(0, "typed"));
-        done.refused(3, "it cannot be written to");
-        assert_eq!(done.out, "", "nothing is acknowledged");
-    }
+    let done = place.run_with(&["edit", NOTE], &insert(0, "typed"));
+    done.refused(3, "it cannot be written to");
+    assert_eq!(done.out, "", "nothing is acknowledged");
+    assert_eq!(place.cat(), FIRST, "it is read all the same");
     assert_eq!(place.on_disk(), FIRST);
     small.remount("rw");
     assert_eq!(place.cat(), FIRST);
@@ -262,7 +261,7 @@ fn a_search_index_without_room_says_so_and_comes_back() {
     std::os::unix::fs::symlink(small.path(), house.path("W/index")).expect("linked");
     let ballast = ballast(small.path());
     let full = house.run(&["search", "carrots"]);
-    assert!(full.code == 3 && full.err.contains("search index") && full.err.contains("notes are safe"), "{full:?}");
+    assert!(full.code == 0 && full.text().contains("Soup"), "a copy of the index answers: {full:?}");
     // Everything else goes on.
     house.edit("Soup.md", 0, 0, "Turnips. ");
     assert!(house.cat("Soup.md").starts_with(b"Turnips. # Soup"));

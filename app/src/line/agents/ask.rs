@@ -130,7 +130,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
     loop {
         let (known, live, before) = (asked.clone(), (call, shown), told.clone());
         let look = move |session: &Session| news(session, run, steps, live, (&known, &before), problems);
-        let Some((news, level)) = scene.handle.wait(None, look)? else { continue };
+        let Some((news, level)) = scene.handle.wait_on_disk(None, look)? else { continue };
         for line in news.said {
             writeln!(scene.errors, "{line}")?;
             told.push(line);

@@ -1,6 +1,7 @@
 //! The thread that owns the writing side of the index: what changed is read from the disk and put in, and in the pauses
 //! texts are embedded.
 
+use super::elsewhere::Elsewhere;
 use super::{Common, FOLDER, Further, Mounted, Task, Wanted, Written, guarded};
 use crate::files::{self, Found};
 use crate::{load, passages, worker};
@@ -8,7 +9,7 @@ use engine::event::FileText;
 use index::{Embedder, Index, IndexError, Missing};
 use models::Choice;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,6 +41,10 @@ const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) struct Keeper {
     folder: PathBuf,
+    /// A copy of the index, where the disk of the workspace has no room for one that is written to.
+    elsewhere: Option<Elsewhere>,
+    /// Whether to make one at once.
+    away: bool,
     reader: Box<dyn Reader>,
     common: Arc<Common>,
     index: Option<Arc<Index>>,
@@ -80,9 +85,11 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(folder: PathBuf, reader: Box<dyn Reader>, common: Arc<Common>) -> Keeper {
+    pub(super) fn new((folder, away): (PathBuf, bool), reader: Box<dyn Reader>, common: Arc<Common>) -> Keeper {
         Keeper {
             folder: folder.join(FOLDER),
+            elsewhere: None,
+            away,
             reader,
             common,
             index: None,
@@ -304,20 +311,35 @@ impl Keeper {
         if let Some(index) = &self.index {
             return Ok(index.clone());
         }
-        let folder = self.folder.clone();
         let wanted = self.common.models.wanted().choice.key();
-        let opened = guarded(|| {
-            let index = Index::open(&folder, &wanted)?;
-            if index.is_unclean() {
-                let found = index.verify()?;
-                if let Some(first) = found.into_iter().next() {
-                    return Err(IndexError { what: "is damaged", why: first, disk: false });
+        let open = |folder: &Path| {
+            guarded(|| {
+                let index = Index::open(folder, &wanted)?;
+                if index.is_unclean() {
+                    let found = index.verify()?;
+                    if let Some(first) = found.into_iter().next() {
+                        return Err(IndexError { what: "is damaged", why: first, disk: false });
+                    }
                 }
+                let known = index.known()?;
+                Ok((index, known))
+            })
+        };
+        let opened = if self.away {
+            Err(IndexError { what: "cannot be written", why: "its disk takes nothing".to_owned(), disk: true })
+        } else {
+            open(self.elsewhere.as_ref().map_or(self.folder.as_path(), Elsewhere::folder))
+        };
+        let (index, known) = match opened {
+            // Questions are answered all the same, by a copy that goes with this program.
+            Err(error) if error.disk && self.elsewhere.is_none() => {
+                let copy = Elsewhere::copy(&self.folder).ok_or(error)?;
+                let opened = open(copy.folder())?;
+                (self.elsewhere, self.away) = (Some(copy), false);
+                opened
             }
-            let known = index.known()?;
-            Ok((index, known))
-        });
-        let (index, known) = opened?;
+            opened => opened?,
+        };
         let index = Arc::new(index);
         self.known = known;
         self.index = Some(index.clone());
@@ -614,7 +636,7 @@ impl Keeper {
         self.known.clear();
         self.listed = false;
         self.touch();
-        Index::remove_files(&self.folder)
+        Index::remove_files(self.elsewhere.as_ref().map_or(self.folder.as_path(), Elsewhere::folder))
     }
 
     fn tell(&self) {

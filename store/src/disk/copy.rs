@@ -1,0 +1,137 @@
+//! A copy of a workspace's database in memory: for reading where nothing can be written, not even the two files that
+//! SQLite wants beside a database with a log.
+
+use super::pages::{PAGE, Pages};
+use super::progress::{self, Keeper};
+use super::sqlite::{self, Counters, DATABASE, SqliteDisk, beside};
+use super::{Blobs, DiskError, SqliteReader};
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts the copies of this process, so that each has a name.
+static COPIES: AtomicU64 = AtomicU64::new(1);
+
+impl SqliteDisk {
+    /// Copies the database of the workspace in `dir` into memory. What is committed to the copy is read from it, and is
+    /// gone with it. Nobody may be writing to the database meanwhile.
+    ///
+    /// # Errors
+    /// Any [`DiskError`], as for [`SqliteDisk::open`].
+    pub fn copy_in_memory(dir: &Path) -> Result<SqliteDisk, DiskError> {
+        let path = dir.join(DATABASE);
+        sqlite::looks_whole(dir)?;
+        let fail = |error: io::Error| DiskError::io("reading", &path, &error);
+        let log = match progress::judge(&path).map_err(fail)? {
+            judged if judged.without_log => beside(&path, "-none"),
+            _ => beside(&path, "-wal"),
+        };
+        let pages = Pages::open(&path, &log).map_err(fail)?;
+        let uri = format!("file:/tracebook-{}?vfs=memdb", COPIES.fetch_add(1, Ordering::Relaxed));
+        let run = || {
+            let conn = connect(&uri, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+            let mut image = Connection::open_in_memory()?;
+            let size = pages.count() as usize * PAGE;
+            image.deserialize_read_exact(MAIN_DB, Image { pages: &pages, next: 1, rest: Vec::new() }, size, true)?;
+            let mut copied = Connection::open_with_flags(&uri, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+            let backup = rusqlite::backup::Backup::new(&image, &mut copied)?;
+            backup.step(-1)?;
+            drop(backup);
+            Ok(conn)
+        };
+        let conn = run().map_err(|error| sqlite::told(&path, "reading", &error))?;
+        sqlite::check_stamp(&conn, &path)?;
+        let counters = Counters::read(&conn).map_err(|error| error.told(&path, "reading"))?;
+        SqliteDisk::of_copy(dir, uri, conn, counters, Keeper::none())
+    }
+}
+
+impl SqliteReader {
+    /// A reader of a copy in memory.
+    pub(super) fn of_copy(dir: &Path, uri: &str) -> Result<SqliteReader, DiskError> {
+        let path = dir.join(DATABASE);
+        let conn = connect(uri, OpenFlags::SQLITE_OPEN_READ_WRITE);
+        let conn = conn.map_err(|error| sqlite::told(&path, "reading", &error))?;
+        Ok(SqliteReader { conn, path, blobs: Blobs::new(dir) })
+    }
+}
+
+fn flags(more: OpenFlags) -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI | more
+}
+
+fn connect(uri: &str, more: OpenFlags) -> rusqlite::Result<Connection> {
+    let conn = Connection::open_with_flags(uri, flags(more))?;
+    sqlite::settings(&conn)?;
+    Ok(conn)
+}
+
+/// The database as one file would hold it: with what stands in its log, and without the mark that it has one.
+struct Image<'a> {
+    pages: &'a Pages,
+    next: u32,
+    rest: Vec<u8>,
+}
+
+impl Read for Image<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() && self.next <= self.pages.count() {
+            self.rest = self.pages.page(self.next).unwrap_or_else(|| vec![0; PAGE]);
+            if self.next == 1
+                && let Some(versions) = self.rest.get_mut(18..20)
+            {
+                versions.fill(1);
+            }
+            self.next += 1;
+        }
+        let count = bytes.len().min(self.rest.len());
+        bytes[..count].copy_from_slice(&self.rest[..count]);
+        self.rest.drain(..count);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Disk, Reader, Write};
+    use crate::id::DocId;
+
+    const NOTE: DocId = DocId([7; 16]);
+
+    fn record(seq: u64) -> Write {
+        Write::Journal { seq, note: NOTE, record: vec![b'r'; 3_000] }
+    }
+
+    fn seqs(reader: &dyn Reader) -> Vec<u64> {
+        reader.journal(NOTE).expect("read").into_iter().map(|(seq, _)| seq).collect()
+    }
+
+    #[test]
+    fn a_copy_has_all_of_the_log_and_leaves_the_database_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut disk = SqliteDisk::open(dir.path(), true).expect("made");
+        (1..=5).for_each(|seq| drop(disk.commit(&[record(seq)]).expect("committed")));
+        disk.idle();
+        (6..=9).for_each(|seq| drop(disk.commit(&[record(seq)]).expect("committed")));
+        let bytes = || {
+            ["", "-wal", "-progress"].map(|end| std::fs::read(beside(&dir.path().join(DATABASE), end)).expect("read"))
+        };
+        let before = bytes();
+        let mut copy = SqliteDisk::copy_in_memory(dir.path()).expect("copied");
+        let reader = copy.reader().expect("a reader");
+        assert_eq!(seqs(reader.as_ref()), (1..=9).collect::<Vec<_>>());
+        copy.commit(&[record(10), Write::JournalDone { note: NOTE, upto: 8 }]).expect("committed");
+        copy.idle();
+        assert_eq!(seqs(reader.as_ref()), [9, 10]);
+        assert!(copy.commit(&[record(10)]).is_err(), "a number is given once");
+        drop(copy);
+        assert!(bytes() == before);
+        assert_eq!(seqs(disk.reader().expect("a reader").as_ref()), (1..=9).collect::<Vec<_>>());
+        // Another copy is another one; and one without a log.
+        drop(disk);
+        let copy = SqliteDisk::copy_in_memory(dir.path()).expect("copied");
+        assert_eq!(seqs(copy.reader().expect("a reader").as_ref()), (1..=9).collect::<Vec<_>>());
+    }
+}

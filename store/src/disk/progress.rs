@@ -1,0 +1,339 @@
+//! How far the database had got when it was written last, in a small file beside it: whatever is lost of it or of its
+//! log afterwards is seen by that. SQLite itself takes a log whose end is lost for one that was never longer.
+//!
+//! The file is written after each commit and not synced: after a power cut it may be older than the database, and says
+//! nothing then. Newer than the database it only is where a commit was lost that had been durable.
+
+use super::pages::{PAGE, checksum, word};
+use super::sqlite::{Counters, DATABASE, beside};
+use super::{DiskError, SqliteReader};
+use rusqlite::Connection;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// The end of the file's name behind the database's.
+const END: &str = "-progress";
+/// Under which name the database keeps that something was lost, until a check has told of it: why, as text.
+pub const LOST: &str = "lost";
+/// A frame of the log: its head and a page.
+const FRAME: u64 = 24 + PAGE as u64;
+
+/// How far it had got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    pub(super) journal: u64,
+    pub(super) chunk: i64,
+    pub(super) log: Option<Log>,
+}
+
+/// The log: which one it was, its committed frames, the sum of the last, and how many of them the database has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Log {
+    salt: [u8; 8],
+    frames: u32,
+    sum: [u8; 8],
+    folded: u32,
+}
+
+/// What was found wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// What is lost, in words.
+    pub(super) lost: Option<String>,
+    /// The database is newer than what can be read of the log, which must not be laid over it.
+    pub(super) without_log: bool,
+}
+
+impl Progress {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(80);
+        bytes.extend(self.journal.to_le_bytes());
+        bytes.extend(self.chunk.to_le_bytes());
+        if let Some(log) = &self.log {
+            bytes.extend(log.salt);
+            bytes.extend(log.frames.to_le_bytes());
+            bytes.extend(log.sum);
+            bytes.extend(log.folded.to_le_bytes());
+        }
+        bytes.resize(40, 0);
+        let sum = *blake3::hash(&bytes).as_bytes();
+        bytes.extend(sum);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Progress> {
+        let (body, sum) = bytes.split_at_checked(40)?;
+        if blake3::hash(body).as_bytes() != sum {
+            return None;
+        }
+        let eight = |at: usize| -> Option<[u8; 8]> { body.get(at..at + 8)?.try_into().ok() };
+        let four = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
+        let log = Log { salt: eight(16)?, frames: four(24)?, sum: eight(28)?, folded: four(36)? };
+        let (journal, chunk) = (u64::from_le_bytes(eight(0)?), i64::from_le_bytes(eight(8)?));
+        Some(Progress { journal, chunk, log: (log.frames > 0).then_some(log) })
+    }
+
+    /// What stands in the file; nothing where there is none, or it is torn.
+    pub(super) fn read(database: &Path) -> Option<Progress> {
+        Progress::decode(&std::fs::read(beside(database, END)).ok()?)
+    }
+}
+
+/// The file, open for writing.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    file: Option<File>,
+    kept: Progress,
+}
+
+impl Keeper {
+    /// Opens the file, or makes it. Without it all works; only losses are not seen.
+    pub(super) fn open(database: &Path) -> Keeper {
+        let file = File::options().write(true).create(true).truncate(false).open(beside(database, END)).ok();
+        Keeper { file, kept: Progress::read(database).unwrap_or_default() }
+    }
+
+    /// Keeps nothing.
+    pub(super) fn none() -> Keeper {
+        Keeper { file: None, kept: Progress::default() }
+    }
+
+    /// Writes how far it is now. Never less than was said before: that may be lost, and is not known to be yet.
+    pub(super) fn keep(&mut self, counters: Counters, log: Option<Log>) {
+        let journal = counters.journal.max(self.kept.journal);
+        let progress = Progress { journal, chunk: counters.chunk.max(self.kept.chunk), log };
+        let Some(file) = self.file.as_mut().filter(|_| progress != self.kept) else { return };
+        // What cannot be written now leaves what stood there: older, and so without harm.
+        if file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&progress.encode())).is_ok() {
+            self.kept = progress;
+        }
+    }
+}
+
+/// How the log stands that this connection has open.
+pub(super) fn log(conn: &Connection, database: &Path) -> Option<Log> {
+    let mut statement = conn.prepare_cached("PRAGMA wal_checkpoint(NOOP)").ok()?;
+    let (frames, folded) = statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))).ok()?;
+    let frames = u32::try_from(frames).ok().filter(|frames| *frames > 0)?;
+    let mut file = File::open(beside(database, "-wal")).ok()?;
+    let mut bytes = [0; 32];
+    file.read_exact(&mut bytes).ok()?;
+    let salt = bytes[16..24].try_into().ok()?;
+    file.seek(SeekFrom::Start(32 + u64::from(frames - 1) * FRAME)).ok()?;
+    file.read_exact(&mut bytes[..24]).ok()?;
+    Some(Log { salt, frames, sum: bytes[16..24].try_into().ok()?, folded: u32::try_from(folded).unwrap_or_default() })
+}
+
+/// What can be read of a log file.
+#[derive(Debug, Default)]
+struct Readable {
+    /// Which one it is; `None`: its beginning is not there, or damaged.
+    salt: Option<[u8; 8]>,
+    /// Frames up to the last commit that can be read.
+    frames: u32,
+    /// Sums of the frames up to there.
+    sums: Vec<[u8; 8]>,
+    /// Behind a frame that cannot be read others follow that are as new.
+    broken: bool,
+}
+
+fn read_log(path: &Path) -> io::Result<Readable> {
+    let mut readable = Readable::default();
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(readable),
+        Err(error) => return Err(error),
+    };
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let mut head = [0; 32];
+    if file.read_exact(&mut head).is_err() {
+        return Ok(readable);
+    }
+    let big = word(&head, 0) == Some(0x377f_0683);
+    let mut sums = checksum((0, 0), &head[..24], big);
+    if !(big || word(&head, 0) == Some(0x377f_0682))
+        || (word(&head, 24), word(&head, 28)) != (Some(sums.0), Some(sums.1))
+    {
+        return Ok(readable);
+    }
+    let salt: [u8; 8] = head[16..24].try_into().unwrap_or_default();
+    readable.salt = Some(salt);
+    let (mut whole, mut sums_read) = (true, Vec::new());
+    let mut frame = vec![0; 24 + PAGE];
+    while file.read_exact(&mut frame).is_ok() {
+        if !whole {
+            readable.broken |= frame[8..16] == salt;
+            continue;
+        }
+        sums = checksum(checksum(sums, &frame[..8], big), &frame[24..], big);
+        whole = frame[8..16] == salt && (word(&frame, 16), word(&frame, 20)) == (Some(sums.0), Some(sums.1));
+        if whole {
+            sums_read.push(frame[16..24].try_into().unwrap_or_default());
+            if word(&frame, 4).is_some_and(|committed| committed > 0) {
+                readable.frames = u32::try_from(sums_read.len()).unwrap_or(u32::MAX);
+            }
+        }
+    }
+    sums_read.truncate(readable.frames as usize);
+    readable.sums = sums_read;
+    Ok(readable)
+}
+
+/// Whether the log beside the database is what it was. To be asked while nobody writes to either, and before SQLite
+/// has opened them: it takes what it can read for all there was.
+pub(super) fn judge(database: &Path) -> io::Result<Judged> {
+    let known = Progress::read(database);
+    let log = read_log(&beside(database, "-wal"))?;
+    let lost = |what: &str| Some(format!("its log is damaged, and what was stored last is lost {what}"));
+    let Some(known) = known.and_then(|known| known.log) else {
+        // What comes behind may also be left of a commit that failed: that is no loss, and not known here.
+        let lost = (log.broken && known.is_none()).then(|| lost("in part")).flatten();
+        return Ok(Judged { lost, without_log: false });
+    };
+    if log.salt != Some(known.salt) {
+        // Another log has begun, by which time the database had all of the one before; or there is none any more, and
+        // the numbers of the database tell whether it has all.
+        return Ok(Judged::default());
+    }
+    let sum = log.sums.get(known.frames as usize - 1);
+    if sum == Some(&known.sum) {
+        return Ok(Judged::default());
+    }
+    let missing = known.frames.saturating_sub(known.folded.max(log.frames));
+    Ok(Judged { lost: (missing > 0).then(|| lost("in part")).flatten(), without_log: known.folded > log.frames })
+}
+
+/// Whether the database has lost what had been stored in it; in words. Nobody may be writing to it.
+///
+/// # Errors
+/// Any [`DiskError`].
+pub fn loss(dir: &Path) -> Result<Option<String>, DiskError> {
+    let path = dir.join(DATABASE);
+    let judged = judge(&path).map_err(|error| DiskError::io("reading", &path, &error))?;
+    if judged.without_log {
+        return Ok(Some(judged.lost.unwrap_or_else(|| "its log is damaged; the database has all of it".to_owned())));
+    }
+    if judged.lost.is_some() {
+        return Ok(judged.lost);
+    }
+    let reader = SqliteReader::open(dir)?;
+    let counters = Counters::read(&reader.conn).map_err(|error| error.told(&path, "reading"))?;
+    Ok(Progress::read(&path).and_then(|known| behind(&known, counters)))
+}
+
+/// What the database lacks of what it had; in words.
+pub(super) fn behind(known: &Progress, counters: Counters) -> Option<String> {
+    let edits = known.journal.saturating_sub(counters.journal);
+    let changes = known.chunk.saturating_sub(counters.chunk);
+    (edits > 0 || changes > 0).then(|| {
+        format!("it is older than it was: {edits} edits and {changes} changes that were stored in it last are lost")
+    })
+}
+
+impl SqliteReader {
+    /// What was lost of the database some time ago, until a check has told of it; in words.
+    ///
+    /// # Errors
+    /// Any [`DiskError`].
+    pub fn lost(&self) -> Result<Option<String>, DiskError> {
+        let found = super::Reader::meta(self, LOST)?;
+        Ok(found.map(|why| String::from_utf8_lossy(&why).into_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Disk, Reader, SqliteDisk, Write as Row};
+    use crate::id::DocId;
+
+    const NOTE: DocId = DocId([7; 16]);
+
+    fn record(seq: u64) -> Row {
+        Row::Journal { seq, note: NOTE, record: vec![b'r'; 3_000] }
+    }
+
+    /// A copy of a workspace as it is now, while it is open.
+    fn copied(from: &Path) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a folder");
+        for end in ["", "-wal", "-shm", END] {
+            let path = beside(&from.join(DATABASE), end);
+            if path.exists() {
+                std::fs::copy(&path, beside(&dir.path().join(DATABASE), end)).expect("copied");
+            }
+        }
+        std::fs::copy(from.join("workspace.json"), dir.path().join("workspace.json")).expect("copied");
+        dir
+    }
+
+    fn log_of(dir: &Path) -> std::path::PathBuf {
+        beside(&dir.join(DATABASE), "-wal")
+    }
+
+    fn seqs(dir: &Path) -> Vec<u64> {
+        let journal = SqliteReader::open(dir).expect("opened").journal(NOTE).expect("read");
+        journal.into_iter().map(|(seq, _)| seq).collect()
+    }
+
+    #[test]
+    fn what_is_cut_off_the_log_is_seen_and_kept_in_mind_until_it_was_told() {
+        let from = tempfile::tempdir().expect("a folder");
+        let mut disk = SqliteDisk::open(from.path(), true).expect("made");
+        (1..=10).for_each(|seq| drop(disk.commit(&[record(seq)]).expect("committed")));
+        disk.commit(&[Row::Meta { key: "a".to_owned(), value: Some(b"value".to_vec()) }]).expect("committed");
+        let log = std::fs::read(log_of(from.path())).expect("read");
+        for cut in [0, 31, 32, 40, log.len() / 2, log.len() - 4_121, log.len() - 4_120, log.len() - 1] {
+            let dir = copied(from.path());
+            std::fs::write(log_of(dir.path()), &log[..cut]).expect("cut");
+            assert!(loss(dir.path()).expect("read").is_some(), "cut at {cut} of {}", log.len());
+            let mut disk = SqliteDisk::open(dir.path(), false).expect("opened");
+            let next = 1_000;
+            disk.commit(&[record(next)]).expect("goes on");
+            drop(disk);
+            let disk = SqliteDisk::open(dir.path(), false).expect("opened");
+            assert!(SqliteReader::open(dir.path()).expect("opened").lost().expect("read").is_some(), "cut at {cut}");
+            drop(disk);
+        }
+        let dir = copied(from.path());
+        assert_eq!(loss(dir.path()).expect("read"), None);
+        drop(disk);
+        assert_eq!(loss(from.path()).expect("read"), None, "closed as it should be");
+        let disk = SqliteDisk::open(from.path(), false).expect("opened");
+        assert_eq!(SqliteReader::open(from.path()).expect("opened").lost().expect("read"), None);
+        drop(disk);
+    }
+
+    #[test]
+    fn an_older_log_is_not_laid_over_a_database_that_has_more() {
+        let from = tempfile::tempdir().expect("a folder");
+        let mut disk = SqliteDisk::open(from.path(), true).expect("made");
+        (1..=10).for_each(|seq| drop(disk.commit(&[record(seq)]).expect("committed")));
+        disk.idle();
+        let log = std::fs::read(log_of(from.path())).expect("read");
+        for at in [100, 5_000, log.len() / 2] {
+            let dir = copied(from.path());
+            let mut damaged = log.clone();
+            damaged[at] ^= 1;
+            std::fs::write(log_of(dir.path()), damaged).expect("damaged");
+            assert!(loss(dir.path()).expect("read").expect("told").contains("has all of it"), "at {at}");
+            let mut disk = SqliteDisk::open(dir.path(), false).expect("opened");
+            assert_eq!(seqs(dir.path()), (1..=10).collect::<Vec<_>>(), "at {at}");
+            disk.commit(&[record(11)]).expect("goes on");
+            assert!(disk.reader().expect("reader").set_aside().expect("read").is_empty());
+        }
+    }
+
+    #[test]
+    fn progress_is_read_back_and_torn_files_say_nothing() {
+        let log = Some(Log { salt: [1; 8], frames: 7, sum: [2; 8], folded: 3 });
+        for log in [None, log] {
+            let progress = Progress { journal: 5, chunk: -1, log };
+            let bytes = progress.encode();
+            assert_eq!(Progress::decode(&bytes), Some(progress));
+            for cut in 0..bytes.len() {
+                assert_eq!(Progress::decode(&bytes[..cut]), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Reading where nothing can be written: every command that reads answers at once, with what is there, and writes
+//! nothing; what would change something says why it does not.
+
+use super::disks::{Mounted, ballast};
+use super::{FIRST, NOTE, Place, Running, insert, until};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A second note: a cell, a todo, a link.
+const OTHER: &str = "# Charlie\n\n- [ ] buy delta\n\nSee [[a]].\n\n```python\nprint('echo')\n```\n";
+const BASE: &str = "views:\n  - type: table\n    name: All\n";
+/// No command takes longer to read so little.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
+/// A workspace on a disk of its own that has seen use, its notes elsewhere.
+fn used() -> Option<(Mounted, Place)> {
+    let small = Mounted::small("24m")?;
+    let dir = tempfile::tempdir().expect("a folder");
+    let (workspace, folder) = (small.path().join("workspace"), dir.path().join("Notes"));
+    let place = Place::of(dir, workspace, folder, &[(NOTE, FIRST), ("c.md", OTHER)]);
+    fs::write(place.folder.join("all.base"), BASE).expect("written");
+    place.run_with(&["edit", NOTE], &insert(FIRST.len(), "typed foxtrot\n")).fine();
+    place.run(&["run", "c.md"]).fine();
+    place.run(&["search", "foxtrot"]).fine();
+    Some((small, place))
+}
+
+/// What each reading command is to print of it.
+fn expectations(elsewhere: &Path) -> Vec<(Vec<String>, &'static str)> {
+    let out = elsewhere.join("out.html").to_string_lossy().into_owned();
+    let words = |line: &str| line.split(' ').map(ToOwned::to_owned).collect::<Vec<String>>();
+    vec![
+        (words("cat a.md"), "typed foxtrot"),
+        (words("ls"), "a.md"),
+        (words("ls --json"), "c.md"),
+        (words("history a.md"), ""),
+        (words("search foxtrot"), "a.md"),
+        (words("links a.md"), "c.md"),
+        (words("todos"), "buy delta"),
+        (words("outputs c.md"), "echo"),
+        (words("cells c.md"), ""),
+        (words("runs"), ""),
+        (words("sessions"), ""),
+        (words("tasks"), ""),
+        (words("base all.base"), "c"),
+        (words("trash"), ""),
+        (words("memory"), ""),
+        (words("budget"), ""),
+        (words("tools"), ""),
+        (words("doctor"), ""),
+        (words("fsck --check"), "in order"),
+        (vec!["export".to_owned(), "c.md".to_owned(), out], ""),
+    ]
+}
+
+/// Every command reads, at once, and leaves the workspace as it was.
+fn all_read(place: &Place) {
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    for (words, expected) in expectations(elsewhere.path()) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let begun = Instant::now();
+        let done = place.run(&words);
+        assert_eq!(done.code, Some(0), "{words:?}: {done:?}");
+        assert!(done.out.contains(expected), "{words:?}: {done:?}");
+        assert!(begun.elapsed() < AT_ONCE, "{words:?} took {:?}: {done:?}", begun.elapsed());
+        let _ = fs::remove_file(elsewhere.path().join("out.html"));
+    }
+}
+
+/// What would write says that it cannot, and why, and nothing of it is done.
+fn none_write(place: &Place, why: &str) {
+    for (words, input) in [
+        (vec!["edit", NOTE], insert(0, "lost?")),
+        (vec!["new", "new.md"], String::new()),
+        (vec!["mv", NOTE, "moved.md"], String::new()),
+        (vec!["rm", "c.md"], String::new()),
+        (vec!["trash", "--empty"], String::new()),
+    ] {
+        let begun = Instant::now();
+        let done = place.run_with(&words, &input);
+        if words[0] == "trash" && done.code == Some(0) {
+            continue; // there was nothing in it
+        }
+        assert!(matches!(done.code, Some(2 | 3)), "{words:?}: {done:?}");
+        assert!(done.errors.contains(why), "{words:?}: {done:?}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{words:?} took {:?}", begun.elapsed());
+    }
+}
+
+fn tree(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let files = walkdir(folder);
+    files.into_iter().map(|path| (path.clone(), fs::read(path).expect("read"))).collect()
+}
+
+fn walkdir(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("listed") {
+        let path = entry.expect("listed").path();
+        if path.is_dir() { found.extend(walkdir(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn with_a_full_disk_everything_is_read() {
+    let Some((small, place)) = used() else { return };
+    let full = ballast(small.path());
+    let before = tree(&place.folder);
+    all_read(&place);
+    none_write(&place, "the disk is full");
+    assert!(tree(&place.folder) == before, "the user's files are as they were");
+    fs::remove_file(full).expect("removed");
+    assert!(place.cat().ends_with("typed foxtrot\n"));
+    place.sound();
+}
+
+/// The same after a crash: what only the journal has is read, and comes into the file once there is room.
+#[test]
+fn with_a_full_disk_the_journal_is_read_too() {
+    let Some((small, place)) = used() else { return };
+    let mut running = Running::start(&place, &["edit", NOTE]);
+    running.send(&insert(0, "golf "));
+    running.acknowledged();
+    running.kill();
+    let full = ballast(small.path());
+    for _ in 0..2 {
+        let read = place.run(&["cat", NOTE]).fine();
+        assert!(read.starts_with("golf # Alpha") && read.matches("golf").count() == 1, "{read}");
+    }
+    fs::remove_file(full).expect("removed");
+    assert!(place.cat().starts_with("golf # Alpha"));
+    assert_eq!(place.on_disk().matches("golf").count(), 1);
+    place.sound();
+}
+
+/// The disk fills up while a program has the workspace open: others read by it.
+#[test]
+fn with_a_full_disk_others_read_by_the_program_that_has_it_open() {
+    let Some((small, place)) = used() else { return };
+    let mut running = Running::start(&place, &["edit", "c.md"]);
+    running.send(&insert(0, ""));
+    running.acknowledged();
+    let full = ballast(small.path());
+    // It cannot save what is typed from now on, and says so.
+    running.send(&insert(0, &"w".repeat(200_000)));
+    until("it is said", || running.said().contains("not on disk yet"));
+    all_but_the_note_that_waits(&place);
+    fs::remove_file(full).expect("removed");
+    running.acknowledged();
+    running.done().fine();
+    place.sound();
+}
+
+fn all_but_the_note_that_waits(place: &Place) {
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    for (words, expected) in expectations(elsewhere.path()) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // What was typed and is not on disk yet is checked by its own process.
+        if ["fsck", "export", "cells", "outputs"].contains(&words[0]) {
+            continue;
+        }
+        let begun = Instant::now();
+        let done = place.run(&words);
+        assert_eq!(done.code, Some(0), "{words:?}: {done:?}");
+        assert!(done.out.contains(expected), "{words:?}: {done:?}");
+        assert!(begun.elapsed() < AT_ONCE, "{words:?} took {:?}: {done:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn on_a_read_only_disk_everything_is_read() {
+    let Some((small, place)) = used() else { return };
+    small.remount("ro");
+    all_read(&place);
+    none_write(&place, "cannot be written to");
+    small.remount("rw");
+    place.sound();
+}
+
+/// A volume that cannot be written to: its notes are read, and what is typed is kept in the workspace.
+#[test]
+fn a_read_only_volume_is_read() {
+    let Some(small) = Mounted::small("4m") else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let (workspace, folder) = (dir.path().join("workspace"), small.path().join("Notes"));
+    let place = Place::of(dir, workspace, folder, &[(NOTE, FIRST), ("c.md", OTHER)]);
+    fs::write(place.folder.join("all.base"), BASE).expect("written");
+    place.run_with(&["edit", NOTE], &insert(FIRST.len(), "typed foxtrot\n")).fine();
+    place.run(&["run", "c.md"]).fine();
+    small.remount("ro");
+    all_read(&place);
+    small.remount("rw");
+    place.sound();
+}
