@@ -879,11 +879,12 @@ const ALONE: &[CommandInfo] = &[
         "Keys of providers",
         "secrets",
         &[
-            arg("WHAT", Form::Needed, "list, set or rm"),
+            arg("WHAT", Form::Needed, "list, set, rm or encrypt"),
             arg("NAME", Form::Optional, "the name, as in ${NAME} in config.yaml; a variable of that name goes first"),
         ],
         "Keep keys in the system's keyring or, where there is none, in an encrypted file; `set` reads the value from \
-         standard input. With TRACEBOOK_PASSPHRASE the file is opened by that, else by a key file beside it.",
+         standard input. With TRACEBOOK_PASSPHRASE the file is opened by that, else by a key file beside it; \
+         `encrypt` has a file that its key file opens opened by the passphrase alone from then on.",
     ),
     line(
         "app.bench",

@@ -152,12 +152,25 @@ fn models(config: &Config, secrets: &Secrets, name: &str, json: bool, out: &mut 
 
 pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
     let secrets = secrets_of_user()?;
-    match needed(args, "WHAT")? {
+    let what = needed(args, "WHAT")?;
+    if let Some(why) = secrets.unused_passphrase().filter(|_| what != "encrypt") {
+        eprintln!("tracebook: {why}");
+    }
+    match what {
+        "encrypt" => {
+            let count = secrets.encrypt()?;
+            match json {
+                true => writeln!(out, "{}", json!({"encrypted": count}))?,
+                false => writeln!(out, "The passphrase is in force: {count} secrets are encrypted with it.")?,
+            }
+            Ok(DONE)
+        }
         "list" => {
             let kept = secrets.list()?;
             if json {
                 let one = |(name, place): &(String, host::secrets::Place)| json!({"name": name, "place": place});
-                writeln!(out, "{}", json!({"secrets": kept.iter().map(one).collect::<Vec<_>>()}))?;
+                let all: Vec<_> = kept.iter().map(one).collect();
+                writeln!(out, "{}", json!({"secrets": all, "file": secrets.opened_by()?}))?;
                 return Ok(DONE);
             }
             for (name, place) in kept {
@@ -191,6 +204,6 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
                 false => Err(Refusal::usage(format!("nothing is kept under {name}; see `tracebook secrets list`"))),
             }
         }
-        other => Err(Refusal::usage(format!("`secrets {other}` is not known: list, set, rm"))),
+        other => Err(Refusal::usage(format!("`secrets {other}` is not known: list, set, rm, encrypt"))),
     }
 }

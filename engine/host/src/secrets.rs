@@ -243,6 +243,45 @@ impl Secrets {
         Ok(self.names()?.into_iter().collect())
     }
 
+    /// What opens the encrypted file now; `None`: there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn opened_by(&self) -> Result<Option<Place>, SecretError> {
+        self.vault().opened_by()
+    }
+
+    /// What is to be said where a passphrase is given and the file is opened by its key file all the same.
+    pub fn unused_passphrase(&self) -> Option<String> {
+        let unused = self.passphrase.is_some() && self.opened_by().ok().flatten() == Some(Place::KeyFile);
+        unused.then(|| {
+            format!(
+                "{PASSPHRASE} is set, but not in force: the file of secrets was made without one, and is opened by the \
+                 key file beside it. `tracebook secrets encrypt` encrypts it with the passphrase"
+            )
+        })
+    }
+
+    /// Encrypts the file anew, so that only the passphrase opens it; says how many secrets are in it.
+    ///
+    /// # Errors
+    /// There is no passphrase, or the file cannot be opened or written.
+    pub fn encrypt(&self) -> Result<usize, SecretError> {
+        if self.passphrase.is_none() {
+            return Err(SecretError(format!("there is no passphrase to encrypt with: set {PASSPHRASE}")));
+        }
+        let _lock = self.lock()?;
+        let mut names = self.names()?;
+        self.vault().encrypt()?;
+        let mut count = 0;
+        for place in names.values_mut().filter(|place| matches!(place, Place::KeyFile | Place::Passphrase)) {
+            *place = Place::Passphrase;
+            count += 1;
+        }
+        self.write_names(&names)?;
+        Ok(count)
+    }
+
     fn vault(&self) -> Vault<'_> {
         Vault {
             path: self.folder.join(VAULT),

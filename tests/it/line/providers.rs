@@ -91,6 +91,40 @@ fn a_passphrase_opens_the_file_and_the_environment_goes_first() {
 }
 
 #[test]
+fn a_passphrase_that_is_not_in_force_is_said_and_takes_over_when_asked() {
+    let house = house_with_a_server();
+    let with = |words: &[&str], input: &str, phrase: Option<&str>| {
+        let mut command = house.command(words);
+        command.env("TRACEBOOK_KEYRING", "off").env_remove("MY_KEY").env_remove("TRACEBOOK_PASSPHRASE");
+        command.envs(phrase.map(|phrase| ("TRACEBOOK_PASSPHRASE", phrase)));
+        finish(command, input.as_bytes())
+    };
+    with(&["secrets", "set", "MY_KEY"], PLANTED, None).good();
+    let key = house.path(".config/tracebook/secrets.key");
+    assert!(key.exists());
+    // Which one opens the file is said, also while another secret is kept.
+    for (words, input) in [(vec!["secrets", "list"], ""), (vec!["secrets", "set", "OTHER_KEY"], "second\n")] {
+        let said = with(&words, input, Some("open sesame")).code(0);
+        assert!(said.err.contains("TRACEBOOK_PASSPHRASE is set, but not in force"), "{said:?}");
+        assert!(said.err.contains("secrets encrypt"), "{said:?}");
+    }
+    assert_eq!(with(&["secrets", "list", "--json"], "", None).good().json()["file"], "key_file");
+    with(&["secrets", "encrypt"], "", None).refused(2, "set TRACEBOOK_PASSPHRASE");
+    let done = with(&["secrets", "encrypt"], "", Some("open sesame")).good();
+    assert!(done.text().contains("2 secrets are encrypted"), "{done:?}");
+    assert!(!key.exists(), "nothing opens it but the passphrase");
+    let list = with(&["secrets", "list", "--json"], "", Some("open sesame")).good();
+    assert_eq!(list.err, "");
+    assert_eq!(
+        (&list.json()["file"], &list.json()["secrets"][1]["place"]),
+        (&json!("passphrase"), &json!("passphrase"))
+    );
+    with(&["providers", "test"], "", Some("open sesame")).good();
+    assert!(with(&["providers", "test"], "", None).code(1).err.contains("set TRACEBOOK_PASSPHRASE"));
+    assert!(with(&["providers", "test"], "", Some("guess")).code(1).err.contains("the passphrase is another"));
+}
+
+#[test]
 fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
     let house = House::new();
     house.write("W/config.yaml", b"llm:\n  providers:\n    mine:\n      colour: red\n");

@@ -58,6 +58,29 @@ impl Vault<'_> {
         Ok(place)
     }
 
+    /// What opens the file now, without opening it; `None`: there is no file.
+    pub(super) fn opened_by(&self) -> Result<Option<Place>, SecretError> {
+        let Some(bytes) = read(&self.path)? else { return Ok(None) };
+        Ok(match bytes.get(8).filter(|_| bytes.starts_with(MAGIC)) {
+            Some(0) => Some(Place::KeyFile),
+            Some(1) => Some(Place::Passphrase),
+            _ => None,
+        })
+    }
+
+    /// Seals what is in the file with the passphrase. The key file is removed once that is on disk.
+    pub(super) fn encrypt(&self) -> Result<(), SecretError> {
+        if let Some((values, _)) = self.open()? {
+            self.seal(&values, Place::Passphrase)?;
+        }
+        match std::fs::remove_file(&self.key) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(SecretError::io("the key file, which opens nothing any more, cannot be removed", &self.key, &error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     fn open(&self) -> Result<Option<(Values, Place)>, SecretError> {
         let Some(bytes) = read(&self.path)? else { return Ok(None) };
         let damaged = |what: &str| SecretError(format!("the file of secrets {what}: {}", self.path.display()));
