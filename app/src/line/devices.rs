@@ -167,6 +167,11 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
         }
         (Some(text), code) => {
             let invited: Option<Invitation> = text.parse().ok();
+            let rights = invited.as_ref().and_then(|invited| invited.rights);
+            if let Some(rights) = rights.filter(|_| !json) {
+                writeln!(out, "By this invitation, this device {} there.", rights.words())?;
+                out.flush()?;
+            }
             let (at, code, expected) = match (&invited, code) {
                 (Some(invited), _) => (invited.at.clone(), invited.code.clone(), Some(invited.key)),
                 (None, Some(code)) => (text.clone(), code.clone(), None),
@@ -175,16 +180,20 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
                 }
             };
             let whom: Whom = at.parse().map_err(Refusal::usage)?;
-            meeting::join(&whom, expected, &code, &own, &called, &devices).map_err(failed)?
+            meeting::join(&whom, (expected, rights), &code, &own, &called, &devices).map_err(failed)?
         }
         (None, Some(code)) => {
-            meeting::join(&Whom::Lan(Vec::new()), None, code, &own, &called, &devices).map_err(failed)?
+            meeting::join(&Whom::Lan(Vec::new()), (None, None), code, &own, &called, &devices).map_err(failed)?
         }
     };
-    match json {
-        true => writeln!(out, "{}", json!({"paired": met.device, "name": met.name, "address": met.address}))?,
-        false => writeln!(out, "Paired with {} ({}).", visible::line(&met.name), met.device.short())?,
+    let rights = met.rights();
+    if json {
+        let value = json!({"paired": met.device, "name": met.name, "address": met.address, "rights": rights});
+        writeln!(out, "{value}")?;
+        return Ok(DONE);
     }
+    let may = rights.map_or_else(String::new, |rights| format!(" This device {} there.", rights.words()));
+    writeln!(out, "Paired with {} ({}).{may}", visible::line(&met.name), met.device.short())?;
     Ok(DONE)
 }
 
@@ -192,7 +201,9 @@ pub(super) fn pair(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result
 pub(super) fn invite(invitation: &Invitation, json: bool, out: &mut dyn Write) -> std::io::Result<()> {
     if json {
         let text = invitation.to_string();
-        writeln!(out, "{}", json!({"code": invitation.code, "at": invitation.at, "invitation": text}))?;
+        let rights = invitation.rights;
+        let value = json!({"code": invitation.code, "at": invitation.at, "invitation": text, "rights": rights});
+        writeln!(out, "{value}")?;
         return out.flush();
     }
     if let Ok(square) = qr::Square::new(&invitation.to_string()) {
@@ -201,6 +212,9 @@ pub(super) fn invite(invitation: &Invitation, json: bool, out: &mut dyn Write) -
         }
     }
     writeln!(out, "The code is {}. It can be used once, within ten minutes.", invitation.code)?;
+    if let Some(rights) = invitation.rights {
+        writeln!(out, "The device that uses it {}.", rights.words())?;
+    }
     match invitation.at.starts_with("lan") {
         true => writeln!(out, "On the other device: tracebook pair --code {}", invitation.code)?,
         false => writeln!(out, "On the device: tracebook pair {} --code {}", invitation.at, invitation.code)?,

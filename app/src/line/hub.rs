@@ -110,7 +110,9 @@ fn ask_for_code(folder: &Path, args: &ArgMatches, json: bool, out: &mut dyn Writ
     let right = args.get_one::<String>("access").map_or(Ok(Access::Write), |word| access(word))?;
     let offer = Offer::new(now()).map_err(failed)?;
     invitation.code = offer.code();
-    Invited { offer, access: right, admin: args.get_flag("admin") }.leave(folder).map_err(failed)?;
+    let invited = Invited { offer, access: right, admin: args.get_flag("admin") };
+    invitation.rights = Some(invited.rights());
+    invited.leave(folder).map_err(failed)?;
     let until = std::time::Instant::now() + PATIENCE;
     while !Invited::is_taken(folder) {
         if std::time::Instant::now() > until {

@@ -76,15 +76,29 @@ fn a_hub_gets_acquainted_with_two_devices_and_one_revokes_the_other() {
     let invitation = running.json()["invitation"].as_str().expect("an invitation").to_owned();
     let paired = json(&house, "desk", &["pair", &invitation, "--name", "desk"]);
     assert_eq!((&paired["name"], &paired["address"]), (&"the hub".into(), &at.as_str().into()));
+    assert_eq!(paired["rights"], serde_json::json!({"access": "write", "admin": true}));
     // One more by its code, which somebody asks for beside the running hub.
-    let code = json(&house, "server", &["hub", "invite", "--folder", "H", "--access", "read"])["code"].clone();
-    let code = code.as_str().expect("a code");
+    let offered = json(&house, "server", &["hub", "invite", "--folder", "H", "--access", "read"]);
+    assert_eq!(offered["rights"], serde_json::json!({"access": "read", "admin": false}));
+    // An invitation that promises more is not what the hub gives, and nobody is paired by it.
+    let more = offered["invitation"].as_str().expect("an invitation").replace("may=read", "may=write,admin");
+    let refused = finish(at_home(&house, "greedy", &["pair", &more, "--name", "greedy"]), b"");
+    refused.refused(1, "may read and write, and change the list of devices");
+    assert!(names(&json(&house, "greedy", &["devices"])).is_empty());
+    json(&house, "server", &["devices", "revoke", "greedy", "--hub", "H"]);
+    let offered = json(&house, "server", &["hub", "invite", "--folder", "H", "--access", "read"]);
+    let code = offered["code"].as_str().expect("a code");
+    assert!(offered["invitation"].as_str().expect("an invitation").ends_with("&may=read"), "{offered}");
     let wrong = if code.starts_with('1') { "2222-2222" } else { "1111-1111" };
     finish(at_home(&house, "phone", &["pair", &at, "--code", wrong]), b"")
         .refused(1, "the code is wrong; 4 more tries");
-    json(&house, "phone", &["pair", &at, "--code", code, "--name", "phone"]);
+    let met = json(&house, "phone", &["pair", &at, "--code", code, "--name", "phone"]);
+    assert_eq!(met["rights"], serde_json::json!({"access": "read", "admin": false}));
     let list = json(&house, "server", &["devices", "--hub", "H"]);
-    assert_eq!(names(&list), [("desk".to_owned(), true), ("phone".to_owned(), true)]);
+    let all = [("desk".to_owned(), true), ("greedy".to_owned(), false), ("phone".to_owned(), true)];
+    assert_eq!(names(&list), all);
+    let phone = list["devices"].as_array().expect("a list").iter().find(|one| one["name"] == "phone").expect("there");
+    assert_eq!((&phone["access"], &phone["admin"]), (&"read".into(), &false.into()));
     assert_eq!(names(&json(&house, "phone", &["devices"])), [("phone".to_owned(), true), ("the hub".to_owned(), true)]);
     // The desk knows the phone's name from nobody; the hub does: there it is revoked.
     let done = finish(at_home(&house, "server", &["devices", "revoke", "phone", "--hub", "H"]), b"").good();
@@ -93,7 +107,7 @@ fn a_hub_gets_acquainted_with_two_devices_and_one_revokes_the_other() {
     let third = json(&house, "server", &["hub", "invite", "--folder", "H"])["code"].clone();
     json(&house, "tablet", &["pair", &at, "--code", third.as_str().expect("a code"), "--name", "tablet"]);
     let keys = json(&house, "server", &["devices", "--hub", "H"]);
-    assert_eq!(names(&keys)[1..], [("phone".to_owned(), false), ("tablet".to_owned(), true)]);
+    assert_eq!(names(&keys)[2..], [("phone".to_owned(), false), ("tablet".to_owned(), true)]);
     // Keys stand in no list, no file but the sealed one, and no output.
     for home in ["desk", "phone", "server"] {
         for (path, bytes) in crate::program::bytes(&house.path(home)) {

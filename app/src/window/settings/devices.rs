@@ -168,7 +168,11 @@ impl Devices {
             None => "The code is being made.".to_owned(),
             Some(shown) => {
                 let minutes = (shown.until - now()).max(0) / 60_000 + 1;
-                format!("On the other device: tracebook pair --code {}. For {minutes} more minutes, once.", shown.code)
+                let may = meeting::BOTH.words();
+                format!(
+                    "On the other device: tracebook pair --code {}. For {minutes} more minutes, once. It {may}.",
+                    shown.code
+                )
             }
         };
         let title = offered.now.as_ref().map_or_else(|| "Code".to_owned(), |shown| format!("Code {}", shown.code));
@@ -187,8 +191,12 @@ impl Devices {
 
     /// A hub, or a device that shows a code.
     fn join(&mut self, lines: &mut Lines<'_>) {
-        let about = "A code alone, or with the hub's address before it.";
-        lines.line("Join with a code", about, |ui| {
+        let promised = self.at.parse::<Invitation>().ok().and_then(|invited| invited.rights);
+        let about = match promised {
+            Some(rights) => format!("By this invitation, this device {} there.", rights.words()),
+            None => "A code alone, or with the hub's address before it.".to_owned(),
+        };
+        lines.line("Join with a code", &about, |ui| {
             let style = tokens::small();
             let ready = self.busy.is_none() && !self.at.trim().is_empty();
             let clicked = text_button(ui, "Join", false).clicked();
@@ -274,15 +282,16 @@ fn start_offer(ctx: &egui::Context) -> Offered {
 
 fn join(at: &str) -> Result<String, String> {
     let (own, devices) = (key()?.0, list()?);
-    let (whom, code, expected) = match at.parse::<Invitation>() {
-        Ok(invited) => (invited.at.parse()?, invited.code, Some(invited.key)),
+    let (whom, code, promised) = match at.parse::<Invitation>() {
+        Ok(invited) => (invited.at.parse()?, invited.code, (Some(invited.key), invited.rights)),
         Err(_) => match at.trim().split_once(char::is_whitespace) {
-            Some((address, code)) if address.contains(':') => (address.parse()?, code.to_owned(), None),
-            Some(_) | None => (Whom::Lan(Vec::new()), at.to_owned(), None),
+            Some((address, code)) if address.contains(':') => (address.parse()?, code.to_owned(), (None, None)),
+            Some(_) | None => (Whom::Lan(Vec::new()), at.to_owned(), (None, None)),
         },
     };
-    let met = meeting::join(&whom, expected, &code, &own, &called()?, &devices)?;
-    Ok(format!("Paired with {} ({}).", met.name, met.device.short()))
+    let met = meeting::join(&whom, promised, &code, &own, &called()?, &devices)?;
+    let may = met.rights().map_or_else(String::new, |rights| format!(" This device {} there.", rights.words()));
+    Ok(format!("Paired with {} ({}).{may}", met.name, met.device.short()))
 }
 
 /// The QR code, dark on light whatever the theme: cameras want it so.

@@ -2,7 +2,7 @@
 //! takes it, for the user's eyes only, and is worth nothing once it was used.
 
 use peers::DeviceId;
-use peers::pairing::{Invitation, Offer};
+use peers::pairing::{Invitation, Offer, Rights};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use store::Access;
@@ -23,7 +23,7 @@ pub(crate) fn say_reached(folder: &Path, at: Option<(&str, DeviceId)>) -> Result
     let path = folder.join(ADDRESS);
     match at {
         Some((at, key)) => {
-            let invitation = Invitation { at: at.to_owned(), code: "-".to_owned(), key };
+            let invitation = Invitation { at: at.to_owned(), code: "-".to_owned(), key, rights: None };
             crate::certificate::private(&path, invitation.to_string().as_bytes())
         }
         None => std::fs::remove_file(&path).map_err(|error| format!("{error}: {}", path.display())),
@@ -59,6 +59,11 @@ impl Invited {
         let text = std::fs::read(&path).ok()?;
         let _ = std::fs::remove_file(&path);
         serde_json::from_slice(&text).ok()
+    }
+
+    /// What the device may do that uses it.
+    pub fn rights(&self) -> Rights {
+        Rights { access: self.access, admin: self.admin }
     }
 
     /// Whether the hub has taken what was left.

@@ -94,8 +94,6 @@ struct Shared {
     devices: Devices,
     list: RwLock<BTreeMap<DeviceId, Device>>,
     offer: Mutex<Option<Offer>>,
-    /// What comes with the code that is offered.
-    granted: Mutex<(Access, bool)>,
     inputs: Sender<Input>,
     store: Arc<dyn HubStore>,
     bus: Arc<dyn HubBus>,
@@ -207,7 +205,6 @@ impl Hub {
             list: RwLock::new(list),
             devices,
             offer: Mutex::default(),
-            granted: Mutex::new((Access::Write, false)),
             inputs,
             store: kept,
             bus,
@@ -267,9 +264,9 @@ impl Running {
 
     /// Offers a code to pair one device, in place of the one before.
     pub fn invite(&self, invited: Invited) -> Invitation {
-        let code = invited.offer.code();
+        let (code, rights) = (invited.offer.code(), Some(invited.rights()));
         self.shared.invite(invited);
-        Invitation { at: self.shared.at.clone(), code, key: self.shared.key.id() }
+        Invitation { at: self.shared.at.clone(), code, key: self.shared.key.id(), rights }
     }
 
     /// Runs until the system asks the program to end (SIGTERM, SIGINT).
@@ -324,8 +321,8 @@ impl Drop for Running {
 
 impl Shared {
     fn invite(&self, invited: Invited) {
-        *lock(&self.granted) = (invited.access, invited.admin);
-        *lock(&self.offer) = Some(invited.offer);
+        let rights = invited.rights();
+        *lock(&self.offer) = Some(invited.offer.with(rights));
     }
 
     fn say(&self, words: &str) {
@@ -510,7 +507,6 @@ async fn pair(
     }
     limited(&shared, upgrade).on_upgrade(move |socket| async move {
         let mut door = Door(socket);
-        let (access, admin) = *lock(&shared.granted);
         let certificate = (!shared.binding.0.is_empty())
             .then(|| shared.binding.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
         let card = Card {
@@ -518,16 +514,18 @@ async fn pair(
             name: shared.settings.name.clone(),
             address: Some(shared.at.clone()),
             certificate,
-            admin,
+            // Both are those of the offer that is used.
+            access: None,
+            admin: false,
         };
         match link::offer(&mut door, &shared.key, &card, &shared.offer, now(), &shared.binding).await {
-            Ok(theirs) => {
+            Ok((theirs, rights)) => {
                 let device = Device {
                     name: theirs.name,
                     added: 0,
                     revoked: None,
-                    access,
-                    admin,
+                    access: rights.access,
+                    admin: rights.admin,
                     address: None,
                     certificate: None,
                 };
@@ -535,7 +533,8 @@ async fn pair(
                 match shared.devices.pair(theirs.device, device) {
                     Ok(()) => {
                         shared.read_list();
-                        shared.say(&format!("{name} ({}) was paired", theirs.device.short()));
+                        let may = rights.words();
+                        shared.say(&format!("{name} ({}) was paired: it {may}", theirs.device.short()));
                     }
                     Err(why) => shared.say(&why),
                 }

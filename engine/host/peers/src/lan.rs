@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use iroh::endpoint::{Connection, ConnectionError, RecvStream, SendStream, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, EndpointId, RelayMode, SecretKey};
 use iroh_mdns_address_lookup::{DiscoveryEvent, MdnsAddressLookup};
+use std::future::IntoFuture;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub const PAIR: &[u8] = b"tracebook/pair/1";
 const SERVICE: &str = "tracebook";
 /// A frame is at most this long, in bytes.
 const LONGEST: u32 = 64 << 20;
+/// The same while devices are paired.
+const LONGEST_WORD: u32 = 16 << 10;
 /// Reads of so many bytes at once, so that a length that somebody claims costs no memory.
 const PIECE: usize = 1 << 20;
 
@@ -41,7 +44,7 @@ pub enum Reach {
 }
 
 impl Lan {
-    /// Opens the door. Calls must be accepted by [`Lan::accept`].
+    /// Opens the door. Calls must be taken by [`Lan::incoming`].
     ///
     /// # Errors
     /// The network does not allow it.
@@ -107,33 +110,67 @@ impl Lan {
         let failed = |error: &dyn std::fmt::Display| format!("it is not there ({error})");
         let connection = self.endpoint.connect(address, protocol).await.map_err(|error| failed(&error))?;
         let (send, receive) = connection.open_bi().await.map_err(|error| failed(&error))?;
-        Ok(LanWay { connection, send, receive })
+        Ok(LanWay { connection, send, receive, most: longest(protocol) })
     }
 
-    /// The next call; `None` when the door was closed. Who calls is proved by then; `judge` says whether they are
-    /// welcome (for [`DEVICE`] only), and the caller is told its words if not.
+    /// The next call, answered.
+    #[cfg(test)]
     pub async fn accept(&self, judge: impl Fn(DeviceId) -> Result<(), String>) -> Option<Result<Call, String>> {
-        let incoming = self.endpoint.accept().await?;
-        let connection = match incoming.await {
-            Ok(connection) => connection,
-            Err(error) => return Some(Err(format!("a call broke off ({error})"))),
-        };
-        let from = DeviceId(*connection.remote_id().as_bytes());
-        let pairs = connection.alpn() == PAIR;
-        if let Err(why) = if pairs { Ok(()) } else { judge(from) } {
-            connection.close(VarInt::from_u32(1), why.as_bytes());
-            return Some(Err(format!("{} was refused: {why}", from.short())));
-        }
-        match tokio::time::timeout(crate::link::PATIENCE, connection.accept_bi()).await {
-            Ok(Ok((send, receive))) => Some(Ok(Call { from, pairs, way: LanWay { connection, send, receive } })),
-            Ok(Err(_)) | Err(_) => Some(Err(format!("{} called and said nothing", from.short()))),
-        }
+        Some(self.incoming().await?.answer(judge).await)
+    }
+
+    /// Somebody calls of whom nothing is known yet; `None` when the door was closed. Whoever takes calls answers each
+    /// on its own, so that nobody holds the others up by saying nothing.
+    pub async fn incoming(&self) -> Option<Incoming> {
+        self.endpoint.accept().await.map(Incoming)
     }
 
     /// Closes the door.
     pub async fn close(&self) {
         self.endpoint.close().await;
     }
+}
+
+/// A call that is not answered yet.
+#[derive(Debug)]
+pub struct Incoming(iroh::endpoint::Incoming);
+
+impl Incoming {
+    /// Hears who calls. Who calls is proved by then; `judge` says whether they are welcome (for [`DEVICE`] only), and
+    /// the caller is told its words if not.
+    ///
+    /// # Errors
+    /// It is not welcome, or takes too long.
+    pub async fn answer(self, judge: impl Fn(DeviceId) -> Result<(), String>) -> Result<Call, String> {
+        let connection = match tokio::time::timeout(crate::link::PATIENCE, self.0.into_future()).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => return Err(format!("a call broke off ({error})")),
+            Err(_) => return Err("a call took too long".to_owned()),
+        };
+        let from = DeviceId(*connection.remote_id().as_bytes());
+        let pairs = connection.alpn() == PAIR;
+        if let Err(why) = if pairs { Ok(()) } else { judge(from) } {
+            connection.close(VarInt::from_u32(1), why.as_bytes());
+            return Err(format!("{} was refused: {why}", from.short()));
+        }
+        match tokio::time::timeout(crate::link::PATIENCE, connection.accept_bi()).await {
+            Ok(Ok((send, receive))) => {
+                let most = longest(connection.alpn());
+                Ok(Call { from, pairs, way: LanWay { connection, send, receive, most } })
+            }
+            Ok(Err(_)) | Err(_) => Err(format!("{} called and said nothing", from.short())),
+        }
+    }
+
+    /// Does not answer: too many are being answered.
+    pub fn refuse(self) {
+        self.0.refuse();
+    }
+}
+
+/// How long a frame may be: who is being paired has words to say, and nothing else.
+fn longest(protocol: &[u8]) -> u32 {
+    if protocol == PAIR { LONGEST_WORD } else { LONGEST }
 }
 
 /// Somebody calls.
@@ -174,12 +211,13 @@ impl LanSender {
 pub struct LanReceiver {
     connection: Connection,
     receive: RecvStream,
+    most: u32,
 }
 
 impl LanReceiver {
     /// The next frame; `None` at the end.
     pub async fn next(&mut self) -> Option<Frame> {
-        read_frame(&mut self.receive, &self.connection).await
+        read_frame(&mut self.receive, &self.connection, self.most).await
     }
 
     /// Why it ended, if that is known.
@@ -211,12 +249,12 @@ async fn write_frame(send: &mut SendStream, frame: Frame) -> Result<(), String> 
     send.write_all(bytes).await.map_err(|error| error.to_string())
 }
 
-async fn read_frame(receive: &mut RecvStream, connection: &Connection) -> Option<Frame> {
+async fn read_frame(receive: &mut RecvStream, connection: &Connection, most: u32) -> Option<Frame> {
     let mut head = [0; 5];
     receive.read_exact(&mut head).await.ok()?;
     let [kind, length @ ..] = head;
     let length = u32::from_le_bytes(length);
-    if length > LONGEST {
+    if length > most {
         connection.close(VarInt::from_u32(1), b"a frame is too long");
         return None;
     }
@@ -240,14 +278,15 @@ pub struct LanWay {
     connection: Connection,
     send: SendStream,
     receive: RecvStream,
+    most: u32,
 }
 
 impl LanWay {
     /// Both halves of it, for those that send and listen at the same time.
     pub fn split(self) -> (LanSender, LanReceiver) {
-        let LanWay { connection, send, receive } = self;
+        let LanWay { connection, send, receive, most } = self;
         let send = std::sync::Arc::new(tokio::sync::Mutex::new(send));
-        (LanSender { connection: connection.clone(), send }, LanReceiver { connection, receive })
+        (LanSender { connection: connection.clone(), send }, LanReceiver { connection, receive, most })
     }
 
     /// Ends it, with a word for the other side.
@@ -267,7 +306,7 @@ impl Way for LanWay {
     }
 
     async fn next(&mut self) -> Option<Frame> {
-        read_frame(&mut self.receive, &self.connection).await
+        read_frame(&mut self.receive, &self.connection, self.most).await
     }
 }
 
@@ -293,7 +332,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     fn card(key: &DeviceKey, name: &str) -> Card {
-        Card { device: key.id(), name: name.to_owned(), address: None, certificate: None, admin: false }
+        Card { device: key.id(), name: name.to_owned(), address: None, certificate: None, access: None, admin: false }
     }
 
     #[tokio::test]
@@ -316,7 +355,8 @@ mod tests {
                         Ok(Call { mut way, pairs: true, .. }) => {
                             let card = card(&ours, "desk");
                             let joined = link::offer(&mut way, &ours, &card, &code, now(), &Binding::default()).await;
-                            let joined = joined.expect("joined");
+                            let (joined, rights) = joined.expect("joined");
+                            assert_eq!(rights, crate::pairing::Rights::default());
                             let device = Device {
                                 name: joined.name,
                                 added: 0,

@@ -5,7 +5,7 @@
 
 use crate::challenge::{Answer, Binding, Caller, Challenge, Listener, Welcome};
 use crate::key::{DeviceId, DeviceKey};
-use crate::pairing::{Card, Half, Joining, Offer, Offering, Proof};
+use crate::pairing::{Card, Half, Joining, Offer, Offering, Proof, Rights};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
@@ -158,6 +158,7 @@ pub async fn join(
 }
 
 /// Lets somebody join who knows the code of `offer`, which is locked only for as long as each word takes to think of.
+/// Gives the other's card, and what it may do: as it stood in the offer when it began.
 ///
 /// # Errors
 /// Why not; the other side has been told.
@@ -168,7 +169,7 @@ pub async fn offer(
     offer: &std::sync::Mutex<Option<Offer>>,
     now: i64,
     binding: &Binding,
-) -> Result<Card, String> {
+) -> Result<(Card, Rights), String> {
     fn with<T>(
         offer: &std::sync::Mutex<Option<Offer>>,
         work: impl FnOnce(&mut Offer) -> Result<T, String>,
@@ -178,14 +179,15 @@ pub async fn offer(
     }
     let tried = async {
         let half: Half = hear(way).await?;
-        let (offering, half) = with(offer, |offer| Offering::new(offer, &half, now, binding))?;
+        let begun = with(offer, |offer| Ok((Offering::new(offer, &half, now, binding)?, offer.rights())));
+        let ((offering, half), rights) = begun?;
         say(way, &half).await?;
         let proof: Proof = hear(way).await?;
-        with(offer, |offer| offering.check(offer, &proof, key, card))
+        with(offer, |offer| offering.check(offer, &proof, key, card)).map(|(theirs, proof)| (theirs, proof, rights))
     }
     .await;
     match tried {
-        Ok((theirs, proof)) => say(way, &proof).await.map(|()| theirs),
+        Ok((theirs, proof, rights)) => say(way, &proof).await.map(|()| (theirs, rights)),
         Err(why) => Err(refuse(way, why).await),
     }
 }

@@ -4,17 +4,19 @@
 use crate::challenge::Binding;
 use crate::devices::{Access, Device, Devices, now};
 use crate::key::{DeviceId, DeviceKey};
-use crate::lan::{self, Call, Lan, Reach};
+use crate::lan::{self, Call, Incoming, Lan, Reach};
 use crate::link::{self, Control, Way};
-use crate::pairing::{Card, Invitation, Joining, Offer};
+use crate::pairing::{Card, Invitation, Joining, Offer, Rights};
 use crate::socket::{Socket, Trust};
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long others are looked for on the local network.
 const LOOK: Duration = Duration::from_secs(4);
+/// So many may call at once while a code is shown.
+const MAX_CALLS: usize = 16;
 /// How an invitation to the local network begins.
 const LAN: &str = "lan";
 
@@ -25,7 +27,7 @@ fn run<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
 
 /// This device as others see it.
 pub fn card(key: &DeviceKey, name: &str) -> Card {
-    Card { device: key.id(), name: name.to_owned(), address: None, certificate: None, admin: false }
+    Card { device: key.id(), name: name.to_owned(), address: None, certificate: None, access: None, admin: false }
 }
 
 /// A card's owner as it stands in the list.
@@ -60,13 +62,16 @@ impl std::str::FromStr for Whom {
     }
 }
 
-/// Joins by a code that another device or a hub shows, and keeps it in the list.
+/// What devices may do with each other that are paired on the local network: who sits before both is the same one.
+pub const BOTH: Rights = Rights { access: Access::Write, admin: true };
+
+/// Joins by a code that another device or a hub shows, and keeps it in the list. `rights`: what the invitation says.
 ///
 /// # Errors
 /// Why not.
 pub fn join(
     whom: &Whom,
-    expected: Option<DeviceId>,
+    (expected, rights): (Option<DeviceId>, Option<Rights>),
     code: &str,
     key: &DeviceKey,
     name: &str,
@@ -89,6 +94,16 @@ pub fn join(
             Whom::Lan(at) => join_nearby(at, expected, code, key, &ours).await,
         }
     })?;
+    if let (Some(promised), Some(given)) = (rights, met.rights())
+        && promised != given
+    {
+        return Err(format!(
+            "the invitation says that this device {}, and {} says that it {}; ask there for another",
+            promised.words(),
+            met.name,
+            given.words()
+        ));
+    }
     devices.pair(key.id(), entry(&ours, Access::Write, true))?;
     // Who sits before both devices is the same one: on the local network each may change the list.
     devices.pair(met.device, entry(&met, Access::Write, met.address.is_none()))?;
@@ -152,59 +167,78 @@ pub fn offer(
 ) -> Result<Card, String> {
     run(async {
         let lan = Lan::open(key, reach).await?;
-        let offer = Offer::new(now())?;
+        let offer = Offer::new(now())?.with(BOTH);
         let at: Vec<String> = lan.addresses().iter().map(SocketAddr::to_string).collect();
         let at = if reach == Reach::Loopback { format!("{LAN}@{}", at.join(",")) } else { LAN.to_owned() };
-        show(&Invitation { at, code: offer.code(), key: key.id() }, &offer);
-        let waiting = Mutex::new(Some(offer));
+        let rights = Some(offer.rights());
+        show(&Invitation { at, code: offer.code(), key: key.id(), rights }, &offer);
+        let waiting = Arc::new(Mutex::new(Some(offer)));
         let ours = card(key, name);
         let over = || {
             let offer = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let worthless = offer.as_ref().and_then(|offer| offer.check(now()).err());
             worthless.or_else(|| cancelled().then(|| "it was cancelled".to_owned()))
         };
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let under_way = Arc::new(tokio::sync::Semaphore::new(MAX_CALLS));
         let met = loop {
-            let judge = |_| Err("it is being paired".to_owned());
-            let accept = lan.accept(judge);
-            tokio::pin!(accept);
-            // A call that is half taken must not be dropped: only the looks between have an end of their own.
-            let called = loop {
-                tokio::select! {
-                    called = &mut accept => break Ok(called),
-                    () = tokio::time::sleep(Duration::from_millis(200)) => {
-                        if let Some(why) = over() {
-                            break Err(why);
-                        }
+            tokio::select! {
+                incoming = lan.incoming() => {
+                    let Some(incoming) = incoming else { break Err("the local network is gone".to_owned()) };
+                    let Ok(permit) = Arc::clone(&under_way).try_acquire_owned() else {
+                        incoming.refuse();
+                        continue;
+                    };
+                    // Each on its own: who says nothing holds nobody up.
+                    let (waiting, key, ours, tell) = (Arc::clone(&waiting), key.clone(), ours.clone(), tell.clone());
+                    tokio::spawn(async move {
+                        let _ = tell.send(try_offer(incoming, &key, &ours, &waiting).await);
+                        drop(permit);
+                    });
+                }
+                tried = told.recv() => match tried {
+                    Some(Ok(met)) => break Ok(met),
+                    Some(Err(why)) => log(&why),
+                    None => {}
+                },
+                () = tokio::time::sleep(Duration::from_millis(200)) => {
+                    // One that is under way may be the one that has used it.
+                    if under_way.available_permits() == MAX_CALLS && let Some(why) = over() {
+                        break Err(why);
                     }
                 }
-            };
-            match called {
-                Err(why) => break Err(why),
-                Ok(Some(Ok(Call { mut way, pairs: true, from }))) => {
-                    match link::offer(&mut way, key, &ours, &waiting, now(), &Binding::default()).await {
-                        // The key that spoke is the key on the card.
-                        Ok(met) if met.device == from => {
-                            let _ = tokio::time::timeout(Duration::from_secs(2), way.next()).await;
-                            break Ok(met);
-                        }
-                        Ok(_) => log(&format!("{} showed another's card", from.short())),
-                        Err(why) => log(&format!("{} was not paired: {why}", from.short())),
-                    }
-                }
-                Ok(Some(Ok(Call { .. }))) => {}
-                Ok(Some(Err(why))) => log(&why),
-                Ok(None) => break Err("the local network is gone".to_owned()),
             }
-            if let Some(why) = over() {
-                break Err(why);
+            if cancelled() {
+                break Err("it was cancelled".to_owned());
             }
         };
         lan.close().await;
-        let met = met?;
+        let (met, rights) = met?;
         devices.pair(key.id(), entry(&ours, Access::Write, true))?;
-        devices.pair(met.device, entry(&met, Access::Write, true))?;
+        devices.pair(met.device, entry(&met, rights.access, rights.admin))?;
         Ok(met)
     })
+}
+
+/// One call while a code is shown.
+async fn try_offer(
+    incoming: Incoming,
+    key: &DeviceKey,
+    ours: &Card,
+    waiting: &Mutex<Option<Offer>>,
+) -> Result<(Card, Rights), String> {
+    let Call { from, pairs, mut way } = incoming.answer(|_| Err("it is being paired".to_owned())).await?;
+    if !pairs {
+        return Err(format!("{} called, and is not being paired", from.short()));
+    }
+    let tried = link::offer(&mut way, key, ours, waiting, now(), &Binding::default()).await;
+    let (met, rights) = tried.map_err(|why| format!("{} was not paired: {why}", from.short()))?;
+    // The key that spoke is the key on the card.
+    if met.device != from {
+        return Err(format!("{} showed another's card", from.short()));
+    }
+    let _ = tokio::time::timeout(Duration::from_secs(2), way.next()).await;
+    Ok((met, rights))
 }
 
 /// Tells a hub our list of devices, for example that one was revoked. It takes it in if we may change its list.

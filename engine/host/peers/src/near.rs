@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How often the list of devices is looked at, and those are called that are not there.
@@ -20,6 +21,8 @@ const DIAL: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(3);
 /// Whoever ends waits so long for the others to be told. Who is not told waits for 30 s before it calls again.
 const FAREWELL: Duration = Duration::from_millis(250);
+/// So many may be calling at once who have not said yet who they are.
+const MAX_UNPROVEN_CALLS: usize = 64;
 /// The first number of a connection: others are counted from 1.
 const FIRST: u64 = 1 << 40;
 
@@ -245,20 +248,26 @@ async fn serve(key: DeviceKey, devices: Devices, place: Place, tell: Tell, mut o
     lan.close().await;
 }
 
-/// Hears those who call.
+/// Hears those who call, each on its own.
 async fn listen(lan: Lan, list: Arc<Mutex<BTreeMap<DeviceId, Device>>>, facts: UnboundedSender<Fact>) {
-    let judge = |id| lan::welcome(list.lock().unwrap_or_else(PoisonError::into_inner).get(&id));
-    while let Some(call) = lan.accept(judge).await {
-        match call {
-            Ok(call) if !call.pairs => {
-                let met = Fact::Met { device: call.from, way: Box::new(call.way), dialed: false };
-                if facts.send(met).is_err() {
-                    return;
+    let unproven = Arc::new(Semaphore::new(MAX_UNPROVEN_CALLS));
+    while let Some(incoming) = lan.incoming().await {
+        let Ok(permit) = Arc::clone(&unproven).try_acquire_owned() else {
+            incoming.refuse();
+            continue;
+        };
+        let (list, facts) = (Arc::clone(&list), facts.clone());
+        tokio::spawn(async move {
+            let judge = |id| lan::welcome(list.lock().unwrap_or_else(PoisonError::into_inner).get(&id));
+            match incoming.answer(judge).await {
+                Ok(call) if !call.pairs => {
+                    let _ = facts.send(Fact::Met { device: call.from, way: Box::new(call.way), dialed: false });
                 }
+                Ok(call) => call.way.close("nothing is paired here now; ask for a code on that device"),
+                Err(_) => {} // refused, or broken off: nobody waits for it
             }
-            Ok(call) => call.way.close("nothing is paired here now; ask for a code on that device"),
-            Err(_) => {} // refused, or broken off: nobody waits for it
-        }
+            drop(permit);
+        });
     }
 }
 

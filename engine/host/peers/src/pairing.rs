@@ -5,6 +5,7 @@
 //! what they prove, so somebody in the middle fails as if the code were wrong. Pure but for the system's chance.
 
 use crate::challenge::Binding;
+use crate::devices::Access;
 use crate::key::{DeviceId, DeviceKey, hex, random, unhex};
 use serde::{Deserialize, Serialize};
 use spake2::{Ed25519Group, Identity, Password, Spake2};
@@ -15,6 +16,48 @@ pub const ATTEMPTS: u8 = 5;
 pub const LIFE: i64 = 10 * 60 * 1000;
 /// A longer card is none, in bytes.
 const LONGEST_CARD: usize = 2048;
+
+/// What a device may do that is paired by an offer: fixed when the offer is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rights {
+    /// The most that it may do with documents.
+    pub access: Access,
+    /// Whether it may change the list of devices.
+    #[serde(default)]
+    pub admin: bool,
+}
+
+impl Rights {
+    /// In words, behind the device that they are of.
+    pub fn words(self) -> String {
+        let access = match self.access {
+            Access::None => "sees nothing",
+            Access::Read => "may read",
+            Access::Write => "may read and write",
+        };
+        format!("{access}{}", if self.admin { ", and change the list of devices" } else { "" })
+    }
+
+    fn name(self) -> String {
+        let access = match self.access {
+            Access::None => "none",
+            Access::Read => "read",
+            Access::Write => "write",
+        };
+        format!("{access}{}", if self.admin { ",admin" } else { "" })
+    }
+
+    fn named(name: &str) -> Option<Rights> {
+        let (access, admin) = name.split_once(',').map_or((name, None), |(access, admin)| (access, Some(admin)));
+        let access = match access {
+            "none" => Access::None,
+            "read" => Access::Read,
+            "write" => Access::Write,
+            _ => return None,
+        };
+        admin.is_none_or(|word| word == "admin").then_some(Rights { access, admin: admin.is_some() })
+    }
+}
 
 /// How one side introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +72,19 @@ pub struct Card {
     /// BLAKE3 of the certificate that it shows there, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
+    /// What the other one may do with documents here; older programs do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
     /// Whether the other one may change the list of devices.
     #[serde(default)]
     pub admin: bool,
+}
+
+impl Card {
+    /// What the other one may do here, if that is said.
+    pub fn rights(&self) -> Option<Rights> {
+        self.access.map(|access| Rights { access, admin: self.admin })
+    }
 }
 
 /// First and second word: each side's half of SPAKE2, in hexadecimal.
@@ -63,6 +116,9 @@ pub struct Offer {
     code: String,
     until: i64,
     left: u8,
+    /// What who uses it may do.
+    #[serde(default)]
+    rights: Rights,
 }
 
 impl std::fmt::Debug for Offer {
@@ -84,7 +140,20 @@ impl Offer {
                 break number % 100_000_000;
             }
         };
-        Ok(Offer { code: format!("{number:08}"), until: now.saturating_add(LIFE), left: ATTEMPTS })
+        let rights = Rights::default();
+        Ok(Offer { code: format!("{number:08}"), until: now.saturating_add(LIFE), left: ATTEMPTS, rights })
+    }
+
+    /// The same for a device that may do this.
+    #[must_use]
+    pub fn with(mut self, rights: Rights) -> Offer {
+        self.rights = rights;
+        self
+    }
+
+    /// What who uses it may do.
+    pub fn rights(&self) -> Rights {
+        self.rights
     }
 
     /// The code as it is shown: `1234-5678`.
@@ -242,9 +311,12 @@ impl Joined {
     }
 }
 
-/// The side that shows the code, for one try.
+/// The side that shows the code, for one try. It keeps to the offer as it was when the try began.
 #[derive(Debug)]
-pub struct Offering(Common);
+pub struct Offering {
+    common: Common,
+    offer: Offer,
+}
 
 impl Offering {
     /// Takes a try. It counts from here on, so that nobody tries for nothing by going away.
@@ -260,10 +332,11 @@ impl Offering {
         let (spake, half) = Spake2::<Ed25519Group>::start_b(&Password::new(&offer.code), &joins, &offers);
         let secret = spake.finish(&theirs).map_err(|_| bad())?;
         let said = Half { spake: hex(&half) };
-        Ok((Offering(Common::new(&secret, &theirs, &half, binding)), said))
+        let common = Common::new(&secret, &theirs, &half, binding);
+        Ok((Offering { common, offer: offer.clone() }, said))
     }
 
-    /// The other's card, and ours for it. The code is used up.
+    /// The other's card, and ours for it, which says what it may do. The code is used up.
     ///
     /// # Errors
     /// The code was wrong.
@@ -275,7 +348,13 @@ impl Offering {
         card: &Card,
     ) -> Result<(Card, Proof), String> {
         let left = offer.left;
-        let theirs = self.0.check(JOINS, proof).unwrap_or_else(|| {
+        if (&offer.code, offer.until, offer.rights) != (&self.offer.code, self.offer.until, self.offer.rights) {
+            return Err("another code is shown by now; ask for it".to_owned());
+        }
+        if left == 0 && self.offer.left > 0 {
+            return Err("the code was used; ask for a new one".to_owned());
+        }
+        let theirs = self.common.check(JOINS, proof).unwrap_or_else(|| {
             Err(match left {
                 0 => "the code is wrong, and was tried too often; ask for a new one".to_owned(),
                 1 => "the code is wrong; one more try".to_owned(),
@@ -285,7 +364,9 @@ impl Offering {
         if theirs.device == key.id() {
             return Err("a device cannot be paired with itself".to_owned());
         }
-        let ours = self.0.prove(OFFERS, card, key)?;
+        let rights = self.offer.rights;
+        let card = Card { access: Some(rights.access), admin: rights.admin, ..card.clone() };
+        let ours = self.common.prove(OFFERS, &card, key)?;
         offer.left = 0;
         Ok((theirs, ours))
     }
@@ -300,13 +381,16 @@ pub struct Invitation {
     pub code: String,
     /// Who answers there.
     pub key: DeviceId,
+    /// What who uses it may do there, if that is said.
+    pub rights: Option<Rights>,
 }
 
 const SCHEME: &str = "tracebook:pair?";
 
 impl std::fmt::Display for Invitation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{SCHEME}at={}&code={}&key={}", self.at, self.code, self.key)
+        write!(f, "{SCHEME}at={}&code={}&key={}", self.at, self.code, self.key)?;
+        self.rights.map_or(Ok(()), |rights| write!(f, "&may={}", rights.name()))
     }
 }
 
@@ -319,7 +403,12 @@ impl std::str::FromStr for Invitation {
             let part = parts.next().and_then(|part| part.strip_prefix(name)?.strip_prefix('='));
             part.filter(|part| !part.is_empty() && part.len() < 300 && !part.contains(char::is_control)).ok_or_else(bad)
         };
-        Ok(Invitation { at: part("at")?.to_owned(), code: part("code")?.to_owned(), key: part("key")?.parse()? })
+        let (at, code, key) = (part("at")?.to_owned(), part("code")?.to_owned(), part("key")?.parse()?);
+        let rights = match parts.next().and_then(|part| part.strip_prefix("may=")) {
+            Some(name) => Some(Rights::named(name).ok_or_else(bad)?),
+            None => None,
+        };
+        Ok(Invitation { at, code, key, rights })
     }
 }
 
@@ -328,7 +417,7 @@ mod tests {
     use super::*;
 
     fn card(key: &DeviceKey, name: &str) -> Card {
-        Card { device: key.id(), name: name.to_owned(), address: None, certificate: None, admin: false }
+        Card { device: key.id(), name: name.to_owned(), address: None, certificate: None, access: None, admin: false }
     }
 
     /// One try with a code; the cards that both got.
@@ -394,10 +483,36 @@ mod tests {
     }
 
     #[test]
+    fn rights_are_those_of_the_offer_that_was_tried() {
+        let (ours, theirs) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
+        let (all, some) =
+            (Rights { access: Access::Write, admin: true }, Rights { access: Access::Read, admin: false });
+        let plain = Binding::default();
+        let mut offer = Offer::new(0).expect("chance").with(some);
+        let (joining, half) = Joining::new(&offer.code()).expect("a code");
+        let (offering, half) = Offering::new(&mut offer, &half, 1, &plain).expect("begun");
+        let (joined, proof) = joining.prove(&half, &theirs, &card(&theirs, "phone"), &plain).expect("proved");
+        // While it was under way, somebody asked for another code, with other rights.
+        let mut other = Offer::new(0).expect("chance").with(all);
+        let why = offering.check(&mut other, &proof, &ours, &card(&ours, "hub")).expect_err("another offer");
+        assert!(why.contains("another code") && other.left() == ATTEMPTS, "{why}");
+        drop(joined);
+        for rights in [all, some] {
+            let mut offer = Offer::new(0).expect("chance").with(rights);
+            let code = offer.code();
+            let (_, hub) = attempt(&mut offer, &code, 1, SAME).expect("paired");
+            assert_eq!(hub.rights(), Some(rights), "what it may do is proved with the card");
+        }
+    }
+
+    #[test]
     fn an_invitation_is_read_back() {
         let key = DeviceKey::generate().expect("key").id();
-        let one = Invitation { at: "wss://192.168.1.7:7600".to_owned(), code: "1234-5678".to_owned(), key };
-        assert_eq!(one.to_string().parse(), Ok(one.clone()));
+        let rights = Some(Rights { access: Access::Read, admin: true });
+        for rights in [None, rights, Some(Rights::default())] {
+            let one = Invitation { at: "wss://192.168.1.7:7600".to_owned(), code: "1234-5678".to_owned(), key, rights };
+            assert_eq!(one.to_string().parse(), Ok(one.clone()));
+        }
         for bad in ["", "tracebook:pair?", "tracebook:pair?at=&code=1&key=2", "https://example.org"] {
             assert!(bad.parse::<Invitation>().is_err());
         }
