@@ -413,7 +413,9 @@ mod tests {
             fs::write(&path, bytes).expect("written");
             let salvaged = salvage(dir.path(), 1).expect("salvaged");
             let mut disk = SqliteDisk::open(dir.path(), false).expect("opened");
-            let foreign: Vec<_> = sound(dir.path()).difference(&ever).cloned().collect();
+            // That something was lost is kept in mind; nothing else is new.
+            let told = |row: &&String| row.starts_with("meta lost ");
+            let foreign: Vec<_> = sound(dir.path()).difference(&ever).filter(|row| !told(row)).cloned().collect();
             assert!(foreign.is_empty(), "{round} {salvaged:?} {foreign:?}");
             disk.commit(&[Write::Meta { key: "k".into(), value: None }]).expect("goes on");
         }

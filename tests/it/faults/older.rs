@@ -154,12 +154,13 @@ fn is_refusal(done: &Done) -> bool {
 /// Any file of the workspace is damaged anywhere, at any moment, while the user's file is of then or of later.
 #[test]
 fn random_damage_is_told_of_or_does_no_harm() {
-    const SEED: u64 = 20_261_124;
-    println!("seed {SEED}");
-    let mut rng = StdRng::seed_from_u64(SEED);
+    // Another one searches elsewhere: TRACEBOOK_SEED=7.
+    let seed = std::env::var("TRACEBOOK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_124);
+    println!("seed {seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
     let place = Place::new();
     let dir = tempfile::tempdir().expect("a folder");
-    let moments = moments(&place, dir.path(), 12, SEED);
+    let moments = moments(&place, dir.path(), 12, seed);
     let all = moments[moments.len() - 1].typed.clone();
     let (mut refused, mut told, mut harmless) = (0, 0, 0);
     for round in 0..160 {

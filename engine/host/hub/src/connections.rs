@@ -34,8 +34,12 @@ const RESERVED_FILES: usize = 100;
 pub(crate) struct Limits {
     /// All of them.
     pub(crate) all: usize,
-    /// Those that have proven no key.
+    /// Those that have proven no key, and have had [`Limits::grace`] for it.
     pub(crate) unproven: usize,
+    /// Those that have proven no key, however new they are.
+    pub(crate) most_unproven: usize,
+    /// So long whoever connects is left alone where many do at once.
+    pub(crate) grace: Duration,
     /// Those of them from one address.
     pub(crate) per_address: usize,
     /// Those that have proven a key.
@@ -46,8 +50,9 @@ impl Limits {
     /// What fits into so many open files, with at most `proven` connections that have proven a key.
     pub(crate) fn new(files: usize, proven: usize) -> Limits {
         let all = files.saturating_sub(RESERVED_FILES).max(16);
-        let unproven = (all / 2).min(512);
-        Limits { all, unproven, per_address: (unproven / 4).max(4), proven: proven.min(all - unproven) }
+        let (unproven, most_unproven) = ((all / 2).min(512), (all / 2).min(4_096));
+        let (per_address, proven) = ((unproven / 4).max(4), proven.min(all - most_unproven));
+        Limits { all, unproven, most_unproven, grace: Duration::from_secs(1), per_address, proven }
     }
 }
 
@@ -144,12 +149,14 @@ impl Connections {
             *of_address.entry(network(one.from.ip())).or_default() += 1;
         }
         let own = network(from.ip());
-        let crowded = of_address.get(&own).is_some_and(|count| *count >= self.limits.per_address);
+        // All that comes by a proxy on this machine has its address.
+        let crowded = !own.is_loopback() && of_address.get(&own).is_some_and(|count| *count >= self.limits.per_address);
         let full = table.unproven.len() >= self.limits.unproven;
+        let brimful = table.unproven.len() >= self.limits.most_unproven;
         let most = of_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address);
-        if let Some(address) = if crowded { Some(own) } else { most.filter(|_| full) } {
+        if let Some(address) = if crowded && !brimful { Some(own) } else { most.filter(|_| full) } {
             let oldest = table.unproven.values().find(|one| network(one.from.ip()) == address).cloned();
-            if let Some(oldest) = oldest {
+            if let Some(oldest) = oldest.filter(|one| brimful || one.opened.elapsed() >= self.limits.grace) {
                 table.unproven.remove(&oldest.number);
                 table.closed += 1;
                 oldest.close();
@@ -384,7 +391,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_of_the_address_with_most_goes_and_others_stay() {
-        let limits = Limits { all: 20, unproven: 6, per_address: 4, proven: 10 };
+        let grace = Duration::ZERO;
+        let limits = Limits { all: 20, unproven: 6, most_unproven: 6, grace, per_address: 4, proven: 10 };
         let connections = Connections::new(limits);
         let other = pair(&connections, [10, 0, 0, 1]).await;
         let mut crowd = Vec::new();
@@ -435,7 +443,7 @@ mod tests {
     fn limits_fit_into_the_open_files() {
         for files in [0, 64, 256, 1024, 1 << 20] {
             let limits = Limits::new(files, 10_000);
-            assert!(limits.proven + limits.unproven <= limits.all, "{limits:?}");
+            assert!(limits.proven + limits.most_unproven <= limits.all, "{limits:?}");
             assert!(limits.unproven > 0 && limits.proven > 0 && limits.per_address > 0, "{limits:?}");
             assert!(files < 128 || limits.all + RESERVED_FILES <= files, "{limits:?}");
         }

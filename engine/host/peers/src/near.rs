@@ -302,3 +302,55 @@ fn talk(link: u64, device: DeviceId, way: LanWay, tell: Tell, facts: UnboundedSe
     });
     open
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lan::PAIR;
+    use std::sync::mpsc::channel;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_calls_and_says_nothing_holds_nobody_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let devices = Devices::new(folder.path()).expect("chance");
+        let (ours, theirs) = (DeviceKey::generate().expect("key"), DeviceKey::generate().expect("key"));
+        let known = Device {
+            name: "phone".to_owned(),
+            added: 0,
+            revoked: None,
+            access: Access::Write,
+            admin: false,
+            // As if it were a hub: then it is never called from here.
+            address: Some("wss://localhost:1".to_owned()),
+            certificate: None,
+        };
+        devices.pair(theirs.id(), known).expect("kept");
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let at = socket.local_addr().expect("its address");
+        drop(socket);
+        let (tell, told) = channel();
+        let place = Place { reach: Reach::At(at), known: Vec::new() };
+        let near = Near::start(ours.clone(), devices, place, move |_, what| _ = tell.send(what)).expect("started");
+        // Strangers that call to be paired and say nothing, one after the other.
+        let strangers = Lan::open(&DeviceKey::generate().expect("key"), Reach::Loopback).await.expect("open");
+        let mut silent = Vec::new();
+        for _ in 0..8 {
+            silent.push(strangers.call(ours.id(), &[at], PAIR).await.expect("called"));
+        }
+        let phone = Lan::open(&theirs, Reach::Loopback).await.expect("open");
+        let begun = Instant::now();
+        // The list of devices is read within a moment.
+        let open = loop {
+            let mut way = phone.call(ours.id(), &[at], DEVICE).await.expect("called");
+            let _ = crate::link::Way::send(&mut way, Frame::Binary(vec![1])).await;
+            match told.recv_timeout(Duration::from_millis(1_500)) {
+                Ok(Told::Open { name, .. }) => break name,
+                Ok(_) | Err(_) => {
+                    assert!(begun.elapsed() < Duration::from_secs(6), "it waits for those who say nothing")
+                }
+            }
+        };
+        assert_eq!(open, "phone");
+        drop((near, silent));
+    }
+}
