@@ -11,6 +11,7 @@ use crate::tokens::{Colours, DARK, LIGHT};
 use around::{Files, Near, page_path, title};
 use engine::event::Skipped;
 use engine::{Note, Session};
+use host::confined::{ConfinedPath, Folder};
 use host::{Handle, copy};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -122,7 +123,11 @@ pub(crate) fn export(
             })?;
             #[allow(clippy::cast_precision_loss, reason = "a share")]
             let mut goes_on = |done: usize| progress.at((done as f32 / all.max(1) as f32).min(1.0));
-            copy::copy_tree(&root.join(below), dest, &mut copied, &mut goes_on).map_err(Refusal::workspace)?;
+            copy::make_folder(dest).map_err(Refusal::workspace)?;
+            let source = Folder::root(&root).and_then(|root| root.folder(below));
+            let source = source.map_err(|refused| Refusal::workspace(refused.to_string()))?;
+            let target = Folder::chosen(dest).map_err(|refused| Refusal::workspace(refused.to_string()))?;
+            copy::copy_tree(&source, &target, &mut copied, &mut goes_on).map_err(Refusal::workspace)?;
             Ok(Done { files: copied.files, skipped: copied.skipped, dest: dest.to_owned(), ..Done::default() })
         }
     }
@@ -266,7 +271,7 @@ pub(crate) fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progres
     let folder = path.rfind('/').map_or("", |slash| &path[..=slash]);
     let name = path.strip_prefix(folder).unwrap_or(&path);
     let with_tables = files.with_tables(&path, &text);
-    copy::write_new(&dest.join(name), with_tables.as_bytes()).map_err(Refusal::usage)?;
+    copy::write_below(dest, name, with_tables.as_bytes()).map_err(Refusal::usage)?;
     let mut done = Done { files: vec![path.clone()], dest: dest.to_owned(), ..Done::default() };
     let all = files.attached(&path, &text);
     let count = all.len();
@@ -277,7 +282,7 @@ pub(crate) fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progres
         }
         // What lies below the note's folder keeps its place; all else lies beside the note, where a link finds it.
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
-        match copy::copy_to(&root.join(&attached), &dest.join(to)) {
+        match copy::copy_to(&ConfinedPath::new(&root, &attached), dest, to) {
             Ok(()) => done.files.push(attached),
             Err(why) => done.skipped.push(Skipped { path: attached, why }),
         }
@@ -396,7 +401,7 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
         let written = content(handle, *id).map_err(|refusal| refusal.why).and_then(|(text, outputs)| {
             let text = files.with_tables(path, &text);
             let (page, source) = page(path, &text, outputs, &near(path));
-            copy::write_new(&dest.join(page_path(path)), page.as_bytes()).map(|()| source)
+            copy::write_below(dest, &page_path(path), page.as_bytes()).map(|()| source)
         });
         match written {
             Ok(source) => {
@@ -411,10 +416,10 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
             done.files.iter().map(|path| format!("- [{}](<{path}>)\n", path.strip_suffix(".md").unwrap_or(path)));
         let text = format!("# {name}\n\n{}", lines.collect::<String>());
         let (index, _) = page(&name, &text, Vec::new(), &near("index.md"));
-        copy::write_new(&dest.join("index.html"), index.as_bytes()).map_err(Refusal::usage)?;
+        copy::write_below(dest, "index.html", index.as_bytes()).map_err(Refusal::usage)?;
     }
     for path in linked.into_inner() {
-        match copy::copy_to(&files.root.join(&path), &dest.join(&path)) {
+        match copy::copy_to(&ConfinedPath::new(&files.root, &path), dest, &path) {
             Ok(()) => done.files.push(path),
             Err(why) => done.skipped.push(Skipped { path, why }),
         }

@@ -171,7 +171,9 @@ pub fn main() -> ExitCode {
     };
     if words.first().is_some_and(|word| word == "kernel") {
         return match words.get(1..) {
-            Some([flag, spec]) if flag == "--jupyter" => jupyter::bridge::run(std::path::Path::new(spec)),
+            Some([flag, spec, allowed @ ..]) if flag == "--jupyter" => {
+                jupyter::bridge::run(std::path::Path::new(spec), allowed.first().map(String::as_str))
+            }
             words => python::run(python::Reach::of(words.unwrap_or_default())),
         };
     }

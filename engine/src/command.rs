@@ -167,6 +167,10 @@ pub enum Command {
         kernel: Option<String>,
         /// Whether the note says so from now on; otherwise it is so until the note is closed.
         keep: bool,
+        /// The print of the kernel whose file and command the user has seen and allowed: wanted where others can change
+        /// what it starts ([`crate::KernelSpec::doubt`]).
+        #[serde(default)]
+        seen: Option<String>,
     },
     /// Say what a note's cells reach beyond its folder, on this device and in the embedded kernel. The one that runs
     /// ends: walls cannot be moved once they stand.

@@ -373,7 +373,11 @@ const ALONE: &[CommandInfo] = &[
         window: true,
         line: Some(Line {
             name: "kernels",
-            args: &[NOTE, arg("use", Form::Value, "the kernel from now on; `embedded`: the built-in one")],
+            args: &[
+                NOTE,
+                arg("use", Form::Value, "the kernel from now on; `embedded`: the built-in one"),
+                arg("allow", Form::Value, "the print of a kernel that others can change, as it was shown: run it"),
+            ],
         }),
     },
     CommandInfo {
@@ -853,7 +857,10 @@ const ALONE: &[CommandInfo] = &[
         "workspace.restore",
         "Restore",
         "restore",
-        &[arg("BACKUP", Form::Needed, "a folder made by `backup`")],
+        &[
+            arg("BACKUP", Form::Needed, "a folder made by `backup`"),
+            arg("trusted", Form::Flag, "it is your own: put volumes back to where they were, keep what you allowed"),
+        ],
         "Make a workspace (--workspace) of a backup; nothing is overwritten.",
     ),
     line(

@@ -150,6 +150,8 @@ pub enum Effect {
         folder: PathBuf,
         /// The Jupyter kernel to start if there is none; `None`: the embedded one.
         kernel: Option<String>,
+        /// The print of the Jupyter kernel that the user has allowed; another one is not started.
+        allowed: Option<String>,
         /// What an embedded kernel reaches beyond the folder.
         grant: crate::Grant,
         /// Which execution.

@@ -180,6 +180,8 @@ pub struct Note {
     /// The Jupyter kernel that its properties name, the one that the user chose for now, the one that runs.
     pub(crate) kernel_stated: Option<String>,
     pub(crate) kernel_once: Option<Option<String>>,
+    /// The print of the kernel that was chosen last.
+    pub(crate) kernel_print: Option<String>,
     pub(crate) kernel_is: Option<String>,
     /// What the embedded kernel that runs may reach.
     pub(crate) grant_is: crate::Grant,
@@ -247,6 +249,7 @@ impl Note {
             reactivity: Reactivity::default(),
             kernel_stated: None,
             kernel_once: None,
+            kernel_print: None,
             kernel_is: None,
             grant_is: crate::Grant::default(),
             question: None,

@@ -295,7 +295,9 @@ impl Session {
             Command::SetReactivity { note, to } => self.set_reactivity(turn, note, to),
             Command::FindKernels { note } => self.find_kernels(turn, note),
             Command::Grant { note, grant } => self.grant(turn, note, grant),
-            Command::UseKernel { note, kernel, keep } => self.use_kernel(turn, note, kernel, keep),
+            Command::UseKernel { note, kernel, keep, seen } => {
+                self.use_kernel(turn, note, kernel, keep, seen.as_deref())
+            }
             Command::Answer { note, text } => self.answer(turn, note, text),
             Command::Interrupt { note } => self.interrupt(turn, note),
             Command::RestartKernel { note } => self.restart_kernel(turn, note),

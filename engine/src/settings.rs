@@ -82,6 +82,8 @@ pub struct Settings {
     pub panes: Option<Arrangement>,
     /// Notes whose cells may run in a Jupyter kernel, and in which: it has all rights of the user. Oldest first.
     pub kernels: Vec<(DocId, String)>,
+    /// What exactly was allowed there: [`crate::KernelSpec::print`]. Oldest first.
+    pub kernel_prints: Vec<(DocId, String)>,
     /// What cells of notes reach beyond their folder, on this device. Oldest first.
     pub grants: Vec<(DocId, crate::Grant)>,
     /// Which of their tabs has the caret, counted in the order of reading.
@@ -130,6 +132,7 @@ impl Default for Settings {
             templates: "Templates".to_owned(),
             panes: None,
             kernels: Vec::new(),
+            kernel_prints: Vec::new(),
             grants: Vec::new(),
             pane: 0,
             embedder: "embedded".to_owned(),

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and its tables are its own"
 )]
 
+mod confined;
 mod conformance;
 mod disk;
 mod faults;
@@ -17,6 +18,7 @@ mod line;
 mod merge;
 mod model;
 mod plain_files;
+mod planted;
 mod program;
 mod recall;
 mod session;

@@ -8,7 +8,8 @@ use engine::base::{self, Base, Embed, Mirror, Told};
 use engine::links::Links;
 use engine::markdown::dialect::{self, Token};
 use engine::outline::{self, Outline};
-use host::{Handle, copy};
+use host::Handle;
+use host::confined::ConfinedPath;
 use pulldown_cmark::{Event, Tag};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -97,7 +98,7 @@ impl Files {
             Embed::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
             Embed::File { target, view } => {
                 let path = self.find(own, target).ok_or_else(|| format!("there is no {target}"))?;
-                (copy::read_text(&self.root.join(&path))?, view)
+                (ConfinedPath::new(&self.root, &path).read_text(LARGEST)?, view)
             }
         };
         let source = self.mirror.get_or_init(|| self.mirrored()).as_ref().map_err(String::clone)?.source();
@@ -151,7 +152,7 @@ impl Files {
             return Some(known.clone());
         }
         (self.kind(path) == Some(FileKind::Note)).then_some(())?;
-        let text = String::from_utf8(copy::read(&self.root.join(path), LARGEST)?).ok()?;
+        let text = String::from_utf8(ConfinedPath::new(&self.root, path).read(LARGEST)?).ok()?;
         let text: Rc<str> = Rc::from(self.with_tables(path, &text));
         let mut embedded = self.embedded.borrow_mut();
         if embedded.values().map(|text| text.len()).sum::<usize>() + text.len() > MAX_KEPT_BYTES {
@@ -219,7 +220,7 @@ impl Near<'_> {
     fn picture(&self, target: &str) -> Option<Vec<u8>> {
         let path = self.files.find(self.own, target)?;
         (self.files.kind(&path) == Some(FileKind::Attachment))
-            .then(|| copy::read(&self.files.root.join(&path), LARGEST))
+            .then(|| ConfinedPath::new(&self.files.root, &path).read(LARGEST))
             .flatten()
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 pub(crate) fn make_sample(handle: &Handle, workspace: &Path) -> Result<(), String> {
     let folder = workspace.join("Sample");
     for (path, bytes) in system::SAMPLE {
-        copy::write_new(&folder.join(path), bytes)?;
+        copy::write_below(&folder, path, bytes)?;
     }
     let opened = |session: &engine::Session| session.is_open().then_some(());
     handle.wait(None, opened).map_err(|gone| gone.to_string())?;

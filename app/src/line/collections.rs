@@ -6,11 +6,14 @@ use crate::clock;
 use clap::ArgMatches;
 use engine::Session;
 use engine::base::{Base, Cell, Table};
-use std::path::PathBuf;
+use host::confined::ConfinedPath;
 use store::DocId;
 
+/// A larger file is no collection, in bytes.
+const LARGEST: u64 = 16 << 20;
+
 /// The collection that a word means: its volume and its file.
-fn find(session: &Session, word: &str) -> Option<(DocId, DocId, PathBuf)> {
+fn find(session: &Session, word: &str) -> Option<(DocId, DocId, ConfinedPath)> {
     let named = |path: &str| {
         let wanted = word.strip_suffix(".base").unwrap_or(word).to_lowercase();
         let path = path.strip_suffix(".base").map(str::to_lowercase);
@@ -18,7 +21,7 @@ fn find(session: &Session, word: &str) -> Option<(DocId, DocId, PathBuf)> {
     };
     session.volumes().find_map(|volume| {
         let row = volume.files.get(word).or_else(|| volume.files.values().find(|row| named(&row.path)))?;
-        Some((volume.id, row.id, volume.root.as_ref()?.join(&row.path)))
+        Some((volume.id, row.id, ConfinedPath::new(volume.root.as_ref()?, &row.path)))
     })
 }
 
@@ -30,7 +33,7 @@ pub(super) fn base(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     let Some((volume, this, file)) = found else {
         return Err(Refusal::usage(format!("there is no collection “{word}”; its file ends in .base")));
     };
-    let text = host::copy::read_text(&file).map_err(Refusal::workspace)?;
+    let text = file.read_text(LARGEST).map_err(Refusal::workspace)?;
     let base = Base::read(&text).map_err(Refusal::usage)?;
     let name = args.get_one::<String>("view").map(String::as_str);
     let view = base.view(name).ok_or_else(|| {

@@ -3,10 +3,14 @@
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, choose, notes};
 use clap::ArgMatches;
-use engine::{Command, EMBEDDED, Grant, Session};
+use engine::{Command, EMBEDDED, Grant, KernelSpec, Session};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
+use store::DocId;
+
+/// So much of a kernel's print is shown, and is enough to allow it.
+const SHOWN: usize = 16;
 
 pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
@@ -53,13 +57,18 @@ pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     Ok(DONE)
 }
 
-pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
-    let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = notes::hold(scene.handle, note)?;
+/// The kernels that a note may use, looked for now.
+pub(super) fn found(scene: &Scene<'_>, note: DocId) -> Result<Vec<KernelSpec>, Refusal> {
     let before = scene.handle.read(Session::kernel_searches)?;
     scene.handle.command(Command::FindKernels { note })?;
     let found = move |session: &Session| (session.kernel_searches() > before).then(|| session.kernels().to_vec());
-    let found = scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default();
+    Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
+}
+
+pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = notes::hold(scene.handle, note)?;
+    let found = found(scene, note)?;
     if let Some(name) = args.get_one::<String>("use") {
         if name != EMBEDDED && !found.iter().any(|spec| spec.name == *name) {
             return Err(Refusal::usage(format!(
@@ -67,7 +76,22 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
             )));
         }
         notes::loaded(scene.handle, note, |_| ())?;
-        scene.handle.command(Command::UseKernel { note, kernel: Some(name.clone()), keep: true })?;
+        let seen = args.get_one::<String>("allow").cloned();
+        let spec = found.iter().find(|spec| spec.name == *name);
+        // What is allowed is named by the beginning of its print, as it was shown.
+        let seen = seen.map(|seen| match spec {
+            Some(spec) if seen.len() >= SHOWN && spec.print.starts_with(&seen) => spec.print.clone(),
+            _ => seen,
+        });
+        let chosen = Command::UseKernel { note, kernel: Some(name.clone()), keep: true, seen };
+        if let Err(refusal) = scene.handle.command(chosen) {
+            let Some(spec) = spec.filter(|spec| spec.doubt.is_some()) else { return Err(refusal.into()) };
+            let print = spec.print.get(..SHOWN).unwrap_or(&spec.print);
+            return Err(Refusal::usage(format!(
+                "{}. If that is what you want: tracebook kernels NOTE --use {name} --allow {print}",
+                spec.question()
+            )));
+        }
         super::volumes::saved(scene.handle)?;
     }
     let used = scene.handle.read(move |session| session.note(note)?.kernel_name().map(ToOwned::to_owned))?;
@@ -75,7 +99,12 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
     if scene.json {
         let listed: Vec<_> = found
             .iter()
-            .map(|spec| json!({"name": spec.name, "title": spec.title, "language": spec.language, "path": spec.path}))
+            .map(|spec| {
+                json!({
+                    "name": spec.name, "title": spec.title, "language": spec.language, "path": spec.path,
+                    "command": spec.command, "print": spec.print, "doubt": spec.doubt,
+                })
+            })
             .collect();
         writeln!(scene.out, "{}", json!({"used": used, "kernels": listed}))?;
         return Ok(DONE);
@@ -84,7 +113,8 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
     writeln!(scene.out, "{} {EMBEDDED}  the built-in Python, in its sandbox", mark(EMBEDDED))?;
     for spec in &found {
         let place = spec.path.parent().unwrap_or(&spec.path).display();
-        writeln!(scene.out, "{} {}  {}, with your rights: {place}", mark(&spec.name), spec.name, spec.title)?;
+        let ask = if spec.doubt.is_some() { " (asks before it runs)" } else { "" };
+        writeln!(scene.out, "{} {}  {}, with your rights: {place}{ask}", mark(&spec.name), spec.name, spec.title)?;
     }
     if !found.iter().any(|spec| spec.name == used) && used != EMBEDDED {
         writeln!(scene.out, "* {used}  is not installed here")?;

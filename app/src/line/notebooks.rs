@@ -155,8 +155,8 @@ pub(super) fn volume(
     let (mut written, mut skipped) = (Vec::new(), Vec::new());
     for (path, note) in scene.handle.read(read)?.unwrap_or_default() {
         let made = if form == Form::Script { script(scene, note) } else { notebook(scene, note) };
-        let to = dest.join(format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.ending()));
-        match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_new(&to, &bytes)) {
+        let to = format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.ending());
+        match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_below(dest, &to, &bytes)) {
             Ok(()) => written.push(path),
             Err(why) => skipped.push(Skipped { path, why }),
         }

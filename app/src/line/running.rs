@@ -31,7 +31,8 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     }
     let _held = notes::hold(scene.handle, note)?;
     if let Some(kernel) = args.get_one::<String>("kernel").cloned() {
-        scene.handle.command(Command::UseKernel { note, kernel: Some(kernel), keep: false })?;
+        super::kernels::found(scene, note)?;
+        scene.handle.command(Command::UseKernel { note, kernel: Some(kernel), keep: false, seen: None })?;
     }
     let cells: Vec<BlockId> =
         scene.handle.read(move |session| session.note(note).map(|note| note.cells().collect()))?.unwrap_or_default();

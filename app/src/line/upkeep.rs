@@ -4,7 +4,7 @@ use super::parse::needed;
 use super::{DONE, FAILED, Refusal, Scene, WORKSPACE, bundled, program};
 use clap::ArgMatches;
 use engine::{Command, Session};
-use host::backup::{BackupError, Progress};
+use host::backup::{BackupError, Progress, Trust};
 use host::check::{Report, Severity};
 use host::{OpenError, Options, Owned, copy};
 use std::io::Write;
@@ -165,7 +165,8 @@ pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dy
     let here = std::env::current_dir().unwrap_or_default();
     let source = copy::absolute(&here, needed(args, "BACKUP")?);
     let mut errors = std::io::stderr();
-    let restored = host::backup::restore(&source, folder, &mut percent(&mut errors), &AtomicBool::new(false));
+    let trust = if args.get_flag("trusted") { Trust::Own } else { Trust::Foreign };
+    let restored = host::backup::restore(&source, folder, trust, &mut percent(&mut errors), &AtomicBool::new(false));
     let summary = restored.map_err(refusal)?;
     for problem in &summary.problems {
         eprintln!("tracebook: {}", engine::visible::line(problem));
@@ -174,6 +175,13 @@ pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dy
         writeln!(out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;
     } else {
         writeln!(out, "restored {} files to {}", summary.files, folder.display())?;
+        if trust == Trust::Foreign {
+            writeln!(
+                out,
+                "Its volumes lie in that folder. Nothing is allowed yet to agents, cells and kernels. If the backup is \
+                 your own, `restore --trusted` keeps what you had allowed and puts volumes back to where they were."
+            )?;
+        }
     }
     Ok(DONE)
 }

@@ -190,6 +190,9 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
                     "path": row.path, "kind": row.kind, "blocks": blocks, "cells": cells, "volume": volume.name,
                 }));
             }
+            for Skipped { path, why } in &volume.skipped {
+                rows.push(serde_json::json!({"path": path, "kind": "skipped", "why": why, "volume": volume.name}));
+            }
         }
         rows
     })?;
@@ -209,7 +212,11 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
             Some(1) => ", 1 cell".to_owned(),
             Some(cells) => format!(", {cells} cells"),
         };
-        let kind = if row["kind"] == "note" { String::new() } else { format!("  ({})", text("kind")) };
+        let kind = match row["kind"].as_str() {
+            Some("note") => String::new(),
+            Some("skipped") => format!("  (skipped: {})", visible::line(&text("why"))),
+            _ => format!("  ({})", text("kind")),
+        };
         writeln!(scene.out, "  {}{kind}{cells}", visible::line(&text("path")))?;
     }
     Ok(DONE)

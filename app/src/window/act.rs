@@ -491,7 +491,7 @@ impl Window {
             Choice::Template(note) => self.insert_template(note),
             Choice::Word { range, word } => self.put_word(ctx, range, word),
             Choice::Learn(word) => self.learn_word(word),
-            Choice::Kernel(name) => self.use_kernel(name),
+            Choice::Kernel(name) => self.use_kernel(name, None),
             Choice::Line(line) => {
                 self.record_line(&line);
                 self.run_line(ctx, &line);
@@ -527,6 +527,10 @@ impl Window {
                 Some(dest) => self.save_output(ctx, save, dest).err(),
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
+            Decision::AllowKernel { name, print } => {
+                self.use_kernel(Some(name), Some(print));
+                None
+            }
             Decision::Grant { note, grant } => self.grant(note, grant).err(),
             Decision::Share { volume, hub } => self.share(volume, hub).err(),
             Decision::Join { address, folder } => match absolute(&folder) {

@@ -31,6 +31,8 @@ pub(super) enum Dialog {
     SaveOutput { save: Save, dest: String, trouble: Option<String> },
     /// What the cells of a note may reach.
     Grant { note: DocId, wish: Wish, trouble: Option<String> },
+    /// A kernel that others can change is allowed to run a note's cells: its name, its print, and what it would start.
+    Kernel { name: String, print: String, place: String, command: String, doubt: String },
     /// Over which hub a volume is shared: which, and what it is called.
     Share { volume: DocId, name: String, hub: String, trouble: Option<String> },
     /// The address of a volume that another device shares, and the folder for it.
@@ -75,6 +77,10 @@ pub(super) enum Decision {
         note: DocId,
         grant: engine::Grant,
     },
+    AllowKernel {
+        name: String,
+        print: String,
+    },
     Share {
         volume: DocId,
         hub: String,
@@ -102,6 +108,7 @@ impl Dialog {
             Dialog::Export { .. } => "export",
             Dialog::SaveOutput { .. } => "save output",
             Dialog::Grant { .. } => "grant",
+            Dialog::Kernel { .. } => "kernel",
             Dialog::Share { .. } => "share",
             Dialog::Join { .. } => "join",
             Dialog::Closing { .. } => "closing",
@@ -131,6 +138,9 @@ impl Dialog {
                     Dialog::Export { wanted, trouble } => export(ui, wanted, trouble.as_deref()),
                     Dialog::SaveOutput { save, dest, trouble } => save_output(ui, save, dest, trouble.as_deref()),
                     Dialog::Grant { note, wish, trouble } => grant(ui, *note, wish, trouble),
+                    Dialog::Kernel { name, print, place, command, doubt } => {
+                        kernel(ui, name, print, [place.as_str(), command, doubt])
+                    }
                     Dialog::Share { volume, name, hub, trouble } => share(ui, *volume, name, hub, trouble.as_deref()),
                     Dialog::Join { address, folder, trouble } => join(ui, address, folder, trouble.as_deref()),
                     Dialog::Closing { why } => closing(ui, why),
@@ -153,7 +163,7 @@ impl Dialog {
             Dialog::SaveOutput { save, dest, .. } => saved(save, dest),
             Dialog::Share { volume, hub, .. } => shared(*volume, hub),
             Dialog::Join { address, folder, .. } => joined(address, folder),
-            Dialog::Grant { .. } | Dialog::Discard { .. } | Dialog::Closing { .. } => None,
+            Dialog::Grant { .. } | Dialog::Kernel { .. } | Dialog::Discard { .. } | Dialog::Closing { .. } => None,
         }
     }
 
@@ -169,7 +179,7 @@ impl Dialog {
             | Dialog::Share { trouble, .. }
             | Dialog::Join { trouble, .. }
             | Dialog::Grant { trouble, .. } => *trouble = Some(why),
-            Dialog::Discard { .. } | Dialog::Closing { .. } => {}
+            Dialog::Kernel { .. } | Dialog::Discard { .. } | Dialog::Closing { .. } => {}
         }
     }
 }
@@ -307,6 +317,22 @@ fn discard(ui: &mut Ui, files: &[DocId], what: &str) -> Option<Decision> {
     says(ui, None);
     match buttons(ui, "Delete for good", "Cancel") {
         Some(true) => Some(Decision::Discard { files: files.to_vec() }),
+        Some(false) => Some(Decision::Never),
+        None => None,
+    }
+}
+
+/// Shows all that would be started, and asks.
+fn kernel(ui: &mut Ui, name: &str, print: &str, [place, command, doubt]: [&str; 3]) -> Option<Decision> {
+    head(ui, &format!("Run the kernel {name}?"));
+    words(ui, &format!("It runs this note's cells with all your rights. {doubt}."));
+    egui::ScrollArea::vertical().max_height(size::DIALOG / 2.0).show(ui, |ui| {
+        words(ui, &format!("File: {place}"));
+        words(ui, &format!("Command: {command}"));
+    });
+    says(ui, None);
+    match buttons(ui, "Allow", "Cancel") {
+        Some(true) => Some(Decision::AllowKernel { name: name.to_owned(), print: print.to_owned() }),
         Some(false) => Some(Decision::Never),
         None => None,
     }

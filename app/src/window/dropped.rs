@@ -10,6 +10,7 @@ use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
 use engine::Command;
+use host::confined::ConfinedPath;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -151,11 +152,11 @@ impl Window {
     }
 
     /// The open note, and the folder in which its file lies.
-    fn beside(&self) -> Option<(DocId, PathBuf)> {
+    fn beside(&self) -> Option<(DocId, ConfinedPath)> {
         let (note, session) = (self.here.note?, self.driver.as_ref()?.session());
         let (volume, path) = session.place(note)?;
-        let root = session.volume(volume)?.root.clone()?;
-        Some((note, root.join(path).parent()?.to_owned()))
+        let root = session.volume(volume)?.root.as_deref()?;
+        Some((note, ConfinedPath::new(root, path.rsplit_once('/').map_or("", |(folder, _)| folder))))
     }
 
     /// Puts links where the caret is, or at the end of a note that has none.

@@ -92,19 +92,34 @@ impl Window {
         Ok(())
     }
 
-    /// Takes the kernel that was chosen; says once what it may do.
-    pub(super) fn use_kernel(&mut self, kernel: Option<String>) {
+    /// Takes the kernel that was chosen; says once what it may do. `seen`: the print of one that others can change, and
+    /// that the user has allowed.
+    pub(super) fn use_kernel(&mut self, kernel: Option<String>, seen: Option<String>) {
         let Some(note) = self.here.note else { return };
-        let title = self.session().and_then(|session| {
-            let known = session.kernels().iter().find(|spec| Some(&spec.name) == kernel.as_ref())?;
-            Some(known.title.clone())
-        });
-        if self.send(Command::UseKernel { note, kernel, keep: true })
-            && let Some(title) = title
+        let spec = self
+            .session()
+            .and_then(|session| session.kernels().iter().find(|spec| Some(&spec.name) == kernel.as_ref()).cloned());
+        if let Some((spec, doubt)) = spec.as_ref().and_then(|spec| Some((spec, spec.doubt.as_ref()?)))
+            && seen.as_ref() != Some(&spec.print)
+        {
+            let mut doubt = doubt.escape_debug().to_string();
+            doubt.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+            self.overlay = Overlay::Dialog(Dialog::Kernel {
+                name: spec.name.clone(),
+                print: spec.print.clone(),
+                place: spec.path.to_string_lossy().escape_debug().to_string(),
+                command: spec.command_line(),
+                doubt,
+            });
+            return;
+        }
+        if self.send(Command::UseKernel { note, kernel, keep: true, seen })
+            && let Some(spec) = spec
         {
             self.toasts.say(format!(
-                "{title} runs the cells of this note from now on, with all your rights: it can read and change every \
-                 file of yours and use the network."
+                "{} runs the cells of this note from now on, with all your rights: it can read and change every file \
+                 of yours and use the network.",
+                spec.title
             ));
         }
     }

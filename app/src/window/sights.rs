@@ -9,10 +9,10 @@ use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
 use engine::Session;
 use engine::markdown::{self, dialect};
+use host::confined::ConfinedPath;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, DocId, FileKind};
@@ -541,18 +541,18 @@ fn job(session: &Session, wish: Wish, scale: f32) -> Job {
     let found = session.place(wish.0).filter(|_| !name.is_empty()).and_then(|(volume, _)| {
         let volume = session.volume(volume)?;
         let (path, row) = volume.files.get_key_value(volume.links.path(volume.links.meant(wish.0, name)?)?)?;
-        Some((volume.root.as_ref()?.join(path), row.kind, row.id))
+        Some((ConfinedPath::new(volume.root.as_ref()?, path), row.kind, row.id))
     });
     let part = part.map(str::to_owned);
     match found {
         Some((file, FileKind::Attachment | FileKind::Collection | FileKind::Script, _)) => {
-            Box::new(move || Done::Picture(wish, picture(file, scale)))
+            Box::new(move || Done::Picture(wish, picture(&file, scale)))
         }
         Some((file, FileKind::Note, note)) => {
             // What is open here may be ahead of its file.
             let open = session.note(note).filter(|note| note.phase == engine::Phase::Ready).map(engine::Note::text);
             Box::new(move || {
-                let read = || String::from_utf8(host::copy::read(&file, LARGEST)?).ok();
+                let read = || String::from_utf8(file.read(LARGEST)?).ok();
                 let text = open.or_else(read);
                 Done::Text(wish, text.and_then(|text| excerpt(&text, part.as_deref())))
             })
@@ -602,9 +602,9 @@ fn unread() -> Failure {
     Failure::Wrong("The picture cannot be read.".to_owned())
 }
 
-fn picture(file: PathBuf, scale: f32) -> Result<Pixels, Failure> {
-    let bytes = host::copy::read(&file, LARGEST).ok_or_else(unread)?;
-    let is_svg = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+fn picture(file: &ConfinedPath, scale: f32) -> Result<Pixels, Failure> {
+    let bytes = file.read(LARGEST).ok_or_else(unread)?;
+    let is_svg = file.path.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("svg"));
     if is_svg { vector(bytes, scale) } else { bitmap(bytes) }
 }
 

@@ -231,8 +231,11 @@ impl Stage<'_> {
             states::bar(ui, icons::WARNING_CIRCLE, &text, colours.bad, false);
         }
         let note = self.here.note.and_then(|note| session.note(note));
-        let skipped = note.and_then(|note| session.volume(note.volume)).and_then(|volume| volume.trouble.clone());
-        let problems = session.problems().iter().chain(note.iter().flat_map(|note| &note.problems)).chain(&skipped);
+        let volume = note.and_then(|note| session.volume(note.volume));
+        let trouble = volume.and_then(|volume| volume.trouble.clone());
+        let left_out = volume.and_then(left_out);
+        let problems = session.problems().iter().chain(note.iter().flat_map(|note| &note.problems));
+        let problems = problems.chain(&trouble).chain(&left_out);
         let mut gone = None;
         for problem in problems.filter(|problem| !self.dismissed.contains(*problem)).take(3) {
             if states::bar(ui, icons::WARNING, problem, colours.warn, true) {
@@ -241,6 +244,17 @@ impl Stage<'_> {
         }
         self.dismissed.extend(gone);
     }
+}
+
+/// What a volume's symlinks hide: those that lead out of it are not followed.
+fn left_out(volume: &engine::Volume) -> Option<String> {
+    let outside = || volume.skipped.iter().filter(|skipped| skipped.why.contains("leads out of the volume"));
+    let first = outside().next()?;
+    let more = match outside().count() - 1 {
+        0 => String::new(),
+        more => format!(" ({more} more are left out, too.)"),
+    };
+    Some(format!("Left out of {}: {}: {}.{more}", volume.name, first.path, first.why))
 }
 
 /// The rows that the pointer holds over this pane and that are another one's; and whether it is over another one.

@@ -7,9 +7,10 @@
 
 mod restore;
 
-pub use restore::{Restored, restore};
+pub use restore::{Restored, Trust, restore};
 
-use crate::replace::is_temporary;
+use crate::confined::Folder;
+use crate::replace::{is_temporary, open_plain};
 use engine::TRASH_FOLDER;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -137,13 +138,14 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Reads a file to its end, hands its bytes over and gives their count and hash.
+    /// Reads a plain file to its end, hands its bytes over and gives their count and hash. `shown` names it in messages.
     fn read(
         &mut self,
         from: &Path,
+        shown: &Path,
         mut take: impl FnMut(&[u8]) -> Result<(), BackupError>,
     ) -> Result<(u64, BlobHash), BackupError> {
-        let mut file = File::open(from).map_err(|error| unreadable(from, &error))?;
+        let mut file = open_plain(from).map_err(|error| unreadable(shown, &error))?;
         let mut piece = vec![0; 1 << 20];
         let (mut hasher, mut size) = (BlobHasher::default(), 0);
         loop {
@@ -151,7 +153,7 @@ impl Job<'_> {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(unreadable(from, &error)),
+                Err(error) => return Err(unreadable(shown, &error)),
             };
             hasher.update(&piece[..read]);
             take(&piece[..read])?;
@@ -162,11 +164,11 @@ impl Job<'_> {
     }
 
     /// Copies a file to a name that is free, with its mode and time. It is not durable yet.
-    fn copy(&mut self, from: &Path, to: &Path) -> Result<(u64, BlobHash), BackupError> {
+    fn copy(&mut self, from: &Path, shown: &Path, to: &Path) -> Result<(u64, BlobHash), BackupError> {
         let fail = |error: io::Error| DiskError::io("writing", to, &error);
-        let like = File::open(from).and_then(|file| file.metadata()).map_err(|error| unreadable(from, &error))?;
+        let like = open_plain(from).and_then(|file| file.metadata()).map_err(|error| unreadable(shown, &error))?;
         let mut file = OpenOptions::new().write(true).create_new(true).open(to).map_err(fail)?;
-        let copied = self.read(from, |piece| Ok(file.write_all(piece).map_err(fail)?)).and_then(|copied| {
+        let copied = self.read(from, shown, |piece| Ok(file.write_all(piece).map_err(fail)?)).and_then(|copied| {
             if let Ok(time) = like.modified() {
                 file.set_times(FileTimes::new().set_modified(time)).map_err(fail)?;
             }
@@ -243,9 +245,8 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
     if trash.is_dir() {
         list(&trash, Path::new(TRASH_FOLDER), &[], &mut found, &mut problems);
     }
-    let configuration = dir.join(crate::configuration::FILE);
-    if configuration.is_file() {
-        found.push((configuration, PathBuf::from(crate::configuration::FILE)));
+    if dir.join(crate::configuration::FILE).is_file() {
+        found.push((Source::of(dir, crate::configuration::FILE), PathBuf::from(crate::configuration::FILE)));
     }
     // Neither the workspace nor the backup is a part of a volume that they lie in.
     let apart: Vec<PathBuf> = [dir, dest].iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
@@ -262,9 +263,9 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
         }
     }
     for own in [DATABASE, MARKER] {
-        found.push((dest.join(own), PathBuf::from(own)));
+        found.push((Source::of(dest, own), PathBuf::from(own)));
     }
-    let sizes = found.iter().filter_map(|(from, _)| std::fs::symlink_metadata(from).ok());
+    let sizes = found.iter().filter_map(|(from, _)| std::fs::symlink_metadata(from.path()).ok());
     job.at.total = sizes.filter(std::fs::Metadata::is_file).map(|file| file.len()).sum();
 
     let mut files = Vec::new();
@@ -272,7 +273,7 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
         let to = dest.join(&path);
         match copy_one(job, &from, &to) {
             Ok(Some(kind)) => files.push(Entry { path, kind }),
-            Ok(None) => problems.push(format!("not a file: {}", from.display())),
+            Ok(None) => problems.push(format!("not a file: {}", from.path().display())),
             // A user's file that cannot be read, or is gone by now, is told of.
             Err(error @ BackupError::Unreadable { .. })
                 if path.starts_with(VOLUMES) || path.starts_with(TRASH_FOLDER) =>
@@ -304,8 +305,25 @@ fn write_manifest(dest: &Path, manifest: &Manifest) -> Result<(), DiskError> {
     write().map_err(|error| DiskError::io("writing", &path, &error))
 }
 
+/// A file that is to be copied: the folder that it lies below, and its path inside that.
+struct Source {
+    root: PathBuf,
+    inside: PathBuf,
+}
+
+impl Source {
+    fn of(root: &Path, inside: &str) -> Source {
+        Source { root: root.to_owned(), inside: PathBuf::from(inside) }
+    }
+
+    /// Names it. It is opened through its folder.
+    fn path(&self) -> PathBuf {
+        self.root.join(&self.inside)
+    }
+}
+
 /// Lists a folder: what to copy, and to where inside the backup. Links are not followed.
-fn list(from: &Path, to: &Path, apart: &[PathBuf], found: &mut Vec<(PathBuf, PathBuf)>, problems: &mut Vec<String>) {
+fn list(from: &Path, to: &Path, apart: &[PathBuf], found: &mut Vec<(Source, PathBuf)>, problems: &mut Vec<String>) {
     let walk = walkdir::WalkDir::new(from).sort_by_file_name().into_iter().filter_entry(|entry| {
         let known =
             entry.file_type().is_dir() && std::fs::canonicalize(entry.path()).is_ok_and(|path| apart.contains(&path));
@@ -315,7 +333,7 @@ fn list(from: &Path, to: &Path, apart: &[PathBuf], found: &mut Vec<(PathBuf, Pat
         match entry {
             Ok(entry) => {
                 let inside = entry.path().strip_prefix(from).unwrap_or(Path::new(""));
-                found.push((entry.path().to_owned(), to.join(inside)));
+                found.push((Source { root: from.to_owned(), inside: inside.to_owned() }, to.join(inside)));
             }
             Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {}
             Err(error) => problems.push(error.to_string()),
@@ -324,9 +342,16 @@ fn list(from: &Path, to: &Path, apart: &[PathBuf], found: &mut Vec<(PathBuf, Pat
 }
 
 /// Copies a file, a folder's name or a link. `None`: it is something else.
-fn copy_one(job: &mut Job<'_>, from: &Path, to: &Path) -> Result<Option<Kind>, BackupError> {
-    let what = std::fs::symlink_metadata(from).map_err(|error| unreadable(from, &error))?;
+fn copy_one(job: &mut Job<'_>, from: &Source, to: &Path) -> Result<Option<Kind>, BackupError> {
+    let shown = from.path();
     let fail = |error: io::Error| DiskError::io("writing", to, &error);
+    if from.inside.as_os_str().is_empty() {
+        std::fs::create_dir_all(to).map_err(fail)?;
+        return Ok(Some(Kind::Folder));
+    }
+    let above = Folder::chosen(&from.root).and_then(|root| root.above(&from.inside, false));
+    let (folder, name) = above.map_err(|refused| unreadable(&shown, &io::Error::other(refused)))?;
+    let what = folder.metadata(&name).map_err(|error| unreadable(&shown, &error))?;
     if what.is_dir() {
         std::fs::create_dir_all(to).map_err(fail)?;
         return Ok(Some(Kind::Folder));
@@ -335,7 +360,7 @@ fn copy_one(job: &mut Job<'_>, from: &Path, to: &Path) -> Result<Option<Kind>, B
         std::fs::create_dir_all(parent).map_err(fail)?;
     }
     if what.is_symlink() {
-        let target = std::fs::read_link(from).map_err(|error| unreadable(from, &error))?;
+        let target = std::fs::read_link(folder.join(&name)).map_err(|error| unreadable(&shown, &error))?;
         // As a link it could lead out of the backup: only its target is noted.
         return Ok(Some(Kind::Link { to: target }));
     }
@@ -343,6 +368,7 @@ fn copy_one(job: &mut Job<'_>, from: &Path, to: &Path) -> Result<Option<Kind>, B
         return Ok(None);
     }
     // The database and the marker are in their places already.
-    let (size, hash) = if from == to { job.read(from, |_| Ok(()))? } else { job.copy(from, to)? };
+    let path = folder.join(&name);
+    let (size, hash) = if shown == to { job.read(&path, &shown, |_| Ok(()))? } else { job.copy(&path, &shown, to)? };
     Ok(Some(Kind::File { size, hash }))
 }

@@ -3,7 +3,9 @@
 
 mod documents;
 
+use crate::confined::Folder;
 use crate::replace::{is_temporary, remove_stale};
+use crate::scan;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -412,12 +414,22 @@ impl Check<'_> {
                 let what = format!("the folder of the volume \u{201c}{}\u{201d} is not there", mount.name);
                 let advice = "bring it back (is a drive missing?) or `tracebook open` it at its new place";
                 self.found(Severity::Warning, mount.path.display(), what, advice);
-            } else if self.repair {
-                clear(&mount.path, now);
+            } else {
+                if self.repair {
+                    clear(&mount.path, now);
+                }
+                for path in links_outside(&mount.path) {
+                    let what = "it is a symlink that leads out of the volume, so it is skipped";
+                    let advice = "copy what it leads to into the volume to have it there, or remove it";
+                    self.found(Severity::Note, mount.path.join(path).display(), what, advice);
+                }
             }
         }
     }
 }
+
+/// Symlinks of a volume that a check names.
+const MAX_LINKS_LISTED: usize = 100;
 
 /// An id that depends on this check's random actor.
 fn new_id(actor: &[u8]) -> [u8; 16] {
@@ -427,10 +439,26 @@ fn new_id(actor: &[u8]) -> [u8; 16] {
 }
 
 /// Removes what crashes have left among a volume's files. What cannot be listed is skipped: it is the user's.
-fn clear(folder: &Path, now: SystemTime) {
-    for entry in walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok) {
-        if entry.file_type().is_dir() {
-            let _ = remove_stale(entry.path(), now);
+fn clear(root: &Path, now: SystemTime) {
+    let Ok(root) = Folder::root(root) else { return };
+    let top = root.top();
+    for entry in walkdir::WalkDir::new(&top).into_iter().filter_map(Result::ok) {
+        if entry.file_type().is_dir()
+            && let Some(folder) = scan::inside(&top, entry.path()).and_then(|path| root.folder(&path).ok())
+        {
+            let _ = remove_stale(&folder.path(), now);
         }
     }
+}
+
+/// The symlinks of a volume that lead out of it.
+fn links_outside(root: &Path) -> Vec<String> {
+    let Ok(root) = Folder::root(root) else { return Vec::new() };
+    let top = root.top();
+    let hidden =
+        |entry: &walkdir::DirEntry| entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
+    let walk = walkdir::WalkDir::new(&top).sort_by_file_name().into_iter().filter_entry(|entry| !hidden(entry));
+    let links = walk.filter_map(Result::ok).filter(|entry| entry.path_is_symlink() && entry.depth() > 0);
+    let paths = links.filter_map(|entry| scan::inside(&top, entry.path()));
+    paths.filter(|path| root.file(path).is_err_and(|refused| refused.is_outside())).take(MAX_LINKS_LISTED).collect()
 }

@@ -1,21 +1,15 @@
 //! Copies of plain files for import, export and the sample: byte for byte, never over a file that is there.
 
+use crate::confined::{ConfinedPath, Folder};
 use crate::replace;
-use std::io;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// A path as a command was given it, made absolute; links in it are followed where it exists.
 pub fn absolute(folder: &Path, path: &str) -> PathBuf {
     let path = folder.join(path);
     std::fs::canonicalize(&path).unwrap_or(path)
-}
-
-/// Reads a file of text that is no note.
-///
-/// # Errors
-/// A sentence: it is gone, cannot be read, or is no text.
-pub fn read_text(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("the file cannot be read ({error}): {}", path.display()))
 }
 
 /// Whether there is anything of that name.
@@ -44,7 +38,7 @@ pub fn make_folder(path: &Path) -> Result<(), String> {
     std::fs::create_dir_all(path).map_err(|error| format!("the folder cannot be made ({error}): {}", path.display()))
 }
 
-/// Writes a new file, durably.
+/// Writes a new file at a place that the user chose, durably.
 ///
 /// # Errors
 /// A sentence; also when there is a file of that name.
@@ -52,22 +46,59 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
     if let Some(parent) = path.parent() {
         make_folder(parent)?;
     }
+    write_at(path, path, bytes)
+}
+
+/// Writes a new file below a folder that the user chose, durably: never through a symlink that leads out of it.
+///
+/// # Errors
+/// A sentence; also when there is a file of that name.
+pub fn write_below(folder: &Path, path: &str, bytes: &[u8]) -> Result<(), String> {
+    make_folder(folder)?;
+    let (above, name) = Folder::chosen(folder)?.above(path, true)?;
+    write_at(&above.join(&name), &folder.join(path), bytes)
+}
+
+/// Writes a new file; `shown` names it in messages.
+fn write_at(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), String> {
     if std::fs::symlink_metadata(path).is_ok() {
-        return Err(format!("there is a file of that name already, and nothing is overwritten: {}", path.display()));
+        return Err(taken_already(shown));
     }
     match replace::replace_file(path, None, bytes) {
         Ok(replace::Replaced::Done { .. }) => Ok(()),
         Ok(replace::Replaced::Raced { .. } | replace::Replaced::Gone) => {
-            Err(format!("another program made that file just now: {}", path.display()))
+            Err(format!("another program made that file just now: {}", shown.display()))
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.to_string().replace(&*path.to_string_lossy(), &shown.to_string_lossy())),
     }
 }
 
-/// The bytes of a plain file that is no larger than `most`.
+fn taken_already(path: &Path) -> String {
+    format!("there is a file of that name already, and nothing is overwritten: {}", path.display())
+}
+
+/// The bytes of a plain file that the user chose, if it is no larger than `most`. Symlinks are followed; a pipe or a
+/// device is not waited for.
 pub fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
-    let small = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= most);
-    small.then(|| std::fs::read(path).ok()).flatten()
+    let (file, meta) = open(path).ok()?;
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(most)).unwrap_or(0));
+    file.take(most + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= most).then_some(bytes)
+}
+
+/// Opens a plain file that the user chose.
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, i32::try_from(flags.bits()).unwrap_or(0));
+    }
+    let file = options.open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() { Ok((file, meta)) } else { Err(io::Error::other("it is not an ordinary file")) }
 }
 
 /// What is said of a copy that was stopped.
@@ -90,23 +121,24 @@ pub fn taken(source: &Path, folder: &Path) -> Option<String> {
     there.then(|| format!("it is there already, and nothing is overwritten: {}", target.display()))
 }
 
-/// Copies a file, or a folder with all that is in it but hidden folders and links, into a folder.
+/// Copies a file, or a folder with all that is in it but hidden folders and links, into a volume's folder.
 ///
 /// # Errors
 /// A sentence when the source cannot be read at all.
-pub fn copy_into(source: &Path, folder: &Path) -> Result<Copied, String> {
+pub fn copy_into(source: &Path, root: &Path) -> Result<Copied, String> {
     let mut copied = Copied::default();
     let Some(name) = source.file_name() else {
         return Err(format!("it has no name to copy it under: {}", source.display()));
     };
+    let root = Folder::root(root)?;
     let meta =
         std::fs::metadata(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
     if meta.is_dir() {
-        copy_tree(source, &folder.join(name), &mut copied, &mut |_| true)?;
+        copy_tree(&Folder::chosen(source)?, &root.make_folder(name)?, &mut copied, &mut |_| true)?;
         let name = name.to_string_lossy();
         copied.files.iter_mut().for_each(|path| *path = format!("{name}/{path}"));
     } else {
-        copy_file(source, &folder.join(name))?;
+        copy_file(open(source), &source.display(), &root, name)?;
         copied.files.push(name.to_string_lossy().into_owned());
     }
     Ok(copied)
@@ -118,38 +150,39 @@ pub fn copy_into(source: &Path, folder: &Path) -> Result<Copied, String> {
 /// # Errors
 /// A sentence when the source cannot be read at all, or when it was stopped.
 pub fn copy_tree(
-    source: &Path,
-    folder: &Path,
+    source: &Folder,
+    target: &Folder,
     copied: &mut Copied,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Result<(), String> {
-    std::fs::read_dir(source).map_err(|error| format!("it cannot be read ({error}): {}", source.display()))?;
-    make_folder(folder)?;
+    let top = source.top();
+    std::fs::read_dir(&top).map_err(|error| format!("it cannot be read ({error}): {}", source.place().display()))?;
     let hidden = |entry: &walkdir::DirEntry| {
         entry.depth() > 0 && entry.file_type().is_dir() && entry.file_name().to_string_lossy().starts_with('.')
     };
-    for entry in walkdir::WalkDir::new(source).sort_by_file_name().into_iter().filter_entry(|entry| !hidden(entry)) {
+    for entry in walkdir::WalkDir::new(&top).sort_by_file_name().into_iter().filter_entry(|entry| !hidden(entry)) {
         let mut skip = |path: &Path, why: String| {
-            let path = path.strip_prefix(source).unwrap_or(path).to_string_lossy().into_owned();
+            let path = path.strip_prefix(&top).unwrap_or(path).to_string_lossy().into_owned();
             copied.skipped.push(engine::event::Skipped { path, why });
         };
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                skip(error.path().unwrap_or(source), format!("it cannot be read: {error}"));
+                let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                skip(error.path().unwrap_or(&top), format!("it cannot be read: {why}"));
                 continue;
             }
         };
-        let Ok(path) = entry.path().strip_prefix(source) else { continue };
         if !goes_on(copied.files.len()) {
             return Err(STOPPED.to_owned());
         }
+        let Ok(path) = entry.path().strip_prefix(&top) else { continue };
         if entry.file_type().is_dir() {
-            make_folder(&folder.join(path))?;
+            target.make_folder(path)?;
         } else if !entry.file_type().is_file() {
             skip(entry.path(), "it is not an ordinary file".to_owned());
         } else {
-            match copy_file(entry.path(), &folder.join(path)) {
+            match copy_file(plain(source, path), &path.display(), target, path) {
                 Ok(()) => copied.files.push(path.to_string_lossy().into_owned()),
                 Err(why) => skip(entry.path(), why),
             }
@@ -158,45 +191,55 @@ pub fn copy_tree(
     Ok(())
 }
 
-/// Copies one file to a place where there is none of that name; makes the folders above it.
+/// Copies one file of a volume below a folder that the user chose, to a name that is free.
 ///
 /// # Errors
 /// A sentence.
-pub fn copy_to(source: &Path, target: &Path) -> Result<(), String> {
-    if let Some(parent) = target.parent() {
-        make_folder(parent)?;
-    }
-    copy_file(source, target)
+pub fn copy_to(source: &ConfinedPath, folder: &Path, path: &str) -> Result<(), String> {
+    make_folder(folder)?;
+    let opened = source.open().map_err(io::Error::other);
+    copy_file(opened, &source.display(), &Folder::chosen(folder)?, path)
 }
 
-/// Copies files into a folder in the background, each under its own name or, where that is taken by other bytes, under
-/// one with a number behind. `done` gets the name of each, or a sentence.
-pub fn bring(sources: Vec<PathBuf>, folder: PathBuf, done: impl FnOnce(Vec<Result<String, String>>) + Send + 'static) {
-    std::thread::spawn(move || done(sources.iter().map(|source| bring_one(source, &folder)).collect()));
+/// Copies files into a folder of a volume in the background, each under its own name or, where that is taken by other
+/// bytes, under one with a number behind. `done` gets the name of each, or a sentence.
+pub fn bring(
+    sources: Vec<PathBuf>,
+    folder: ConfinedPath,
+    done: impl FnOnce(Vec<Result<String, String>>) + Send + 'static,
+) {
+    std::thread::spawn(move || {
+        let held = Folder::root(&folder.root).and_then(|root| root.folder(&folder.path));
+        done(match held {
+            Ok(held) => sources.iter().map(|source| bring_one(source, &held)).collect(),
+            Err(refused) => vec![Err(refused.into())],
+        });
+    });
 }
 
-/// Keeps bytes that are made in the background as a new file of a folder, under a name with a number behind where that
-/// is taken. `done` gets the name, or a sentence.
+/// Keeps bytes that are made in the background as a new file in a folder of a volume, under a name with a number behind
+/// where that is taken. `done` gets the name, or a sentence.
 pub fn keep(
     stem: String,
     ending: &'static str,
-    folder: PathBuf,
+    folder: ConfinedPath,
     make: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static,
     done: impl FnOnce(Result<String, String>) + Send + 'static,
 ) {
     std::thread::spawn(move || {
         done(make().and_then(|bytes| {
+            let held = Folder::root(&folder.root)?.folder(&folder.path)?;
             let free = (1..1_000).find_map(|number| {
                 let name = if number == 1 { format!("{stem}.{ending}") } else { format!("{stem} {number}.{ending}") };
-                std::fs::symlink_metadata(folder.join(&name)).is_err().then_some(name)
+                (!held.has(name.as_ref())).then_some(name)
             });
             let name = free.ok_or_else(|| format!("there are too many files called {stem}: {}", folder.display()))?;
-            write_new(&folder.join(&name), &bytes).map(|()| name)
+            write_at(&held.join(name.as_ref()), &held.place().join(&name), &bytes).map(|()| name)
         }));
     });
 }
 
-fn bring_one(source: &Path, folder: &Path) -> Result<String, String> {
+fn bring_one(source: &Path, folder: &Folder) -> Result<String, String> {
     let name = source.file_name().and_then(|name| name.to_str()).filter(|name| !name.contains(['\n', '\r', '<', '>']));
     let Some(name) = name else {
         return Err(format!("it has a name that cannot be linked; rename it first: {}", source.display()));
@@ -207,46 +250,55 @@ fn bring_one(source: &Path, folder: &Path) -> Result<String, String> {
     };
     for number in 1..1_000 {
         let name = if number == 1 { name.to_owned() } else { format!("{stem} {number}{ending}") };
-        let target = folder.join(&name);
-        match same(source, &target) {
+        match same(source, folder, &name) {
             Some(true) => return Ok(name),
             Some(false) => {}
-            None => return copy_file(source, &target).map(|()| name),
+            None => return copy_file(open(source), &source.display(), folder, &name).map(|()| name),
         }
     }
-    Err(format!("there are too many files of that name already: {}", folder.join(name).display()))
+    Err(format!("there are too many files of that name already: {}", folder.place().join(name).display()))
 }
 
 /// Whether two files hold the same bytes; `None` where there is no second.
-fn same(source: &Path, target: &Path) -> Option<bool> {
-    let there = std::fs::symlink_metadata(target).ok()?;
-    let size = std::fs::metadata(source).map_or(0, |meta| meta.len());
-    let bytes = |path: &Path| {
-        let file = std::fs::File::open(path).ok()?;
-        Some(io::Read::bytes(io::BufReader::new(file)).map(Result::ok))
+fn same(source: &Path, folder: &Folder, name: &str) -> Option<bool> {
+    let there = folder.metadata(name.as_ref()).ok()?;
+    let bytes = |file: File| io::Read::bytes(io::BufReader::new(file)).map(Result::ok);
+    let equal = || {
+        let (one, meta) = open(source).ok()?;
+        let other = replace::open_plain(&folder.join(name.as_ref())).ok()?;
+        Some(meta.len() == there.len() && bytes(one).eq(bytes(other)))
     };
-    let equal = || bytes(source).zip(bytes(target)).is_some_and(|(one, other)| one.eq(other));
-    Some(there.is_file() && there.len() == size && equal())
+    Some(there.is_file() && equal().unwrap_or(false))
 }
 
-fn copy_file(source: &Path, target: &Path) -> Result<(), String> {
-    let say = |error: io::Error| format!("it cannot be copied ({error}): {}", source.display());
-    let mut from = std::fs::File::open(source).map_err(say)?;
+/// Opens an ordinary file of a folder.
+fn plain(folder: &Folder, path: &Path) -> io::Result<(File, Metadata)> {
+    folder.ordinary(path).map_err(io::Error::other)
+}
+
+/// Copies an open file below a folder, to a name that is free; makes the folders above it.
+fn copy_file(
+    source: io::Result<(File, Metadata)>,
+    shown: &dyn std::fmt::Display,
+    folder: &Folder,
+    path: impl AsRef<Path>,
+) -> Result<(), String> {
+    let say = |error: io::Error| format!("it cannot be copied ({error}): {shown}");
+    let (mut from, _) = source.map_err(say)?;
+    let (above, name) = folder.above(path, true)?;
+    let target = above.join(&name);
     // `create_new` refuses what is there, also a link.
-    let made = std::fs::File::options().write(true).create_new(true).open(target);
+    let made = File::options().write(true).create_new(true).open(&target);
     let mut to = match made {
         Ok(to) => to,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(format!(
-                "there is a file of that name already, and nothing is overwritten: {}",
-                target.display()
-            ));
+            return Err(taken_already(&above.place().join(&name)));
         }
         Err(error) => return Err(say(error)),
     };
     let copied = io::copy(&mut from, &mut to).and_then(|_| to.sync_all());
     if copied.is_err() {
-        let _ = std::fs::remove_file(target); // a half copy is worse than none
+        let _ = std::fs::remove_file(&target); // a half copy is worse than none
     }
     copied.map_err(say)
 }

@@ -2,7 +2,7 @@
 //! disk is waited for once, all get their names, and it is waited for once more; one by one it would be waited for
 //! twice for each. What holds for each is what [`replace_file`] holds: all of its bytes or, after any accident, none.
 
-use crate::replace::{Replaced, Temporary, replace_file};
+use crate::replace::{self, Replaced, Temporary, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -52,7 +52,7 @@ fn create(
         match temporary.appear(path) {
             Ok(()) => _ = folders.insert(folder(path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let theirs = std::fs::read(path).map(|theirs| Replaced::Raced { theirs });
+                let theirs = replace::read_plain(path).map(|theirs| Replaced::Raced { theirs });
                 *stage = Stage::Done(theirs.map_err(|error| DiskError::io("writing", path, &error)));
             }
             Err(error) => *stage = Stage::Done(Err(DiskError::io("writing", path, &error))),

@@ -1,8 +1,9 @@
 //! The loop around the session: facts and wishes in, effects out to the threads that perform them.
 
 use crate::agents::Agents;
+use crate::confined::{self, ConfinedPath};
 use crate::handle::Handle;
-use crate::kernel::{Cell, Kernels};
+use crate::kernel::{Cell, Chosen, Kernels};
 use crate::scan;
 use crate::search::{Beside, Search};
 use crate::sync::Syncer;
@@ -13,7 +14,7 @@ use crate::writer::{Work, Writer};
 use engine::{Command, Effect, Event, Reject, Session, Time};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -416,6 +417,24 @@ impl Driver {
         self.waiting.retain_mut(|look| !look(session));
     }
 
+    /// The volume's folder and the path inside it of a file that the session speaks of; of one in the trash, the
+    /// workspace's. Workers reach it through that folder alone.
+    fn confined(&self, file: &Path) -> ConfinedPath {
+        let roots = self.session.volumes().filter_map(|volume| volume.root.as_deref());
+        let roots = roots.chain([self.folder.as_path()]);
+        let inside = |root: &Path| scan::inside(root, file).map(|path| ConfinedPath::new(root, &path));
+        let most = roots.filter_map(inside).max_by_key(|found| found.root.as_os_str().len());
+        // A path without a folder is refused.
+        most.unwrap_or_else(|| ConfinedPath::new(Path::new(""), &file.to_string_lossy()))
+    }
+
+    /// The folders that cells and agents can write: volumes, what was granted to any note, the workspace.
+    fn shared(&self) -> Vec<PathBuf> {
+        let volumes = self.session.volumes().filter_map(|volume| volume.root.clone());
+        let granted = self.session.settings().grants.iter().flat_map(|(_, grant)| grant.write.clone());
+        volumes.chain(granted).chain([self.folder.clone()]).collect()
+    }
+
     fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
@@ -427,23 +446,33 @@ impl Driver {
                 Effect::Index { volume, note, text } => self.workers.send(Job::Index { volume, note, text }),
                 Effect::MoveFiles { moves, emptied } => match self.reads_only.clone() {
                     Some(why) => self.inbox.event(Event::FilesMoved { result: Err(why) }),
-                    None => self.workers.send(Job::MoveFiles { moves, emptied }),
+                    None => {
+                        let moves = moves.iter().map(|(from, to)| (self.confined(from), self.confined(to))).collect();
+                        let emptied = emptied.iter().map(|folder| self.confined(folder)).collect();
+                        self.workers.send(Job::MoveFiles { moves, emptied });
+                    }
                 },
                 Effect::Discard { file, path } => match self.reads_only.clone() {
                     Some(why) => self.inbox.event(Event::Discarded { file, result: Err(why) }),
-                    None => self.workers.send(Job::Discard { file, path }),
+                    None => self.workers.send(Job::Discard { file, path: self.confined(&path) }),
                 },
-                Effect::Watch { volume, root } => self.watcher.watch(volume, root),
+                Effect::Watch { volume, root } => {
+                    confined::forget_root(&root);
+                    self.watcher.watch(volume, root);
+                }
                 Effect::Unwatch { volume } => self.watcher.unwatch(volume),
                 Effect::ReadNote { note, volume, path, file } => {
                     // Behind what was sent before: a note that was closed and is opened again finds its last text.
+                    let file = self.confined(&file);
                     self.writer.send(Work::Then(Box::new(Job::ReadNote { note, volume, path, file })));
                 }
                 Effect::LoadNote { note } => self.writer.send(Work::Then(Box::new(Job::LoadNote { note }))),
-                Effect::ReadFile { note, file } => self.workers.send(Job::ReadFile { note, file }),
+                Effect::ReadFile { note, file } => {
+                    self.workers.send(Job::ReadFile { note, file: self.confined(&file) });
+                }
                 Effect::WriteFile { note, file, expected, text } => match self.reads_only.clone() {
                     Some(why) => self.inbox.event(Event::FileFailed { note, why }),
-                    None => self.workers.send(Job::WriteFile { note, file, expected, text }),
+                    None => self.workers.send(Job::WriteFile { note, file: self.confined(&file), expected, text }),
                 },
                 // What others would be told is durable here would not be.
                 Effect::Sync(_) if self.reads_only.is_some() => {}
@@ -461,15 +490,21 @@ impl Driver {
                     }
                 }
                 Effect::FindKernels { folder } => {
-                    let inbox = self.inbox.clone();
+                    let (inbox, shared) = (self.inbox.clone(), self.shared());
                     std::thread::spawn(move || {
-                        inbox.event(Event::KernelsFound { kernels: crate::kernelspec::find(&folder) });
+                        let found = crate::kernelspec::find(&folder, &shared);
+                        inbox.event(Event::KernelsFound { kernels: found.into_iter().map(|one| one.spec).collect() });
                     });
                 }
-                Effect::Eval { note, folder, kernel, grant, execution, code, label, forget, pure } => {
+                Effect::Eval { note, folder, kernel, allowed, grant, execution, code, label, forget, pure } => {
+                    let folder = self.confined(&folder);
+                    let kernel = kernel.map(|name| Chosen { name, allowed, shared: self.shared() });
                     self.kernels.eval(note, &folder, execution, &Cell { kernel, grant, code, label, forget, pure });
                 }
-                Effect::Reserve { folder } => self.kernels.reserve(folder),
+                Effect::Reserve { folder } => {
+                    let folder = folder.map(|folder| self.confined(&folder));
+                    self.kernels.reserve(folder);
+                }
                 Effect::Answer { note, text } => self.kernels.answer(note, &text),
                 Effect::Interrupt { note } => self.kernels.interrupt(note),
                 Effect::KillKernel { note } => self.kernels.kill(note),

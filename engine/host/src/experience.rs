@@ -1,10 +1,12 @@
 //! What a project holds for agents, read from its files: what it remembers, its agents, its plans. And what of its
 //! memory bears on a goal: found by words and by meaning, as all else is.
 
+use crate::confined::Folder;
 use crate::search::{Ask, Mode, Search};
 use engine::agent::block::TASKS;
 use engine::agent::crew::{self, Crew};
 use engine::memory::{self, Memory, Near};
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,19 +59,23 @@ pub fn nearest(search: &Search, memory: &Memory, goal: &str, mode: Mode) -> Vec<
 fn texts(root: &Path, folders: &[String], endings: &[&str]) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     let mut whole = 0;
+    let Ok(root) = Folder::root(root) else { return files };
     for inside in folders {
-        let Ok(entries) = std::fs::read_dir(root.join(inside)) else { continue };
+        let Ok(folder) = root.folder(inside) else { continue };
+        let Ok(entries) = std::fs::read_dir(folder.path()) else { continue };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.retain(|name| endings.iter().any(|ending| name.ends_with(ending)) && !name.starts_with('.'));
         names.sort();
         for name in names.into_iter().take(FILES) {
             let path = format!("{inside}/{name}");
-            let file = root.join(&path);
-            // A link may lead out of the volume.
-            let plain = std::fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file());
-            let bytes = plain.then(|| crate::copy::read(&file, LONGEST)).flatten();
-            let Some(text) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };
+            let is_link = folder.metadata(name.as_ref()).is_ok_and(|meta| meta.is_symlink());
+            let Some((file, _)) = folder.ordinary(&name).ok().filter(|_| !is_link) else { continue };
+            let mut text = String::new();
+            let read = file.take(LONGEST + 1).read_to_string(&mut text);
+            if read.is_err() || text.len() as u64 > LONGEST {
+                continue;
+            }
             whole += text.len();
             if whole <= WHOLE {
                 files.push((path, text));
@@ -92,7 +98,10 @@ pub fn read(root: &Path, folders: &[String]) -> Memory {
 
 /// The projects inside a volume's folder, by name.
 fn projects(root: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(root.join(memory::PROJECTS)) else { return Vec::new() };
+    let folder = Folder::root(root).and_then(|root| root.folder(memory::PROJECTS));
+    let Some(entries) = folder.ok().and_then(|folder| std::fs::read_dir(folder.path()).ok()) else {
+        return Vec::new();
+    };
     let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names.truncate(FILES);
@@ -103,7 +112,8 @@ fn projects(root: &Path) -> Vec<String> {
 fn everywhere(root: &Path, folder: &str) -> Vec<String> {
     let mut found: Vec<String> =
         projects(root).into_iter().map(|name| format!("{}/{name}/{folder}", memory::PROJECTS)).collect();
-    found.retain(|folder| root.join(folder).is_dir());
+    let held = Folder::root(root);
+    found.retain(|folder| held.as_ref().is_ok_and(|root| root.folder(folder).is_ok()));
     found.insert(0, folder.to_owned());
     found
 }

@@ -1,9 +1,9 @@
 //! Reading a user's plain files: what is text that we can edit, what is not, and why.
 
+use crate::confined::ConfinedPath;
 use engine::event::{FileStamp, FileText};
-use std::fs::{self, File, Metadata};
+use std::fs::Metadata;
 use std::io::Read;
-use std::path::Path;
 use std::time::UNIX_EPOCH;
 use store::BlobHash;
 
@@ -34,25 +34,21 @@ pub(crate) fn mtime(meta: &Metadata) -> i64 {
 /// Reads a note's file.
 ///
 /// # Errors
-/// A sentence for the user: no permission, not a regular file, a failing disk.
-pub(crate) fn read(path: &Path) -> Result<Found, String> {
+/// A sentence for the user: no permission, not a regular file, a symlink that leads out of the volume, a failing disk.
+pub(crate) fn read(path: &ConfinedPath) -> Result<Found, String> {
     let fail = |error: std::io::Error| format!("the file cannot be read ({error}): {}", path.display());
-    // Looked at before it is opened: opening a named pipe would wait for ever.
-    let meta = match fs::metadata(path) {
-        Ok(meta) => meta,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Missing),
-        Err(error) => return Err(fail(error)),
+    let (file, meta) = match path.open() {
+        Ok(opened) => opened,
+        Err(refused) if refused.is_missing() => return Ok(Found::Missing),
+        Err(refused) => return Err(refused.into()),
     };
-    if !meta.is_file() {
-        return Err(format!("it is not an ordinary file: {}", path.display()));
-    }
     let stamp = |hash| FileStamp { size: meta.len(), mtime: mtime(&meta), hash };
     if meta.len() > LARGEST_NOTE {
         let why = format!("it has more than {} MiB, too much to edit as a note", LARGEST_NOTE >> 20);
         return Ok(Found::Other { stamp: stamp(BlobHash([0; 32])), why });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
-    File::open(path).and_then(|file| file.take(LARGEST_NOTE + 1).read_to_end(&mut bytes)).map_err(fail)?;
+    file.take(LARGEST_NOTE + 1).read_to_end(&mut bytes).map_err(fail)?;
     let stamp = FileStamp { size: bytes.len() as u64, ..stamp(BlobHash::of(&bytes)) };
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Found::Text(FileText { text, stamp })),

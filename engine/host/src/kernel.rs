@@ -1,5 +1,6 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
+use crate::confined::{ConfinedPath, Folder};
 use crate::driver::{Inbox, Post};
 use crate::inquiry::{Answer, Inquiry};
 use crate::kernelspec;
@@ -68,10 +69,20 @@ fn end_all(child: &mut Child) {
     let _ = child.kill();
 }
 
+/// A Jupyter kernel that the user has allowed.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    pub(crate) name: String,
+    /// Its print. `None`: any of that name that nobody else can change.
+    pub(crate) allowed: Option<String>,
+    /// Folders that cells and agents can write.
+    pub(crate) shared: Vec<PathBuf>,
+}
+
 /// A cell on its way to a kernel.
 pub(crate) struct Cell {
     /// The Jupyter kernel that runs it; `None`: the embedded one.
-    pub(crate) kernel: Option<String>,
+    pub(crate) kernel: Option<Chosen>,
     /// What the embedded one reaches beyond the folder.
     pub(crate) grant: Grant,
     pub(crate) code: String,
@@ -94,7 +105,7 @@ pub(crate) struct Kernels {
     writer: Writer,
     running: HashMap<DocId, Kernel>,
     /// One that nobody uses yet, and the folder in which it runs.
-    reserve: Option<(PathBuf, Kernel)>,
+    reserve: Option<(ConfinedPath, Kernel)>,
     started: u64,
     asked: u64,
 }
@@ -116,14 +127,14 @@ impl Kernels {
     }
 
     /// Sends a cell to the note's kernel; starts one if there is none.
-    pub(crate) fn eval(&mut self, note: DocId, folder: &Path, execution: ExecutionId, cell: &Cell) {
+    pub(crate) fn eval(&mut self, note: DocId, folder: &ConfinedPath, execution: ExecutionId, cell: &Cell) {
         if self.running.get(&note).is_some_and(|kernel| !kernel.alive.load(Ordering::Acquire)) {
             self.running.remove(&note);
         }
         if !self.running.contains_key(&note) {
             let kernel = match self.take_reserve(folder, cell) {
                 Some(kernel) => kernel,
-                None => self.start(folder, cell.kernel.as_deref(), &cell.grant),
+                None => self.start(folder, cell.kernel.as_ref(), &cell.grant),
             };
             // A kernel has its note from here on, for good.
             let _ = kernel.note.set(note);
@@ -187,8 +198,8 @@ impl Kernels {
     }
 
     /// Keeps a kernel ready in this folder, or none.
-    pub(crate) fn reserve(&mut self, folder: Option<PathBuf>) {
-        let is_there = |(known, kernel): &(PathBuf, Kernel)| {
+    pub(crate) fn reserve(&mut self, folder: Option<ConfinedPath>) {
+        let is_there = |(known, kernel): &(ConfinedPath, Kernel)| {
             Some(known) == folder.as_ref() && kernel.alive.load(Ordering::Acquire)
         };
         if self.reserve.as_ref().is_some_and(is_there) {
@@ -200,8 +211,8 @@ impl Kernels {
         self.reserve = folder.map(|folder| (folder.clone(), self.start(&folder, None, &Grant::default())));
     }
 
-    fn take_reserve(&mut self, folder: &Path, cell: &Cell) -> Option<Kernel> {
-        let fits = |(known, ready): &mut (PathBuf, Kernel)| {
+    fn take_reserve(&mut self, folder: &ConfinedPath, cell: &Cell) -> Option<Kernel> {
+        let fits = |(known, ready): &mut (ConfinedPath, Kernel)| {
             cell.kernel.is_none() && cell.grant.is_none() && known == folder && ready.alive.load(Ordering::Acquire)
         };
         self.reserve.take_if(fits).map(|(_, kernel)| kernel)
@@ -234,7 +245,7 @@ impl Kernels {
         }
     }
 
-    fn start(&mut self, folder: &Path, kernel: Option<&str>, grant: &Grant) -> Kernel {
+    fn start(&mut self, folder: &ConfinedPath, kernel: Option<&Chosen>, grant: &Grant) -> Kernel {
         let mut command = Command::new(&self.program);
         // A terminal's Ctrl-C is for us; the kernel is asked to stop by a message.
         #[cfg(unix)]
@@ -252,7 +263,7 @@ impl Kernels {
             }
             command.env_clear().envs(surroundings);
         }
-        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.started += 1;
         let number = self.started;
         let alive = Arc::new(AtomicBool::new(true));
@@ -264,11 +275,21 @@ impl Kernels {
         let whose = note.clone();
         let kept = Kept { cache: self.pure.clone(), grant: grant.clone(), requests: Arc::downgrade(&requests) };
         let reader = Replies::new(note.clone(), self.inbox.clone(), self.writer.clone(), inquiries.clone(), kept);
-        let jupyter = kernel.map(|name| (name.to_owned(), folder.to_owned()));
+        let place = folder.clone();
+        let jupyter = kernel.cloned();
         let (started, still) = (process.clone(), alive.clone());
         std::thread::spawn(move || {
             let inbox = reader.inbox();
-            let why = match by_name(&mut command, jupyter).and_then(|()| launch(command, &started, queue)) {
+            // The folder stays open until the process has started in it, and in no other.
+            let begun = Folder::root(&place.root).and_then(|root| root.folder(&place.path)).map_err(String::from);
+            let begun = begun.and_then(|folder| {
+                command.current_dir(folder.path());
+                if let Some(chosen) = &jupyter {
+                    by_name(&mut command, chosen, folder.place())?;
+                }
+                launch(command, &started, queue)
+            });
+            let why = match begun {
                 Ok((replies, words)) => {
                     reader.read(BufReader::new(replies));
                     still.store(false, Ordering::Release);
@@ -288,21 +309,27 @@ impl Kernels {
     }
 }
 
-/// Has a Jupyter kernel started instead of the embedded one, if this names one.
-fn by_name(command: &mut Command, jupyter: Option<(String, PathBuf)>) -> Result<(), String> {
-    let Some((name, folder)) = jupyter else { return Ok(()) };
-    let found = kernelspec::find(&folder);
-    match found.iter().find(|spec| spec.name == name) {
-        Some(spec) => {
-            command.arg("--jupyter").arg(&spec.path);
-            Ok(())
-        }
-        None => {
-            let names: Vec<&str> = found.iter().map(|spec| spec.name.as_str()).collect();
-            let there = if names.is_empty() { "none is installed".to_owned() } else { names.join(", ") };
-            Err(format!("there is no Jupyter kernel {name} here ({there})"))
-        }
+/// Has a Jupyter kernel started instead of the embedded one: what the user has allowed, as it is at this moment, and
+/// nothing else.
+fn by_name(command: &mut Command, chosen: &Chosen, folder: &Path) -> Result<(), String> {
+    let Chosen { name, allowed, shared } = chosen;
+    let found = kernelspec::find(folder, shared);
+    let Some(kernel) = found.iter().find(|kernel| kernel.spec.name == *name) else {
+        let names: Vec<&str> = found.iter().map(|kernel| kernel.spec.name.as_str()).collect();
+        let there = if names.is_empty() { "none is installed".to_owned() } else { names.join(", ") };
+        return Err(format!("there is no Jupyter kernel {name} here ({there})"));
+    };
+    let spec = &kernel.spec;
+    let again = "choose it again to allow it (Choose kernel, or `tracebook kernels`)";
+    match allowed {
+        Some(print) if *print == spec.print => {}
+        Some(_) => return Err(format!("it has changed since you allowed it: {}; {again}", spec.question())),
+        // A permission of an earlier version names the kernel alone.
+        None if spec.doubt.is_none() => {}
+        None => return Err(format!("you have not allowed it: {}; {again}", spec.question())),
     }
+    command.arg("--jupyter").arg(&spec.path).arg(&kernel.allowed);
+    Ok(())
 }
 
 /// The tail of what a process wrote to its standard error: the last words of one that dies say why.

@@ -1,11 +1,16 @@
 //! Jupyter kernels of this machine: found where Jupyter looks, and in the environments that lie beside a note or on the
-//! path. Only names are read; nothing is started here.
+//! path. Nothing is started here. Of each it is found out what exactly would be started, and whether somebody else than
+//! the user can change that: then it is not started before the user has seen it and allowed it.
 
 use engine::KernelSpec;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs::Metadata;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use store::BlobHash;
+use store::disk::BlobHasher;
 
 /// A longer `kernel.json` is none.
 const LONGEST: u64 = 1 << 20;
@@ -13,24 +18,43 @@ const LONGEST: u64 = 1 << 20;
 const MOST: usize = 200;
 /// So far up from a note's folder an environment is looked for.
 const UP: usize = 8;
+/// Files of an environment that are looked at. A kernel of a larger one that others can change is not offered.
+const MAX_FILES: usize = 200_000;
+/// A larger program is not looked at, in bytes.
+const MAX_PROGRAM_BYTES: u64 = 1 << 30;
 
 /// What the process was started with.
 type Surroundings<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// The kernels that a note in this folder may use; of those with one name the first that is found.
-pub(crate) fn find(folder: &Path) -> Vec<KernelSpec> {
-    find_with(folder, &|name| std::env::var_os(name))
+/// A kernel that was found.
+pub(crate) struct Found {
+    /// What there is to say about it.
+    pub(crate) spec: KernelSpec,
+    /// What may be started, for the bridge.
+    pub(crate) allowed: String,
 }
 
-fn find_with(folder: &Path, surroundings: Surroundings<'_>) -> Vec<KernelSpec> {
+/// The kernels that a note in this folder may use; of those with one name the first that is found. `shared` are the
+/// folders that cells and agents can write.
+pub(crate) fn find(folder: &Path, shared: &[PathBuf]) -> Vec<Found> {
+    find_with(folder, shared, &|name| std::env::var_os(name))
+}
+
+/// What of these folders cells and agents can write: each also by its true name.
+fn by_true_names(shared: &[PathBuf]) -> Vec<PathBuf> {
+    shared.iter().flat_map(|folder| [Some(folder.clone()), folder.canonicalize().ok()]).flatten().collect()
+}
+
+fn find_with(folder: &Path, shared: &[PathBuf], surroundings: Surroundings<'_>) -> Vec<Found> {
     let (mut found, mut names) = (Vec::new(), BTreeSet::new());
+    let look = Look { folder, shared: by_true_names(shared), surroundings };
     for place in places(folder, surroundings) {
         let Ok(entries) = std::fs::read_dir(place.join("kernels")) else { continue };
         let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(MOST).collect();
         folders.sort();
-        for spec in folders.iter().filter_map(|folder| read(folder)) {
-            if found.len() < MOST && names.insert(spec.name.clone()) {
-                found.push(spec);
+        for kernel in folders.iter().filter_map(|folder| look.read(folder)) {
+            if found.len() < MOST && names.insert(kernel.spec.name.clone()) {
+                found.push(kernel);
             }
         }
     }
@@ -69,22 +93,195 @@ fn places(folder: &Path, surroundings: Surroundings<'_>) -> Vec<PathBuf> {
     places
 }
 
-/// A kernel's folder.
-fn read(folder: &Path) -> Option<KernelSpec> {
-    let name = folder.file_name()?.to_str().filter(|name| is_name(name))?.to_owned();
-    let path = folder.join("kernel.json");
-    if std::fs::metadata(&path).ok().is_none_or(|about| !about.is_file() || about.len() > LONGEST) {
+/// How kernels are looked at.
+struct Look<'a> {
+    /// The note's folder, in which a kernel would start.
+    folder: &'a Path,
+    /// Folders that cells and agents can write.
+    shared: Vec<PathBuf>,
+    surroundings: Surroundings<'a>,
+}
+
+impl Look<'_> {
+    /// A kernel's folder.
+    fn read(&self, folder: &Path) -> Option<Found> {
+        let name = folder.file_name()?.to_str().filter(|name| is_name(name))?.to_owned();
+        let path = folder.join("kernel.json");
+        let bytes = crate::copy::read(&path, LONGEST)?;
+        let spec: Value = serde_json::from_slice(&bytes).ok()?;
+        let words: Vec<String> = spec["argv"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let words: Vec<String> =
+            words.iter().map(|word| word.replace("{resource_dir}", &folder.to_string_lossy())).collect();
+        let program = self.program(folder, words.first()?)?;
+        let real = program.canonicalize().unwrap_or_else(|_| program.clone());
+        let text = |key: &str| spec[key].as_str().map(|text| text.chars().take(200).collect::<String>());
+        let doubt = self.doubt(&path, &program, &real, &words, &spec["env"]);
+        let content = BlobHash::of(&bytes).to_string();
+        let mut print = Print::default();
+        for part in [path.as_path(), &path.canonicalize().ok()?, &program, &real] {
+            print.add(part.as_os_str().as_encoded_bytes());
+        }
+        print.add(&bytes);
+        let mut allowed = json!({"content": content, "program": program});
+        if doubt.is_some() {
+            let hash = hash_of(&real).unwrap_or_default();
+            print.add(hash.as_bytes());
+            allowed["real"] = real.to_string_lossy().into_owned().into();
+            allowed["hash"] = hash.into();
+            self.changeable(&mut print, folder, &program, &words)?;
+        }
+        let command = std::iter::once(program.to_string_lossy().into_owned()).chain(words.into_iter().skip(1));
+        Some(Found {
+            spec: KernelSpec {
+                title: text("display_name").unwrap_or_else(|| name.clone()),
+                language: text("language").unwrap_or_default(),
+                name,
+                path,
+                command: command.collect(),
+                print: print.finish(),
+                doubt,
+            },
+            allowed: allowed.to_string(),
+        })
+    }
+
+    /// The program that a word means: a bare name is that of the environment in which the kernel is installed, where
+    /// there is one of it, and else that of a folder of `PATH` that is named from the top. One that is named from the
+    /// note's folder on is none.
+    fn program(&self, folder: &Path, word: &str) -> Option<PathBuf> {
+        if Path::new(word).components().count() != 1 || Path::new(word).is_absolute() {
+            return Path::new(word).is_absolute().then(|| PathBuf::from(word));
+        }
+        let own = folder.ancestors().nth(4).into_iter(); // PREFIX/share/jupyter/kernels/NAME
+        let own = own.flat_map(|prefix| [prefix.join("bin").join(word), prefix.join("Scripts").join(with_exe(word))]);
+        let listed = (self.surroundings)("PATH").map(|list| std::env::split_paths(&list).collect::<Vec<_>>());
+        let listed = listed.unwrap_or_default().into_iter().filter(|folder| folder.is_absolute());
+        let mut all =
+            own.chain(listed.map(|folder| folder.join(if cfg!(windows) { with_exe(word) } else { word.into() })));
+        Some(all.find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("/nonexistent").join(word)))
+    }
+
+    fn is_shared(&self, path: &Path) -> bool {
+        let inside = |path: &Path| self.shared.iter().any(|folder| path.starts_with(folder));
+        inside(path) || path.canonicalize().is_ok_and(|path| inside(&path))
+    }
+
+    /// The paths that a word names: all of it, or what stands behind a `=`.
+    fn paths(&self, word: &str) -> Vec<PathBuf> {
+        let parts = word.split(['=', ':', ';']).chain([word]).filter(|part| !part.is_empty() && !part.starts_with('-'));
+        // One that is named from the note's folder on, too.
+        parts.map(|part| self.folder.join(part)).filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+
+    /// Why it is to be allowed by itself: somebody else can change what it starts.
+    fn doubt(&self, path: &Path, program: &Path, real: &Path, words: &[String], env: &Value) -> Option<String> {
+        let env = env.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+        let named = words.iter().skip(1).map(String::as_str).chain(env).flat_map(|word| self.paths(word));
+        let prefix = program.parent().and_then(Path::parent).map(Path::to_owned);
+        let mut all = [path.to_owned(), program.to_owned(), real.to_owned()].into_iter().chain(named).chain(prefix);
+        if let Some(path) = all.find(|path| self.is_shared(path)) {
+            return Some(format!("cells and agents can write to {}", path.display()));
+        }
+        [path, program, real]
+            .into_iter()
+            .find(|path| is_foreign(path))
+            .map(|path| format!("another user owns {}", path.display()))
+    }
+
+    /// Takes in all that would be run of what others can change. `None`: it is too much.
+    fn changeable(&self, print: &mut Print, folder: &Path, program: &Path, words: &[String]) -> Option<()> {
+        let mut room = MAX_FILES;
+        let named = words.iter().skip(1).flat_map(|word| self.paths(word));
+        for path in [folder.to_owned()].into_iter().chain(named) {
+            print.tree(&path, &mut room)?;
+        }
+        // The environments that its packages lie in.
+        let prefixes = [program.parent().and_then(Path::parent), folder.ancestors().nth(4)];
+        for prefix in prefixes.into_iter().flatten().filter(|prefix| self.is_shared(prefix)) {
+            for part in ["pyvenv.cfg", "bin", "lib", "lib64", "Lib", "Scripts", "conda-meta"] {
+                print.tree(&prefix.join(part), &mut room)?;
+            }
+        }
+        Some(())
+    }
+}
+
+fn with_exe(word: &str) -> String {
+    format!("{word}.exe")
+}
+
+/// Whether a file is neither the user's nor the system's.
+fn is_foreign(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let own = rustix::process::geteuid().as_raw();
+        [path.symlink_metadata(), path.metadata()].into_iter().flatten().any(|meta| ![0, own].contains(&meta.uid()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
+    }
+}
+
+fn hash_of(path: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(path).ok()?;
+    if file.metadata().ok().is_none_or(|meta| !meta.is_file() || meta.len() > MAX_PROGRAM_BYTES) {
         return None;
     }
-    let spec: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
-    let has_program = spec["argv"].as_array().is_some_and(|words| !words.is_empty());
-    let text = |key: &str| spec[key].as_str().map(|text| text.chars().take(200).collect::<String>());
-    has_program.then(|| KernelSpec {
-        title: text("display_name").unwrap_or_else(|| name.clone()),
-        language: text("language").unwrap_or_default(),
-        name,
-        path,
-    })
+    let (mut hasher, mut block) = (BlobHasher::default(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut block).ok()? {
+            0 => return Some(hasher.finish().to_string()),
+            count => hasher.update(&block[..count]),
+        }
+    }
+}
+
+/// What tells a kernel from one that was changed.
+#[derive(Default)]
+struct Print {
+    hasher: BlobHasher,
+}
+
+impl Print {
+    fn add(&mut self, bytes: &[u8]) {
+        self.hasher.update(&(bytes.len() as u64).to_le_bytes());
+        self.hasher.update(bytes);
+    }
+
+    /// All files below a path, each as it stands: names, sizes, times, and where symlinks lead. `None`: there are too
+    /// many.
+    fn tree(&mut self, path: &Path, room: &mut usize) -> Option<()> {
+        for entry in walkdir::WalkDir::new(path).sort_by_file_name().into_iter().flatten() {
+            *room = room.checked_sub(1)?;
+            let Ok(meta) = entry.metadata() else { continue };
+            self.add(entry.path().as_os_str().as_encoded_bytes());
+            if meta.is_symlink() {
+                let target = std::fs::read_link(entry.path()).unwrap_or_default();
+                self.add(target.as_os_str().as_encoded_bytes());
+            } else if meta.is_file() {
+                self.add(&stamp(&meta));
+            }
+        }
+        Some(())
+    }
+
+    fn finish(self) -> String {
+        self.hasher.finish().to_string()
+    }
+}
+
+/// What changes when a file does. Where the system says when anything about it changed, that cannot be set back.
+fn stamp(meta: &Metadata) -> Vec<u8> {
+    let mut stamp = format!("{} {}", meta.len(), crate::files::mtime(meta)).into_bytes();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        stamp.extend(format!(" {} {} {} {}", meta.ctime(), meta.ctime_nsec(), meta.ino(), meta.mode()).into_bytes());
+    }
+    stamp
 }
 
 /// Jupyter's rule for names of kernels: letters, digits, `-`, `.` and `_` of ASCII.
@@ -96,8 +293,8 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::find_with;
-    use std::path::Path;
+    use super::{Found, find_with};
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn the_nearest_kernel_of_a_name_is_found() {
@@ -121,13 +318,70 @@ mod tests {
             _ => None,
         };
         let titles = |folder: &Path| {
-            let found = find_with(folder, &surroundings);
-            let ours = found.into_iter().filter(|spec| spec.path.starts_with(dir.path()));
+            let found = find_with(folder, &[], &surroundings);
+            let ours = found.into_iter().map(|found| found.spec).filter(|spec| spec.path.starts_with(dir.path()));
             ours.map(|spec| format!("{}: {}", spec.name, spec.title)).collect::<Vec<_>>()
         };
         if cfg!(all(unix, not(target_os = "macos"))) {
             assert_eq!(titles(&dir.path().join("project/deep")), ["python3: Project", "ir: R", "tool: tool"]);
             assert_eq!(titles(dir.path()), ["ir: R", "python3: User", "tool: tool"]);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_would_be_started_is_told_and_each_change_is_another_kernel() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let dir = dir.path().canonicalize().expect("there");
+        let (volume, env) = (dir.join("volume"), dir.join("volume/.venv"));
+        let write = |path: &str, text: &str| {
+            let path = dir.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        };
+        let spec = |more: &str| format!(r#"{{"argv": ["python", "-m", "k"{more}], "language": "python"}}"#);
+        write("volume/.venv/share/jupyter/kernels/k/kernel.json", &spec(""));
+        write("volume/.venv/bin/python", "one");
+        write("data/jupyter/kernels/far/kernel.json", r#"{"argv": ["/bin/sh", "-c", "exit"]}"#);
+        write("data/jupyter/kernels/script/kernel.json", r#"{"argv": ["/bin/sh", "run.sh"]}"#);
+        write("data/jupyter/kernels/near/kernel.json", r#"{"argv": ["./sh"]}"#);
+        write("data/jupyter/kernels/lost/kernel.json", r#"{"argv": ["k"]}"#);
+        write("volume/run.sh", "exit");
+        write("volume/k", "exit");
+        let data = dir.join("data");
+        let surroundings = |name: &str| match name {
+            "XDG_DATA_HOME" => Some(data.clone().into_os_string()),
+            // A folder of the path that is named from where one stands on is passed over.
+            "PATH" => Some(".::sub".into()),
+            _ => None,
+        };
+        let kernel = |name: &str| -> Option<Found> {
+            let shared: [PathBuf; 1] = [volume.clone()];
+            find_with(&volume, &shared, &surroundings).into_iter().find(|found| found.spec.name == name)
+        };
+        let doubt = |name: &str| kernel(name).expect(name).spec.doubt;
+        let first = kernel("k").expect("found").spec;
+        assert_eq!(first.command[0], env.join("bin/python").to_string_lossy());
+        assert!(first.doubt.expect("others can change it").contains("cells and agents can write"));
+        assert!(doubt("script").is_some(), "its script lies beside the note");
+        assert_eq!(doubt("far"), None);
+        assert!(kernel("near").is_none(), "a program that is named from the note's folder on");
+        assert!(!kernel("lost").expect("found").spec.command[0].starts_with(&*volume.to_string_lossy()));
+        // Whatever changes of it, it is another one.
+        let mut prints = std::collections::BTreeSet::from([first.print]);
+        let mut changed = |what: &str| assert!(prints.insert(kernel("k").expect("found").spec.print), "{what}");
+        write("volume/.venv/bin/python", "two");
+        changed("the program");
+        write("volume/.venv/share/jupyter/kernels/k/kernel.json", &spec(r#", "x""#));
+        changed("the command");
+        write("volume/.venv/lib/site-packages/sitecustomize.py", "evil");
+        changed("what Python imports when it starts");
+        write("volume/.venv/pyvenv.cfg", "home = /tmp");
+        changed("where its library lies");
+        std::fs::remove_file(env.join("bin/python")).expect("removed");
+        std::os::unix::fs::symlink("/bin/sh", env.join("bin/python")).expect("linked");
+        changed("where the program's link leads");
+        let same = (kernel("k").expect("found").spec.print, kernel("k").expect("found").spec.print);
+        assert_eq!(same.0, same.1);
     }
 }

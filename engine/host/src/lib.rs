@@ -7,6 +7,7 @@ mod agents;
 pub mod backup;
 pub mod check;
 pub mod configuration;
+pub mod confined;
 pub mod copy;
 mod create;
 pub mod devices;

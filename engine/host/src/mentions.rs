@@ -1,11 +1,11 @@
 //! Where a note's name stands in other notes without being a link: looked for in all files of its volume, in a thread
 //! of its own, since no index holds every word yet.
 
+use crate::confined::ConfinedPath;
 use crate::driver::{Inbox, Post};
 use crate::files::{self, Found};
 use engine::outline::Outline;
 use engine::{Session, links};
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{DocId, FileKind};
 
@@ -38,13 +38,14 @@ pub(crate) fn start(session: &Session, note: DocId, inbox: Inbox) -> Receiver<Ve
         let aliases = volume.links.outline(note).map(|outline| outline.aliases.clone()).unwrap_or_default();
         let names: Vec<String> = std::iter::once(own).chain(aliases).filter(|name| !name.is_empty()).collect();
         let notes = volume.files.values().filter(|row| row.kind == FileKind::Note && row.id != note);
-        let files: Vec<(DocId, PathBuf)> = notes.map(|row| (row.id, root.join(&row.path))).collect();
+        let files: Vec<(DocId, ConfinedPath)> =
+            notes.map(|row| (row.id, ConfinedPath::new(&root, &row.path))).collect();
         std::thread::spawn(move || search(&names, &files, &found, &inbox));
     }
     receiver
 }
 
-fn search(names: &[String], files: &[(DocId, PathBuf)], found: &Sender<Vec<Mention>>, inbox: &Inbox) {
+fn search(names: &[String], files: &[(DocId, ConfinedPath)], found: &Sender<Vec<Mention>>, inbox: &Inbox) {
     let mut left = MOST;
     for (note, file) in files {
         let Ok(Found::Text(file)) = files::read(file) else { continue };

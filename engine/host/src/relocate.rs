@@ -1,7 +1,9 @@
 //! Moves a user's files to other names: all of them or none, never over another file, and whatever was done before a
 //! crash is found done. Decides nothing about what goes where.
 
-use crate::replace::rename_new;
+use crate::confined::{ConfinedPath, Folder, Refused};
+use crate::replace::{open_plain, rename_new};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use store::disk::sync_folder;
@@ -10,7 +12,7 @@ use store::disk::sync_folder;
 ///
 /// # Errors
 /// A sentence; all files are where they were then.
-pub(crate) fn move_files(moves: &[(PathBuf, PathBuf)], emptied: &[PathBuf]) -> Result<(), String> {
+pub(crate) fn move_files(moves: &[(ConfinedPath, ConfinedPath)], emptied: &[ConfinedPath]) -> Result<(), String> {
     for (done, (from, to)) in moves.iter().enumerate() {
         if let Err(why) = move_file(from, to) {
             for (from, to) in moves[..done].iter().rev() {
@@ -19,9 +21,7 @@ pub(crate) fn move_files(moves: &[(PathBuf, PathBuf)], emptied: &[PathBuf]) -> R
             return Err(why);
         }
     }
-    for folder in emptied {
-        let _ = std::fs::remove_dir(folder); // refused while something is in it
-    }
+    emptied.iter().for_each(remove_empty);
     Ok(())
 }
 
@@ -29,54 +29,102 @@ pub(crate) fn move_files(moves: &[(PathBuf, PathBuf)], emptied: &[PathBuf]) -> R
 ///
 /// # Errors
 /// A sentence; the file is still there then.
-pub(crate) fn remove(file: &Path) -> Result<(), String> {
-    match std::fs::remove_file(file) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {} // done before a crash
-        Err(error) => return Err(format!("it cannot be deleted ({error}): {}", file.display())),
+pub(crate) fn remove(file: &ConfinedPath) -> Result<(), String> {
+    let fail = |why: &str| format!("it cannot be deleted ({why}): {}", file.display());
+    match file.above(false) {
+        Ok((folder, name)) if folder.has(&name) => folder.remove(&name).map_err(|why| fail(&why))?,
+        Ok(_) => {} // done before a crash
+        Err(refused) if refused.is_missing() => {}
+        Err(refused) => return Err(fail(&refused.to_string())),
     }
-    if let Some(folder) = file.parent() {
-        let _ = std::fs::remove_dir(folder); // refused while something is in it
+    if let Some((folder, _)) = file.path.rsplit_once('/') {
+        remove_empty(&ConfinedPath::new(&file.root, folder));
     }
     Ok(())
 }
 
-fn move_file(from: &Path, to: &Path) -> Result<(), String> {
-    let say = |what: &str, error: &dyn std::fmt::Display, path: &Path| format!("{what} ({error}): {}", path.display());
-    let there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
-    match (there(from), there(to)) {
+fn remove_empty(folder: &ConfinedPath) {
+    if let Ok((above, name)) = folder.above(false) {
+        above.remove_empty(&name);
+    }
+}
+
+/// A file's place while it is moved.
+struct Spot {
+    folder: Folder,
+    name: OsString,
+}
+
+impl Spot {
+    fn of(file: &ConfinedPath, make: bool) -> Result<Spot, Refused> {
+        file.above(make).map(|(folder, name)| Spot { folder, name })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
+    fn is_there(&self) -> bool {
+        self.folder.has(&self.name)
+    }
+}
+
+fn move_file(from: &ConfinedPath, to: &ConfinedPath) -> Result<(), String> {
+    let say = |what: &str, error: &dyn std::fmt::Display, file: &ConfinedPath| {
+        format!("{what} ({error}): {}", file.display())
+    };
+    let spot = |file: &ConfinedPath| match Spot::of(file, false) {
+        Ok(spot) => Ok(Some(spot)),
+        Err(refused) if refused.is_missing() => Ok(None),
+        Err(refused) => Err(say("it cannot be moved", &refused, file)),
+    };
+    let (at_from, at_to) = (spot(from)?, spot(to)?);
+    let there = |spot: &Option<Spot>| spot.as_ref().is_some_and(Spot::is_there);
+    let is_same = match (&at_from, &at_to) {
+        (Some(from), Some(to)) => is_same(&from.path(), &to.path()),
+        _ => false,
+    };
+    match (there(&at_from), there(&at_to)) {
         (false, true) => return Ok(()), // done before a crash
-        (false, false) => return Err(format!("it is gone, so it was not moved: {}", from.display())),
-        (true, true) if !is_same(from, to) => {
+        (true, true) if !is_same => {
             return Err(format!("something has that name already, so nothing was moved: {}", to.display()));
         }
-        (true, _) => {}
+        _ => {}
     }
-    let folder = to.parent().unwrap_or(Path::new(""));
-    std::fs::create_dir_all(folder).map_err(|error| say("the folder cannot be made", &error, folder))?;
-    let moved = match rename_new(from, to) {
+    let Some(at_from) = at_from.filter(Spot::is_there) else {
+        return Err(format!("it is gone, so it was not moved: {}", from.display()));
+    };
+    let at_to = Spot::of(to, true).map_err(|refused| say("the folder cannot be made", &refused, to))?;
+    let moved = match rename_new(&at_from.path(), &at_to.path()) {
         // A name in other letters, where small and large ones are the same to the disk.
-        Err(_) if there(to) && is_same(from, to) => std::fs::rename(from, to),
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => carry(from, to),
+        Err(_) if is_same => std::fs::rename(at_from.path(), at_to.path()),
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => carry(&at_from, &at_to),
         moved => moved,
     };
     moved.map_err(|error| say("it cannot be moved", &error, from))?;
-    for folder in [Some(folder), from.parent()].into_iter().flatten() {
-        sync_folder(folder).map_err(|error| say("the move may not be on disk yet", &error, folder))?;
+    for (spot, file) in [(&at_to, to), (&at_from, from)] {
+        sync_folder(&spot.folder.path()).map_err(|error| say("the move may not be on disk yet", &error, file))?;
     }
     Ok(())
 }
 
 /// To another file system: copied whole under another name first, then the old one goes.
-fn carry(from: &Path, to: &Path) -> io::Result<()> {
-    let temporary = to.with_file_name(format!(".tracebook-{:016x}.tmp", std::process::id()));
-    let copied = std::fs::copy(from, &temporary).and_then(|_| std::fs::File::open(&temporary)?.sync_all());
-    let copied = copied.and_then(|()| rename_new(&temporary, to));
+fn carry(from: &Spot, to: &Spot) -> io::Result<()> {
+    let temporary = to.folder.path().join(format!(".tracebook-{:016x}.tmp", std::process::id()));
+    let copy = || {
+        let mut source = open_plain(&from.path())?;
+        let mut target = std::fs::File::options().write(true).create_new(true).open(&temporary)?;
+        io::copy(&mut source, &mut target)?;
+        target.set_permissions(source.metadata()?.permissions())?;
+        target.sync_all()?;
+        rename_new(&temporary, &to.path())
+    };
+    let copied = copy();
     if copied.is_err() {
         let _ = std::fs::remove_file(&temporary);
         return copied;
     }
-    std::fs::remove_file(from)
+    std::fs::remove_file(from.path())
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
@@ -100,25 +148,51 @@ mod tests {
     #[test]
     fn all_or_none_and_never_over_another() {
         let dir = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| dir.path().join(name);
+        let path = |name: &str| dir.path().join(name);
+        let at = |name: &str| ConfinedPath::new(dir.path(), name);
         for name in ["a", "b", "taken"] {
-            fs::write(at(name), name).expect("written");
+            fs::write(path(name), name).expect("written");
         }
         let moves = [(at("a"), at("x/y/a")), (at("b"), at("taken"))];
         assert!(move_files(&moves, &[]).expect_err("refused").contains("taken"));
-        assert_eq!(fs::read(at("a")).expect("it is back"), b"a");
+        assert_eq!(fs::read(path("a")).expect("it is back"), b"a");
         let moves = [(at("a"), at("x/y/a")), (at("b"), at("x/b"))];
         move_files(&moves[..1], &[]).expect("moved");
         move_files(&moves, &[]).expect("the first was done before");
         assert_eq!(
-            (fs::read(at("x/y/a")).expect("there"), fs::read(at("x/b")).expect("there")),
+            (fs::read(path("x/y/a")).expect("there"), fs::read(path("x/b")).expect("there")),
             (b"a".into(), b"b".into())
         );
         let back = [(at("x/y/a"), at("a")), (at("x/b"), at("b"))];
         move_files(&back, &[at("x/y"), at("x")]).expect("moved back");
-        assert!(!at("x").exists());
+        assert!(!path("x").exists());
         assert!(move_files(&[(at("no"), at("nowhere"))], &[]).expect_err("refused").contains("gone"));
-        carry(&at("a"), &at("c")).expect("carried");
-        assert_eq!((fs::read(at("c")).expect("there"), at("a").exists()), (b"a".to_vec(), false));
+        assert!(move_files(&[(at("a"), at("../a"))], &[]).is_err());
+        let spot = |name: &str| Spot::of(&at(name), false).expect("a place");
+        carry(&spot("a"), &spot("c")).expect("carried");
+        assert_eq!((fs::read(path("c")).expect("there"), path("a").exists()), (b"a".to_vec(), false));
+        remove(&at("c")).expect("removed");
+        remove(&at("c")).expect("removed before");
+        assert!(!path("c").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_became_a_symlink_is_not_moved_through() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        fs::create_dir_all(&root).expect("made");
+        fs::create_dir_all(&outside).expect("made");
+        fs::write(outside.join("n.md"), "theirs").expect("written");
+        fs::write(root.join("n.md"), "ours").expect("written");
+        std::os::unix::fs::symlink(&outside, root.join("sub")).expect("linked");
+        let at = |name: &str| ConfinedPath::new(&root, name);
+        for (from, to) in [("sub/n.md", "in.md"), ("n.md", "sub/in.md"), ("n.md", "sub/deep/in.md")] {
+            let why = move_files(&[(at(from), at(to))], &[]).expect_err("refused");
+            assert!(why.contains("leads out of the volume"), "{why}");
+        }
+        assert!(remove(&at("sub/n.md")).expect_err("refused").contains("leads out of the volume"));
+        assert_eq!(fs::read_dir(&outside).expect("listed").count(), 1);
+        assert_eq!(fs::read(outside.join("n.md")).expect("there"), b"theirs");
     }
 }

@@ -41,7 +41,7 @@ pub fn replace_file(path: &Path, expected: Option<BlobHash>, bytes: &[u8]) -> Re
     match replace(path, expected, Content::Bytes(bytes), || ())? {
         Swap::Done { modified } => Ok(Replaced::Done { modified }),
         Swap::Gone => Ok(Replaced::Gone),
-        Swap::Raced => match std::fs::read(path) {
+        Swap::Raced => match read_plain(path) {
             Ok(theirs) => Ok(Replaced::Raced { theirs }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Replaced::Gone),
             Err(error) => Err(DiskError::io("writing", path, &error)),
@@ -93,7 +93,7 @@ impl Content<'_> {
         match self {
             Content::Bytes(bytes) => to.write_all(bytes),
             Content::File { from, hash } => {
-                let mut from = File::open(from)?;
+                let mut from = open_plain(from)?;
                 match hashed(&mut from, |block| to.write_all(block))? == hash {
                     true => Ok(()),
                     false => Err(io::Error::new(io::ErrorKind::InvalidData, "its bytes are not what they were")),
@@ -118,7 +118,35 @@ fn hashed(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io:
 }
 
 fn hash_of(path: &Path) -> io::Result<BlobHash> {
-    hashed(&mut File::open(path)?, |_| Ok(()))
+    hashed(&mut open_plain(path)?, |_| Ok(()))
+}
+
+/// Opens a plain file for reading: no symlink in its place, and nothing that would have to be waited for.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, i32::try_from(flags.bits()).unwrap_or(0));
+    }
+    #[cfg(not(unix))]
+    if std::fs::symlink_metadata(path)?.is_symlink() {
+        return Err(io::Error::other("it is a symbolic link"));
+    }
+    let file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    Ok(file)
+}
+
+/// All bytes of a plain file.
+pub(crate) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_plain(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The same, with something that happens `meanwhile`: after the last look at the file and before it is replaced.

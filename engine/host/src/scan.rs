@@ -1,5 +1,6 @@
 //! Looking through a volume's folder: what is new, changed, gone or left out. Reads only; nothing is rewritten.
 
+use crate::confined::{ConfinedPath, Folder};
 use crate::driver::Inbox;
 use crate::files::{self, Found, TEMPORARY};
 use crate::worker::{self, Job, Workers};
@@ -47,23 +48,29 @@ fn done(volume: DocId, gone: Vec<String>, skipped: Vec<Skipped>, failed: Option<
 }
 
 fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed: &BTreeSet<DocId>, inbox: &Inbox) {
-    if let Err(error) = std::fs::read_dir(root) {
-        let why = format!("the volume's folder cannot be read ({error}): {}", root.display());
-        inbox.event(done(volume, Vec::new(), Vec::new(), Some(why)));
-        return;
-    }
+    let held = Folder::root(root).map_err(String::from).and_then(|folder| {
+        let listed = std::fs::read_dir(folder.path());
+        let fail = |error| format!("the volume's folder cannot be read ({error}): {}", root.display());
+        listed.map_err(fail).map(|_| folder)
+    });
+    let folder = match held {
+        Ok(folder) => folder,
+        Err(why) => return inbox.event(done(volume, Vec::new(), Vec::new(), Some(why))),
+    };
+    // The names are those of the folder that is held open; each file is opened through it.
+    let top = folder.top();
     let mut skipped = Vec::new();
     // What cannot be looked into may still hold what was known there: it is not taken for deleted.
     let mut unseen: Vec<PathBuf> = Vec::new();
-    let mut found: Vec<(String, PathBuf, FileStamp)> = Vec::new();
-    let walk = walkdir::WalkDir::new(root).follow_links(false).sort_by_file_name().into_iter();
+    let mut found: Vec<(String, FileStamp)> = Vec::new();
+    let walk = walkdir::WalkDir::new(&top).follow_links(false).sort_by_file_name().into_iter();
     let walk = walk.filter_entry(|entry| entry.depth() == 0 || !is_hidden_folder(entry));
     for entry in walk {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                unseen.push(error.path().unwrap_or(root).to_owned());
-                let path = error.path().map(|path| shown(root, path)).unwrap_or_default();
+                unseen.push(error.path().unwrap_or(&top).to_owned());
+                let path = error.path().map(|path| shown(&top, path)).unwrap_or_default();
                 let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
                 skipped.push(Skipped { path, why: format!("it cannot be read: {why}") });
                 continue;
@@ -73,17 +80,22 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         if kind.is_dir() {
             continue;
         }
-        let mut skip = |why: String| skipped.push(Skipped { path: shown(root, entry.path()), why });
+        let mut skip = |why: String| skipped.push(Skipped { path: shown(&top, entry.path()), why });
         if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
             continue;
         }
-        let Some(path) = inside(root, entry.path()) else {
+        let Some(path) = inside(&top, entry.path()) else {
             skip("its name is not UTF-8 text; rename it to use it here".to_owned());
             continue;
         };
         if kind.is_symlink() {
             let target = std::fs::read_link(entry.path()).map(|to| to.display().to_string()).unwrap_or_default();
-            skip(format!("it is a link (to {target}); links are left alone"));
+            let leads = match folder.file(&path) {
+                Err(refused) if refused.is_outside() => "leads out of the volume, so it is skipped",
+                Err(refused) if refused.is_missing() => "leads nowhere, so it is skipped",
+                _ => "stays in the volume: what it leads to is listed at its own place",
+            };
+            skip(format!("it is a symlink (to {target}) that {leads}"));
             continue;
         }
         if !kind.is_file() {
@@ -93,7 +105,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
         match entry.metadata() {
             Ok(meta) => {
                 let stamp = FileStamp { size: meta.len(), mtime: files::mtime(&meta), hash: BlobHash([0; 32]) };
-                found.push((path, entry.path().to_owned(), stamp));
+                found.push((path, stamp));
             }
             Err(error) => {
                 skip(format!("it cannot be read: {error}"));
@@ -101,14 +113,14 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
             }
         }
     }
-    let present: HashSet<&str> = found.iter().map(|(path, _, _)| path.as_str()).collect();
-    let hidden = |row: &FileRow| unseen.iter().any(|place| root.join(&row.path).starts_with(place));
+    let present: HashSet<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+    let hidden = |row: &FileRow| unseen.iter().any(|place| top.join(&row.path).starts_with(place));
     let gone = known.values().filter(|row| !present.contains(row.path.as_str()) && !hidden(row));
     // Nor is one whose file was never made: it is under way, or was when a crash came. By the time that this is told it
     // may be there and its note closed, and to forget it then would delete it on all devices that share it.
     let gone = gone.filter(|row| row.size > 0 || row.mtime != 0);
     // A note that was made while the folder was being listed is not gone: its file is there by now.
-    let gone = gone.filter(|row| std::fs::symlink_metadata(root.join(&row.path)).is_err());
+    let gone = gone.filter(|row| !is_there(&folder, &row.path));
     let gone: Vec<&FileRow> = gone.collect();
     // A file that appears with the bytes of one that is gone was renamed.
     let mut renamed: HashMap<(BlobHash, u64, i64), Vec<&str>> = HashMap::new();
@@ -120,13 +132,13 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     let mut indexed = Vec::new();
     let mut seen = 0;
     let mut moved: HashSet<String> = HashSet::new();
-    for (path, file, stamp) in found {
+    for (path, stamp) in found {
         seen += 1;
         let row = known.get(&path);
         // Why a note's name is only an attachment is not kept: it is found out again.
         let demoted = |row: &FileRow| row.kind == FileKind::Attachment && FileKind::of(&path).is_text();
         if row.is_none_or(|row| row.size != stamp.size || row.mtime != stamp.mtime || demoted(row)) {
-            match look(&path, &file, stamp) {
+            match look(&folder, root, &path, stamp) {
                 Ok(Some(mut new)) => {
                     if row.is_none() {
                         let time = if new.kind.is_text() { 0 } else { new.stamp.mtime };
@@ -141,7 +153,7 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
             }
         } else if let Some(row) = row
             && unindexed.contains(&row.id)
-            && let Ok(Found::Text(text)) = files::read(&file)
+            && let Ok(Found::Text(text)) = files::read(&ConfinedPath::new(root, &path))
         {
             indexed.push((row.id, Survey::of(text.stamp.hash, &text.text)));
             if indexed.len() >= BATCH {
@@ -160,7 +172,13 @@ fn scan(volume: DocId, root: &Path, known: &HashMap<String, FileRow>, unindexed:
     inbox.event(done(volume, gone, skipped, None));
 }
 
-fn look(path: &str, file: &Path, stamp: FileStamp) -> Result<Option<ScannedFile>, String> {
+/// Whether there is a file of that name that a scan lists: no symlink, and none behind one.
+fn is_there(folder: &Folder, path: &str) -> bool {
+    let Ok((above, name)) = folder.above(path, false) else { return false };
+    above.metadata(&name).is_ok_and(|meta| !meta.is_symlink())
+}
+
+fn look(folder: &Folder, root: &Path, path: &str, stamp: FileStamp) -> Result<Option<ScannedFile>, String> {
     let attachment = |stamp, why| ScannedFile {
         path: path.to_owned(),
         kind: FileKind::Attachment,
@@ -174,11 +192,12 @@ fn look(path: &str, file: &Path, stamp: FileStamp) -> Result<Option<ScannedFile>
     let kind = FileKind::of(path);
     if !kind.is_text() {
         // Attachments are not read: size and time tell whether they changed.
-        return std::fs::File::open(file)
+        return folder
+            .ordinary(path)
             .map(|_| Some(attachment(stamp, None)))
-            .map_err(|error| format!("it cannot be read: {error}"));
+            .map_err(|refused| format!("it cannot be read: {refused}"));
     }
-    match files::read(file)? {
+    match files::read(&ConfinedPath::new(root, path))? {
         Found::Missing => Ok(None),
         Found::Other { stamp, why } => Ok(Some(attachment(stamp, Some(why)))),
         Found::Text(text) => {

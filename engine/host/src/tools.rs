@@ -1,7 +1,6 @@
 //! Performs the jobs of tools: each on a thread of its own, several at once, bounded in time and size, ended within a
 //! second when it is cancelled. It decides nothing: what may be done was decided before.
 
-mod beneath;
 mod census;
 mod changes;
 mod fetch;

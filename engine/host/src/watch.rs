@@ -1,5 +1,6 @@
 //! Seeing what other programs do to the files of a volume (crate `notify`).
 
+use crate::confined::ConfinedPath;
 use crate::driver::Inbox;
 use crate::files::{self, TEMPORARY};
 use crate::scan;
@@ -44,7 +45,7 @@ impl Watches {
     fn watch(&mut self, root: &Path) {
         use notify::Watcher as _;
         if self.system.is_none() {
-            self.system = notify::recommended_watcher(forward(self.seen.clone())).ok();
+            self.system = RecommendedWatcher::new(forward(self.seen.clone()), config()).ok();
         }
         if let Some(system) = &mut self.system {
             match system.watch(root, RecursiveMode::Recursive) {
@@ -53,8 +54,7 @@ impl Watches {
             }
         }
         if self.looking.is_none() {
-            let config = Config::default().with_poll_interval(LOOK);
-            self.looking = PollWatcher::new(forward(self.seen.clone()), config).ok();
+            self.looking = PollWatcher::new(forward(self.seen.clone()), config().with_poll_interval(LOOK)).ok();
         }
         if let Some(looking) = &mut self.looking {
             // A folder that is not there is seen by the scan that tells the user so.
@@ -68,6 +68,11 @@ impl Watches {
         let _ = self.system.as_mut().map(|system| system.unwatch(root));
         let _ = self.looking.as_mut().map(|looking| looking.unwatch(root));
     }
+}
+
+/// What a symlink leads to is not watched: it may be the whole disk.
+fn config() -> Config {
+    Config::default().with_follow_symlinks(false)
 }
 
 /// Watches folders, in a thread of its own: entering a large tree takes a while.
@@ -160,9 +165,9 @@ fn tell(roots: &BTreeMap<DocId, PathBuf>, path: &Path, inbox: &Inbox) {
             if folders.any(|folder| folder.to_string_lossy().starts_with('.')) {
                 return;
             }
-            let seen = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file);
-            let seen = seen.map(|meta| (meta.len(), files::mtime(&meta)));
             let path = scan::inside(root, path).filter(|path| !path.is_empty());
+            let meta = path.as_deref().and_then(|path| ConfinedPath::new(root, path).metadata().ok());
+            let seen = meta.filter(std::fs::Metadata::is_file).map(|meta| (meta.len(), files::mtime(&meta)));
             inbox.event(Event::FileTouched { volume: *volume, path, seen });
         }
     }

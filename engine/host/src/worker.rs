@@ -1,5 +1,6 @@
 //! Two threads that do what takes longer than a frame: reading notes, loading documents, reading and writing files.
 
+use crate::confined::{self, ConfinedPath, Folder, Refused};
 use crate::create;
 use crate::driver::{Inbox, Post};
 use crate::files::{self, Found};
@@ -8,7 +9,7 @@ use crate::relocate;
 use crate::replace::{self, Replaced};
 use engine::Event;
 use engine::event::{FileStamp, FileText, Survey};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,16 +20,16 @@ use store::{ActorId, BlobHash, DocId};
 pub(crate) enum Job {
     Volume { volume: DocId },
     Files { volume: DocId, answer: Sender<Result<Vec<FileRow>, String>> },
-    ReadNote { note: DocId, volume: DocId, path: String, file: PathBuf },
+    ReadNote { note: DocId, volume: DocId, path: String, file: ConfinedPath },
     LoadNote { note: DocId },
     LoadSession { session: DocId },
     LoadRun { run: DocId },
     LoadRegistry { registry: DocId },
-    ReadFile { note: DocId, file: PathBuf },
-    WriteFile { note: DocId, file: PathBuf, expected: Option<BlobHash>, text: Arc<str> },
+    ReadFile { note: DocId, file: ConfinedPath },
+    WriteFile { note: DocId, file: ConfinedPath, expected: Option<BlobHash>, text: Arc<str> },
     Index { volume: DocId, note: DocId, text: Arc<str> },
-    MoveFiles { moves: Vec<(PathBuf, PathBuf)>, emptied: Vec<PathBuf> },
-    Discard { file: DocId, path: PathBuf },
+    MoveFiles { moves: Vec<(ConfinedPath, ConfinedPath)>, emptied: Vec<ConfinedPath> },
+    Discard { file: DocId, path: ConfinedPath },
     Marker { folder: PathBuf, volumes: Vec<(DocId, String, PathBuf)>, done: Sender<()> },
     Blob { hash: BlobHash, answer: Sender<Result<Vec<u8>, String>> },
     Actors { answer: Sender<Result<BTreeSet<ActorId>, String>> },
@@ -37,7 +38,7 @@ pub(crate) enum Job {
 /// A note's file that is to be written.
 struct ToWrite {
     note: DocId,
-    file: PathBuf,
+    file: ConfinedPath,
     expected: Option<BlobHash>,
     text: Arc<str>,
 }
@@ -188,7 +189,7 @@ fn perform(reader: &dyn Reader, inbox: &Inbox, actor: &ActorId, making: &Mutex<M
 }
 
 /// A note's file as it is now.
-fn text(file: &Path) -> Result<Option<FileText>, String> {
+fn text(file: &ConfinedPath) -> Result<Option<FileText>, String> {
     match files::read(file) {
         Ok(Found::Text(text)) => Ok(Some(text)),
         Ok(Found::Missing) => Ok(None),
@@ -200,15 +201,16 @@ fn text(file: &Path) -> Result<Option<FileText>, String> {
 fn write_files(files: Vec<ToWrite>, making: &Mutex<Making>, tell: impl Fn(Event)) {
     let mut new = Vec::new();
     for one in files {
-        let made = one.file.parent().map_or(Ok(()), |parent| {
-            let told = |error| format!("the folder cannot be made ({error}): {}", parent.display());
-            std::fs::create_dir_all(parent).map_err(told)
-        });
-        match made {
-            Err(why) => tell(Event::FileFailed { note: one.note, why }),
-            Ok(()) if one.expected.is_none() => new.push(one),
-            Ok(()) => tell(told(&one, replace::replace_file(&one.file, one.expected, one.text.as_bytes()))),
+        if one.expected.is_none() {
+            new.push(one);
+            continue;
         }
+        tell(match one.file.above(true) {
+            Ok((folder, name)) => {
+                told(&one, replace::replace_file(&folder.join(&name), one.expected, one.text.as_bytes()))
+            }
+            Err(refused) => unopened(&one, &refused),
+        });
     }
     loop {
         {
@@ -223,13 +225,40 @@ fn write_files(files: Vec<ToWrite>, making: &Mutex<Making>, tell: impl Fn(Event)
             }
             making.busy = true;
         }
-        let list: Vec<(&Path, &[u8])> = new.iter().map(|one| (one.file.as_path(), one.text.as_bytes())).collect();
-        for (one, done) in new.iter().zip(create::create_files(&list)) {
-            tell(told(one, done));
-        }
-        new.clear();
+        create_all(&std::mem::take(&mut new), &tell);
         making.lock().unwrap_or_else(PoisonError::into_inner).busy = false;
     }
+}
+
+/// Makes files that do not exist yet, each in its folder, which is held open until all are made.
+fn create_all(new: &[ToWrite], tell: &impl Fn(Event)) {
+    let mut folders: BTreeMap<(&Path, String), Folder> = BTreeMap::new();
+    let mut places: Vec<(&ToWrite, PathBuf)> = Vec::new();
+    for one in new {
+        let path = confined::tidy(&one.file.path).unwrap_or_default();
+        let (within, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let key = (one.file.root.as_path(), within.to_owned());
+        if let Some(folder) = folders.get(&key).filter(|_| !name.is_empty()) {
+            places.push((one, folder.join(name.as_ref())));
+            continue;
+        }
+        match one.file.above(true) {
+            Ok((folder, name)) => {
+                places.push((one, folder.join(&name)));
+                folders.insert(key, folder);
+            }
+            Err(refused) => tell(unopened(one, &refused)),
+        }
+    }
+    let list: Vec<(&Path, &[u8])> = places.iter().map(|(one, path)| (path.as_path(), one.text.as_bytes())).collect();
+    for ((one, _), done) in places.iter().zip(create::create_files(&list)) {
+        tell(told(one, done));
+    }
+}
+
+/// A file's folder cannot be opened or made.
+fn unopened(one: &ToWrite, refused: &Refused) -> Event {
+    Event::FileFailed { note: one.note, why: format!("it cannot be written ({refused}): {}", one.file.display()) }
 }
 
 /// What came of a file that was to be written.
@@ -252,7 +281,7 @@ fn told(one: &ToWrite, done: Result<Replaced, DiskError>) -> Event {
                 },
             }
         }
-        Err(error) => Event::FileFailed { note, why: error.to_string() },
+        Err(error) => Event::FileFailed { note, why: file.renamed(error).to_string() },
     }
 }
 
@@ -266,7 +295,7 @@ mod tests {
         let (making, told): (Mutex<Making>, Mutex<Vec<DocId>>) = Default::default();
         let one = |worker: u8, number: u8| ToWrite {
             note: DocId([worker, number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-            file: folder.path().join(format!("folder {}/{worker} {number}.md", number % 3)),
+            file: ConfinedPath::new(folder.path(), &format!("folder {}/{worker} {number}.md", number % 3)),
             expected: None,
             text: format!("{number} of {worker}").into(),
         };
@@ -287,7 +316,7 @@ mod tests {
         let all = (0..4).flat_map(|worker| (0..30).map(move |number| one(worker, number)));
         for (known, one) in told.iter().zip(all.clone()) {
             assert_eq!(*known, one.note);
-            assert_eq!(std::fs::read_to_string(&one.file).expect("made"), *one.text);
+            assert_eq!(one.file.read_text(1 << 20).expect("made"), *one.text);
         }
         assert_eq!(told.len(), all.count());
         let making = making.into_inner().expect("lock");

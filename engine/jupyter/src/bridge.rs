@@ -45,10 +45,11 @@ enum Happened {
 }
 
 /// Runs the bridge to the kernel that a `kernel.json` describes, until either side ends; gives the process's exit code.
-/// What went wrong stands on standard error.
+/// What went wrong stands on standard error. `allowed` is JSON that says what exactly may be started, as the host found
+/// it when the user allowed it.
 #[must_use]
-pub fn run(spec: &Path) -> ExitCode {
-    match start(spec) {
+pub fn run(spec: &Path, allowed: Option<&str>) -> ExitCode {
+    match start(spec, allowed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");
@@ -57,8 +58,10 @@ pub fn run(spec: &Path) -> ExitCode {
     }
 }
 
-fn start(path: &Path) -> Result<(), String> {
-    let spec = Spec::read(path)?;
+fn start(path: &Path, allowed: Option<&str>) -> Result<(), String> {
+    let allowed = allowed.map(serde_json::from_str).transpose();
+    let allowed = allowed.map_err(|error| format!("what may be started cannot be read: {error}"))?;
+    let spec = Spec::read(path, allowed)?;
     let room = Room::make(&spec)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| format!("the bridge to {} cannot start: {error}", spec.title))?.block_on(serve(spec, room))
@@ -93,6 +96,10 @@ async fn serve(spec: Spec, room: Room) -> Result<(), String> {
         Bridge { spec, pid, requests: HashMap::new(), question: None, inquiries: Vec::new(), channels: None };
     let waiting = bridge.begin(connected, &mut happened).await?;
     drop(room); // whoever else had the file could run code as the user
+    if let Some(code) = bridge.spec.settles() {
+        let quiet = ExecuteRequest { silent: true, store_history: false, ..ExecuteRequest::new(code.to_owned()) };
+        bridge.shell(JupyterMessage::new(quiet, None), OURS).await?;
+    }
     for request in waiting {
         bridge.ask(request).await?;
     }

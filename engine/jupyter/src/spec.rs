@@ -3,10 +3,19 @@
 use jupyter_protocol::connection_info::{ConnectionInfo, Transport};
 use jupyter_protocol::{JupyterKernelspec, JupyterMessage, KernelInfoRequest};
 use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use store::BlobHash;
+use store::disk::BlobHasher;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+
+/// Why something that was allowed is not started.
+const CHANGED: &str = "it has changed since it was allowed; choose the kernel again to allow it as it is";
+/// Python finds the module that it is to run among those installed, not in the folder that it starts in.
+const SAFE: [(&str, &str); 1] = [("PYTHONSAFEPATH", "1")];
 
 /// What a `kernel.json` says.
 pub(crate) struct Spec {
@@ -17,6 +26,7 @@ pub(crate) struct Spec {
     name: String,
     folder: PathBuf,
     kernelspec: JupyterKernelspec,
+    allowed: Option<Value>,
 }
 
 /// Where a kernel and its client meet: a folder that nobody else can look into.
@@ -31,10 +41,17 @@ pub(crate) struct Room {
 }
 
 impl Spec {
-    /// Reads a `kernel.json`. An error is a sentence.
-    pub(crate) fn read(path: &Path) -> Result<Spec, String> {
+    /// Reads a `kernel.json`. `allowed` is what the user allowed to be started: `content`, the hash of this file;
+    /// `program`, the program's path; for one that others can change also `real`, where that path led, and `hash`, the
+    /// hash of the program. Anything else is not started. An error is a sentence.
+    pub(crate) fn read(path: &Path, allowed: Option<Value>) -> Result<Spec, String> {
         let wrong = |why: String| format!("the kernel cannot be read: {why}: {}", path.display());
         let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        if let Some(allowed) = &allowed
+            && allowed["content"] != BlobHash::of(&text).to_string()
+        {
+            return Err(wrong(CHANGED.to_owned()));
+        }
         let kernelspec: JupyterKernelspec = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
         if kernelspec.argv.is_empty() {
             return Err(wrong("it names no program".to_owned()));
@@ -47,23 +64,52 @@ impl Spec {
             name,
             folder,
             kernelspec,
+            allowed,
         })
     }
 
     /// Starts the kernel's process, in this process's folder, with its surroundings.
     pub(crate) fn start(&self, room: &Room) -> Result<Child, String> {
         let words = self.words(&room.file);
-        let program = self.program(&words[0]);
-        let mut command = Command::new(&program);
+        let allowed = self.allowed.as_ref();
+        let program = match allowed.and_then(|allowed| allowed["program"].as_str()) {
+            Some(program) => PathBuf::from(program),
+            None => self.program(&words[0]),
+        };
+        // While it is open, what was looked at is what is started.
+        let guarded = allowed.filter(|allowed| allowed["real"].is_string()).map(guarded).transpose()?;
+        let mut command = Command::new(guarded.as_ref().map_or(program.as_path(), |(path, _)| path));
+        #[cfg(unix)]
+        command.arg0(&program);
         command
             .args(&words[1..])
             .envs(self.kernelspec.env.iter().flatten())
+            // A module of the kernel's own name beside the note is not the kernel.
+            .envs(SAFE)
             .stdin(Stdio::null())
             // What it prints by itself is not the protocol's; its last words are said by us.
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .kill_on_drop(true);
+        if guarded.is_some() {
+            // What it imports stays as it was allowed.
+            command.env("PYTHONDONTWRITEBYTECODE", "1");
+        }
+        if let Some(home) = std::env::var_os("HOME").map(PathBuf::from) {
+            // R reads these of the folder that it starts in, unless it is told which.
+            for (name, file) in [("R_PROFILE_USER", ".Rprofile"), ("R_ENVIRON_USER", ".Renviron")] {
+                if std::env::var_os(name).is_none() {
+                    command.env(name, home.join(file));
+                }
+            }
+        }
         command.spawn().map_err(|error| format!("{} cannot be started: {error}: {}", self.title, program.display()))
+    }
+
+    /// Code that a Python kernel runs before all others: the surroundings of what its cells start are the user's.
+    pub(crate) fn settles(&self) -> Option<&'static str> {
+        let python = self.kernelspec.language.eq_ignore_ascii_case("python");
+        python.then_some("__import__('os').environ.pop('PYTHONSAFEPATH', None)")
     }
 
     /// What is started, with its placeholders filled in.
@@ -109,6 +155,33 @@ impl Spec {
         let python = self.kernelspec.language.eq_ignore_ascii_case("python");
         (python && !names.is_empty()).then(|| format!("[globals().pop(name, None) for name in ({})]", list.concat()))
     }
+}
+
+/// The program that was allowed, opened and compared with what it was then.
+fn guarded(allowed: &Value) -> Result<(PathBuf, File), String> {
+    let real = PathBuf::from(allowed["real"].as_str().unwrap_or_default());
+    let wrong = |why: &str| format!("the kernel is not started: {why}: {}", real.display());
+    let mut file = File::open(&real).map_err(|error| wrong(&error.to_string()))?;
+    let (mut hasher, mut block, mut first) = (BlobHasher::default(), vec![0; 1 << 16], None);
+    loop {
+        match file.read(&mut block).map_err(|error| wrong(&error.to_string()))? {
+            0 => break,
+            count => {
+                first.get_or_insert(block[..count.min(2)].to_vec());
+                hasher.update(&block[..count]);
+            }
+        }
+    }
+    if allowed["hash"] != hasher.finish().to_string() {
+        return Err(wrong(CHANGED));
+    }
+    // A script is opened once more by its interpreter, by its name.
+    #[cfg(target_os = "linux")]
+    if first.as_deref() != Some(b"#!") {
+        use std::os::fd::AsRawFd;
+        return Ok((PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), file));
+    }
+    Ok((real, file))
 }
 
 impl Room {
@@ -171,7 +244,7 @@ mod tests {
         let spec = |argv: serde_json::Value| {
             let text = json!({"argv": argv, "display_name": "P", "language": "python"}).to_string();
             std::fs::write(folder.join("kernel.json"), text).expect("written");
-            Spec::read(&folder.join("kernel.json"))
+            Spec::read(&folder.join("kernel.json"), None)
         };
         let own = spec(json!(["python", "-f", "{connection_file}", "{resource_dir}/x"])).expect("read");
         assert_eq!(own.program("python"), prefix.path().join("bin/python"));

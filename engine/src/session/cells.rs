@@ -166,6 +166,7 @@ impl Session {
             return;
         }
         let grant = self.granted(id);
+        let allowed = self.notes.get(&id).and_then(|note| self.allowed_kernel(note));
         if self.notes.get(&id).is_some_and(|note| !self.allows_kernel(note)) {
             self.notes.get_mut(&id).into_iter().for_each(cancel_queue); // it was changed while they waited
             return;
@@ -199,7 +200,18 @@ impl Session {
             let kernel = note.kernel_name().map(ToOwned::to_owned);
             note.kernel_is.clone_from(&kernel);
             note.grant_is.clone_from(&grant);
-            turn.effects.push(Effect::Eval { note: id, folder, kernel, grant, execution, code, label, forget, pure });
+            turn.effects.push(Effect::Eval {
+                note: id,
+                folder,
+                kernel,
+                allowed,
+                grant,
+                execution,
+                code,
+                label,
+                forget,
+                pure,
+            });
             return;
         }
     }

@@ -29,6 +29,35 @@ pub struct KernelSpec {
     pub language: String,
     /// Its `kernel.json`.
     pub path: PathBuf,
+    /// What is started: the program's whole path, and its arguments.
+    pub command: Vec<String>,
+    /// Tells it from one whose path, content or program is another.
+    pub print: String,
+    /// Why it is to be allowed by itself: cells, agents or other users can change what is started.
+    pub doubt: Option<String>,
+}
+
+impl KernelSpec {
+    /// What the user is to know before it is allowed. Nothing in it moves the caret or hides what stands beside it.
+    pub fn question(&self) -> String {
+        let doubt = self.doubt.as_deref().unwrap_or("it has all your rights").escape_debug().to_string();
+        format!(
+            "the kernel {} runs with all your rights, and {doubt}. Its file: {}. Its command: {}",
+            self.name,
+            self.path.to_string_lossy().escape_debug(),
+            self.command_line()
+        )
+    }
+
+    /// What is started, as one line.
+    pub fn command_line(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./{}=:,+@".contains(c);
+        let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+            true => word.clone(),
+            false => format!("\"{}\"", word.escape_debug()),
+        };
+        self.command.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// What a running cell asks of the user.
@@ -115,15 +144,34 @@ impl Session {
         note.kernel_once.is_some() || kept.iter().any(|(id, allowed)| *id == note.id && allowed == name)
     }
 
+    /// Which kernel the user has allowed to run a note's cells, by its print. `None`: by its name alone, as it was kept
+    /// before there were prints; that holds for no kernel that others can change.
+    pub(super) fn allowed_kernel(&self, note: &Note) -> Option<String> {
+        if note.kernel_once.is_some() {
+            return note.kernel_print.clone();
+        }
+        self.settings.kernel_prints.iter().find(|(id, _)| *id == note.id).map(|(_, print)| print.clone())
+    }
+
     /// The user chooses the kernel of a note, and with it allows that it runs. `keep`: the note says so from now on.
+    /// `seen`: the print of the kernel whose file and command the user has seen.
     pub(super) fn use_kernel(
         &mut self,
         turn: &mut Turn<'_>,
         id: DocId,
         kernel: Option<String>,
         keep: bool,
+        seen: Option<&str>,
     ) -> Result<(), Reject> {
         let kernel = kernel.filter(|name| name != EMBEDDED);
+        let spec = kernel.as_ref().and_then(|name| self.kernels.iter().find(|spec| spec.name == *name));
+        if let Some(spec) = spec.filter(|spec| spec.doubt.is_some() && seen != Some(&spec.print)) {
+            let kept = self.settings.kernel_prints.iter().any(|(of, print)| *of == id && *print == spec.print);
+            if !kept {
+                return Err(Reject(spec.question()));
+            }
+        }
+        let print = spec.map(|spec| spec.print.clone());
         let Some(note) = self.notes.get(&id).filter(|note| note.phase == Phase::Ready) else {
             return Err(Reject("the note is not open yet; try again in a moment".to_owned()));
         };
@@ -139,10 +187,15 @@ impl Session {
             settings.kernels.extend(kernel.clone().map(|kernel| (id, kernel)));
             let over = settings.kernels.len().saturating_sub(REMEMBERED);
             settings.kernels.drain(..over);
+            settings.kernel_prints.retain(|(other, _)| *other != id);
+            settings.kernel_prints.extend(print.clone().map(|print| (id, print)));
+            let over = settings.kernel_prints.len().saturating_sub(REMEMBERED);
+            settings.kernel_prints.drain(..over);
             self.set(turn, settings);
         }
         let Some(note) = self.notes.get_mut(&id) else { return Ok(()) };
         note.kernel_once = (!keep).then_some(kernel);
+        note.kernel_print = print;
         note.runs += 1;
         self.change_kernel(turn, id);
         Ok(())

@@ -22,9 +22,14 @@ fn python() -> Option<PathBuf> {
     has.then_some(python)
 }
 
-/// Installs it below a folder, under the name `own`, as an environment `.venv` has it.
+/// Installs it below a folder, under the name `own`, as `pip install --user` does below the home.
 pub(crate) fn install(folder: &Path) -> Option<PathBuf> {
-    let spec = folder.join(".venv/share/jupyter/kernels/own/kernel.json");
+    install_in(folder, ".local")
+}
+
+/// The same in an environment of that name.
+pub(crate) fn install_in(folder: &Path, environment: &str) -> Option<PathBuf> {
+    let spec = folder.join(environment).join("share/jupyter/kernels/own/kernel.json");
     let argv = json!([python()?, "-m", "ipykernel_launcher", "-f", "{connection_file}"]);
     std::fs::create_dir_all(spec.parent().expect("a folder")).expect("made");
     let text = json!({"argv": argv, "display_name": "Own Python", "language": "python"}).to_string();
@@ -34,7 +39,7 @@ pub(crate) fn install(folder: &Path) -> Option<PathBuf> {
 
 fn house(files: &[(&str, &str)]) -> Option<House> {
     let house = House::with(files);
-    install(&house.path("notes"))?;
+    install(&house.path(""))?;
     Some(house)
 }
 
@@ -86,7 +91,7 @@ fn cells_of_other_languages_run_in_their_kernel() {
         "```{bash}\necho one\n```\n\n```python\nprint('no')\n```\n\n```bash\nonly shown\n```\n\n```{bash}\ntwo\n```\n";
     let house = House::with(&[("A.md", note)]);
     let Some(python) = python() else { return };
-    let folder = house.path("notes/.venv/share/jupyter/kernels/shout");
+    let folder = house.path(".local/share/jupyter/kernels/shout");
     std::fs::create_dir_all(&folder).expect("made");
     std::fs::write(folder.join("shout.py"), SHOUT).expect("written");
     let argv = json!([python, folder.join("shout.py"), "-f", "{connection_file}"]);

@@ -313,11 +313,11 @@ fn a_note_runs_in_the_kernel_that_the_user_chose() {
     let (mut twin, note) = Twin::on("---\nkernel: own\n---\n\n```python\n1\n```\n");
     let why = twin.command(Command::RunAll { note }).expect_err("not by itself").0;
     assert!(why.contains("all your rights"), "{why}");
-    twin.command(Command::UseKernel { note, kernel: Some("own".into()), keep: true }).expect("chosen");
+    twin.command(Command::UseKernel { note, kernel: Some("own".into()), keep: true, seen: None }).expect("chosen");
     twin.command(Command::RunAll { note }).expect("run");
     assert_eq!(twin.kernel.as_deref(), Some("own"));
     let execution = began(&mut twin, note);
-    assert!(twin.command(Command::UseKernel { note, kernel: None, keep: true }).is_err(), "while it runs");
+    assert!(twin.command(Command::UseKernel { note, kernel: None, keep: true, seen: None }).is_err(), "while it runs");
     // What it asks stops the clock.
     twin.event(Event::Asked { note, execution, prompt: "Who? ".into(), password: false });
     twin.pass(100_000);
@@ -330,7 +330,7 @@ fn a_note_runs_in_the_kernel_that_the_user_chose() {
     finished(&mut twin, note, execution, Status::Ok);
     // What was shown is taken back, and becomes something else.
     let cell = cells_of(&twin, note)[0];
-    twin.command(Command::UseKernel { note, kernel: None, keep: true }).expect("chosen");
+    twin.command(Command::UseKernel { note, kernel: None, keep: true, seen: None }).expect("chosen");
     assert_eq!(twin.asked.last(), Some(&Asked::Kill), "the other one ends");
     twin.command(Command::Run { note, cell }).expect("it waits for that");
     twin.event(Event::KernelDied { note, why: "ended".into() });
@@ -424,7 +424,7 @@ fn a_deleted_cell_that_comes_back_has_its_outputs_again() {
 #[test]
 fn a_kernel_of_the_users_own_has_longer_to_stop() {
     let (mut twin, note) = Twin::on(THREE);
-    twin.command(Command::UseKernel { note, kernel: Some("own".into()), keep: false }).expect("chosen");
+    twin.command(Command::UseKernel { note, kernel: Some("own".into()), keep: false, seen: None }).expect("chosen");
     twin.command(Command::RunAll { note }).expect("run");
     began(&mut twin, note);
     twin.command(Command::Interrupt { note }).expect("stopped");

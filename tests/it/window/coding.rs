@@ -132,13 +132,17 @@ fn a_name_is_described_under_the_pointer() {
 #[test]
 fn a_kernel_of_the_users_is_chosen_in_the_window() {
     let bench = Bench::new(&[("Own.md", "```python\nimport ipykernel\nanswer = 42\nanswer\n```\n")]);
-    if crate::kernel::jupyter::install(&bench.notes()).is_none() {
+    if crate::kernel::jupyter::install_in(&bench.notes(), ".venv").is_none() {
         return;
     }
     let mut window = bench.opened();
     window.get_by_label("Python off").click();
     until(&mut window, "kernels are offered", |window| window.query_by_label("Own Python").is_some());
     window.get_by_label("Own Python").click();
+    until(&mut window, "it is asked, with the command", |window| {
+        window.query_by_label_contains("ipykernel_launcher").is_some()
+    });
+    window.get_by_label("Allow").click();
     until(&mut window, "it is said what that means", |window| {
         window.query_all_by_label_contains("with all your rights").next().is_some()
     });

@@ -2,9 +2,12 @@
 //! again where it was.
 
 use super::{BackupError, FORMAT, Job, Kind, MANIFEST, Manifest, Progress, VOLUMES, sync_all_below};
-use engine::TRASH_FOLDER;
+use crate::configuration;
+use crate::confined::{Folder, Refused};
+use engine::{RULES, SCHEDULES, TRASH_FOLDER};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -17,6 +20,11 @@ use store::disk::{
 /// Where a restore keeps what it is about until it is done.
 const PART: &str = "restore.part";
 
+/// The name of a configuration that was put aside.
+const ASIDE: &str = "config.yaml.from-backup";
+/// Where the settings are kept.
+const SETTINGS: &str = "settings";
+
 /// What was restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored {
@@ -28,21 +36,32 @@ pub struct Restored {
     pub problems: Vec<String>,
 }
 
-/// Makes a workspace in `dir`, which must not hold one, from the backup in `src`. A volume's files go to where they
-/// were if nothing is there, and else into the workspace's folder `volumes`.
+/// Whose a backup is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// The user's own. Volumes go to where they were if nothing is there, and what was allowed stays so.
+    Own,
+    /// Somebody's. Nothing is written outside of the workspace's folder, and nothing is allowed by it.
+    Foreign,
+}
+
+/// Makes a workspace in `dir`, which must not hold one, from the backup in `src`. A volume's files go into the
+/// workspace's folder `volumes`; of the user's own backup to where they were, if nothing is there.
 ///
 /// # Errors
 /// [`BackupError`]. What was written by then is used when it is done again.
 pub fn restore(
     src: &Path,
     dir: &Path,
+    trust: Trust,
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<Restored, BackupError> {
     let manifest = read_manifest(src)?;
     let sizes = manifest.files.iter().map(|entry| if let Kind::File { size, .. } = entry.kind { size } else { 0 });
     let mut job = Job { progress, cancel, at: Progress { done: 0, total: 2 * sizes.sum::<u64>() } };
-    verify(src, &manifest, &mut job)?;
+    let source = Folder::chosen(src).map_err(refused)?;
+    verify(&source, &manifest, &mut job)?;
     let part = dir.join(PART);
     let holds = [DATABASE, MARKER, BLOBS, VOLUMES, store::disk::DAMAGED];
     if !part.exists() && holds.iter().any(|name| dir.join(name).exists()) {
@@ -52,29 +71,51 @@ pub fn restore(
     let dir = std::fs::canonicalize(dir).map_err(|error| DiskError::io("opening", dir, &error))?;
     let part = dir.join(PART);
 
-    let places = places(&manifest, &dir, &part)?;
+    let places = places(&manifest, &dir, &part, trust)?;
+    let mut problems = manifest.problems.clone();
     let mut files = 0;
     for entry in &manifest.files {
-        let Some(to) = place(&entry.path, &dir, &places) else { continue };
-        let fail = |error: io::Error| DiskError::io("writing", &to, &error);
+        let Some((root, inside)) = place(&entry.path, &dir, &places, trust) else { continue };
+        let to = root.join(&inside);
+        create_folder(&root).map_err(|error| DiskError::io("writing", &root, &error))?;
+        // Whatever the backup has put there before, such as a link: nothing leads out of it.
+        let held = Folder::chosen(&root).map_err(refused)?;
         match &entry.kind {
-            Kind::Folder => std::fs::create_dir_all(&to).map_err(fail)?,
+            Kind::Folder => held.make_folder(&inside).map(drop).map_err(refused)?,
             Kind::File { hash, .. } => {
-                put(&mut job, &src.join(&entry.path), &to, *hash)?;
+                let (from, name) = source.above(&entry.path, false).map_err(refused)?;
+                let (folder, own) = held.above(&inside, true).map_err(refused)?;
+                put(&mut job, &from.join(&name), (&folder, &own), &to, *hash)?;
                 files += 1;
             }
-            Kind::Link { to: target } => link(target, &to).map_err(fail)?,
+            // What the workspace keeps for itself are files.
+            Kind::Link { .. } if root == dir => {
+                problems.push(format!("a symlink among the workspace's own files was left out: {}", to.display()));
+            }
+            Kind::Link { to: target } => {
+                let (folder, own) = held.above(&inside, true).map_err(refused)?;
+                link(target, &folder.join(&own)).map_err(|error| DiskError::io("writing", &to, &error))?;
+                if held.file(&inside).is_err_and(|refused| refused.is_outside()) {
+                    problems.push(format!("it is a symlink that leads out of its volume: {}", to.display()));
+                }
+            }
         }
     }
-    let volumes: Vec<Mount> = manifest
-        .mounts
-        .iter()
-        .map(|mount| Mount { path: places.get(&mount.id).unwrap_or(&mount.path).clone(), ..mount.clone() })
-        .collect();
+    if trust == Trust::Foreign && manifest.files.iter().any(|entry| entry.path == Path::new(configuration::FILE)) {
+        let aside = dir.join(ASIDE);
+        problems.push(format!("the configuration may start programs, so it is put aside: {}", aside.display()));
+    }
+    let placed = |mount: &Mount| match (places.get(&mount.id), trust) {
+        (Some(place), _) => Some(Mount { path: place.clone(), ..mount.clone() }),
+        (None, Trust::Own) => Some(mount.clone()),
+        // Its files are not in the backup, and where it says that they lie is anybody's folder.
+        (None, Trust::Foreign) => None,
+    };
+    let volumes: Vec<Mount> = manifest.mounts.iter().filter_map(placed).collect();
     for place in places.values().filter(|place| place.is_dir()) {
         sync_all_below(place)?;
     }
-    database(src, &manifest, &part, &volumes, &mut job)?;
+    database(&source, &manifest, &part, &volumes, trust, &mut job)?;
     sync_all_below(&dir)?;
     let database = dir.join(DATABASE);
     let moved = std::fs::rename(part.join(DATABASE), &database).and_then(|()| sync_folder(&dir));
@@ -82,7 +123,11 @@ pub fn restore(
     write_marker(&dir, &volumes)?;
     // It is whole now; what is left of this folder is in nobody's way.
     let _ = std::fs::remove_dir_all(&part);
-    Ok(Restored { volumes, files, problems: manifest.problems })
+    Ok(Restored { volumes, files, problems })
+}
+
+fn refused(refused: Refused) -> BackupError {
+    BackupError::Refused(format!("nothing is written there: {refused}"))
 }
 
 fn read_manifest(src: &Path) -> Result<Manifest, BackupError> {
@@ -111,14 +156,16 @@ fn read_manifest(src: &Path) -> Result<Manifest, BackupError> {
     Ok(manifest)
 }
 
-fn verify(src: &Path, manifest: &Manifest, job: &mut Job<'_>) -> Result<(), BackupError> {
+fn verify(source: &Folder, manifest: &Manifest, job: &mut Job<'_>) -> Result<(), BackupError> {
     let mut wrong = Vec::new();
     for entry in &manifest.files {
         let Kind::File { size, hash } = &entry.kind else { continue };
-        let path = src.join(&entry.path);
-        // A link in its place could lead anywhere.
-        let plain = std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_file());
-        match if plain { job.read(&path, |_| Ok(())) } else { Ok((0, store::BlobHash([0; 32]))) } {
+        // A link in its place, or on the way, could lead anywhere.
+        let read = match source.above(&entry.path, false) {
+            Ok((folder, name)) => job.read(&folder.join(&name), &entry.path, |_| Ok(())),
+            Err(why) => Err(refused(why)),
+        };
+        match read {
             Ok(read) if read == (*size, *hash) => {}
             Err(BackupError::Cancelled) => return Err(BackupError::Cancelled),
             Ok(_) | Err(_) => wrong.push(entry.path.display().to_string()),
@@ -130,13 +177,13 @@ fn verify(src: &Path, manifest: &Manifest, job: &mut Job<'_>) -> Result<(), Back
             "the backup is damaged: {} of {} files are missing or not as they were, such as {first}: {}",
             wrong.len(),
             manifest.files.len(),
-            src.display()
+            source.place().display()
         ))),
     }
 }
 
 /// Where each volume that the backup holds is to lie. Decided once: a restore that is taken up again goes on there.
-fn places(manifest: &Manifest, dir: &Path, part: &Path) -> Result<BTreeMap<DocId, PathBuf>, BackupError> {
+fn places(manifest: &Manifest, dir: &Path, part: &Path, trust: Trust) -> Result<BTreeMap<DocId, PathBuf>, BackupError> {
     let decided = part.join("places.json");
     let read = std::fs::read(&decided).ok().and_then(|bytes| serde_json::from_slice::<Vec<Mount>>(&bytes).ok());
     if let Some(mounts) = read {
@@ -151,8 +198,10 @@ fn places(manifest: &Manifest, dir: &Path, part: &Path) -> Result<BTreeMap<DocId
         let free =
             |path: &Path| std::fs::symlink_metadata(path).is_err() && mounts.iter().all(|mount| mount.path != path);
         let old = mount.path.clone();
-        let usable =
-            old.is_absolute() && free(&old) && old.parent().is_some_and(|parent| create_folder(parent).is_ok());
+        let usable = trust == Trust::Own
+            && old.is_absolute()
+            && free(&old)
+            && old.parent().is_some_and(|parent| create_folder(parent).is_ok());
         let path = if usable && std::fs::create_dir(&old).is_ok() {
             old
         } else {
@@ -180,40 +229,48 @@ fn places(manifest: &Manifest, dir: &Path, part: &Path) -> Result<BTreeMap<DocId
     Ok(mounts.into_iter().map(|mount| (mount.id, mount.path)).collect())
 }
 
-/// Where a file of the backup goes, if it is a blob's, a volume's, the configuration, or lay in the trash.
-fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>) -> Option<PathBuf> {
-    let own = path == Path::new(crate::configuration::FILE);
-    if own || path.starts_with(BLOBS) || path.starts_with(TRASH_FOLDER) {
-        return Some(dir.join(path));
+/// Where a file of the backup goes, if it is a blob's, a volume's, the configuration, or lay in the trash: the folder
+/// that it never leaves, and the path inside it.
+fn place(path: &Path, dir: &Path, places: &BTreeMap<DocId, PathBuf>, trust: Trust) -> Option<(PathBuf, PathBuf)> {
+    if path == Path::new(configuration::FILE) {
+        let name = if trust == Trust::Own { configuration::FILE } else { ASIDE };
+        return Some((dir.to_owned(), PathBuf::from(name)));
+    }
+    if path.starts_with(BLOBS) || path.starts_with(TRASH_FOLDER) {
+        return Some((dir.to_owned(), path.to_owned()));
     }
     let inside = path.strip_prefix(VOLUMES).ok()?;
     let id = inside.components().next()?.as_os_str().to_str()?.parse().ok()?;
-    let inside: PathBuf = inside.components().skip(1).collect();
-    Some(if inside.as_os_str().is_empty() { places.get(&id)?.clone() } else { places.get(&id)?.join(inside) })
+    Some((places.get(&id)?.clone(), inside.components().skip(1).collect()))
 }
 
-/// Puts a file in its place, which must be free, or hold the same bytes from an earlier attempt.
-fn put(job: &mut Job<'_>, from: &Path, to: &Path, hash: store::BlobHash) -> Result<(), BackupError> {
+/// Puts a file in its place, which must be free, or hold the same bytes from an earlier attempt. `to` names it.
+fn put(
+    job: &mut Job<'_>,
+    from: &Path,
+    (folder, name): (&Folder, &OsStr),
+    to: &Path,
+    hash: store::BlobHash,
+) -> Result<(), BackupError> {
     let fail = |error: io::Error| DiskError::io("writing", to, &error);
-    if std::fs::symlink_metadata(to).is_ok() {
-        return match job.read(to, |_| Ok(()))? {
+    let place = folder.join(name);
+    if folder.has(name) {
+        return match job.read(&place, to, |_| Ok(()))? {
             (_, there) if there == hash => Ok(()),
             _ => Err(BackupError::Refused(format!("there is another file already: {}", to.display()))),
         };
     }
-    let folder = to.parent().unwrap_or(Path::new(""));
-    std::fs::create_dir_all(folder).map_err(fail)?;
     // Half a file never has its name.
-    let half = folder.join(".tracebook-restore.tmp");
+    let half = folder.join(OsStr::new(".tracebook-restore.tmp"));
     let _ = std::fs::remove_file(&half); // of an earlier attempt
-    let copied = job.copy(from, &half).and_then(|(_, copied)| {
+    let copied = job.copy(from, to, &half).and_then(|(_, copied)| {
         if copied == hash {
             Ok(())
         } else {
-            Err(BackupError::Refused(format!("it changed just now: {}", from.display())))
+            Err(BackupError::Refused(format!("it changed just now: {}", to.display())))
         }
     });
-    let named = copied.and_then(|()| Ok(std::fs::rename(&half, to).map_err(fail)?));
+    let named = copied.and_then(|()| Ok(std::fs::rename(&half, &place).map_err(fail)?));
     if named.is_err() {
         let _ = std::fs::remove_file(&half); // the first error is the one to tell
     }
@@ -224,9 +281,6 @@ fn link(target: &Path, to: &Path) -> io::Result<()> {
     if std::fs::read_link(to).is_ok_and(|there| there == target) {
         return Ok(());
     }
-    if let Some(parent) = to.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
     #[cfg(unix)]
     return std::os::unix::fs::symlink(target, to);
     #[cfg(not(unix))]
@@ -235,10 +289,11 @@ fn link(target: &Path, to: &Path) -> io::Result<()> {
 
 /// Copies the database beside its place and tells it where the volumes lie now, before anyone can open it.
 fn database(
-    src: &Path,
+    source: &Folder,
     manifest: &Manifest,
     part: &Path,
     volumes: &[Mount],
+    trust: Trust,
     job: &mut Job<'_>,
 ) -> Result<(), BackupError> {
     let path = part.join(DATABASE);
@@ -247,9 +302,11 @@ fn database(
     }
     let known = manifest.files.iter().find(|entry| entry.path == Path::new(DATABASE));
     let Some(Kind::File { hash, .. }) = known.map(|entry| &entry.kind) else {
-        return Err(BackupError::Refused(format!("the backup has no database: {}", src.display())));
+        return Err(BackupError::Refused(format!("the backup has no database: {}", source.place().display())));
     };
-    put(job, &src.join(DATABASE), &path, *hash)?;
+    let (from, name) = source.above(DATABASE, false).map_err(refused)?;
+    let own = Folder::chosen(part).map_err(refused)?;
+    put(job, &from.join(&name), (&own, OsStr::new(DATABASE)), &path, *hash)?;
     let fail = |error: io::Error| DiskError::io("writing", &path, &error);
     let mut mode = std::fs::metadata(&path).map_err(fail)?.permissions();
     if mode.readonly() {
@@ -263,10 +320,31 @@ fn database(
     let mounts: BTreeMap<DocId, &PathBuf> = volumes.iter().map(|mount| (mount.id, &mount.path)).collect();
     let value = serde_json::to_vec(&mounts).map_err(|error| fail(io::Error::other(error)))?;
     let mut disk = SqliteDisk::open(part, false)?;
-    disk.commit(&[Write::Meta { key: MOUNTS.to_owned(), value: Some(value) }])?;
+    let mut writes = vec![Write::Meta { key: MOUNTS.to_owned(), value: Some(value) }];
+    if trust == Trust::Foreign {
+        writes.extend(forgotten(&disk)?);
+    }
+    disk.commit(&writes)?;
     drop(disk); // folds its log in: the database is one file again
     if part.join(format!("{DATABASE}-wal")).exists() {
         return Err(BackupError::Refused(format!("the database could not be closed: {}", path.display())));
     }
     Ok(())
+}
+
+/// What takes back all that a workspace allows: what agents do unasked, what begins by itself, which kernels run, what
+/// cells reach.
+fn forgotten(disk: &SqliteDisk) -> Result<Vec<Write>, DiskError> {
+    let reader = disk.reader()?;
+    let mut writes = vec![Write::Meta { key: RULES.to_owned(), value: None }];
+    let schedules = reader.metas(SCHEDULES)?;
+    writes.extend(schedules.into_iter().map(|(key, _)| Write::Meta { key, value: None }));
+    let settings = reader.meta(SETTINGS)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    if let Some(serde_json::Value::Object(mut settings)) = settings {
+        for name in ["grants", "kernels", "kernel_prints"] {
+            settings.remove(name);
+        }
+        writes.push(Write::Meta { key: SETTINGS.to_owned(), value: serde_json::to_vec(&settings).ok() });
+    }
+    Ok(writes)
 }

@@ -3,6 +3,7 @@
 
 use super::elsewhere::Elsewhere;
 use super::{Common, FOLDER, Further, Mounted, Task, Wanted, Written, guarded};
+use crate::confined::ConfinedPath;
 use crate::files::{self, Found};
 use crate::{load, passages, worker};
 use engine::event::FileText;
@@ -465,7 +466,7 @@ impl Keeper {
         };
         let Some((volume, root)) = self.volumes.get(&row.volume).cloned() else { return Ok(()) };
         let key = self.key(&row);
-        let file = root.join(&row.path);
+        let file = ConfinedPath::new(&root, &row.path);
         let read = || match files::read(&file) {
             Ok(Found::Text(text)) => Ok::<Option<FileText>, String>(Some(text)),
             Ok(Found::Missing | Found::Other { .. }) => Ok(None),

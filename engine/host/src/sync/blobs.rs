@@ -3,10 +3,11 @@
 
 use super::shelf::{Chore, Done, Named, Piece, Placing, Shelf};
 use super::{Desk, LAN, Task};
+use crate::confined::ConfinedPath;
 use engine::event::FileStamp;
 use engine::{Attached, Belongings, BlobState, Event};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 use store::disk::Reader;
@@ -34,7 +35,7 @@ pub(super) struct Exchange {
     /// Runs that have changed, and when they are read again.
     changed: BTreeMap<DocId, Instant>,
     /// Where attachments lie that others may have.
-    files: HashMap<Item, (PathBuf, FileStamp)>,
+    files: HashMap<Item, (ConfinedPath, FileStamp)>,
     /// What has come and is on its way into a file.
     whole: BTreeSet<Item>,
     /// What is being read, hashed, placed.
@@ -119,7 +120,7 @@ impl Exchange {
         for belongings in self.volumes.values() {
             for (file, (path, attached)) in &belongings.files {
                 if *attached == Attached::Read && self.hashing.insert(*file) {
-                    let path = belongings.root.join(path);
+                    let path = ConfinedPath::new(&belongings.root, path);
                     let _ = self.shelf.chores.send(Chore::Hash { file: *file, path });
                 }
             }
@@ -218,7 +219,7 @@ impl Exchange {
                             continue;
                         }
                         holds.insert(item, stamp.size);
-                        self.files.insert(item, (belongings.root.join(path), *stamp));
+                        self.files.insert(item, (ConfinedPath::new(&belongings.root, path), *stamp));
                     }
                     Attached::Fetch { bytes, urgent, .. } => {
                         let item = Item { volume: *volume, hash: bytes.hash };

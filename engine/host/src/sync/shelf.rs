@@ -2,15 +2,16 @@
 //! among the workspace's blobs, what is still coming beside them. Two threads that read and write; they decide nothing.
 
 use super::Task;
+use crate::confined::ConfinedPath;
 use crate::files;
 use crate::replace::{self, Swap};
 use engine::event::FileStamp;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use store::disk::{BlobHasher, Blobs, Coming, Reader, create_folder, read_piece};
+use store::disk::{BlobHasher, Blobs, Coming, Reader, read_piece};
 use store::sync::Link;
 use store::sync::blobs::{Checked, Found, Item, PIECE};
 use store::{ActorId, BlobHash, DocId, OutputsDoc, RunDoc};
@@ -25,9 +26,9 @@ pub(super) enum Chore {
     /// Which blobs these outputs name, or this run.
     Named { doc: DocId, is_run: bool },
     /// Take the bytes of a file among the blobs.
-    Keep { item: Item, from: (PathBuf, FileStamp) },
+    Keep { item: Item, from: (ConfinedPath, FileStamp) },
     /// Which bytes a file has.
-    Hash { file: DocId, path: PathBuf },
+    Hash { file: DocId, path: ConfinedPath },
     /// Put what has come into a file.
     Place(Box<Placing>),
     /// It is not needed on its way any more.
@@ -46,13 +47,13 @@ pub(super) struct Placing {
     /// Where that is kept.
     pub(super) kept: Option<String>,
     /// A file that has these bytes, where one is known.
-    pub(super) like: Option<(PathBuf, FileStamp)>,
+    pub(super) like: Option<(ConfinedPath, FileStamp)>,
 }
 
 /// What goes along with messages.
 pub(super) enum Piece {
     Look { item: Item },
-    Read { link: Link, item: Item, offset: u64, file: Option<(PathBuf, FileStamp)> },
+    Read { link: Link, item: Item, offset: u64, file: Option<(ConfinedPath, FileStamp)> },
     Write { item: Item, offset: u64, bytes: Vec<u8> },
     Check { item: Item, keep: bool },
 }
@@ -212,13 +213,11 @@ fn named(folders: &Folders, reader: &dyn Reader, doc: DocId, is_run: bool) -> BT
 }
 
 /// Copies a file among the blobs, where it holds what it is known to hold.
-fn keep(folders: &Folders, hash: BlobHash, (path, stamp): &(PathBuf, FileStamp)) -> Option<u64> {
-    if !is_as(path, stamp) {
-        return None;
-    }
+fn keep(folders: &Folders, hash: BlobHash, (path, stamp): &(ConfinedPath, FileStamp)) -> Option<u64> {
+    let mut file = open_as(path, stamp)?;
     let mut offset = 0;
     loop {
-        let (_, bytes) = read_piece(path, offset, PIECE).ok()?;
+        let (_, bytes) = piece(&mut file, offset)?;
         folders.coming.write(hash, offset, &bytes).ok()?;
         offset += bytes.len() as u64;
         if bytes.is_empty() || offset >= stamp.size {
@@ -228,10 +227,18 @@ fn keep(folders: &Folders, hash: BlobHash, (path, stamp): &(PathBuf, FileStamp))
     folders.coming.finish(hash, &folders.blobs).ok()?.then_some(offset)
 }
 
+/// A piece of an open file, and how many bytes the file has.
+fn piece(file: &mut File, offset: u64) -> Option<(u64, Vec<u8>)> {
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(offset)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(PIECE).read_to_end(&mut bytes).ok()?;
+    Some((size, bytes))
+}
+
 /// What a file is now: nothing when it changes while it is read.
-fn stamp(path: &Path) -> Option<FileStamp> {
-    let mut file = File::open(path).ok()?;
-    let before = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+fn stamp(path: &ConfinedPath) -> Option<FileStamp> {
+    let (mut file, before) = path.open().ok()?;
     let (mut hasher, mut block) = (BlobHasher::default(), vec![0; BLOCK]);
     loop {
         match file.read(&mut block).ok()? {
@@ -239,22 +246,27 @@ fn stamp(path: &Path) -> Option<FileStamp> {
             count => hasher.update(&block[..count]),
         }
     }
-    let after = std::fs::metadata(path).ok()?;
+    let after = path.open().ok()?.1;
     let same = (before.len(), files::mtime(&before)) == (after.len(), files::mtime(&after));
     same.then(|| FileStamp { size: after.len(), mtime: files::mtime(&after), hash: hasher.finish() })
 }
 
-/// Whether a file is as it was when its hash was found out.
-fn is_as(path: &Path, stamp: &FileStamp) -> bool {
-    std::fs::symlink_metadata(path)
-        .is_ok_and(|file| file.is_file() && file.len() == stamp.size && files::mtime(&file) == stamp.mtime)
+/// Opens a file that is as it was when its hash was found out.
+fn open_as(path: &ConfinedPath, stamp: &FileStamp) -> Option<File> {
+    let (file, meta) = path.open().ok()?;
+    (meta.len() == stamp.size && files::mtime(&meta) == stamp.mtime).then_some(file)
 }
 
-fn read(folders: &Folders, hash: BlobHash, offset: u64, file: Option<&(PathBuf, FileStamp)>) -> Option<(u64, Vec<u8>)> {
+fn read(
+    folders: &Folders,
+    hash: BlobHash,
+    offset: u64,
+    file: Option<&(ConfinedPath, FileStamp)>,
+) -> Option<(u64, Vec<u8>)> {
     if let Some((path, stamp)) = file
-        && is_as(path, stamp)
+        && let Some(mut file) = open_as(path, stamp)
     {
-        return read_piece(path, offset, PIECE).ok().filter(|_| is_as(path, stamp));
+        return piece(&mut file, offset).filter(|_| open_as(path, stamp).is_some());
     }
     let there = [&folders.whole, &folders.blobs].into_iter().find(|blobs| blobs.has(hash))?;
     read_piece(&there.path(hash), offset, PIECE).ok()
@@ -263,39 +275,37 @@ fn read(folders: &Folders, hash: BlobHash, offset: u64, file: Option<&(PathBuf, 
 /// Puts what has come into a file of a volume: all of it, and never over what is not known.
 fn place(folders: &Folders, placing: &Placing) -> Result<FileStamp, String> {
     let Placing { root, path, hash, over, kept, like, .. } = placing;
-    let target = root.join(path);
-    let folder = target.parent().unwrap_or(root);
-    let words = |error: &dyn std::fmt::Display| format!("{error}: {path}");
-    // A link inside the volume must not lead out of it.
-    let mut above = root.clone();
-    for part in Path::new(path).parent().into_iter().flat_map(Path::components) {
-        above.push(part);
-        if std::fs::symlink_metadata(&above).is_ok_and(|folder| !folder.is_dir()) {
-            return Err(format!("its folder is a link or no folder, and is left alone: {path}"));
-        }
-    }
-    let from = match like {
-        Some((path, stamp)) if is_as(path, stamp) => path.clone(),
-        Some(_) | None => {
+    let target = ConfinedPath::new(root, path);
+    let like = like.as_ref().filter(|(path, stamp)| open_as(path, stamp).is_some());
+    // Its folder stays open until its bytes were taken.
+    let near = like.and_then(|(path, _)| path.above(false).ok());
+    let from = match &near {
+        Some((folder, name)) => folder.join(name),
+        None => {
             let there = [&folders.whole, &folders.blobs].into_iter().find(|blobs| blobs.has(*hash));
             there.map(|blobs| blobs.path(*hash)).ok_or_else(|| format!("its bytes are gone again: {path}"))?
         }
     };
+    let (folder, name) = target.above(true)?;
+    let file = folder.join(&name);
     if let Some(there) = stamp(&target).filter(|there| there.hash == *hash) {
         return Ok(there); // done before, perhaps just before a crash
     }
-    create_folder(folder).map_err(|error| words(&error))?;
     if let (Some(kept), Some(over)) = (kept, over) {
-        match replace::replace_by_copy(&root.join(kept), None, &target, over.hash).map_err(|error| error.to_string())? {
+        let aside = ConfinedPath::new(root, kept);
+        let (folder, name) = aside.above(true)?;
+        match replace::replace_by_copy(&folder.join(&name), None, &file, over.hash)
+            .map_err(|error| aside.renamed(error).to_string())?
+        {
             Swap::Done { .. } => {}
             Swap::Raced | Swap::Gone => return Err(format!("there is another file already: {kept}")),
         }
     }
-    match replace::replace_by_copy(&target, over.map(|over| over.hash), &from, *hash)
-        .map_err(|error| error.to_string())?
+    match replace::replace_by_copy(&file, over.map(|over| over.hash), &from, *hash)
+        .map_err(|error| target.renamed(error).to_string())?
     {
         Swap::Done { modified } => {
-            let size = std::fs::metadata(&from).map_err(|error| words(&error))?.len();
+            let size = folder.metadata(&name).map_err(|error| format!("{error}: {path}"))?.len();
             Ok(FileStamp { size, mtime: modified, hash: *hash })
         }
         Swap::Raced => Err(format!("it was changed here meanwhile: {path}")),

@@ -1,8 +1,8 @@
 //! What a program changed in a volume: its files are looked at before and after, so that what it did can be shown and
 //! undone. What git would run as the user, outside of every sandbox, is put back.
 
-use super::beneath::Folder;
 use super::shown::keep;
+use crate::confined::Folder;
 use crate::replace::is_temporary;
 use engine::agent::job::Changed;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,7 +178,7 @@ fn put_back(root: &Folder, before: &BTreeMap<String, Vec<u8>>) -> Result<Option<
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differs: Vec<&String> = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).collect();
     for name in &differs {
-        let (folder, file) = root.above(&format!(".git/{name}"), true)?;
+        let (folder, file) = root.above(format!(".git/{name}"), true)?;
         let path = folder.path().join(&file);
         // Whatever is there now, perhaps a link: it goes.
         match std::fs::remove_file(&path) {

@@ -1,8 +1,8 @@
 //! Files of a volume: read, listed, replaced, amended, removed. What was there before and what is there now are blobs.
 
-use super::beneath::{Folder, tidy};
 use super::shown::{keep, shown};
 use super::{Place, Stop};
+use crate::confined::{Folder, tidy};
 use crate::replace::{Replaced, replace_file};
 use engine::agent::job::{Changed, Outcome};
 use engine::compare::unified;
@@ -43,7 +43,13 @@ pub(super) fn read(place: &Place, root: &Path, path: &str, lines: Option<(usize,
 }
 
 pub(super) fn list(place: &Place, root: &Path, path: &str, stop: &Stop) -> Result<Outcome, String> {
-    let folder = Folder::root(root)?.folder(path)?;
+    let tidied = tidy(path)?;
+    if tidied.split('/').any(is_git) {
+        return Err(format!(
+            "git's own files are not listed; `git_status`, `git_log` and `git_diff` read them: {path}"
+        ));
+    }
+    let folder = Folder::root(root)?.folder(&tidied)?;
     let mut lines = Vec::new();
     let whole = walk(&folder, "", 2, &mut lines, stop)?;
     let mut text = if lines.is_empty() { "(the folder is empty)\n".to_owned() } else { lines.concat() };
@@ -68,7 +74,8 @@ fn walk(folder: &Folder, before: &str, deep: usize, lines: &mut Vec<String>, sto
         // What is not UTF-8 text cannot be named by a tool.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(meta) = entry.metadata() else { continue }; // gone meanwhile
-        if !crate::replace::is_temporary(name.as_ref()) {
+        // The repository's own files are many and nobody's business.
+        if !crate::replace::is_temporary(name.as_ref()) && !is_git(&name) {
             found.push((name, meta));
         }
     }
@@ -80,9 +87,7 @@ fn walk(folder: &Folder, before: &str, deep: usize, lines: &mut Vec<String>, sto
         let path = format!("{before}{name}");
         if meta.is_dir() {
             lines.push(format!("{path}/\n"));
-            // The repository's own files are many and nobody's business.
             if deep > 1
-                && name != ".git"
                 && let Ok(below) = folder.folder(&name)
                 && !walk(&below, &format!("{path}/"), deep - 1, lines, stop)?
             {
@@ -146,7 +151,7 @@ fn change(place: &Place, root: &Path, path: &str, make: bool, made: &Making<'_>)
     for _ in 0..TRIES {
         let there = std::fs::symlink_metadata(&file).is_ok();
         let old = match there {
-            true => Some(bytes(folder.file(&name.to_string_lossy())?, LARGEST, path)?),
+            true => Some(bytes(folder.file(&name)?, LARGEST, path)?),
             false => None,
         };
         let text = made(old.as_deref())?;
@@ -181,7 +186,7 @@ pub(super) fn remove(place: &Place, root: &Path, path: &str) -> Result<Outcome, 
         Ok(meta) if meta.is_symlink() => return Err(format!("it is a link; only files are removed: {path}")),
         Ok(_) => {}
     }
-    let old = bytes(folder.file(&name.to_string_lossy())?, LARGEST_REMOVED, path)?;
+    let old = bytes(folder.file(&name)?, LARGEST_REMOVED, path)?;
     let before = Some(keep(&old, &place.blobs)?);
     folder.remove(&name).map_err(|why| format!("{why}: {path}"))?;
     let diff = std::str::from_utf8(&old)
@@ -202,7 +207,7 @@ pub(super) fn restore(
     let moved = || format!("the file has changed since, so it was left alone: {path}");
     let Some(to) = to else {
         let (folder, name) = Folder::root(root)?.above(path, false)?;
-        let now = bytes(folder.file(&name.to_string_lossy())?, LARGEST_REMOVED, path)?;
+        let now = bytes(folder.file(&name)?, LARGEST_REMOVED, path)?;
         return if Some(BlobHash::of(&now)) == expected { remove(place, root, path) } else { Err(moved()) };
     };
     let old = place.blobs.read(to).map_err(|error| error.to_string())?;
@@ -224,10 +229,15 @@ pub(super) fn restore(
 /// when they next use git.
 fn guarded(path: &str) -> Result<String, String> {
     let path = tidy(path)?;
-    if path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
+    if path.split('/').any(is_git) {
         return Err(format!("git's own files are not written by tools: {path}"));
     }
     Ok(path)
+}
+
+/// Whether it is the name of a repository's own folder.
+fn is_git(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git")
 }
 
 /// All of a file, unless it is too much or no ordinary file.

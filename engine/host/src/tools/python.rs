@@ -1,10 +1,10 @@
 //! Python: an embedded kernel for one run, with the sandbox of cells. What it prints and returns is the result.
 
-use super::beneath::Folder;
 use super::changes::Before;
 use super::shell::{end, noted};
 use super::shown::keep;
 use super::{LONGEST, Place, Stop, fetch};
+use crate::confined::Folder;
 use base64::Engine;
 use engine::agent::job::{Outcome, Web};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! Shell: a line for `sh` in a process `tracebook sandbox` of its own, that is ended with all that it started.
 
-use super::beneath::Folder;
 use super::census::{self, Census, Excess};
 use super::changes::Before;
 use super::shown::shown;
 use super::{LONGEST, Place, Stop};
+use crate::confined::Folder;
 use crate::sandbox::{MEMORY, Order, Report, TASKS, Verdict, granted};
 use engine::agent::job::Outcome;
 use rand::TryRngCore;

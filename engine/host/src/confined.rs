@@ -1,0 +1,776 @@
+//! A folder that file access never leaves: not by `..`, not by an absolute path, not by a symlink, also not by one that
+//! another program puts there meanwhile. Files are reached by descriptors of their folders, never by names from the
+//! top. Symlinks that stay inside are followed.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use store::disk::DiskError;
+
+/// Symlinks that are followed on the way to one file.
+#[cfg(unix)]
+const MAX_LINKS: usize = 40;
+/// A file system that changes while a path is resolved is asked so often; then the path is walked part by part.
+#[cfg(target_os = "linux")]
+const MAX_RETRIES: usize = 64;
+/// The longest path inside a folder, in bytes.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Why a file or folder was not opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    kind: Kind,
+    why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Missing,
+    Outside,
+    Other,
+}
+
+impl Refused {
+    fn new(kind: Kind, why: impl Into<String>) -> Refused {
+        Refused { kind, why: why.into() }
+    }
+
+    fn other(why: impl Into<String>) -> Refused {
+        Refused::new(Kind::Other, why)
+    }
+
+    /// Whether there is nothing of that name.
+    pub fn is_missing(&self) -> bool {
+        self.kind == Kind::Missing
+    }
+
+    /// Whether the way leads out of the folder.
+    pub fn is_outside(&self) -> bool {
+        self.kind == Kind::Outside
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<Refused> for String {
+    fn from(refused: Refused) -> String {
+        refused.why
+    }
+}
+
+/// A file inside a folder that access to it never leaves: a volume's, or the workspace's for its trash.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConfinedPath {
+    /// The folder.
+    pub root: PathBuf,
+    /// The path inside it, `/` between its parts.
+    pub path: String,
+}
+
+impl ConfinedPath {
+    /// This path inside this folder.
+    pub fn new(root: &Path, path: &str) -> ConfinedPath {
+        ConfinedPath { root: root.to_owned(), path: path.to_owned() }
+    }
+
+    /// Names the file in messages. Never to be opened by this name.
+    pub fn display(&self) -> String {
+        self.root.join(&self.path).display().to_string()
+    }
+
+    /// Opens it for reading: an ordinary file, and nothing else.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn open(&self) -> Result<(File, Metadata), Refused> {
+        Folder::root(&self.root)?.ordinary(&self.path)
+    }
+
+    /// All its bytes, if it is an ordinary file of at most `most` bytes.
+    pub fn read(&self, most: u64) -> Option<Vec<u8>> {
+        let (file, meta) = self.open().ok()?;
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(most)).unwrap_or(0));
+        file.take(most + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= most).then_some(bytes)
+    }
+
+    /// Its text, if it is an ordinary file of at most `most` bytes.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn read_text(&self, most: u64) -> Result<String, String> {
+        let (file, _) = self.open()?;
+        let mut text = String::new();
+        let read = file.take(most + 1).read_to_string(&mut text);
+        read.map_err(|error| format!("the file cannot be read ({error}): {}", self.display()))?;
+        if text.len() as u64 > most {
+            return Err(format!("the file has more than {} MiB: {}", most >> 20, self.display()));
+        }
+        Ok(text)
+    }
+
+    /// The folder that it lies in, and its name there; `make`: with what is missing on the way.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn above(&self, make: bool) -> Result<(Folder, OsString), Refused> {
+        Folder::root(&self.root)?.above(&self.path, make)
+    }
+
+    /// What is said of it on disk: of a symlink as such.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn metadata(&self) -> Result<Metadata, Refused> {
+        let (folder, name) = self.above(false)?;
+        folder.metadata(&name).map_err(|error| refused_by(&error, Path::new(&self.path)))
+    }
+
+    /// An error at the file by its own name instead of the descriptor's.
+    pub(crate) fn renamed(&self, error: DiskError) -> DiskError {
+        let own = || self.root.join(&self.path);
+        match error {
+            DiskError::Full { .. } => DiskError::Full { path: own() },
+            DiskError::ReadOnly { .. } => DiskError::ReadOnly { path: own() },
+            DiskError::Io { what, why, .. } => DiskError::Io { what, why, path: own() },
+            other => other,
+        }
+    }
+}
+
+fn refused_by(error: &std::io::Error, path: &Path) -> Refused {
+    let path = path.display();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Refused::new(Kind::Missing, format!("there is nothing of that name: {path}")),
+        _ => Refused::other(format!("it cannot be looked at ({error}): {path}")),
+    }
+}
+
+/// A folder that is held open.
+#[derive(Debug)]
+pub struct Folder {
+    #[cfg(unix)]
+    held: std::os::fd::OwnedFd,
+    /// Where it was when it was opened.
+    place: PathBuf,
+    /// The name by which a root was asked for: absolute symlinks may lead through it.
+    named: PathBuf,
+}
+
+/// Where roots lay when they were opened first. One that a symlink replaces later is refused.
+static ROOTS: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
+
+/// Forgets where a root lay: the user has just chosen it, wherever its path leads now.
+pub(crate) fn forget_root(root: &Path) {
+    ROOTS.lock().unwrap_or_else(PoisonError::into_inner).remove(root);
+}
+
+/// Whether a root lies where it lay when it was opened first.
+fn is_same_root(root: &Path, place: &Path) -> bool {
+    let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = roots.entry(root.to_owned()).or_insert_with(|| place.to_owned());
+    if place == root {
+        *known = place.to_owned(); // no symlink is on the way
+    }
+    known == place
+}
+
+/// The parts of a path inside a root, or why it is none.
+fn parts(path: &Path) -> Result<Vec<&OsStr>, Refused> {
+    let refuse = |why: &str| Err(Refused::new(Kind::Outside, format!("{why}: {}", path.display())));
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if bytes.contains(&0) || bytes.len() > MAX_PATH_BYTES {
+        return Err(Refused::other(format!("a path holds no zero byte and has at most {MAX_PATH_BYTES} bytes")));
+    }
+    if cfg!(windows) && bytes.iter().any(|byte| matches!(byte, b'\\' | b':')) {
+        return refuse("the path begins at the top; name it from the volume's folder on");
+    }
+    let mut parts = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => parts.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => return refuse("`..` leads out of the volume and is not followed"),
+            Component::RootDir | Component::Prefix(_) => {
+                return refuse("the path begins at the top; name it from the volume's folder on");
+            }
+        }
+    }
+    Ok(parts)
+}
+
+fn joined(parts: &[&OsStr]) -> PathBuf {
+    parts.iter().collect()
+}
+
+/// A path inside a root in its one form: no empty parts, no `.`.
+///
+/// # Errors
+/// [`Refused`]: it leads out of the root.
+pub fn tidy(path: &str) -> Result<String, Refused> {
+    let parts: Vec<&str> = parts(Path::new(path))?.into_iter().filter_map(OsStr::to_str).collect();
+    Ok(parts.join("/"))
+}
+
+impl Folder {
+    /// Opens a volume's folder. It may be a symlink: the user chose it.
+    ///
+    /// # Errors
+    /// [`Refused`]; also where a symlink has replaced it since it was opened first.
+    pub fn root(root: &Path) -> Result<Folder, Refused> {
+        if root.as_os_str().is_empty() {
+            return Err(Refused::other("the file belongs to no open volume"));
+        }
+        let folder = Folder::chosen(root)?;
+        if !is_same_root(root, &folder.place) {
+            let why = "the volume's folder was replaced by a symlink, which is not followed; open the folder again";
+            return Err(Refused::new(Kind::Outside, format!("{why}: {}", root.display())));
+        }
+        Ok(folder)
+    }
+
+    /// Where it was when it was opened: for words, and for processes that start there behind walls of their own.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Opens an ordinary file inside it for reading, and nothing else: no folder, pipe, device or socket. Does not wait
+    /// for it, whatever it is.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn ordinary(&self, path: impl AsRef<Path>) -> Result<(File, Metadata), Refused> {
+        let path = path.as_ref();
+        let file = self.file(path)?;
+        let meta = file.metadata().map_err(|error| refused_by(&error, path))?;
+        if !meta.is_file() {
+            return Err(Refused::other(format!("it is not an ordinary file: {}", path.display())));
+        }
+        Ok((file, meta))
+    }
+
+    /// The path of this folder for a walk through it: a folder's and no symlink's, whatever the system says of
+    /// descriptors.
+    pub fn top(&self) -> PathBuf {
+        self.path().join(".")
+    }
+
+    /// The name of a file of this very folder, for functions that want a path.
+    pub fn join(&self, name: &OsStr) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// What is said of an entry of this very folder: of a symlink as such.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn metadata(&self, name: &OsStr) -> std::io::Result<Metadata> {
+        std::fs::symlink_metadata(self.join(name))
+    }
+
+    /// Whether this very folder has an entry of that name.
+    pub fn has(&self, name: &OsStr) -> bool {
+        self.metadata(name).is_ok()
+    }
+}
+
+#[cfg(unix)]
+impl Folder {
+    /// Opens a folder that the user has just named, wherever its path leads.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn chosen(root: &Path) -> Result<Folder, Refused> {
+        let fail = |error: &std::io::Error| {
+            let kind = if error.kind() == std::io::ErrorKind::NotFound { Kind::Missing } else { Kind::Other };
+            Refused::new(kind, format!("the volume's folder cannot be opened ({error}): {}", root.display()))
+        };
+        let held = open(rustix::fs::CWD, root, FOLDER).map_err(|error| fail(&error.into()))?;
+        let place = place_of(&held, root).map_err(|error| fail(&error))?;
+        Ok(Folder { held, place, named: root.to_owned() })
+    }
+
+    /// Opens a folder inside it; empty: itself once more.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn folder(&self, path: impl AsRef<Path>) -> Result<Folder, Refused> {
+        let path = path.as_ref();
+        let parts = parts(path)?;
+        let held = self.reach(&parts, FOLDER).map_err(|error| why(error, "the folder cannot be opened", path))?;
+        let place = place_of(&held, &self.place.join(joined(&parts))).map_err(|error| refused_by(&error, path))?;
+        Ok(Folder { held, named: place.clone(), place })
+    }
+
+    /// Opens a file inside it for reading. Whatever it is, this does not wait for it.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn file(&self, path: impl AsRef<Path>) -> Result<File, Refused> {
+        let path = path.as_ref();
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.reach(&parts(path)?, flags).map_err(|error| why(error, "the file cannot be read", path))?;
+        Ok(File::from(file))
+    }
+
+    /// The folder in which a file lies or will lie, and its name there; makes what is missing on the way, if asked to.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn above(&self, path: impl AsRef<Path>, make: bool) -> Result<(Folder, OsString), Refused> {
+        let path = path.as_ref();
+        let parts = parts(path)?;
+        let Some((name, way)) = parts.split_last() else {
+            return Err(Refused::other("that is the volume's own folder"));
+        };
+        let fail = |error| why(error, "its folder cannot be opened", path);
+        let held = match self.reach(way, FOLDER) {
+            Err(Errno::NOENT) if make => self.make(way, path)?,
+            reached => reached.map_err(fail)?,
+        };
+        let place = place_of(&held, &self.place.join(joined(way))).map_err(|error| refused_by(&error, path))?;
+        Ok((Folder { held, named: place.clone(), place }, OsString::from(name)))
+    }
+
+    /// Opens a folder inside it, and makes what is missing of it.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn make_folder(&self, path: impl AsRef<Path>) -> Result<Folder, Refused> {
+        let path = path.as_ref();
+        let parts = parts(path)?;
+        let held = self.make(&parts, path)?;
+        let place = place_of(&held, &self.place.join(joined(&parts))).map_err(|error| refused_by(&error, path))?;
+        Ok(Folder { held, named: place.clone(), place })
+    }
+
+    /// Opens a folder inside it, and makes it and those above it where they are missing.
+    fn make(&self, way: &[&OsStr], path: &Path) -> Result<OwnedFd, Refused> {
+        let mut held = self.reach(&[], FOLDER).map_err(|error| why(error, "it cannot be opened", path))?;
+        for (at, part) in way.iter().enumerate() {
+            let next = match self.reach(&way[..=at], FOLDER) {
+                Err(Errno::NOENT) => {
+                    match rustix::fs::mkdirat(&held, *part, Mode::from_raw_mode(0o777)) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(error) => return Err(why(error, "the folder cannot be made", path)),
+                    }
+                    let _ = rustix::fs::fsync(&held); // a file in it is what must last, and is made to
+                    self.reach(&way[..=at], FOLDER)
+                }
+                reached => reached,
+            };
+            held = next.map_err(|error| why(error, "its folder cannot be opened", path))?;
+        }
+        Ok(held)
+    }
+
+    /// Removes a file of this very folder.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn remove(&self, name: &OsStr) -> Result<(), String> {
+        let gone = rustix::fs::unlinkat(&self.held, name, AtFlags::empty());
+        gone.map_err(|error| format!("it could not be removed ({error})"))?;
+        store::disk::sync_folder(&self.path()).map_err(|error| format!("it could not be removed for good ({error})"))
+    }
+
+    /// Removes a folder of this very folder, if it is empty.
+    pub fn remove_empty(&self, name: &OsStr) {
+        let _ = rustix::fs::unlinkat(&self.held, name, AtFlags::REMOVEDIR); // refused while something is in it
+    }
+
+    /// A path of this folder for functions that want one: it leads here wherever the folder is moved, and never
+    /// elsewhere.
+    pub fn path(&self) -> PathBuf {
+        use std::os::fd::AsRawFd;
+        if cfg!(target_os = "linux") {
+            PathBuf::from(format!("/proc/self/fd/{}", self.held.as_raw_fd()))
+        } else {
+            self.place.clone()
+        }
+    }
+
+    fn reach(&self, parts: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::ResolveFlags;
+            let path = if parts.is_empty() { PathBuf::from(".") } else { joined(parts) };
+            let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+            for _ in 0..MAX_RETRIES {
+                match rustix::fs::openat2(&self.held, &path, flags | OFlags::CLOEXEC, Mode::empty(), inside) {
+                    // Something was renamed on the way: the kernel cannot tell, so once more.
+                    Err(Errno::AGAIN) => {}
+                    // Linux before 5.6, or a box that does not know the call; an absolute symlink, which may lead
+                    // inside.
+                    Err(Errno::NOSYS | Errno::PERM | Errno::XDEV) => break,
+                    done => return done,
+                }
+            }
+        }
+        self.walk(parts, flags)
+    }
+
+    /// The same, part by part: no symlink is followed by the system, each is read, and `..` leads back the way that it
+    /// came.
+    fn walk(&self, parts: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
+        use std::os::unix::ffi::OsStrExt;
+        let mut left: Vec<OsString> = parts.iter().rev().map(OsString::from).collect();
+        let mut way: Vec<OwnedFd> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = left.pop() {
+            if part == ".." {
+                if way.pop().is_none() {
+                    return Err(Errno::XDEV);
+                }
+                continue;
+            }
+            let at = way.last().map_or(self.held.as_fd(), AsFd::as_fd);
+            let is_last = left.is_empty();
+            let how = if is_last { flags } else { FOLDER };
+            match open(at, Path::new(&part), how | OFlags::NOFOLLOW) {
+                Ok(reached) if is_last => return Ok(reached),
+                Ok(reached) => way.push(reached),
+                Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => {
+                    let target = rustix::fs::readlinkat(at, part.as_os_str(), Vec::new()).map_err(|_| error)?;
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(Errno::LOOP);
+                    }
+                    let target = Path::new(OsStr::from_bytes(target.to_bytes()));
+                    let inside = if target.is_absolute() {
+                        way.clear();
+                        let inside = target.strip_prefix(&self.place).or_else(|_| target.strip_prefix(&self.named));
+                        inside.map_err(|_| Errno::XDEV)?
+                    } else {
+                        target
+                    };
+                    for component in inside.components().rev() {
+                        match component {
+                            Component::Normal(name) => left.push(name.to_owned()),
+                            Component::ParentDir => left.push("..".into()),
+                            Component::CurDir => {}
+                            Component::RootDir | Component::Prefix(_) => return Err(Errno::XDEV),
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // A folder on the way is what was asked for: nothing was left, or a symlink led to it.
+        open(way.last().map_or(self.held.as_fd(), AsFd::as_fd), Path::new("."), flags)
+    }
+}
+
+#[cfg(unix)]
+use rustix::fs::{AtFlags, Mode, OFlags};
+#[cfg(unix)]
+use rustix::io::Errno;
+#[cfg(unix)]
+use std::os::fd::{AsFd, OwnedFd};
+
+#[cfg(unix)]
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+#[cfg(unix)]
+fn open(at: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(at, path, flags | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Where a folder lies that is held open.
+#[cfg(unix)]
+fn place_of(held: &OwnedFd, path: &Path) -> std::io::Result<PathBuf> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        if let Ok(place) = std::fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd()))
+            && place.is_absolute()
+        {
+            return Ok(place);
+        }
+    }
+    let _ = held;
+    path.canonicalize()
+}
+
+#[cfg(unix)]
+fn why(error: Errno, what: &str, path: &Path) -> Refused {
+    let path = path.display();
+    match error {
+        Errno::NOENT => Refused::new(Kind::Missing, format!("there is nothing of that name: {path}")),
+        Errno::XDEV => Refused::new(
+            Kind::Outside,
+            format!("a symlink on the way leads out of the volume and is not followed: {path}"),
+        ),
+        Errno::LOOP => Refused::new(
+            Kind::Outside,
+            format!("a symlink on the way leads in a circle or out of the volume and is not followed: {path}"),
+        ),
+        Errno::NOTDIR => Refused::other(format!("a part of the path is no folder: {path}")),
+        // What opening a socket, or a device without a driver, says.
+        Errno::NXIO | Errno::NODEV => Refused::other(format!("it is not an ordinary file: {path}")),
+        error => Refused::other(format!("{what} ({error}): {path}")),
+    }
+}
+
+/// Where descriptors of folders do not exist: the path is looked through for symlinks, and then used.
+#[cfg(not(unix))]
+impl Folder {
+    /// Opens a folder that the user has just named, wherever its path leads.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn chosen(root: &Path) -> Result<Folder, Refused> {
+        let place = root.canonicalize().map_err(|error| {
+            let kind = if error.kind() == std::io::ErrorKind::NotFound { Kind::Missing } else { Kind::Other };
+            Refused::new(kind, format!("the volume's folder cannot be opened ({error}): {}", root.display()))
+        })?;
+        Ok(Folder { place, named: root.to_owned() })
+    }
+
+    /// Opens a folder inside it, and makes what is missing of it.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn make_folder(&self, path: impl AsRef<Path>) -> Result<Folder, Refused> {
+        let path = path.as_ref();
+        let made = std::fs::create_dir_all(self.reach(path)?);
+        made.map_err(|error| Refused::other(format!("the folder cannot be made ({error}): {}", path.display())))?;
+        self.folder(path)
+    }
+
+    /// Opens a folder inside it; empty: itself once more.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn folder(&self, path: impl AsRef<Path>) -> Result<Folder, Refused> {
+        let path = path.as_ref();
+        let place = self.reach(path)?;
+        if place.is_dir() {
+            Ok(Folder { named: place.clone(), place })
+        } else {
+            Err(Refused::new(Kind::Missing, format!("there is no folder of that name: {}", path.display())))
+        }
+    }
+
+    /// Opens a file inside it for reading.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn file(&self, path: impl AsRef<Path>) -> Result<File, Refused> {
+        let path = path.as_ref();
+        File::open(self.reach(path)?).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => refused_by(&error, path),
+            _ => Refused::other(format!("the file cannot be read ({error}): {}", path.display())),
+        })
+    }
+
+    /// The folder in which a file lies or will lie, and its name there; makes what is missing on the way, if asked to.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn above(&self, path: impl AsRef<Path>, make: bool) -> Result<(Folder, OsString), Refused> {
+        let path = path.as_ref();
+        let parts = parts(path)?;
+        let Some((name, way)) = parts.split_last() else {
+            return Err(Refused::other("that is the volume's own folder"));
+        };
+        let place = self.reach(&joined(way))?;
+        if make {
+            let made = std::fs::create_dir_all(&place);
+            made.map_err(|error| Refused::other(format!("the folder cannot be made ({error}): {}", path.display())))?;
+        } else if !place.is_dir() {
+            return Err(Refused::new(Kind::Missing, format!("there is nothing of that name: {}", path.display())));
+        }
+        Ok((Folder { named: place.clone(), place }, OsString::from(name)))
+    }
+
+    /// Removes a file of this very folder.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn remove(&self, name: &OsStr) -> Result<(), String> {
+        std::fs::remove_file(self.place.join(name)).map_err(|error| format!("it could not be removed ({error})"))
+    }
+
+    /// Removes a folder of this very folder, if it is empty.
+    pub fn remove_empty(&self, name: &OsStr) {
+        let _ = std::fs::remove_dir(self.place.join(name)); // refused while something is in it
+    }
+
+    /// A path of this folder for functions that want one.
+    pub fn path(&self) -> PathBuf {
+        self.place.clone()
+    }
+
+    fn reach(&self, path: &Path) -> Result<PathBuf, Refused> {
+        let mut at = self.place.clone();
+        for part in parts(path)? {
+            at.push(part);
+            if std::fs::symlink_metadata(&at).is_ok_and(|meta| meta.is_symlink()) {
+                let inside = at.canonicalize().ok().filter(|place| place.starts_with(&self.place));
+                at = inside.ok_or_else(|| {
+                    let why = "a symlink on the way leads out of the volume and is not followed";
+                    Refused::new(Kind::Outside, format!("{why}: {}", path.display()))
+                })?;
+            }
+        }
+        Ok(at)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn read(folder: &Folder, path: &str) -> Result<String, String> {
+        let mut text = String::new();
+        folder.ordinary(path)?.0.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        Ok(text)
+    }
+
+    #[test]
+    fn nothing_steps_out() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let dir = dir.path().canonicalize().expect("there");
+        let root = dir.join("root");
+        std::fs::create_dir_all(root.join("a/b")).expect("made");
+        std::fs::write(dir.join("secret"), b"secret").expect("written");
+        std::fs::write(root.join("a/b/in.txt"), b"in").expect("written");
+        symlink("../secret", root.join("out")).expect("linked");
+        symlink(&dir, root.join("up")).expect("linked");
+        symlink("a/b", root.join("down")).expect("linked");
+        symlink("../b/in.txt", root.join("a/b/back")).expect("linked");
+        symlink(root.join("a/b/in.txt"), root.join("absolute")).expect("linked");
+        symlink(root.join("../secret"), root.join("sly")).expect("linked");
+        symlink("/proc/self/cwd", root.join("magic")).expect("linked");
+        symlink("circle", root.join("circle")).expect("linked");
+        let folder = Folder::root(&root).expect("opened");
+        let absolute = dir.join("secret").to_string_lossy().into_owned();
+        let outside = ["../secret", "a/../../secret", "out", "up/secret", "sly", "magic", "circle", "/etc/passwd"];
+        let inside = ["a/b/in.txt", "./a//b/in.txt", "down/in.txt", "a/b/back", "absolute"];
+        for way in inside {
+            assert_eq!(read(&folder, way).as_deref(), Ok("in"), "{way}");
+        }
+        for way in outside.into_iter().chain([absolute.as_str()]) {
+            let refused = folder.file(way).expect_err(way);
+            assert!(refused.is_outside(), "{way}: {refused}");
+            let above = folder.above(way, true).map(|(folder, name)| folder.place().join(name));
+            assert!(above.is_err() || above.is_ok_and(|path| path.parent() == Some(folder.place())), "{way}");
+        }
+        // Part by part, as on older systems.
+        for way in inside {
+            let reached = folder.walk(&parts(Path::new(way)).expect("a path"), OFlags::RDONLY);
+            assert!(reached.is_ok(), "{way}: {reached:?}");
+        }
+        for way in ["out", "up/secret", "sly", "magic", "circle", "a/b/in.txt/x"] {
+            let parts = parts(Path::new(way)).expect("a path");
+            let reached = folder.walk(&parts, OFlags::RDONLY);
+            assert!(reached.is_err(), "{way}: {reached:?}");
+        }
+        let (above, name) = folder.above("new/deep/file.txt", true).expect("made");
+        assert_eq!(above.place().join(name), folder.place().join("new/deep/file.txt"));
+        assert_eq!(folder.above("down/new.txt", true).expect("made").0.place(), folder.place().join("a/b"));
+        assert!(folder.above("up/new/file.txt", true).expect_err("refused").is_outside());
+        assert!(folder.above("gone/file.txt", false).expect_err("refused").is_missing());
+        assert_eq!(tidy("./a//b/"), Ok("a/b".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_without_waiting() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let fifo = dir.path().join("x.md");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+        assert!(made.success());
+        let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("s.md")).expect("bound");
+        std::fs::create_dir(dir.path().join("f.md")).expect("made");
+        let folder = Folder::root(dir.path()).expect("opened");
+        for name in ["x.md", "s.md", "f.md"] {
+            let refused = folder.ordinary(name).map(drop).expect_err(name);
+            assert!(refused.to_string().contains("not an ordinary file"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_root_may_be_a_symlink_and_is_not_replaced_by_one() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| dir.path().join(name);
+        for name in ["real", "other", "own"] {
+            std::fs::create_dir(at(name)).expect("made");
+            std::fs::write(at(name).join("n.md"), name).expect("written");
+        }
+        symlink(at("real"), at("chosen")).expect("linked");
+        let text = |root: &Path| Folder::root(root).map_err(String::from).and_then(|folder| read(&folder, "n.md"));
+        assert_eq!(text(&at("chosen")).as_deref(), Ok("real"));
+        assert_eq!(text(&at("own")).as_deref(), Ok("own"));
+        std::fs::rename(at("own"), at("moved")).expect("moved");
+        symlink(at("other"), at("own")).expect("linked");
+        assert!(text(&at("own")).expect_err("refused").contains("replaced by a symlink"));
+        // Another folder in its place is what the user did.
+        std::fs::remove_file(at("own")).expect("removed");
+        std::fs::create_dir(at("own")).expect("made");
+        std::fs::write(at("own/n.md"), "new").expect("written");
+        assert_eq!(text(&at("own")).as_deref(), Ok("new"));
+        forget_root(&at("chosen"));
+        std::fs::remove_file(at("chosen")).expect("removed");
+        symlink(at("other"), at("chosen")).expect("linked");
+        assert_eq!(text(&at("chosen")).as_deref(), Ok("other"), "chosen again");
+    }
+
+    /// A folder that is a folder and a link in turn, thousands of times a second: no byte from outside, none put there.
+    #[test]
+    fn a_folder_that_is_swapped_for_a_symlink_leads_nowhere() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| dir.path().join(name);
+        for name in ["outside", "root", "root/sub"] {
+            std::fs::create_dir(at(name)).expect("made");
+        }
+        std::fs::write(at("outside/n.md"), "secret").expect("written");
+        std::fs::write(at("root/sub/n.md"), "own").expect("written");
+        symlink(at("outside"), at("root/link")).expect("linked");
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let path = ConfinedPath::new(&at("root"), "sub/n.md");
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let (sub, link) = (at("root/sub"), at("root/link"));
+                    let _ = rustix::fs::renameat_with(
+                        rustix::fs::CWD,
+                        &sub,
+                        rustix::fs::CWD,
+                        &link,
+                        rustix::fs::RenameFlags::EXCHANGE,
+                    );
+                }
+            });
+            let (mut own, mut refused) = (0, 0);
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < std::time::Duration::from_secs(20) && (own < 500 || refused < 500) {
+                match path.read(100) {
+                    Some(text) => {
+                        assert_eq!(text, b"own");
+                        own += 1;
+                    }
+                    None => refused += 1,
+                }
+                if let Ok((folder, _)) = path.above(true) {
+                    let _ = std::fs::write(folder.join(OsStr::new("new.md")), "x");
+                }
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(own > 0 && refused > 0, "both were met: {own} {refused}");
+        });
+        let names: Vec<_> = std::fs::read_dir(at("outside")).expect("listed").flatten().collect();
+        assert_eq!(names.len(), 1, "nothing was put outside");
+    }
+}

@@ -1,0 +1,300 @@
+//! Nothing leads out of a volume: not a note that is a symlink, not a folder that was swapped for one, before a command
+//! or while it works. Each fault is made for real, most of them by a sandboxed cell, and met through the program.
+
+use crate::program::{Done, House, until};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const SECRET: &str = "PRIVATE KEY zyzzogeton\n";
+
+/// Everything below a folder, as text: what an attack could have put or changed there.
+fn all(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found: Vec<_> = fs::read_dir(folder)
+        .expect("listed")
+        .map(|entry| entry.expect("listed").path())
+        .map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), fs::read(&path)))
+        .map(|(name, bytes)| (name, bytes.unwrap_or_default()))
+        .collect();
+    found.sort();
+    found
+}
+
+/// A volume with a note in a folder, and beside the volume a folder that holds a file of the same name.
+fn house() -> House {
+    let house = House::with(&[("n.md", "top\n"), ("sub/n.md", "own\n"), ("sub/other.md", "[[n]]\n")]);
+    house.write("outside/n.md", SECRET.as_bytes());
+    house.write("outside/keep.txt", b"keep");
+    house
+}
+
+/// Puts a symlink to the folder outside where the folder `sub` was.
+fn swap(house: &House) {
+    fs::rename(house.path("notes/sub"), house.path("notes/was")).expect("renamed");
+    symlink(house.path("outside"), house.path("notes/sub")).expect("linked");
+}
+
+fn tells_nothing(done: &Done) {
+    assert!(!done.text().contains("PRIVATE KEY") && !done.err.contains("PRIVATE KEY"), "{done:?}");
+}
+
+fn is_untouched(house: &House) {
+    let expected = vec![("keep.txt".to_owned(), b"keep".to_vec()), ("n.md".to_owned(), SECRET.as_bytes().to_vec())];
+    assert_eq!(all(&house.path("outside")), expected);
+}
+
+#[test]
+fn a_link_that_a_cell_makes_shows_nobody_the_key() {
+    let note = "```python\nimport os\nos.symlink('../key', 'key.md')\nos.symlink('../key', 'pic.png')\n\
+                os.symlink('/etc', 'etc')\nos.symlink('n.md', 'alias.md')\n```\n\n![[key]]\n![[key.md]]\n![](pic.png)\n";
+    let house = House::with(&[("n.md", note)]);
+    house.write("key", SECRET.as_bytes());
+    house.run(&["run", "n.md"]).good();
+    assert!(house.path("notes/key.md").exists(), "the cell made the link");
+    let opened = house.json(&["open", "notes"]);
+    let skipped = opened["skipped"].as_array().expect("a list");
+    let why = |path: &str| {
+        let of = skipped.iter().find(|one| one["path"] == path).unwrap_or_else(|| panic!("{path}: {opened}"));
+        of["why"].as_str().expect("a reason").to_owned()
+    };
+    for path in ["key.md", "pic.png", "etc"] {
+        assert!(why(path).contains("leads out of the volume"), "{path}: {}", why(path));
+    }
+    assert!(why("alias.md").contains("stays in the volume"), "{}", why("alias.md"));
+    let listed = house.run(&["ls"]).good().text();
+    assert!(
+        listed.contains("key.md  (skipped: it is a symlink") && listed.contains("leads out of the volume"),
+        "{listed}"
+    );
+    let checked = house.run(&["fsck"]);
+    assert!(checked.text().contains("key.md") && checked.text().contains("leads out of the volume"), "{checked:?}");
+    for words in [&["cat", "key.md"][..], &["cat", "key"], &["history", "key.md"], &["edit", "key.md"]] {
+        let done = house.run(words);
+        assert_ne!(done.code, 0, "{words:?}: {done:?}");
+        tells_nothing(&done);
+    }
+    tells_nothing(&house.run(&["search", "zyzzogeton"]));
+    for to in ["out.html", "out.pdf", "out.md", "out.ipynb"] {
+        tells_nothing(&house.run(&["export", "n.md", to]).good());
+        let page = house.read(to);
+        assert!(!page.windows(10).any(|part| part == b"zyzzogeton"), "{to}");
+    }
+    house.run(&["export", "notes", "folder"]).good();
+    house.run(&["export", "notes", "site", "--html"]).good();
+    let copied =
+        Command::new("grep").args(["-rl", "zyzzogeton", "folder", "site"]).current_dir(house.path("")).output();
+    assert_eq!(String::from_utf8_lossy(&copied.expect("grep").stdout), "");
+    assert!(fs::symlink_metadata(house.path("folder/key.md")).is_err());
+}
+
+#[test]
+fn a_folder_that_became_a_link_is_not_read_written_moved_or_removed_through() {
+    // Each on a fresh volume whose notes are known, with the folder swapped behind the program's back.
+    let commands: &[&[&str]] = &[
+        &["cat", "sub/n.md"],
+        &["new", "sub/new.md", "text"],
+        &["new", "sub/deep/new.md", "text"],
+        &["mv", "n.md", "sub/moved.md"],
+        &["mv", "sub/n.md", "moved.md"],
+        &["rm", "sub/n.md"],
+        &["history", "sub/n.md"],
+        &["export", "sub/n.md", "out.html"],
+        &["export", "notes", "out"],
+        &["search", "zyzzogeton"],
+        &["links", "sub/n.md"],
+    ];
+    for words in commands {
+        let house = house();
+        swap(&house);
+        tells_nothing(&house.run(words));
+        is_untouched(&house);
+    }
+    let house = house();
+    swap(&house);
+    tells_nothing(&house.fed(&["edit", "sub/n.md"], b"{\"at\":0,\"delete\":0,\"insert\":\"more\"}\n"));
+    is_untouched(&house);
+    // What was typed is not lost: it is in the database, and in the file once the folder is back.
+    fs::remove_file(house.path("notes/sub")).expect("removed");
+    fs::rename(house.path("notes/was"), house.path("notes/sub")).expect("renamed");
+    let text = house.run(&["cat", "sub/n.md"]).good().text();
+    assert!(text == "moreown\n" || text == "own\n", "{text}");
+}
+
+#[test]
+fn what_is_taken_back_does_not_go_through_a_link() {
+    for words in [&["undo"][..], &["restore-note", "sub/n.md"], &["restore-note", "sub/n.md", "sub/again.md"]] {
+        let house = house();
+        house.run(&["rm", "sub/n.md"]).good();
+        swap(&house);
+        let done = house.run(words);
+        assert_ne!(done.code, 0, "{words:?}: {done:?}");
+        is_untouched(&house);
+        fs::remove_file(house.path("notes/sub")).expect("removed");
+        fs::rename(house.path("notes/was"), house.path("notes/sub")).expect("renamed");
+        house.run(&["restore-note", "sub/n.md"]).good();
+        assert_eq!(house.read("notes/sub/n.md"), b"own\n", "{words:?}");
+    }
+}
+
+#[test]
+fn a_note_that_is_open_is_not_saved_through_a_link() {
+    let house = house();
+    let mut owner = house.owner("sub/n.md");
+    owner.types(0, 0, "one ");
+    until("it is saved", || house.read("notes/sub/n.md") == b"one own\n");
+    swap(&house);
+    owner.types(0, 0, "two ");
+    std::thread::sleep(Duration::from_secs(2));
+    is_untouched(&house);
+    fs::remove_file(house.path("notes/sub")).expect("removed");
+    fs::rename(house.path("notes/was"), house.path("notes/sub")).expect("renamed");
+    until("it is saved once the folder is back", || house.read("notes/sub/n.md") == b"two one own\n");
+    owner.end();
+}
+
+/// The folder is a folder and a symlink in turn, as fast as a process can make it so, while commands work in it.
+#[test]
+fn a_folder_that_is_swapped_while_commands_work_leads_nowhere() {
+    let house = house();
+    symlink(house.path("outside"), house.path("notes/link")).expect("linked");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let (sub, link) = (house.path("notes/sub"), house.path("notes/link"));
+            let other = house.path("notes/between");
+            while !stop.load(Ordering::Relaxed) {
+                for _ in 0..50 {
+                    let _ = fs::rename(&sub, &other);
+                    let _ = fs::rename(&link, &sub);
+                    let _ = fs::rename(&sub, &link);
+                    let _ = fs::rename(&other, &sub);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let begun = Instant::now();
+        let mut round = 0;
+        while begun.elapsed() < Duration::from_secs(20) {
+            round += 1;
+            tells_nothing(&house.run(&["cat", "sub/n.md"]));
+            tells_nothing(&house.run(&["new", &format!("sub/new {round}.md"), "mine"]));
+            tells_nothing(&house.fed(&["edit", "sub/n.md"], b"{\"at\":0,\"delete\":0,\"insert\":\"x\"}\n"));
+            tells_nothing(&house.run(&["mv", &format!("sub/new {round}.md"), "sub/to.md"]));
+            tells_nothing(&house.run(&["rm", "sub/to.md"]));
+            tells_nothing(&house.run(&["export", "sub/n.md", &format!("out {round}.html")]));
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(round > 0);
+    });
+    is_untouched(&house);
+}
+
+#[test]
+fn what_is_no_file_holds_nothing_up() {
+    let house = House::with(&[("a.md", "text\n"), ("b.md", "other\n")]);
+    fs::remove_file(house.path("notes/b.md")).expect("removed");
+    for name in ["x.md", "b.md", "p.png"] {
+        assert!(Command::new("mkfifo").arg(house.path("notes").join(name)).status().expect("mkfifo").success());
+    }
+    symlink("/dev/zero", house.path("notes/zero.md")).expect("linked");
+    symlink("/proc/self/environ", house.path("notes/own.md")).expect("linked");
+    symlink("circle.md", house.path("notes/circle.md")).expect("linked");
+    let begun = Instant::now();
+    let opened = house.run(&["open", "notes"]).good().text();
+    assert!(opened.contains("x.md: it is not an ordinary file"), "{opened}");
+    assert!(opened.contains("zero.md: it is a symlink (to /dev/zero) that leads out of the volume"), "{opened}");
+    for words in [&["ls"][..], &["search", "text"], &["export", "notes", "out"], &["cat", "a.md"], &["fsck"]] {
+        house.run(words).good();
+    }
+    for note in ["x.md", "b.md", "zero.md", "own.md", "circle.md"] {
+        house.run(&["cat", note]);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn a_kernel_does_not_work_in_a_folder_behind_a_link() {
+    let cell = "```python\nopen('made.txt', 'w').write('x')\nprint(open('n.md').read())\n```\n";
+    let house = House::with(&[("n.md", "top\n"), ("sub/n.md", cell)]);
+    house.write("outside/n.md", SECRET.as_bytes());
+    house.write("outside/keep.txt", b"keep");
+    swap(&house);
+    // The text is known from before.
+    let done = house.run(&["run", "sub/n.md"]);
+    tells_nothing(&done);
+    is_untouched(&house);
+}
+
+/// Makes a backup say something else, as whoever hands it over could.
+fn tamper(house: &House, change: impl FnOnce(&mut Value)) {
+    let path = house.path("B/manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&path).expect("read")).expect("JSON");
+    change(&mut manifest);
+    fs::write(&path, manifest.to_string()).expect("written");
+}
+
+/// An entry of a backup for these bytes, which are put there.
+fn entry(house: &House, path: &str, bytes: &[u8]) -> Value {
+    house.write(&format!("B/{path}"), bytes);
+    let hash = store::BlobHash::of(bytes).to_string();
+    json!({"path": path, "kind": "file", "size": bytes.len(), "hash": hash})
+}
+
+#[test]
+fn a_hostile_backup_writes_nothing_outside_and_allows_nothing() {
+    let house = House::with(&[("n.md", "```python\n1\n```\n")]);
+    house.write("outside/keep.txt", b"keep");
+    house.write("W/config.yaml", b"mcp:\n  servers:\n    evil: {command: sh}\n");
+    house.run(&["grant", "n.md", "--network"]).good();
+    house.run(&["backup", "B"]).good();
+    let outside = house.path("outside").to_string_lossy().into_owned();
+    let keys = house.path("keys");
+    fs::create_dir(&keys).expect("made");
+    fs::write(keys.join("key.md"), SECRET).expect("written");
+    let manifest: Value = serde_json::from_slice(&house.read("B/manifest.json")).expect("JSON");
+    let volume = manifest["mounts"][0]["id"].as_str().expect("an id").to_owned();
+    let evil = entry(&house, &format!("volumes/{volume}/way/evil.txt"), b"evil");
+    let blob = entry(&house, "blobs/zz/evil", b"evil");
+    tamper(&house, |manifest| {
+        // A folder of the user's that is not there, and one whose files the backup does not even hold.
+        manifest["mounts"][0]["path"] = json!(house.path("autostart"));
+        let id = store::DocId([7; 16]).to_string();
+        let far = json!({"id": id, "name": "far", "path": keys});
+        manifest["mounts"].as_array_mut().expect("a list").push(far);
+        let files = manifest["files"].as_array_mut().expect("a list");
+        for (path, to) in [(format!("volumes/{volume}/way"), &outside), ("blobs/zz".to_owned(), &outside)] {
+            files.push(json!({"path": path, "kind": "link", "to": to}));
+        }
+    });
+    // The links alone are restored, or left out.
+    let restored = house.run(&["restore", "B", "--workspace", "R", "--json"]);
+    assert_eq!(restored.code, 0, "{restored:?}");
+    assert!(restored.err.contains("leads out of its volume"), "{}", restored.err);
+    assert!(restored.err.contains("configuration may start programs"), "{}", restored.err);
+    let places = restored.json();
+    let inside = house.path("R").canonicalize().expect("there");
+    for place in places["volumes"].as_array().expect("a list") {
+        assert!(Path::new(place["path"].as_str().expect("a path")).starts_with(&inside), "{place}");
+    }
+    assert!(!house.path("autostart").exists());
+    assert!(!house.path("R/config.yaml").exists() && house.path("R/config.yaml.from-backup").exists());
+    assert!(fs::symlink_metadata(house.path("R/blobs/zz")).is_err());
+    let granted = house.run(&["grant", "n.md", "--workspace", "R"]).good().text();
+    assert!(granted.contains("nothing beyond"), "{granted}");
+    tells_nothing(&house.run(&["cat", "key.md", "--workspace", "R"]));
+    tells_nothing(&house.run(&["search", "zyzzogeton", "--workspace", "R"]));
+    // Files behind the links are not written, whoever trusts the backup.
+    tamper(&house, |manifest| {
+        manifest["files"].as_array_mut().expect("a list").extend([evil.clone(), blob.clone()]);
+    });
+    for (words, folder) in [(&["restore", "B"][..], "R2"), (&["restore", "B", "--trusted"], "R3")] {
+        let words: Vec<&str> = words.iter().copied().chain(["--workspace", folder]).collect();
+        let refused = house.run(&words);
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert_eq!(all(&house.path("outside")), [("keep.txt".to_owned(), b"keep".to_vec())], "{words:?}");
+    }
+}

@@ -1,0 +1,134 @@
+//! A Jupyter kernel that somebody put among a user's notes does not run before the user has seen what it would start, and
+//! not after it has changed. The kernels here are programs of a few lines that leave a mark when they run.
+
+use crate::program::{Done, House};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+const NOTE: &str = "---\nkernel: python3\n---\n\n```python\n1 + 1\n```\n";
+
+/// A program that leaves a mark, as the kernel of that name in an environment.
+fn plant(house: &House, environment: &str, mark: &str) {
+    let program = format!("{environment}/bin/python");
+    house.write(&program, format!("#!/bin/sh\ntouch {}\n", house.path(mark).display()).as_bytes());
+    fs::set_permissions(house.path(&program), fs::Permissions::from_mode(0o755)).expect("set");
+    let argv = ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"];
+    let spec = json!({"argv": argv, "display_name": "Python 3", "language": "python"});
+    house.write(&format!("{environment}/share/jupyter/kernels/python3/kernel.json"), spec.to_string().as_bytes());
+}
+
+/// The kernel that `kernels` lists.
+fn listed(house: &House) -> serde_json::Value {
+    let listed = house.json(&["kernels", "n.md"]);
+    let kernels = listed["kernels"].as_array().expect("a list");
+    kernels.iter().find(|kernel| kernel["name"] == "python3").expect("it is listed").clone()
+}
+
+fn is_asked(done: &Done, path: &str) {
+    assert_ne!(done.code, 0, "{done:?}");
+    let said = format!("{}{}", done.text(), done.err);
+    assert!(said.contains(path) && said.contains("ipykernel_launcher"), "path and command are shown: {said}");
+}
+
+#[test]
+fn a_kernel_among_the_notes_asks_with_path_and_command_and_again_when_it_changes() {
+    let house = House::with(&[("n.md", NOTE)]);
+    plant(&house, "notes/.venv", "ran");
+    assert!(listed(&house)["doubt"].as_str().is_some_and(|why| why.contains("cells and agents can write")));
+    for words in [
+        &["run", "n.md"][..],
+        &["run", "n.md", "--kernel", "python3"],
+        &["kernels", "n.md", "--use", "python3"],
+        &["kernels", "n.md", "--use", "python3", "--allow", "0123456789abcdef"],
+        &["kernels", "n.md", "--use", "python3", "--allow", ""],
+    ] {
+        let done = house.run(words);
+        if words.len() > 2 {
+            is_asked(&done, ".venv/share/jupyter/kernels/python3/kernel.json");
+        }
+        assert!(!house.path("ran").exists(), "{words:?}: {done:?}");
+    }
+    // As it was shown it may be allowed, and then it runs.
+    let allow = |house: &House| {
+        let print = listed(house)["print"].as_str().expect("a print")[..16].to_owned();
+        house.run(&["kernels", "n.md", "--use", "python3", "--allow", &print]).good();
+    };
+    allow(&house);
+    house.run(&["run", "n.md"]);
+    assert!(house.path("ran").exists());
+    // Whatever of it changes, it is asked again.
+    let kernel = "notes/.venv/share/jupyter/kernels/python3/kernel.json";
+    let changes: &[&dyn Fn()] = &[
+        &|| plant(&house, "notes/.venv", "evil"),
+        &|| {
+            let other = json!({"argv": ["/bin/sh", "-c", format!("touch {}; : ipykernel_launcher", house.path("evil").display())]});
+            house.write(kernel, other.to_string().as_bytes());
+        },
+        &|| {
+            plant(&house, "notes/.venv", "ran");
+            house.write("notes/.venv/lib/python3/site-packages/sitecustomize.py", b"evil");
+        },
+        &|| {
+            house.write("evil.sh", format!("#!/bin/sh\ntouch {}\n", house.path("evil").display()).as_bytes());
+            fs::set_permissions(house.path("evil.sh"), fs::Permissions::from_mode(0o755)).expect("set");
+            fs::remove_file(house.path("notes/.venv/bin/python")).expect("removed");
+            symlink(house.path("evil.sh"), house.path("notes/.venv/bin/python")).expect("linked");
+        },
+    ];
+    for (at, change) in changes.iter().enumerate() {
+        change();
+        let done = house.run(&["run", "n.md"]);
+        assert!(!house.path("evil").exists(), "change {at}: {done:?}");
+        is_asked(&done, kernel);
+    }
+}
+
+#[test]
+fn a_permission_by_name_holds_for_no_kernel_among_the_notes() {
+    // The user has a kernel of their own, and has allowed it; then somebody puts one of that name nearer.
+    let house = House::with(&[("n.md", NOTE), ("deep/er/m.md", NOTE)]);
+    plant(&house, ".local", "own");
+    house.run(&["kernels", "n.md", "--use", "python3"]).good();
+    house.run(&["run", "n.md"]);
+    assert!(house.path("own").exists(), "it runs without another word");
+    fs::remove_file(house.path("own")).expect("removed");
+    plant(&house, "notes/venv", "evil");
+    let done = house.run(&["run", "n.md"]);
+    is_asked(&done, "notes/venv/share/jupyter/kernels/python3/kernel.json");
+    assert!(!house.path("evil").exists() && !house.path("own").exists());
+    // As earlier versions kept it: by name alone.
+    house.run(&["kernels", "deep/er/m.md", "--use", "embedded"]).good();
+    let done = house.run(&["run", "deep/er/m.md", "--kernel", "python3"]);
+    is_asked(&done, "notes/venv");
+    assert!(!house.path("evil").exists());
+}
+
+#[test]
+fn a_cell_plants_a_kernel_for_another_note() {
+    let plant = "```python\nimport os\nos.makedirs('.venv/share/jupyter/kernels/python3')\n\
+                 open('.venv/share/jupyter/kernels/python3/kernel.json', 'w').write(\
+                 '{\"argv\": [\"/bin/sh\", \"-c\", \"touch ../evil; : ipykernel_launcher\"], \"language\": \"python\"}')\n```\n";
+    let house = House::with(&[("plant.md", plant), ("n.md", NOTE)]);
+    house.run(&["kernels", "n.md"]).good();
+    house.run(&["run", "plant.md"]).good();
+    assert!(house.path("notes/.venv/share/jupyter/kernels/python3/kernel.json").exists(), "the cell wrote it");
+    is_asked(&house.run(&["run", "n.md", "--kernel", "python3"]), ".venv");
+    assert!(!house.path("evil").exists());
+}
+
+#[test]
+fn a_relative_path_or_jupyter_path_leads_to_nothing_among_the_notes() {
+    let house = House::with(&[("n.md", NOTE)]);
+    house.write("notes/python", format!("#!/bin/sh\ntouch {}\n", house.path("evil").display()).as_bytes());
+    fs::set_permissions(house.path("notes/python"), fs::Permissions::from_mode(0o755)).expect("set");
+    let spec = json!({"argv": ["./python", "-m", "ipykernel_launcher"], "language": "python"});
+    house.write(".local/share/jupyter/kernels/python3/kernel.json", spec.to_string().as_bytes());
+    // A program that is named from the note's folder on is none, and nor is an empty entry of the path.
+    let spec = json!({"argv": ["python", "-m", "ipykernel_launcher"], "language": "python"});
+    house.write("notes/jupyter/kernels/python3/kernel.json", spec.to_string().as_bytes());
+    let mut command = house.command(&["run", "n.md", "--kernel", "python3"]);
+    command.env("PATH", ":.:/usr/bin:/bin").env("JUPYTER_PATH", house.path("notes/jupyter"));
+    is_asked(&crate::program::finish(command, b""), "notes/jupyter/kernels/python3");
+    assert!(!house.path("evil").exists());
+}
