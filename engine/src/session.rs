@@ -596,6 +596,13 @@ impl Session {
         self.in_flight.is_empty() && self.notes.values().all(|note| !note.is_ahead() && note.unsaved_outputs.is_empty())
     }
 
+    /// Whether it is known of all notes what they hold that others refer to, but of those whose file cannot be written:
+    /// nobody knows when that ends.
+    pub fn is_indexed(&self) -> bool {
+        let stuck = |note: &DocId| self.notes.get(note).is_some_and(|note| note.file.trouble.is_some());
+        self.volumes.values().all(|volume| volume.known && volume.is_linked() && volume.unindexed.iter().all(stuck))
+    }
+
     /// The volumes, by id.
     pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.volumes.values()

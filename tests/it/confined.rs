@@ -50,7 +50,8 @@ fn is_untouched(house: &House) {
 #[test]
 fn a_link_that_a_cell_makes_shows_nobody_the_key() {
     let note = "```python\nimport os\nos.symlink('../key', 'key.md')\nos.symlink('../key', 'pic.png')\n\
-                os.symlink('/etc', 'etc')\nos.symlink('n.md', 'alias.md')\n```\n\n![[key]]\n![[key.md]]\n![](pic.png)\n";
+                os.symlink('/etc', 'etc')\nos.symlink('n.md', 'alias.md')\n```\n\n![[key]]\n![[key.md]]\n\
+                ![](pic.png)\n";
     let house = House::with(&[("n.md", note)]);
     house.write("key", SECRET.as_bytes());
     house.run(&["run", "n.md"]).good();
@@ -96,8 +97,8 @@ fn a_folder_that_became_a_link_is_not_read_written_moved_or_removed_through() {
     // Each on a fresh volume whose notes are known, with the folder swapped behind the program's back.
     let commands: &[&[&str]] = &[
         &["cat", "sub/n.md"],
-        &["new", "sub/new.md", "text"],
-        &["new", "sub/deep/new.md", "text"],
+        &["new", "sub/new.md", "--text", "mine"],
+        &["new", "sub/deep/new.md", "--text", "mine"],
         &["mv", "n.md", "sub/moved.md"],
         &["mv", "sub/n.md", "moved.md"],
         &["rm", "sub/n.md"],
@@ -122,6 +123,24 @@ fn a_folder_that_became_a_link_is_not_read_written_moved_or_removed_through() {
     fs::rename(house.path("notes/was"), house.path("notes/sub")).expect("renamed");
     let text = house.run(&["cat", "sub/n.md"]).good().text();
     assert!(text == "moreown\n" || text == "own\n", "{text}");
+}
+
+/// A note that could not be made must not hold up what has nothing to do with it, nor its own deletion.
+#[test]
+fn a_note_that_cannot_be_made_holds_nothing_up() {
+    let house = house();
+    swap(&house);
+    assert_ne!(house.run(&["new", "sub/new.md", "--text", "mine"]).code, 0);
+    let begun = Instant::now();
+    let moved = house.run(&["mv", "n.md", "moved.md"]);
+    assert!(house.path("notes/moved.md").exists(), "{moved:?}");
+    let removed = house.run(&["rm", "sub/new.md"]);
+    assert_ne!(removed.code, 0, "{removed:?}");
+    assert!(removed.err.contains("cannot be saved, so it was not deleted"), "{removed:?}");
+    house.run(&["undo"]);
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
+    assert_eq!(house.run(&["cat", "sub/new.md"]).text(), "mine", "it is kept");
+    is_untouched(&house);
 }
 
 #[test]
@@ -181,7 +200,7 @@ fn a_folder_that_is_swapped_while_commands_work_leads_nowhere() {
         while begun.elapsed() < Duration::from_secs(20) {
             round += 1;
             tells_nothing(&house.run(&["cat", "sub/n.md"]));
-            tells_nothing(&house.run(&["new", &format!("sub/new {round}.md"), "mine"]));
+            tells_nothing(&house.run(&["new", &format!("sub/new {round}.md"), "--text", "mine"]));
             tells_nothing(&house.fed(&["edit", "sub/n.md"], b"{\"at\":0,\"delete\":0,\"insert\":\"x\"}\n"));
             tells_nothing(&house.run(&["mv", &format!("sub/new {round}.md"), "sub/to.md"]));
             tells_nothing(&house.run(&["rm", "sub/to.md"]));

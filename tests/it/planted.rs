@@ -1,5 +1,5 @@
-//! A Jupyter kernel that somebody put among a user's notes does not run before the user has seen what it would start, and
-//! not after it has changed. The kernels here are programs of a few lines that leave a mark when they run.
+//! A Jupyter kernel that lies among a user's notes does not run before the user has seen what it would start, and not
+//! after it has changed. The kernels here are programs of a few lines that leave a mark when they run.
 
 use crate::program::{Done, House};
 use serde_json::json;
@@ -62,7 +62,8 @@ fn a_kernel_among_the_notes_asks_with_path_and_command_and_again_when_it_changes
     let changes: &[&dyn Fn()] = &[
         &|| plant(&house, "notes/.venv", "evil"),
         &|| {
-            let other = json!({"argv": ["/bin/sh", "-c", format!("touch {}; : ipykernel_launcher", house.path("evil").display())]});
+            let touch = format!("touch {}; : ipykernel_launcher", house.path("evil").display());
+            let other = json!({"argv": ["/bin/sh", "-c", touch], "language": "python"});
             house.write(kernel, other.to_string().as_bytes());
         },
         &|| {
@@ -106,10 +107,12 @@ fn a_permission_by_name_holds_for_no_kernel_among_the_notes() {
 
 #[test]
 fn a_cell_plants_a_kernel_for_another_note() {
-    let plant = "```python\nimport os\nos.makedirs('.venv/share/jupyter/kernels/python3')\n\
-                 open('.venv/share/jupyter/kernels/python3/kernel.json', 'w').write(\
-                 '{\"argv\": [\"/bin/sh\", \"-c\", \"touch ../evil; : ipykernel_launcher\"], \"language\": \"python\"}')\n```\n";
-    let house = House::with(&[("plant.md", plant), ("n.md", NOTE)]);
+    let spec = json!({"argv": ["/bin/sh", "-c", "touch ../evil; : ipykernel_launcher"], "language": "python"});
+    let plant = format!(
+        "```python\nimport os\nos.makedirs('.venv/share/jupyter/kernels/python3')\n\
+         open('.venv/share/jupyter/kernels/python3/kernel.json', 'w').write('{spec}')\n```\n"
+    );
+    let house = House::with(&[("plant.md", &plant), ("n.md", NOTE)]);
     house.run(&["kernels", "n.md"]).good();
     house.run(&["run", "plant.md"]).good();
     assert!(house.path("notes/.venv/share/jupyter/kernels/python3/kernel.json").exists(), "the cell wrote it");

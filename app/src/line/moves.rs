@@ -14,7 +14,7 @@ const MOVE: Duration = Duration::from_secs(600);
 /// Waits until every note's links are known.
 pub(super) fn indexed(scene: &Scene<'_>) -> Result<(), Refusal> {
     choose::volumes_known(scene, true)?;
-    let look = |session: &Session| session.volumes().all(engine::Volume::is_indexed).then_some(());
+    let look = |session: &Session| session.is_indexed().then_some(());
     match scene.handle.wait(Some(MOVE), look)? {
         Some(()) => Ok(()),
         None => Err(Refusal::workspace("the notes could not be read in ten minutes")),

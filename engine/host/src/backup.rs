@@ -138,7 +138,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Reads a plain file to its end, hands its bytes over and gives their count and hash. `shown` names it in messages.
+    /// Reads a plain file to its end, hands its bytes over and gives their count and hash. `shown` names it in
+    /// messages.
     fn read(
         &mut self,
         from: &Path,

@@ -355,6 +355,9 @@ impl Session {
         let Some(moving) = &self.moving else { return };
         if !moving.files.is_empty() {
             let waits = moving.waits.is_some_and(|batch| self.in_flight.iter().any(|flight| flight.batch <= batch));
+            if let Some(why) = moving.files.iter().find_map(|file| self.stuck(file)).filter(|_| !moving.goes()) {
+                return self.files_moved(turn, Err(why));
+            }
             if moving.sent || waits || !(moving.goes() || moving.files.iter().all(|file| self.is_still(file))) {
                 return;
             }
@@ -416,6 +419,13 @@ impl Session {
             (Spot::Path(_), Spot::Trash) => false,
         };
         inside.then_some(folder)
+    }
+
+    /// Why a file will not be still: it is to be deleted once all of it is written, and it cannot be written.
+    fn stuck(&self, file: &FileMove) -> Option<String> {
+        let note = self.notes.get(&file.row.id).filter(|note| file.to == Spot::Trash && note.is_ahead())?;
+        let why = note.file.trouble.as_ref().filter(|_| note.read_only().is_none() && !note.file.gone)?;
+        Some(format!("its last edits cannot be saved, so it was not deleted: {why}"))
     }
 
     /// Whether nothing happens to a file that is to be moved.

@@ -149,4 +149,9 @@ fn no_path_leads_out_of_the_volume() {
     for own in [".git/hooks/pre-commit", ".GIT/config", "sub/.git/config"] {
         assert!(bench.replace(own, "evil", None).text.contains("git's own files"), "{own}");
     }
+    bench.write("notes/.git/config", b"[core]\n");
+    bench.write("notes/sub/.git/config", b"[core]\n");
+    let listed = bench.list("");
+    assert!(listed.success && !listed.text.contains(".git"), "{listed:?}");
+    assert!(!bench.list(".git").success && !bench.list("sub/.git").success);
 }
