@@ -1,7 +1,7 @@
 //! A Jupyter kernel that lies among a user's notes does not run before the user has seen what it would start, and not
 //! after it has changed. The kernels here are programs of a few lines that leave a mark when they run.
 
-use crate::program::{Done, House};
+use crate::program::{Done, House, until};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,6 +16,14 @@ fn plant(house: &House, environment: &str, mark: &str) {
     let argv = ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"];
     let spec = json!({"argv": argv, "display_name": "Python 3", "language": "python"});
     house.write(&format!("{environment}/share/jupyter/kernels/python3/kernel.json"), spec.to_string().as_bytes());
+}
+
+/// Runs the note until the kernel has left its mark: what it leaves is no kernel, and nobody waits for its end.
+fn runs(house: &House, mark: &str) {
+    let mut running = house.command(&["run", "n.md"]).spawn().expect("started");
+    until("the kernel has run", || house.path(mark).exists());
+    let _ = running.kill();
+    let _ = running.wait();
 }
 
 /// The kernel that `kernels` lists.
@@ -55,8 +63,7 @@ fn a_kernel_among_the_notes_asks_with_path_and_command_and_again_when_it_changes
         house.run(&["kernels", "n.md", "--use", "python3", "--allow", &print]).good();
     };
     allow(&house);
-    house.run(&["run", "n.md"]);
-    assert!(house.path("ran").exists());
+    runs(&house, "ran");
     // Whatever of it changes, it is asked again.
     let kernel = "notes/.venv/share/jupyter/kernels/python3/kernel.json";
     let changes: &[&dyn Fn()] = &[
@@ -91,8 +98,7 @@ fn a_permission_by_name_holds_for_no_kernel_among_the_notes() {
     let house = House::with(&[("n.md", NOTE), ("deep/er/m.md", NOTE)]);
     plant(&house, ".local", "own");
     house.run(&["kernels", "n.md", "--use", "python3"]).good();
-    house.run(&["run", "n.md"]);
-    assert!(house.path("own").exists(), "it runs without another word");
+    runs(&house, "own"); // without another word
     fs::remove_file(house.path("own")).expect("removed");
     plant(&house, "notes/venv", "evil");
     let done = house.run(&["run", "n.md"]);

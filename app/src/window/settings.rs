@@ -356,7 +356,7 @@ mod tests {
             spelling: _, words: _, // Spelling
             script_runs: _, // Beside each script
             preset: _, keys: _, // Keys
-            kernels: _, grants: _, // Chosen for the open note, by commands of their own
+            kernels: _, kernel_prints: _, grants: _, // Chosen for the open note, by commands of their own
             embedder: _, onnx_runtime: _, reranker: _, meaning_paused: _, unsearched: _, searches: _, // Search
         } = Settings::default();
     }
