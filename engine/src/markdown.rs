@@ -3,6 +3,9 @@
 //! The cut loses nothing: the pieces, one after another, are the text byte for byte.
 
 pub mod dialect;
+mod limits;
+
+pub use limits::{check, parse};
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
@@ -335,9 +338,15 @@ const LANGUAGES: [&str; 45] = [
 
 /// The top-level pieces of a text, each from the start of its first line.
 fn top_level(text: &str) -> Vec<(Range<usize>, Piece)> {
+    // What is not read as Markdown is one piece.
+    let whole = |_| Vec::from_iter((!text.is_empty()).then_some((0..text.len(), Piece::Structure)));
+    parse(text, options(), |parser| top_level_of(text, parser)).unwrap_or_else(whole)
+}
+
+fn top_level_of<'a>(text: &'a str, parser: Parser<'a>) -> Vec<(Range<usize>, Piece)> {
     let mut pieces: Vec<(Range<usize>, Piece)> = Vec::new();
     let mut depth = 0_usize;
-    for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
+    for (event, range) in parser.into_offset_iter() {
         let piece = match &event {
             Event::Start(tag) => {
                 depth += 1;

@@ -5,6 +5,9 @@
 //! for the same object, or inside a function that is given it, are not seen.
 
 mod bindings;
+mod limits;
+
+pub(crate) use limits::is_shallow;
 
 use bindings::{Bindings, captured};
 use ruff_python_ast::visitor::{self, Visitor};
@@ -12,7 +15,7 @@ use ruff_python_ast::{self as ast, Expr, ExprContext, IpyEscapeKind, Stmt};
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use std::collections::BTreeSet;
 
-/// Longer code is not read: it may use and define anything.
+/// Longer code is not read, nor code that nests too deep: it may use and define anything.
 const LONGEST: usize = 65_536;
 /// The stack that reading needs for code of [`LONGEST`] bytes, however deeply nested.
 const STACK: usize = 128 << 20;
@@ -69,7 +72,7 @@ pub struct Names {
 impl Names {
     /// Reads them off the code of a cell.
     pub fn of(code: &str) -> Names {
-        if code.len() > LONGEST {
+        if code.len() > LONGEST || !is_shallow(code) {
             return Names { uses_any: true, defines_any: true, ..Names::default() };
         }
         if code.len() <= SHORT { read(code) } else { stacker::grow(STACK, || read(code)) }
@@ -635,9 +638,27 @@ mod tests {
             deep.push('1');
             let _ = Names::of(&deep);
         }
-        let chain = format!("x{}", ".a".repeat(30_000));
+        let chain = format!("x{}", ".a".repeat(900));
         assert_eq!(words(&Names::of(&chain).uses), "x");
-        let sum = format!("x{}", " + 1".repeat(15_000));
+        let sum = format!("x{}", " + 1".repeat(900));
         assert_eq!(words(&Names::of(&sum).uses), "x");
+        // As deep as the limits allow.
+        for (open, close) in
+            [("(", ")"), ("[", "]"), ("f(", ")"), ("-", ""), ("not ", ""), ("lambda: ", ""), ("(-", ")")]
+        {
+            for times in 0..1_000 {
+                let code = format!("{}x{}", open.repeat(times), close.repeat(times));
+                if times % 97 == 0 || !is_shallow(&code) {
+                    let names = Names::of(&code);
+                    assert!(names.uses.contains("x") || names.later.contains("x") || names.uses_any, "{open} {times}");
+                    if names.uses_any {
+                        break;
+                    }
+                }
+            }
+        }
+        // Beyond them nothing is known.
+        let names = Names::of(&format!("x{}", " + 1".repeat(15_000)));
+        assert!(names.uses_any && names.defines_any);
     }
 }

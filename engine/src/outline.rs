@@ -4,7 +4,6 @@
 use crate::markdown;
 use crate::task::Task;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
-use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -102,6 +101,9 @@ pub struct Outline {
     /// The front matter.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub properties: Map<String, Value>,
+    /// Why a part of the note is shown as plain text: a sentence. It is read as far as it can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// An outline, and the bytes of the file that it was made of.
@@ -138,12 +140,22 @@ impl Outline {
         let mut outline = Outline::default();
         let front = front_matter(text);
         if let Some(front) = &front {
-            outline.properties = properties(&text[front.clone()]);
+            match properties(&text[front.clone()]) {
+                Ok(properties) => outline.properties = properties,
+                Err(why) => outline.problem = Some(format!("Its properties can't be read: {why}.")),
+            }
             outline.aliases = words(&outline.properties, &["aliases", "alias"], ',');
             outline.tags = words(&outline.properties, &["tags", "tag"], ' ');
             outline.tags.iter_mut().for_each(|tag| *tag = tag.trim_start_matches('#').to_owned());
         }
-        let code = outline.read_markdown(text);
+        let options = markdown::options() & !Options::ENABLE_WIKILINKS;
+        let code = match markdown::parse(text, options, |parser| outline.read_markdown(text, parser)) {
+            Ok(code) => code,
+            Err(why) => {
+                outline.problem = Some(format!("It's shown as plain text: {why}."));
+                Vec::new()
+            }
+        };
         outline.read_lines(text, front.map_or(0, |front| front.end), &code);
         outline.links.sort_by_key(|link| link.at);
         outline.tags.sort();
@@ -152,10 +164,9 @@ impl Outline {
     }
 
     /// Headings and Markdown's own links. Gives where code stands.
-    fn read_markdown(&mut self, text: &str) -> Vec<Range<usize>> {
+    fn read_markdown<'a>(&mut self, text: &'a str, parser: Parser<'a>) -> Vec<Range<usize>> {
         let mut code: Vec<Range<usize>> = Vec::new();
         let mut heading: Option<Heading> = None;
-        let parser = Parser::new_ext(text, markdown::options() & !Options::ENABLE_WIKILINKS);
         let mut definitions: Vec<Range<usize>> =
             parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
         definitions.sort_by_key(|span| span.start);
@@ -260,7 +271,10 @@ impl Outline {
                 continue;
             }
             let near: Vec<&Range<usize>> = code.clone().take_while(|range| range.start < end).collect();
-            let in_code = |at: usize| near.iter().any(|range| range.contains(&at));
+            let in_code = |at: usize| {
+                let before = near.partition_point(|range| range.start <= at);
+                before.checked_sub(1).is_some_and(|index| near[index].contains(&at))
+            };
             let body = line.trim_end_matches(['\n', '\r']);
             self.wiki_links(text, start, body, &in_code);
             if start < front {
@@ -327,8 +341,10 @@ fn destination(rest: &str) -> Option<usize> {
 
 /// The line around a byte, without the blanks at its ends, shortened on both sides.
 fn line_around(text: &str, at: usize) -> String {
-    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+    // Of a long line no more is looked at than is shown, blanks left out.
+    let (low, high) = (text.ceil_char_boundary(at.saturating_sub(8 * LINE)), text.floor_char_boundary(at + 8 * LINE));
+    let start = text[low..at].rfind('\n').map_or(low, |newline| low + newline + 1);
+    let end = text[at..high].find('\n').map_or(high, |newline| at + newline);
     let before = text[start..at].trim_start();
     let cut = before.char_indices().rev().nth(LINE / 2).map_or(0, |(cut, _)| cut);
     let mut line = String::new();
@@ -365,30 +381,13 @@ pub fn front_matter(text: &str) -> Option<Range<usize>> {
 
 /// YAML as JSON; what cannot be read is nothing.
 pub fn yaml(text: &str) -> Option<Value> {
-    Some(json(Yaml::load_from_str(text).ok()?.first()?))
+    crate::yaml::value(text).ok()
 }
 
-fn properties(text: &str) -> Map<String, Value> {
-    match yaml(text) {
-        Some(Value::Object(properties)) => properties,
-        Some(_) | None => Map::new(),
-    }
-}
-
-fn json(yaml: &Yaml<'_>) -> Value {
-    match yaml {
-        Yaml::Value(Scalar::Null) | Yaml::BadValue | Yaml::Alias(_) => Value::Null,
-        Yaml::Value(Scalar::Boolean(value)) => Value::from(*value),
-        Yaml::Value(Scalar::Integer(value)) => Value::from(*value),
-        Yaml::Value(Scalar::FloatingPoint(value)) => Value::from(value.into_inner()),
-        Yaml::Value(Scalar::String(value)) => Value::from(value.as_ref()),
-        Yaml::Representation(value, _, _) => Value::from(value.as_ref()),
-        Yaml::Tagged(_, inner) => json(inner),
-        Yaml::Sequence(items) => items.iter().map(json).collect(),
-        Yaml::Mapping(entries) => {
-            let entry = |(key, value): (&Yaml<'_>, &Yaml<'_>)| (plain(&json(key)), json(value));
-            Value::Object(entries.iter().map(entry).collect())
-        }
+fn properties(text: &str) -> Result<Map<String, Value>, String> {
+    match crate::yaml::value(text)? {
+        Value::Object(properties) => Ok(properties),
+        _ => Ok(Map::new()),
     }
 }
 

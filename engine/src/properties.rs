@@ -3,7 +3,7 @@
 
 use crate::outline;
 use crate::yaml::{self, Step};
-use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
+use saphyr::{MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -49,9 +49,9 @@ pub fn read(text: &str) -> Option<Result<Vec<Property>, String>> {
     if yaml.len() > LONGEST {
         return Some(Err("it is longer than 64 kB".to_owned()));
     }
-    let documents = match MarkedYaml::load_from_str(yaml) {
+    let documents = match yaml::marked(yaml) {
         Ok(documents) => documents,
-        Err(error) => return Some(Err(error.to_string())),
+        Err(why) => return Some(Err(why)),
     };
     let Some(first) = documents.first() else { return Some(Ok(Vec::new())) };
     let entries = match &first.data {

@@ -1,8 +1,13 @@
 //! Small edits of YAML: one value is set or taken out, and the rest keeps its order, its comments and its manner. What
 //! comes out is read again and compared, so an edit that does not fit the text is refused, never guessed.
 
+mod read;
+
+pub(crate) use read::marked;
+pub use read::{MAX_BYTES, MAX_DEPTH, typed, typed_with, value};
+
 use crate::outline;
-use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
+use saphyr::{MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -44,7 +49,7 @@ pub fn put(text: &str, path: &[Step], value: Option<&Value>) -> Result<String, S
     let blank = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
     let old = match blank {
         true => Value::Object(Map::new()),
-        false => outline::yaml(text).ok_or("it is not YAML")?,
+        false => read::value(text)?,
     };
     let old = if old.is_null() { Value::Object(Map::new()) } else { old };
     let mut wanted = old.clone();
@@ -187,7 +192,7 @@ fn key_of(node: &MarkedYaml<'_>) -> Option<String> {
 
 /// Writes a value into a text where its surroundings are there and take whole lines.
 fn write(text: &str, path: &[Step], value: Option<&Value>) -> Option<String> {
-    let documents = MarkedYaml::load_from_str(text).ok()?;
+    let documents = marked(text).ok()?;
     let mut node = documents.first()?;
     let places = Places { text, bytes: text.char_indices().map(|(at, _)| at).chain([text.len()]).collect() };
     let (last, way) = path.split_last()?;

@@ -1,192 +1,339 @@
-//! Notes that would take minutes or gigabytes to be drawn or laid out: each is given up within its limits, shown as its
-//! source with the reason, and takes nothing else down with it.
+//! Text that no reader may be given without limits: notes, collections, notebooks, agents, messages. Each fails alone,
+//! with a sentence, its bytes unchanged, and every other note works as before.
+
+#[path = "../fuzz/targets.rs"]
+mod targets;
 
 use crate::program::House;
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Builds without optimisation take five times as long, and so may their workers (`app/src/drawings.rs`).
-const PACE: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
-/// No process of the program may ever hold more than this, in bytes: the budget of a note, what the program is without
-/// it, and the note's text.
-const MOST: u64 = 700 << 20;
+/// A command on text beyond the limits takes no longer, on a machine with much else to do.
+const LONGEST: Duration = Duration::from_secs(20);
+const GOOD: &str = "---\ntags: [fine]\n---\n# Good\n\nWords with [[Other]].\n";
 
-/// What a command left behind, how long it took, and the most memory that one of its processes held.
-struct Watched {
-    code: i32,
-    out: String,
-    err: String,
-    took: Duration,
-    peak: u64,
-}
-
-/// Runs a command and watches it and every process below it.
-fn watched(house: &House, words: &[&str]) -> Watched {
-    let mut child = house.command(words).spawn().expect("started");
-    drop(child.stdin.take());
-    let begun = Instant::now();
-    let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
-    let read = |from: &mut dyn Read| {
-        let mut text = String::new();
-        from.read_to_string(&mut text).map(|_| text).expect("text")
-    };
-    std::thread::scope(|scope| {
-        let out = scope.spawn(move || read(&mut out));
-        let err = scope.spawn(move || read(&mut err));
-        let mut peak = 0;
-        let status = loop {
-            peak = peak.max(held(child.id()));
-            if let Some(status) = child.try_wait().expect("waited") {
-                break status;
-            }
-            if begun.elapsed() > Duration::from_secs(600) {
-                child.kill().expect("killed");
-                panic!("hangs: {words:?}");
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        };
-        let (out, err) = (out.join().expect("read"), err.join().expect("read"));
-        Watched { code: status.code().unwrap_or(-1), out, err, took: begun.elapsed(), peak }
-    })
-}
-
-/// The most memory that a process or one below it has held so far, in bytes.
-fn held(root: u32) -> u64 {
-    let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-        parents.extend(parent.map(|parent| (pid, parent)));
-    }
-    let mut family = BTreeSet::from([root]);
-    while let Some(more) = parents.iter().find(|(pid, parent)| family.contains(*parent) && !family.contains(*pid)) {
-        family.insert(*more.0);
-    }
-    let high = |pid: &u32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_owned();
-        line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
-    };
-    family.iter().filter_map(high).max().unwrap_or(0)
-}
-
-fn page(house: &House, path: &str) -> String {
-    String::from_utf8(house.read(path)).expect("text")
-}
-
-/// Words of a PDF are packed; it is whole where a reader would find its end.
-fn is_pdf(path: &Path) -> bool {
-    let bytes = std::fs::read(path).expect("written");
-    bytes.starts_with(b"%PDF-") && bytes[bytes.len().saturating_sub(32)..].windows(5).any(|end| end == b"%%EOF")
-}
-
-const HONEST: &str =
-    "# Honest\n\nRain on the roof, $\\frac{a}{b}$.\n\n```mermaid\nflowchart LR\n  Cloud --> Rain\n```\n\nthe end\n";
-
-/// A formula whose readers call themselves once for each sign: it ended the program.
-fn nested() -> String {
-    format!("{}x", "\\not".repeat(2_400))
-}
-
-/// A diagram in which everything leads to everything.
-fn crossed() -> String {
-    let all = (0..45).flat_map(|one| (0..45).map(move |other| format!("  A{one}-->A{other}\n")));
-    format!("flowchart LR\n{}", all.collect::<String>())
-}
-
-/// Filters over a large ground, one upon another.
-pub(crate) fn filters() -> String {
-    let mut svg = String::from(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4000\" height=\"4000\"><filter id=\"f\" x=\"0\" y=\"0\" \
-         width=\"1\" height=\"1\">",
-    );
-    for round in 0..60 {
-        svg.push_str(&format!(
-            "<feTurbulence baseFrequency=\"0.0{round}\" numOctaves=\"10\"/><feGaussianBlur stdDeviation=\"400\"/>"
-        ));
-    }
-    svg.push_str("</filter><rect width=\"4000\" height=\"4000\" filter=\"url(#f)\"/></svg>");
-    svg
-}
-
-/// A PNG of a few bytes that would fill four gigabytes.
-pub(crate) fn bomb() -> Vec<u8> {
-    let mut bytes = vec![0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a];
-    let mut chunk = |name: &[u8; 4], data: &[u8]| {
-        let mut body = name.to_vec();
-        body.extend_from_slice(data);
-        let mut crc = u32::MAX;
-        for byte in &body {
-            crc ^= u32::from(*byte);
-            for _ in 0..8 {
-                crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
-            }
-        }
-        bytes.extend_from_slice(&u32::try_from(data.len()).expect("short").to_be_bytes());
-        bytes.extend_from_slice(&body);
-        bytes.extend_from_slice(&(!crc).to_be_bytes());
-    };
-    let side = 19_999_u32.to_be_bytes();
-    let mut head = [side, side].concat();
-    head.extend_from_slice(&[8, 6, 0, 0, 0]);
-    chunk(b"IHDR", &head);
-    chunk(b"IDAT", &[0x78, 0x9c, 0x63, 0x00, 0x00, 0x00, 0x01, 0x00, 0x01]);
-    chunk(b"IEND", &[]);
-    bytes
+/// Front matter that was exponential, that exhausted the stack, or that grows.
+fn front_matter() -> Vec<(&'static str, String)> {
+    let laughs: String = (1..14)
+        .map(|level| format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 9].join(", ")))
+        .collect();
+    vec![
+        ("questions-28", format!("{}x\n", "? ".repeat(28))),
+        ("questions-60", format!("{}x\n", "? ".repeat(60))),
+        ("questions-2000", format!("{}x\n", "? ".repeat(2_000))),
+        ("dashes", format!("a:\n{}x\n", "- ".repeat(10_000))),
+        ("brackets", format!("a: {}\n", "[".repeat(100_000))),
+        ("braces", format!("a: {}x{}\n", "{b: ".repeat(5_000), "}".repeat(5_000))),
+        ("laughs", format!("a0: &a0 [x, x, x]\n{laughs}")),
+        ("names", "? [[a, b], {c: d}]\n: e\n".to_owned()),
+        ("flow-questions", format!("a: {}x\n", "[? ".repeat(40))),
+    ]
 }
 
 #[test]
-fn hostile_notes_are_exported_within_their_limits_and_others_are_whole() {
-    let links: String = (0..30_000).map(|number| format!("[[note {number}]] ")).collect();
-    let other = format!("# Other\n\n{}", "![[Other 2]]\n\n".repeat(40));
-    let notes = [
-        ("Diagram.md", format!("before\n\n```mermaid\n{}```\n\nafter the diagram\n", crossed())),
-        ("Brackets.md", "[a](".repeat(40_000)),
-        ("Formula.md", format!("before\n\n$${}$$\n\nafter the formula\n", nested())),
-        ("Honest.md", HONEST.to_owned()),
-        ("Links.md", links),
-        ("Other.md", other.clone()),
-        ("Other 2.md", other.replace("Other 2", "Other 3")),
-        ("Other 3.md", other.replace("Other 2", "Other 4")),
-        ("Other 4.md", "leaf\n\n".repeat(200)),
-        ("Picture.md", "before\n\n![](filters.svg)\n\n![](bomb.png)\n\nafter the pictures\n".to_owned()),
-        ("Self.md", "words\n\n![[Self]] ![[Self]]\n\n".repeat(500)),
-    ];
-    let notes: Vec<(&str, &str)> = notes.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let house = House::with(&notes);
-    house.write("notes/filters.svg", filters().as_bytes());
-    house.write("notes/bomb.png", &bomb());
+fn front_matter_beyond_the_limits_concerns_its_own_note_alone() {
+    let house = House::new();
+    house.write("notes/Good.md", GOOD.as_bytes());
+    let mut texts = Vec::new();
+    for (name, front) in front_matter() {
+        let text = format!("---\n{front}---\nBody of {name}.\n");
+        house.write(&format!("notes/{name}.md"), text.as_bytes());
+        texts.push((format!("{name}.md"), text));
+    }
+    let begun = Instant::now();
     house.run(&["open", "notes"]).good();
+    assert!(begun.elapsed() < LONGEST, "{:?}", begun.elapsed());
+    assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
+    let listed = house.json(&["ls"]);
+    let problem = |path: &str| {
+        let row = listed.as_array().and_then(|rows| rows.iter().find(|row| row["path"] == path)).expect("listed");
+        row["problem"].as_str().map(str::to_owned)
+    };
+    assert_eq!(problem("Good.md"), None);
+    let said = house.run(&["ls"]).good().text();
+    for (path, text) in &texts {
+        let begun = Instant::now();
+        let shown = house.run(&["cat", path]).code(0);
+        assert_eq!(shown.out, text.as_bytes(), "{path}");
+        let why = problem(path).unwrap_or_else(|| panic!("ls says nothing of {path}"));
+        assert!(why.starts_with("Its properties can't be read: ") && why.ends_with('.'), "{path}: {why}");
+        assert!(why.len() < 200 && !why.contains('\n'), "{path}: {why}");
+        assert!(said.contains(&why) && shown.err.contains(&why), "{path}: {said}{}", shown.err);
+        // It is edited like any other, and goes on from there.
+        house.fed(&["edit", path], crate::program::line(text.len(), 0, "More.\n").as_bytes()).code(0);
+        assert_eq!(house.read(&format!("notes/{path}")), format!("{text}More.\n").as_bytes());
+        assert!(begun.elapsed() < LONGEST, "{path}: {:?}", begun.elapsed());
+    }
+    assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
+    let found = house.run(&["search", "words"]).code(0).text();
+    assert!(found.contains("Good.md"), "{found}");
+    house.run(&["fsck"]).code(0);
+}
 
-    let done = watched(&house, &["export", "notes", "site", "--html"]);
-    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
-    assert!(done.took < Duration::from_secs(25) * PACE, "{:?}", done.took);
-    assert!(done.peak < MOST, "{} MB", done.peak >> 20);
-    let honest = page(&house, "site/Honest.html");
-    assert!(honest.contains("<mfrac>") && honest.contains("<svg") && honest.contains("the end"), "{honest}");
-    assert!(!honest.contains("class=\"limit\""), "{honest}");
-    let formula = page(&house, "site/Formula.html");
-    assert!(formula.contains("after the formula") && formula.contains("\\not\\not"), "its source: {formula}");
-    assert!(formula.contains("class=\"limit\">Not drawn. "), "and why: {formula}");
-    let diagram = page(&house, "site/Diagram.html");
-    assert!(diagram.contains("after the diagram") && diagram.contains("A44--&gt;A44"), "its source: {diagram}");
-    assert!(diagram.contains("class=\"limit\">Not drawn. It takes longer than"), "and why: {diagram}");
-    let own = page(&house, "site/Self.html");
-    assert!(own.contains("A note can't be shown inside itself.") && own.len() < 4 << 20, "{} bytes", own.len());
-    let nested = page(&house, "site/Other.html");
-    assert!(nested.contains("come to more than 4 MB") && nested.len() < 40 << 20, "{} bytes", nested.len());
-    let links = page(&house, "site/Links.html");
-    assert!(links.contains("note 29999"), "all of it, or its source");
+#[test]
+fn quotes_and_lists_beyond_the_limits_are_shown_as_plain_text() {
+    let lazy = format!("{}a\n{}", "> ".repeat(3_000), "b\n".repeat(100_000));
+    let lists: String = (0..400).map(|depth| format!("{}- a\n", "  ".repeat(depth))).collect();
+    let house = House::with(&[
+        ("Good.md", GOOD),
+        ("lazy.md", &lazy),
+        ("lists.md", &lists),
+        ("quotes.md", &">".repeat(100_000)),
+        ("mixed.md", &"> - ".repeat(10_000)),
+    ]);
+    let listed = house.json(&["ls"]);
+    for (path, text) in [("lazy.md", &lazy), ("lists.md", &lists)] {
+        let row = listed.as_array().and_then(|rows| rows.iter().find(|row| row["path"] == path)).expect("listed");
+        let why = row["problem"].as_str().expect("a reason");
+        assert!(why.starts_with("It's shown as plain text: ") && why.contains("100 levels"), "{why}");
+        let begun = Instant::now();
+        let shown = house.run(&["cat", path]).code(0);
+        assert_eq!(shown.out, text.as_bytes());
+        house.fed(&["edit", path], crate::program::line(0, 0, "# A\n\n").as_bytes()).code(0);
+        assert!(begun.elapsed() < LONGEST, "{path}: {:?}", begun.elapsed());
+    }
+    assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
+}
 
-    println!("pages: {:?}, {} MB", done.took, done.peak >> 20);
+#[test]
+fn long_runs_of_marks_are_read_in_time() {
+    let part = |part: &str| part.repeat(200_000 / part.len());
+    let house = House::new();
+    house.write("notes/Good.md", GOOD.as_bytes());
+    let parts = [
+        "[a](",
+        "[[a]] ",
+        "`a` #b ",
+        "`a` [[b]] ",
+        "*a ",
+        "![",
+        "(http://a",
+        "www.a.b/)",
+        "%%",
+        "`a`%% ",
+        "==a",
+        "$a",
+        "<a ",
+        "- [ ] a\n",
+        "| a ",
+        "[^a]",
+        "[a]: b\n",
+        "> [!note] a\n",
+        "# a\n",
+        "```\n",
+        "<!--",
+        "a@",
+        "^a ",
+        "{{a}}",
+        "[[a|b]]",
+        "#a/b ",
+        "\\",
+        "&amp;",
+        "- a\n  - b\n",
+        "~~a",
+        "[x](a.md) ",
+        "![[a]]\n",
+    ];
+    for (index, words) in parts.iter().enumerate() {
+        house.write(&format!("notes/{index}.md"), part(words).as_bytes());
+    }
+    let begun = Instant::now();
+    house.run(&["open", "notes"]).good();
+    let each = begun.elapsed() / u32::try_from(parts.len()).expect("few");
+    assert!(each < Duration::from_secs(2), "{each:?} for each of them");
+    assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
+}
 
-    let done = watched(&house, &["export", "notes", "all.pdf"]);
-    println!("document: {:?}, {} MB: {}", done.took, done.peak >> 20, done.out);
-    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
-    assert!(done.took < Duration::from_secs(60) * PACE, "{:?}", done.took);
-    assert!(done.peak < 2 * MOST, "{} MB", done.peak >> 20);
-    assert!(is_pdf(&house.path("all.pdf")));
+#[test]
+fn cells_beyond_the_limits_are_kept_and_end_no_process() {
+    let parts = ["(", "[", "-", "not ", "f'{", "lambda: ", "a.b.", "1 + ", "{a: ", "x if y else "];
+    let mut text = "# Cells\n".to_owned();
+    for part in parts {
+        text.push_str(&format!("\n```python\n{}1\n```\n", part.repeat(40_000 / part.len())));
+    }
+    let house = House::with(&[("Cells.md", &text), ("Good.md", GOOD)]);
+    let begun = Instant::now();
+    assert_eq!(house.cat("Cells.md"), text.as_bytes());
+    house.fed(&["edit", "Cells.md"], crate::program::line(0, 0, "x\n\n").as_bytes()).good();
+    // Running one fails; the next command finds all as it was.
+    let run = house.run(&["run", "Cells.md", "--cell", "1"]);
+    assert!(run.code > 0, "{run:?}");
+    assert_eq!(house.cat("Cells.md"), format!("x\n\n{text}").as_bytes());
+    assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
+    assert!(begun.elapsed() < 3 * LONGEST, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn collections_beyond_the_limits_say_so_and_others_work() {
+    let filters = format!("filters: {}x{}\n", "{and: [".repeat(2_000), "]}".repeat(2_000));
+    let house = House::with(&[
+        ("Good.md", GOOD),
+        ("good.base", "views:\n  - type: table\n    name: All\n"),
+        ("deep.base", &filters),
+        ("names.base", &format!("{}x\n", "? ".repeat(28))),
+        ("long.base", &format!("formulas:\n  a: {}1\n", "(".repeat(50_000))),
+        ("not.base", &format!("filters: '{}true'\n", "!".repeat(50_000))),
+        ("sum.base", &format!("formulas:\n  a: 1{}\n", "+1".repeat(50_000))),
+    ]);
+    for (path, fine) in
+        [("good.base", true), ("deep.base", false), ("names.base", false), ("long.base", true), ("not.base", false)]
+    {
+        let begun = Instant::now();
+        let shown = house.run(&["base", path]);
+        assert_eq!(shown.code == 0, fine, "{path}: {shown:?}");
+        assert!(shown.code >= 0 && shown.err.len() < 1_000, "{path}: {:.300}", shown.err);
+        assert!(begun.elapsed() < LONGEST, "{path}");
+    }
+    assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
+}
+
+#[test]
+fn notebooks_beyond_the_limits_are_refused_in_a_sentence() {
+    let house = House::with(&[("Good.md", GOOD)]);
+    let cell = |source: &str, outputs: &str| {
+        format!(
+            "{{\"nbformat\":4,\"nbformat_minor\":5,\"metadata\":{{}},\"cells\":[{{\"cell_type\":\"code\",\"id\":\"a\",\
+             \"metadata\":{{}},\"execution_count\":1,\"source\":{source},\"outputs\":{outputs}}}]}}"
+        )
+    };
+    let deep = "[".repeat(100_000);
+    let html = serde_json::to_string(&"<div>".repeat(100_000)).expect("JSON");
+    let shown = format!(
+        "[{{\"output_type\":\"display_data\",\"metadata\":{{}},\"data\":{{\"text/html\":{html},\"text/latex\":{html},\
+         \"image/svg+xml\":{html}}}}}]"
+    );
+    for (name, text, fine) in [
+        ("deep.ipynb", deep.clone(), false),
+        ("deep-cell.ipynb", cell(&deep, "[]"), false),
+        ("deep-output.ipynb", cell("\"1\"", &format!("[{{\"output_type\":{deep}")), false),
+        ("code.ipynb", cell(&serde_json::to_string(&deep).expect("JSON"), "[]"), true),
+        ("html.ipynb", cell("\"1\"", &shown), true),
+    ] {
+        house.write(name, text.as_bytes());
+        let begun = Instant::now();
+        let done = house.run(&["import", name]);
+        assert_eq!(done.code == 0, fine, "{name}: {:?}", done.err);
+        assert!(done.code >= 0 && done.err.len() < 1_000, "{name}: {:.300}", done.err);
+        assert!(begun.elapsed() < LONGEST, "{name}");
+    }
+    assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
+}
+
+#[test]
+fn agents_plans_and_memory_beyond_the_limits_do_not_stop_a_command() {
+    let house = House::with(&[("Good.md", GOOD)]);
+    for (name, front) in front_matter() {
+        let text = format!("---\nname: {name}\n{front}---\nYou help.\n");
+        house.write(&format!("notes/components/agents/{name}.md"), text.as_bytes());
+        house.write(&format!("notes/projects/x/memory/traces/{name}.md"), text.as_bytes());
+        let fenced = format!("# Plan\n\n- [ ] do it ^t1\n  ```yaml\n  {front}  ```\n\n## One\n\n```yaml\n{front}```\n");
+        house.write(&format!("notes/projects/x/plan-{name}.md"), fenced.as_bytes());
+        house.write("notes/projects/x/memory/experiences.md", fenced.as_bytes());
+    }
+    house.write("notes/components/agents/deep.py", format!("class A:\n x = {}1\n", "[".repeat(60_000)).as_bytes());
+    let begun = Instant::now();
+    house.run(&["open", "notes"]).code(0);
+    for words in [&["tasks", "agents"][..], &["tasks", "list"], &["traces"], &["memory", "list"], &["todos"], &["ls"]] {
+        let done = house.run(words);
+        assert!((0..=2).contains(&done.code), "{words:?}: {done:?}");
+    }
+    assert!(begun.elapsed() < 3 * LONGEST, "{:?}", begun.elapsed());
+    assert_eq!(house.cat("Good.md"), GOOD.as_bytes());
+}
+
+#[test]
+fn a_configuration_beyond_the_limits_is_refused_in_a_sentence() {
+    let house = House::with(&[("Good.md", GOOD)]);
+    for (name, front) in front_matter() {
+        house.write("W/config.yaml", front.as_bytes());
+        let begun = Instant::now();
+        let done = house.run(&["doctor"]);
+        assert!((0..=3).contains(&done.code) && done.err.len() < 2_000, "{name}: {done:?}");
+        assert_eq!(house.run(&["cat", "Good.md"]).out, GOOD.as_bytes(), "{name}");
+        assert!(begun.elapsed() < LONGEST, "{name}");
+    }
+}
+
+/// What fuzzing has kept, and what it began with: each target takes each of its inputs, in time.
+#[test]
+fn corpora_of_the_fuzz_targets_are_replayed() {
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    for (name, target) in targets::ALL {
+        let mut count = 0;
+        for entry in fs::read_dir(corpora.join(name)).unwrap_or_else(|error| panic!("{error}: {name}")) {
+            let path = entry.expect("listed").path();
+            let bytes = fs::read(&path).expect("read");
+            let begun = Instant::now();
+            target(&bytes);
+            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}: {}", begun.elapsed(), path.display());
+            count += 1;
+        }
+        assert!(count >= 5, "{name} has a corpus of {count}");
+    }
+}
+
+/// Words of the grammars in random order, many of them, through every target.
+#[test]
+fn random_words_of_each_grammar_are_read() {
+    use proptest::prelude::*;
+    let words = [
+        "? ",
+        "- ",
+        "[",
+        "]",
+        "{",
+        "}",
+        "&a ",
+        "*a",
+        ": ",
+        "a",
+        "\n",
+        "  ",
+        "---\n",
+        "> ",
+        "1. ",
+        "`",
+        "```python\n",
+        "|",
+        "$",
+        "[[",
+        "]]",
+        "(",
+        ")",
+        "!",
+        "\"",
+        "'",
+        "#",
+        "<a>",
+        "filters:\n",
+        "formulas:\n  a: ",
+        "views:\n  - ",
+        "and: ",
+        "\\frac",
+        "é",
+        "\t",
+        "%%",
+        "==",
+        "\r\n",
+        "null",
+        "1",
+        "+",
+        ".",
+        "[^a]: ",
+        "<<: ",
+        "!t ",
+        "|\n",
+        "key: ",
+    ];
+    let text = prop::collection::vec((prop::sample::select(words.to_vec()), 1_usize..40), 1..60);
+    proptest!(ProptestConfig::with_cases(200), |(parts in text)| {
+        let text: String = parts.iter().map(|(part, times)| part.repeat(*times)).collect();
+        for (name, target) in targets::ALL {
+            let begun = Instant::now();
+            target(text.as_bytes());
+            target(format!("---\n{text}\n---\n{text}").as_bytes());
+            prop_assert!(begun.elapsed() < Duration::from_secs(5), "{name}: {:?}", begun.elapsed());
+        }
+    });
 }

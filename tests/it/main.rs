@@ -13,6 +13,7 @@ mod faults;
 mod hostile;
 mod hub;
 mod kernel;
+mod budgets;
 mod limits;
 mod line;
 mod merge;

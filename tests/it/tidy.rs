@@ -166,6 +166,18 @@ const BANS: &[Ban] = &[
         except: &[],
     },
     Ban {
+        within: &["app/", "engine/", "store/"],
+        words: &["load_from_str", "load_from_parser", "serde_saphyr::from_str", "from_str_with_options"],
+        why: "YAML is read within limits, by engine::yaml",
+        except: &[("engine/src/yaml/read.rs", "the one door of YAML")],
+    },
+    Ban {
+        within: &["app/", "engine/"],
+        words: &["Parser::new_ext", "disable_recursion_limit"],
+        why: "Markdown is parsed within limits, by engine::markdown::parse; JSON keeps its limit of depth",
+        except: &[("engine/src/markdown/limits.rs", "the one door of Markdown")],
+    },
+    Ban {
         within: &["engine/host/src/"],
         words: &["apply_change", "automerge", "rusqlite"],
         why: "the host edits a document only through `apply` and stores only through the store's Disk",

@@ -16,6 +16,7 @@ mod generated;
 mod history;
 mod insets;
 mod keystrokes;
+mod budgets;
 mod limits;
 mod links;
 mod memory;

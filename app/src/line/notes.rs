@@ -62,8 +62,12 @@ pub(crate) fn loaded<R: Send + 'static>(
 }
 
 fn say_problems(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
-    let problems = scene.handle.read(move |session| session.note(note).map(|note| note.problems.clone()))?;
-    for problem in problems.unwrap_or_default() {
+    let problems = scene.handle.read(move |session| {
+        let shown = session.volumes().find_map(|volume| volume.links.outline(note)?.problem.clone());
+        let own = session.note(note).map(|note| note.problems.clone()).unwrap_or_default();
+        own.into_iter().chain(shown).collect::<Vec<_>>()
+    })?;
+    for problem in problems {
         writeln!(scene.errors, "tracebook: {problem}")?;
     }
     Ok(())

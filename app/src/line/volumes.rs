@@ -186,9 +186,13 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
                     Some(note) => (note.blocks().count(), note.cells().count()),
                     None => (row.blocks as usize, row.cells as usize),
                 };
-                rows.push(serde_json::json!({
+                let mut shown = serde_json::json!({
                     "path": row.path, "kind": row.kind, "blocks": blocks, "cells": cells, "volume": volume.name,
-                }));
+                });
+                if let Some(problem) = volume.links.outline(row.id).and_then(|outline| outline.problem.clone()) {
+                    shown["problem"] = problem.into();
+                }
+                rows.push(shown);
             }
             for Skipped { path, why } in &volume.skipped {
                 rows.push(serde_json::json!({"path": path, "kind": "skipped", "why": why, "volume": volume.name}));
@@ -218,6 +222,9 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
             _ => format!("  ({})", text("kind")),
         };
         writeln!(scene.out, "  {}{kind}{cells}", visible::line(&text("path")))?;
+        if let Some(problem) = row["problem"].as_str() {
+            writeln!(scene.out, "    {}", visible::line(problem))?;
+        }
     }
     Ok(DONE)
 }

@@ -58,7 +58,7 @@ fn enter_in(target: &Target, here: &At, world: &mut World<'_>) -> Done {
             with(&format!("\n{indent}{}", if opens { "    " } else { "" }))
         }
         Kind::Table => return enter_table(target, here),
-        Kind::Html | Kind::Meta | Kind::Definition => with("\n"),
+        Kind::Html | Kind::Meta | Kind::Definition | Kind::Plain => with("\n"),
         Kind::Indented | Kind::Footnote => with(&format!("\n{indent}")),
         Kind::Quote => {
             let mark = source::lead(line, Kind::Quote);

@@ -10,7 +10,7 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
 use engine::{KernelPhase, Session};
-use pulldown_cmark::{Event as Mark, Parser};
+use pulldown_cmark::Event as Mark;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -171,14 +171,18 @@ fn fact(ui: &mut Ui, name: &str, value: &str) {
 
 /// A heading without its marks.
 fn words(source: &str) -> String {
-    let mut text = String::new();
-    for mark in Parser::new_ext(source, engine::markdown::options()) {
-        match mark {
-            Mark::Text(part) | Mark::Code(part) => text.push_str(&part),
-            Mark::SoftBreak | Mark::HardBreak => text.push(' '),
-            _ => {}
+    let read = engine::markdown::parse(source, engine::markdown::options(), |parser| {
+        let mut text = String::new();
+        for mark in parser {
+            match mark {
+                Mark::Text(part) | Mark::Code(part) => text.push_str(&part),
+                Mark::SoftBreak | Mark::HardBreak => text.push(' '),
+                _ => {}
+            }
         }
-    }
+        text
+    });
+    let text = read.unwrap_or_else(|_| source.trim().to_owned());
     if text.is_empty() { "(empty heading)".to_owned() } else { text }
 }
 

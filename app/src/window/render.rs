@@ -102,6 +102,7 @@ fn laid(source: &str, kind: Kind, width: f32, wide: f32, hidden: Option<&[Range<
     match kind {
         Kind::Meta => return properties::draw(source, width, pen),
         Kind::Html | Kind::Definition | Kind::Indented => return plain(source, kind, width, pen),
+        Kind::Plain => return unread(source, width, pen),
         Kind::Blank => return Drawn { height: tokens::body().line, ..Drawn::default() },
         _ => {}
     }
@@ -155,6 +156,19 @@ fn plain(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
     let at = vec2(inset, if ground { space::S } else { 0.0 });
     parts.push(Part::Text { at, galley, map, links: Vec::new() });
     Drawn { height, parts, text: source.to_owned(), bare: false }
+}
+
+/// What is not read as Markdown: as it stands there, and why.
+fn unread(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
+    let mut drawn = plain(source, Kind::Plain, width, pen);
+    let why = engine::markdown::check(source).err().unwrap_or_else(|| "it can't be read".to_owned());
+    let words = format!("Shown as plain text: {why}.");
+    let galley = pen.text(&words, &tokens::caption(), pen.colours.bad, width);
+    let at = vec2(0.0, drawn.height + space::XS);
+    drawn.height += galley.size().y + space::XS;
+    drawn.parts.push(Part::Text { at, galley, map: Map::default(), links: Vec::new() });
+    drawn.text = format!("{words}\n{}", drawn.text);
+    drawn
 }
 
 /// An item's source without the indentation that its list gives it.

@@ -5,7 +5,7 @@
 
 use super::comments::Comment;
 use super::long::{self, Open};
-use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event as Mark, Options, Tag, TagEnd};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
@@ -54,6 +54,8 @@ pub(super) enum Kind {
     Footnote,
     /// What Markdown does not show: the target of a link.
     Definition,
+    /// What is not read as Markdown, since it nests too deep.
+    Plain,
     /// A line that is empty, beyond the one that parts paragraphs.
     Blank,
     /// A Python cell.
@@ -72,6 +74,7 @@ impl Kind {
                 | Kind::Html
                 | Kind::Meta
                 | Kind::Definition
+                | Kind::Plain
                 | Kind::Cell
         )
     }
@@ -340,16 +343,24 @@ fn options(first: bool) -> Options {
 
 /// The pieces of a text, each whole lines; items of lists are pieces of their own.
 fn pieces(text: &str, offset: usize, first: bool) -> Vec<Piece> {
-    let mut walk = Walk { text, pieces: Vec::new(), stack: Vec::new(), numbers: Vec::new(), nested: false };
-    for (event, range) in Parser::new_ext(text, options(first)).into_offset_iter() {
-        match event {
-            Mark::Start(tag) => walk.start(&tag, range),
-            Mark::End(tag) => walk.end(tag),
-            Mark::Rule if walk.stack.is_empty() => walk.piece(range, Kind::Rule),
-            _ => {}
+    let read = engine::markdown::parse(text, options(first), |parser| {
+        let mut walk = Walk { text, pieces: Vec::new(), stack: Vec::new(), numbers: Vec::new(), nested: false };
+        for (event, range) in parser.into_offset_iter() {
+            match event {
+                Mark::Start(tag) => walk.start(&tag, range),
+                Mark::End(tag) => walk.end(tag),
+                Mark::Rule if walk.stack.is_empty() => walk.piece(range, Kind::Rule),
+                _ => {}
+            }
         }
-    }
-    let mut pieces = walk.pieces;
+        walk.pieces
+    });
+    // What is not read as Markdown is one piece, which is shown as it stands.
+    let plain = |_| {
+        let start = text.len() - text.trim_start_matches(['\n', '\r']).len();
+        Vec::from_iter((!is_blank(text)).then_some(Piece { start, end: text.len(), kind: Kind::Plain, code: None }))
+    };
+    let mut pieces = read.unwrap_or_else(plain);
     let ends: Vec<usize> = pieces.iter().skip(1).map(|next| next.start).chain([text.len()]).collect();
     for (piece, next) in pieces.iter_mut().zip(ends) {
         let open = matches!(piece.kind, Kind::Fence { closed: false });

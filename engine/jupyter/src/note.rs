@@ -2,7 +2,7 @@
 
 use crate::file::words;
 use engine::markdown;
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
+use pulldown_cmark::{CodeBlockKind, Event, Tag};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::Range;
@@ -267,21 +267,24 @@ pub(crate) struct Fence<'a> {
 
 /// The closed fences at the top level of a text.
 pub(crate) fn fences(text: &str) -> Vec<Fence<'_>> {
-    let mut depth = 0_usize;
-    let mut found = Vec::new();
-    for (event, range) in Parser::new_ext(text, markdown::options()).into_offset_iter() {
-        match event {
-            Event::Start(tag) => {
-                depth += 1;
-                if let (1, Tag::CodeBlock(CodeBlockKind::Fenced(_))) = (depth, tag) {
-                    found.extend(fence(text, range));
+    let read = markdown::parse(text, markdown::options(), |parser| {
+        let mut depth = 0_usize;
+        let mut found = Vec::new();
+        for (event, range) in parser.into_offset_iter() {
+            match event {
+                Event::Start(tag) => {
+                    depth += 1;
+                    if let (1, Tag::CodeBlock(CodeBlockKind::Fenced(_))) = (depth, tag) {
+                        found.extend(fence(text, range));
+                    }
                 }
+                Event::End(_) => depth = depth.saturating_sub(1),
+                _ => {}
             }
-            Event::End(_) => depth = depth.saturating_sub(1),
-            _ => {}
         }
-    }
-    found
+        found
+    });
+    read.unwrap_or_default()
 }
 
 fn fence(text: &str, range: Range<usize>) -> Option<Fence<'_>> {

@@ -205,7 +205,7 @@ pub fn read(text: &str) -> (Vec<TaskBlock>, Vec<String>) {
         let plain = plain.join("\n");
         let mut block = TaskBlock::default();
         if !plain.trim().is_empty() {
-            match serde_saphyr::from_str::<TaskBlock>(&plain) {
+            match crate::yaml::typed::<TaskBlock>(&plain) {
                 Ok(read) => block = read,
                 Err(error) => problems.push(format!("what stands below the task {id} cannot be read: {error}")),
             }

@@ -113,7 +113,8 @@ impl Crew {
                 continue;
             }
             if path.ends_with(".py") {
-                match stacker::grow(STACK, || class(&path, &text)) {
+                let read = crate::names::is_shallow(&text).then(|| stacker::grow(STACK, || class(&path, &text)));
+                match read.flatten() {
                     Some(agent) if crew.python.len() < MOST => crew.python.push(agent),
                     Some(_) => {}
                     None => crew.problems.push(format!("it has no class with `def execute(self, task)`: {path}")),

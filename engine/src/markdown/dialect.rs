@@ -1,7 +1,8 @@
 //! What notes say beyond Markdown: links in double brackets, tags, highlights, comments, formulas, callouts, names of
 //! blocks. One reading for the window and for exports; it knows no fonts and no HTML.
 
-use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use super::limits::parse;
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Tag, TagEnd};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -109,6 +110,9 @@ pub fn wiki_target(target: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// A link without brackets is no longer than this.
+const MAX_BARE_LINK_BYTES: usize = 8_192;
+
 /// The options under which notes are read: those of the cut, and what shows inside a line.
 pub fn options() -> Options {
     super::options() | Options::ENABLE_WIKILINKS | Options::ENABLE_MATH
@@ -116,14 +120,24 @@ pub fn options() -> Options {
 
 /// Reads a text. `options` is [`options`], or less of it. Ranges are bytes of `text`.
 pub fn tokens(text: &str, options: Options) -> Vec<(Token<'_>, Range<usize>)> {
-    let marks: Vec<(Event<'_>, Range<usize>)> = Parser::new_ext(text, options).into_offset_iter().collect();
+    let marks = marks(text, options);
     let found = comments(text, &marks);
     read(text, marks, &found)
 }
 
+/// What Markdown makes of a text; what it does not read is one paragraph of words.
+fn marks(text: &str, options: Options) -> Vec<(Event<'_>, Range<usize>)> {
+    let plain = |_| {
+        let all = 0..text.len();
+        let words = (Event::Text(CowStr::from(text)), all.clone());
+        vec![(Event::Start(Tag::Paragraph), all.clone()), words, (Event::End(TagEnd::Paragraph), all)]
+    };
+    parse(text, options, |parser| parser.into_offset_iter().collect()).unwrap_or_else(plain)
+}
+
 /// The same for a part of a note of which it is known what lies in comments: these ranges.
 pub fn tokens_without<'a>(text: &'a str, options: Options, hidden: &[Range<usize>]) -> Vec<(Token<'a>, Range<usize>)> {
-    read(text, Parser::new_ext(text, options).into_offset_iter().collect(), hidden)
+    read(text, marks(text, options), hidden)
 }
 
 /// A line of a note as plain words: without the marks of Markdown, links by what they are called.
@@ -172,8 +186,7 @@ fn comments(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<Range<usize>
 /// Where a text has `%%`, outside code and formulas: what begins a comment or ends one, by turns. `options`: as for
 /// [`tokens`].
 pub fn comment_marks(text: &str, options: Options) -> Vec<usize> {
-    let marks: Vec<(Event<'_>, Range<usize>)> = Parser::new_ext(text, options).into_offset_iter().collect();
-    percents(text, &marks)
+    percents(text, &marks(text, options))
 }
 
 fn percents(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> {
@@ -192,8 +205,12 @@ fn percents(text: &str, marks: &[(Event<'_>, Range<usize>)]) -> Vec<usize> {
             opaque.push(range);
         }
     }
-    let all = text.match_indices("%%").map(|(at, _)| at);
-    all.filter(|at| !opaque.iter().any(|range| range.contains(at))).collect()
+    // They stand in order, and none inside another.
+    let is_opaque = |at: &usize| {
+        let before = opaque.partition_point(|range| range.start <= *at);
+        before.checked_sub(1).is_some_and(|index| opaque[index].contains(at))
+    };
+    text.match_indices("%%").map(|(at, _)| at).filter(|at| !is_opaque(at)).collect()
 }
 
 /// Leaves out what lies in the hidden ranges.
@@ -205,11 +222,19 @@ fn without<'a>(
     if hidden.is_empty() {
         return marks;
     }
+    let mut hidden = hidden.to_vec();
+    hidden.sort_by_key(|range| range.start);
+    // Those that a range may touch, of those that stand in order.
+    let near = |range: &Range<usize>| {
+        let from = hidden.partition_point(|hidden| hidden.end < range.start);
+        let to = hidden.partition_point(|hidden| hidden.start <= range.end);
+        hidden[from..to.max(from)].iter()
+    };
     let inside = |range: &Range<usize>| {
         let part = text.get(range.clone()).unwrap_or("");
         let start = range.start + part.len() - part.trim_start().len();
         let end = start + part.trim().len();
-        hidden.iter().any(|hidden| hidden.start <= start && end <= hidden.end && start < end)
+        near(range).any(|hidden| hidden.start <= start && end <= hidden.end && start < end)
     };
     let mut kept = Vec::with_capacity(marks.len());
     for (event, range) in marks {
@@ -218,15 +243,15 @@ fn without<'a>(
         if !is_source && inside(&range) {
             continue;
         }
-        if !is_source || hidden.iter().all(|hidden| hidden.end <= range.start || range.end <= hidden.start) {
+        if !is_source || near(&range).all(|hidden| hidden.end <= range.start || range.end <= hidden.start) {
             let breaks = matches!(event, Event::SoftBreak | Event::HardBreak);
-            if !breaks || hidden.iter().all(|hidden| range.end <= hidden.start || hidden.end < range.start) {
+            if !breaks || near(&range).all(|hidden| range.end <= hidden.start || hidden.end < range.start) {
                 kept.push((event, range));
             }
             continue;
         }
         let mut at = range.start;
-        for part in hidden.iter().filter(|hidden| hidden.start < range.end && range.start < hidden.end) {
+        for part in near(&range).filter(|hidden| hidden.start < range.end && range.start < hidden.end) {
             if part.start > at {
                 kept.push((Event::Text(CowStr::from(&text[at..part.start])), at..part.start));
             }
@@ -466,7 +491,9 @@ fn bare_link(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
         let scheme = ["https://", "http://", "ftp://"].into_iter().find(|scheme| rest.starts_with(scheme));
         let skip = scheme.map_or(0, str::len);
         if scheme.is_some() || rest.starts_with("www.") {
-            let length = rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len());
+            let head = &rest[..rest.floor_char_boundary(MAX_BARE_LINK_BYTES)];
+            let ends = head.find(|c: char| c.is_whitespace() || c == '<');
+            let length = ends.or((head.len() == rest.len()).then_some(rest.len()))?;
             let length = trimmed(&rest[..length]);
             let host = rest[skip..length.max(skip)].split(['/', '?', '#']).next().unwrap_or("");
             let mut parts = host.rsplit('.');
@@ -498,10 +525,15 @@ fn bare_link(text: &str, at: usize, end: usize) -> Option<(usize, String)> {
 /// How much of a link is left without the punctuation that belongs to the sentence around it.
 fn trimmed(link: &str) -> usize {
     let mut link = link;
+    // Closing brackets without an opening one.
+    let mut spare = link.matches(')').count().saturating_sub(link.matches('(').count());
     loop {
         let shorter = link.trim_end_matches(['?', '!', '.', ',', ':', '*', '_', '~', '\'', '"']);
         let shorter = match shorter.strip_suffix(')') {
-            Some(inner) if shorter.matches(')').count() > shorter.matches('(').count() => inner,
+            Some(inner) if spare > 0 => {
+                spare -= 1;
+                inner
+            }
             _ => shorter,
         };
         let shorter = match shorter.strip_suffix(';').and_then(|inner| inner.rfind('&').map(|at| (inner, at))) {

@@ -337,11 +337,11 @@ impl Trace {
             return Err(format!("a trace has at most {} MB", LARGEST >> 20));
         }
         let range = outline::front_matter(text).ok_or("a trace begins with front matter, between two lines ---")?;
-        let mut known: Known = serde_saphyr::from_str(&text[range.clone()])
+        let mut known: Known = crate::yaml::typed(&text[range.clone()])
             .map_err(|error| format!("its front matter cannot be read: {error}"))?;
         let behind = text[range.end..].split_once('\n').map_or("", |(_, behind)| behind);
         let body: Body =
-            serde_saphyr::from_str(yaml(behind)).map_err(|error| format!("its steps cannot be read: {error}"))?;
+            crate::yaml::typed(yaml(behind)).map_err(|error| format!("its steps cannot be read: {error}"))?;
         if body.steps.is_empty() || body.steps.len() > STEPS {
             return Err(format!("a trace has from 1 to {STEPS} steps"));
         }

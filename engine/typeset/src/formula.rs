@@ -9,9 +9,24 @@ use crate::failure::Failure;
 use pulldown_latex::config::{DisplayMode, RenderConfig};
 use pulldown_latex::event::{Content, Event, Grouping, ScriptType, Visual};
 use pulldown_latex::{Parser, Storage};
+use std::panic::catch_unwind;
 
 /// Longer formulas stay as they are.
 const LONGEST: usize = 10_000;
+/// So many commands cannot stand too deep inside one another.
+const MAX_PLAIN_COMMANDS: usize = 200;
+
+/// Whether a formula may be given to `pulldown-latex`, which counts neither depth nor what macros come to. The other
+/// parser counts both; what it does not know is let through while it is short and defines nothing.
+fn is_bounded(source: &str) -> bool {
+    if source.len() > LONGEST {
+        return false;
+    }
+    let defines = ["\\def", "\\gdef", "\\edef", "\\xdef", "\\let", "\\futurelet", "newcommand", "providecommand"];
+    let commands = source.bytes().filter(|byte| matches!(byte, b'\\' | b'^' | b'_' | b'{' | b'\'')).count();
+    let is_plain = commands <= MAX_PLAIN_COMMANDS && !defines.iter().any(|word| source.contains(word));
+    is_plain || catch_unwind(|| ratex_parser::parse(source).is_ok()).unwrap_or(false)
+}
 
 /// A longer formula is set where its time and memory are limited, in bytes.
 const MAX_SHORT_BYTES: usize = 160;
@@ -30,6 +45,9 @@ pub fn is_short(source: &str) -> bool {
 pub fn mathml(source: &str, display: bool) -> Result<String, Failure> {
     if source.len() > LONGEST {
         return Err(Failure::Limit(format!("The formula is longer than {} kB.", LONGEST / 1_000)));
+    }
+    if !is_bounded(source) {
+        return Err(Failure::Limit("The formula is nested too deeply, or it is not understood.".to_owned()));
     }
     understood(source, display).ok_or_else(|| Failure::Wrong("The formula is not understood.".to_owned()))
 }
@@ -56,7 +74,7 @@ fn understood(source: &str, display: bool) -> Option<String> {
 /// A formula as a line of letters and signs, for where it cannot be set: `a^2` is "a²", a fraction "a/b". `None` where
 /// it is not understood or would lose its shape.
 pub fn line(source: &str) -> Option<String> {
-    if source.len() > LONGEST {
+    if !is_bounded(source) {
         return None;
     }
     let storage = Storage::new();
@@ -180,6 +198,34 @@ mod tests {
         assert_eq!(line("\\sum_{i=1}^n \\alpha_i").as_deref(), Some("∑ᵢ₌₁ⁿαᵢ"));
         assert_eq!(line("\\begin{pmatrix}1&2\\end{pmatrix}"), None);
         assert_eq!(line("\\nonsense"), None);
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        for part in [
+            "{",
+            "\\frac",
+            "\\sqrt",
+            "\\sqrt{",
+            "x^",
+            "\\left(",
+            "\\mathbf",
+            "\\hat",
+            "\\overset",
+            "\\frac1",
+            "\\binom",
+            "x_{",
+        ] {
+            let deep = part.repeat(10_000 / part.len());
+            assert_eq!((mathml(&deep, true).ok(), line(&deep)), (None, None), "{part}");
+        }
+        let grows = (b'b'..=b'k').map(|name| {
+            let (name, before) = (char::from(name), char::from(name - 1));
+            format!("\\def\\{name}{{{}}}", format!("\\{before}").repeat(10))
+        });
+        let bomb = format!("\\def\\a{{\\frac}}{}\\k", grows.collect::<String>());
+        assert_eq!((mathml(&bomb, true).ok(), line(&bomb)), (None, None));
+        assert!(mathml(&"\\frac{a}{b}+".repeat(100), true).is_ok());
     }
 
     #[test]

@@ -1,53 +1,98 @@
-//! What a note holds beyond any limit, in the window: it is named with the reason, what stands around it is drawn, and
-//! no frame waits for it.
+//! Text beyond the limits, typed and pasted into the window: it goes on, shows the text as it stands, and says why.
 
-use super::{Bench, text, until};
-use egui_kittest::kittest::Queryable;
-use std::time::{Duration, Instant};
+use super::*;
 
-const NOTE: &str = "Before.\n\n![](filters.svg)\n\n![](bomb.png)\n\n```mermaid\nflowchart LR\n  Cloud --> Rain\n```\n\n\
-                    $\\sqrt{a}$ and the last line.\n";
+/// A frame with such a text takes no longer, on a machine with much else to do and without optimisation.
+const LONGEST: Duration = Duration::from_secs(20);
 
-#[test]
-fn pictures_beyond_their_limits_are_named_with_the_reason() {
-    let bench = Bench::new(&[("A.md", NOTE), ("filters.svg", &crate::limits::filters())]);
-    std::fs::write(bench.notes().join("bomb.png"), crate::limits::bomb()).expect("written");
-    let mut window = bench.opened();
-    let mut slowest = Duration::ZERO;
-    for label in [
-        "filters.svg (not shown. It takes longer than",
-        "bomb.png (not shown. It needs more than 256 MB of memory.)",
-        "Diagram: flowchart LR",
-        "and the last line.",
-    ] {
-        until(&mut window, label, |window| {
-            let begun = Instant::now();
-            window.step();
-            slowest = slowest.max(begun.elapsed());
-            window.query_all_by_label_contains(label).next().is_some()
-        });
-    }
-    assert!(slowest < Duration::from_secs(2), "no frame waits for a drawing: {slowest:?}");
+fn paste(window: &mut Driven, text: &str) {
+    window.event(egui::Event::Paste(text.to_owned()));
+    window.run();
 }
 
 #[test]
-fn a_character_in_a_very_long_nested_list_is_shown_soon() {
-    let cycle: String = (0..190_000).map(|line| format!("{}- item\n", "  ".repeat(line % 40))).collect();
-    let deep: String = (0..2_900).map(|line| format!("{}- item\n", "  ".repeat(line))).collect();
-    for (name, list) in [("forty levels again and again", cycle), ("ever deeper", deep)] {
-        let bench = Bench::new(&[("A.md", &list)]);
-        let mut window = bench.opened();
-        let middle = list.len() / 2;
-        window.state_mut().place_caret(middle + list[middle..].find("item").expect("a word"));
-        window.run();
+fn front_matter_beyond_the_limits_is_pasted_typed_in_and_taken_out() {
+    let bench = Bench::new(&[("One.md", "Words.\n"), ("Two.md", "Another note.\n")]);
+    let mut window = bench.opened();
+    window.get_by_label("Words.").click();
+    window.run();
+    for front in [
+        format!("{}x\n", "? ".repeat(28)),
+        format!("{}x\n", "? ".repeat(2_000)),
+        format!("a:\n{}x\n", "- ".repeat(10_000)),
+        format!("a: {}\n", "[".repeat(20_000)),
+    ] {
         let begun = Instant::now();
-        for letter in ["x", "y", "z"] {
-            window.event(egui::Event::Text(letter.to_owned()));
-            window.step();
+        press(&mut window, CTRL, Key::Home);
+        paste(&mut window, &format!("---\n{front}---\n"));
+        // A key more at the end of it: what was typed last is parsed again.
+        type_text(&mut window, "More. ");
+        let expected = format!("---\n{front}---\nMore. Words.\n");
+        assert_eq!(text(&window), Some(expected.clone()));
+        until(&mut window, "the reason is shown", |window| {
+            window.query_all_by_label_contains("These properties can").next().is_some()
+        });
+        until(&mut window, "it is in the file", |_| bench.file("One.md") == expected);
+        for _ in 0..3 {
+            press(&mut window, CTRL, Key::A);
         }
-        let took = begun.elapsed();
-        println!("{name}: {} MB, {took:?} for three characters", list.len() >> 20);
-        until(&mut window, "it is there", |window| text(window).is_some_and(|text| text.len() == list.len() + 3));
-        assert!(took < Duration::from_secs(3), "{name}: {took:?}");
+        paste(&mut window, "Words.\n");
+        until(&mut window, "the text is as before", |window| text(window).as_deref() == Some("Words.\n"));
+        assert!(begun.elapsed() < LONGEST, "{:?}: {:.20}", begun.elapsed(), front);
     }
+    window.get_by_label("Two").click();
+    window.run();
+    until(&mut window, "the other note is shown", |window| text(window).as_deref() == Some("Another note.\n"));
+}
+
+#[test]
+fn the_keys_of_the_shortest_hostile_front_matter_are_typed_one_by_one() {
+    let bench = Bench::new(&[("One.md", "---\na: b\n---\nWords.\n")]);
+    let mut window = bench.opened();
+    let begun = Instant::now();
+    window.get_by_label("Words.").click();
+    window.run();
+    press(&mut window, CTRL, Key::Home);
+    press(&mut window, NONE, Key::ArrowDown);
+    for letter in "? ".repeat(40).chars() {
+        window.event(egui::Event::Text(letter.to_string()));
+        window.run();
+    }
+    assert!(text(&window).is_some_and(|text| text.contains(&"? ".repeat(40))), "{:?}", text(&window));
+    assert!(begun.elapsed() < LONGEST, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn quotes_beyond_the_limits_are_shown_as_they_stand() {
+    let whole = format!("Top.\n\n{}deep\n\n- [ ] Task\n", "> ".repeat(3_000));
+    let bench = Bench::new(&[("One.md", &whole), ("Two.md", "Another note.\n")]);
+    let begun = Instant::now();
+    let mut window = bench.opened();
+    let reason = "Shown as plain text: its quotes and lists nest more than 100 levels deep";
+    until(&mut window, "the reason is shown", |window| window.query_all_by_label_contains(reason).next().is_some());
+    window.query_all_by_label_contains(reason).next().expect("a row").click();
+    window.run();
+    press(&mut window, CTRL, Key::Home);
+    type_text(&mut window, "Typed. ");
+    until(&mut window, "it is in the file", |_| bench.file("One.md") == format!("Typed. {whole}"));
+    assert!(begun.elapsed() < LONGEST, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn cells_and_formulas_beyond_the_limits_are_shown_and_edited() {
+    let cell = |part: &str| format!("```python\n{}1\n```\n\n", part.repeat(30_000 / part.len()));
+    let cells: String = ["-", "(", "[", "f'{", "lambda:"].into_iter().map(cell).collect();
+    let formulas = format!("${}$\n\n$${{{}$$\n", "\\frac".repeat(1_500), "{".repeat(9_000));
+    let whole = format!("Top.\n\n{cells}{formulas}");
+    let bench = Bench::new(&[("One.md", &whole), ("Two.md", "Another note.\n")]);
+    let begun = Instant::now();
+    let mut window = bench.opened();
+    window.get_by_label("Top.").click();
+    window.run();
+    press(&mut window, NONE, Key::End);
+    type_text(&mut window, " Typed.");
+    until(&mut window, "it is in the file", |_| bench.file("One.md") == whole.replacen("Top.", "Top. Typed.", 1));
+    press(&mut window, CTRL, Key::End);
+    type_text(&mut window, "x");
+    assert!(begun.elapsed() < 3 * LONGEST, "{:?}", begun.elapsed());
 }

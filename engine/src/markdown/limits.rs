@@ -1,0 +1,106 @@
+//! The one way in which Markdown is parsed: how deep quotes and lists nest is limited before, and a parser that panics
+//! fails on this text alone.
+
+use pulldown_cmark::{Options, Parser};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Quotes and lists nest at most so deep. Each line of a note costs as many steps as there are of them around it.
+const MAX_DEPTH: usize = 100;
+
+/// Parses a text and has `read` take what it holds.
+///
+/// # Errors
+/// A clause that says why it is shown as plain text.
+pub fn parse<'a, R>(text: &'a str, options: Options, read: impl FnOnce(Parser<'a>) -> R) -> Result<R, String> {
+    let has_front = options.contains(Options::ENABLE_YAML_STYLE_METADATA_BLOCKS);
+    // What is read as YAML has limits of its own.
+    let front = crate::outline::front_matter(text).filter(|_| has_front);
+    check_from(text, front.map_or(0, |front| front.end))?;
+    catch_unwind(AssertUnwindSafe(|| read(Parser::new_ext(text, options))))
+        .map_err(|_| "the Markdown reader fails on it".to_owned())
+}
+
+/// Whether a text keeps to the limits. It looks at nothing but the marks at the beginnings of lines, and never counts
+/// fewer levels than there are: marks in code count, too.
+///
+/// # Errors
+/// As [`parse`].
+pub fn check(text: &str) -> Result<(), String> {
+    check_from(text, 0)
+}
+
+/// The same from a byte on, which begins a line.
+fn check_from(text: &str, from: usize) -> Result<(), String> {
+    // The columns of the marks that may be open.
+    let mut open: Vec<usize> = Vec::new();
+    let before = text[..from].matches('\n').count();
+    let lines = text[from..].split('\n').zip(before + 1..);
+    for (line, number) in lines.flat_map(|(line, number)| line.split('\r').map(move |line| (line, number))) {
+        let (mut rest, mut column) = (line, 0);
+        loop {
+            let body = rest.trim_start_matches([' ', '\t']);
+            for blank in rest[..rest.len() - body.len()].bytes() {
+                column = if blank == b'\t' { (column / 4 + 1) * 4 } else { column + 1 };
+            }
+            let Some(length) = mark(body) else { break };
+            while open.last().is_some_and(|last| *last >= column) {
+                open.pop();
+            }
+            open.push(column);
+            if open.len() > MAX_DEPTH {
+                return Err(format!("its quotes and lists nest more than {MAX_DEPTH} levels deep, line {number}"));
+            }
+            column += length;
+            rest = &body[length..];
+        }
+    }
+    Ok(())
+}
+
+/// How long the mark of a quote, an item or a footnote is with which a text begins.
+fn mark(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let ends = |at: usize| bytes.get(at).is_none_or(|next| matches!(next, b' ' | b'\t'));
+    match bytes.first()? {
+        b'>' => Some(1),
+        b'-' | b'+' | b'*' => ends(1).then_some(1),
+        b'0'..=b'9' => {
+            let digits = bytes.iter().take(10).take_while(|byte| byte.is_ascii_digit()).count();
+            (matches!(bytes.get(digits), Some(b'.' | b')')) && ends(digits + 1)).then_some(digits + 1)
+        }
+        b'[' if bytes.get(1) == Some(&b'^') => text.find("]:").map(|at| at + 2),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_limited() {
+        for mark in ["> ", ">", "- ", "* ", "1. ", "12) ", "+\t", "> - ", "[^a]: ", ">1. "] {
+            assert!(check(&mark.repeat(MAX_DEPTH + 1)).is_err(), "{mark}");
+            assert!(check(&format!("a\n\n{}x\n", mark.repeat(45))).is_ok(), "{mark}");
+        }
+        let list = |depth: usize| (0..depth).map(|depth| format!("{}- a\n", "  ".repeat(depth))).collect::<String>();
+        assert!(check(&list(MAX_DEPTH)).is_ok());
+        assert_eq!(
+            check(&list(MAX_DEPTH + 1)),
+            Err("its quotes and lists nest more than 100 levels deep, line 101".to_owned())
+        );
+        // The same column again is no level more.
+        assert!(check(&"- a\n  - b\n".repeat(10_000)).is_ok());
+        assert!(check(&"> a\n".repeat(10_000)).is_ok());
+        for rule in ["- - - -", "* * *", "---", "-a", "1.a", "1234567890. a", "[^a]"] {
+            assert!(check(&format!("{rule}\n").repeat(200)).is_ok(), "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_parser_that_panics_fails_alone() {
+        let read = parse("a", Options::empty(), |_| -> usize { panic!("on purpose") });
+        assert_eq!(read, Err("the Markdown reader fails on it".to_owned()));
+        assert_eq!(parse("a", Options::empty(), |parser| parser.count()), Ok(3));
+    }
+}

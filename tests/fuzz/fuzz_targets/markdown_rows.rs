@@ -1,0 +1,9 @@
+//! Fuzz target: `targets::markdown_rows`.
+
+#![no_main]
+
+#[path = "../targets.rs"]
+#[allow(dead_code, reason = "each target uses its own part")]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::markdown_rows(bytes));

@@ -1,0 +1,117 @@
+//! What the fuzz targets do with their bytes. The tests in `tests/it` do the same with the corpora.
+
+use engine::outline::Outline;
+use engine::{base, markdown, properties, yaml};
+
+/// A target: takes any bytes and must neither panic nor take long.
+type Target = fn(&[u8]);
+
+/// All targets by the names of their corpora.
+pub(crate) const ALL: [(&str, Target); 6] = [
+    ("front_matter", front_matter),
+    ("markdown_rows", markdown_rows),
+    ("base_file", base_file),
+    ("notebook", notebook),
+    ("wire_message", wire_message),
+    ("policy_rule", policy_rule),
+];
+
+/// Front matter, agents, traces, experiences, plans: everything that is YAML in a note.
+pub(crate) fn front_matter(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let front = format!("---\n{text}\n---\nBody\n");
+    for text in [text, front.as_str()] {
+        let outline = Outline::of(text);
+        let stored = serde_json::to_vec(&outline).expect("written");
+        assert_eq!(serde_json::from_slice::<Outline>(&stored).expect("read"), outline);
+        if let Some(Ok(found)) = properties::read(text) {
+            for property in found {
+                assert!(text.get(property.lines.clone()).is_some());
+                assert!(property.values.iter().all(|(_, range)| text.get(range.clone()).is_some()));
+            }
+        }
+        if let Ok(new) = properties::set(text, "added", Some(&"value".into())) {
+            assert_eq!(Outline::of(&new).properties.get("added"), Some(&"value".into()));
+        }
+        let _ = engine::agent::definition::Definition::parse(text);
+        let _ = engine::agent::block::read(text);
+        let _ = engine::memory::trace::Trace::parse(text);
+        let _ = engine::memory::experience::entries("x.md", text, &mut Vec::new());
+        let _ = engine::memory::log::entries("x.md", text, &mut Vec::new());
+        let _ = engine::agent::config::Layer::parse("config.yaml", text);
+    }
+    let _ = yaml::value(text);
+}
+
+/// A note cut into blocks, read as the window and exports read it, and its cells.
+pub(crate) fn markdown_rows(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let blocks = markdown::segment(text);
+    assert_eq!(blocks.concat(), text, "the cut loses nothing");
+    for block in &blocks {
+        let tokens = markdown::dialect::tokens(block, markdown::dialect::options());
+        assert!(tokens.iter().all(|(_, range)| block.get(range.clone()).is_some()));
+        if let Some(cell) = markdown::cell(block) {
+            let _ = engine::names::Names::of(&block[cell.code]);
+        }
+    }
+    let tokens = markdown::dialect::tokens(text, markdown::dialect::options());
+    assert!(tokens.iter().all(|(_, range)| text.get(range.clone()).is_some()));
+    let _ = markdown::dialect::comment_marks(text, markdown::dialect::options());
+    let _ = markdown::cells(text);
+    let _ = markdown::part(text, "a");
+    let outline = Outline::of(text);
+    assert!(outline.links.iter().all(|link| text[link.at..].starts_with(&link.target)));
+    let _ = engine::names::Names::of(text);
+    let _ = engine::agent::calls::fenced(text);
+}
+
+/// A collection, read and worked out over no files.
+pub(crate) fn base_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    // As the threads that work collections out have it.
+    let text = text.to_owned();
+    let worked = std::thread::Builder::new().stack_size(base::STACK).spawn(move || {
+        let _ = base::embeds(&text);
+        let Ok(base) = base::Base::read(&text) else { return };
+        let (files, links) = (std::collections::BTreeMap::new(), engine::links::Links::default());
+        let source = base::Source { files: &files, links: &links };
+        for view in 0..base.views.len().min(3) {
+            let _ = base.table(source, view, None, base::Now::default());
+            let _ = (base.conditions(Some(view)), base.wanted(view, Some("this")));
+        }
+    });
+    worked.expect("a thread").join().expect("no panic");
+}
+
+/// A notebook becomes a note, and a notebook again.
+pub(crate) fn notebook(bytes: &[u8]) {
+    let Ok(file) = jupyter::read(bytes) else { return };
+    let laid = jupyter::lay(file);
+    let again = jupyter::notebook(&laid.text, &[], Some(&laid.kept), &|_| None);
+    assert!(again["cells"].is_array());
+    let kept = laid.kept.bytes();
+    assert!(jupyter::Kept::read(&kept).is_ok());
+    markdown_rows(laid.text.as_bytes());
+}
+
+/// A message of a peer: what is read is written the same way, and read again the same.
+pub(crate) fn wire_message(bytes: &[u8]) {
+    let Ok(message) = store::sync::wire::decode(bytes) else { return };
+    let written = store::sync::wire::encode(&message);
+    assert_eq!(store::sync::wire::decode(&written), Ok(message));
+}
+
+/// A rule as a user types it, and rules as they are stored: what is read is written the same way.
+pub(crate) fn policy_rule(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut config = engine::agent::config::Config::default();
+    config.approval.never_approve = text.lines().take(20).map(str::to_owned).collect();
+    let policy = engine::agent::policy::Policy::of(&config);
+    for rule in policy.rules {
+        let written = serde_json::to_string(&rule).expect("written");
+        assert_eq!(serde_json::from_str::<engine::agent::policy::Rule>(&written).expect("read"), rule);
+    }
+    let _ = serde_json::from_str::<Vec<engine::agent::policy::Rule>>(text);
+    let _ = engine::agent::calls::fenced(text);
+}

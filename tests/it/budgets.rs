@@ -1,0 +1,192 @@
+//! Notes that would take minutes or gigabytes to be drawn or laid out: each is given up within its limits, shown as its
+//! source with the reason, and takes nothing else down with it.
+
+use crate::program::House;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Builds without optimisation take five times as long, and so may their workers (`app/src/drawings.rs`).
+const PACE: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
+/// No process of the program may ever hold more than this, in bytes: the budget of a note, what the program is without
+/// it, and the note's text.
+const MOST: u64 = 700 << 20;
+
+/// What a command left behind, how long it took, and the most memory that one of its processes held.
+struct Watched {
+    code: i32,
+    out: String,
+    err: String,
+    took: Duration,
+    peak: u64,
+}
+
+/// Runs a command and watches it and every process below it.
+fn watched(house: &House, words: &[&str]) -> Watched {
+    let mut child = house.command(words).spawn().expect("started");
+    drop(child.stdin.take());
+    let begun = Instant::now();
+    let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let read = |from: &mut dyn Read| {
+        let mut text = String::new();
+        from.read_to_string(&mut text).map(|_| text).expect("text")
+    };
+    std::thread::scope(|scope| {
+        let out = scope.spawn(move || read(&mut out));
+        let err = scope.spawn(move || read(&mut err));
+        let mut peak = 0;
+        let status = loop {
+            peak = peak.max(held(child.id()));
+            if let Some(status) = child.try_wait().expect("waited") {
+                break status;
+            }
+            if begun.elapsed() > Duration::from_secs(600) {
+                child.kill().expect("killed");
+                panic!("hangs: {words:?}");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let (out, err) = (out.join().expect("read"), err.join().expect("read"));
+        Watched { code: status.code().unwrap_or(-1), out, err, took: begun.elapsed(), peak }
+    })
+}
+
+/// The most memory that a process or one below it has held so far, in bytes.
+fn held(root: u32) -> u64 {
+    let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        parents.extend(parent.map(|parent| (pid, parent)));
+    }
+    let mut family = BTreeSet::from([root]);
+    while let Some(more) = parents.iter().find(|(pid, parent)| family.contains(*parent) && !family.contains(*pid)) {
+        family.insert(*more.0);
+    }
+    let high = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_owned();
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+    };
+    family.iter().filter_map(high).max().unwrap_or(0)
+}
+
+fn page(house: &House, path: &str) -> String {
+    String::from_utf8(house.read(path)).expect("text")
+}
+
+/// Words of a PDF are packed; it is whole where a reader would find its end.
+fn is_pdf(path: &Path) -> bool {
+    let bytes = std::fs::read(path).expect("written");
+    bytes.starts_with(b"%PDF-") && bytes[bytes.len().saturating_sub(32)..].windows(5).any(|end| end == b"%%EOF")
+}
+
+const HONEST: &str =
+    "# Honest\n\nRain on the roof, $\\frac{a}{b}$.\n\n```mermaid\nflowchart LR\n  Cloud --> Rain\n```\n\nthe end\n";
+
+/// A formula whose readers call themselves once for each sign: it ended the program.
+fn nested() -> String {
+    format!("{}x", "\\not".repeat(2_400))
+}
+
+/// A diagram in which everything leads to everything.
+fn crossed() -> String {
+    let all = (0..45).flat_map(|one| (0..45).map(move |other| format!("  A{one}-->A{other}\n")));
+    format!("flowchart LR\n{}", all.collect::<String>())
+}
+
+/// Filters over a large ground, one upon another.
+pub(crate) fn filters() -> String {
+    let mut svg = String::from(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4000\" height=\"4000\"><filter id=\"f\" x=\"0\" y=\"0\" \
+         width=\"1\" height=\"1\">",
+    );
+    for round in 0..60 {
+        svg.push_str(&format!(
+            "<feTurbulence baseFrequency=\"0.0{round}\" numOctaves=\"10\"/><feGaussianBlur stdDeviation=\"400\"/>"
+        ));
+    }
+    svg.push_str("</filter><rect width=\"4000\" height=\"4000\" filter=\"url(#f)\"/></svg>");
+    svg
+}
+
+/// A PNG of a few bytes that would fill four gigabytes.
+pub(crate) fn bomb() -> Vec<u8> {
+    let mut bytes = vec![0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a];
+    let mut chunk = |name: &[u8; 4], data: &[u8]| {
+        let mut body = name.to_vec();
+        body.extend_from_slice(data);
+        let mut crc = u32::MAX;
+        for byte in &body {
+            crc ^= u32::from(*byte);
+            for _ in 0..8 {
+                crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
+            }
+        }
+        bytes.extend_from_slice(&u32::try_from(data.len()).expect("short").to_be_bytes());
+        bytes.extend_from_slice(&body);
+        bytes.extend_from_slice(&(!crc).to_be_bytes());
+    };
+    let side = 19_999_u32.to_be_bytes();
+    let mut head = [side, side].concat();
+    head.extend_from_slice(&[8, 6, 0, 0, 0]);
+    chunk(b"IHDR", &head);
+    chunk(b"IDAT", &[0x78, 0x9c, 0x63, 0x00, 0x00, 0x00, 0x01, 0x00, 0x01]);
+    chunk(b"IEND", &[]);
+    bytes
+}
+
+#[test]
+fn hostile_notes_are_exported_within_their_limits_and_others_are_whole() {
+    let links: String = (0..30_000).map(|number| format!("[[note {number}]] ")).collect();
+    let other = format!("# Other\n\n{}", "![[Other 2]]\n\n".repeat(40));
+    let notes = [
+        ("Diagram.md", format!("before\n\n```mermaid\n{}```\n\nafter the diagram\n", crossed())),
+        ("Brackets.md", "[a](".repeat(40_000)),
+        ("Formula.md", format!("before\n\n$${}$$\n\nafter the formula\n", nested())),
+        ("Honest.md", HONEST.to_owned()),
+        ("Links.md", links),
+        ("Other.md", other.clone()),
+        ("Other 2.md", other.replace("Other 2", "Other 3")),
+        ("Other 3.md", other.replace("Other 2", "Other 4")),
+        ("Other 4.md", "leaf\n\n".repeat(200)),
+        ("Picture.md", "before\n\n![](filters.svg)\n\n![](bomb.png)\n\nafter the pictures\n".to_owned()),
+        ("Self.md", "words\n\n![[Self]] ![[Self]]\n\n".repeat(500)),
+    ];
+    let notes: Vec<(&str, &str)> = notes.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let house = House::with(&notes);
+    house.write("notes/filters.svg", filters().as_bytes());
+    house.write("notes/bomb.png", &bomb());
+    house.run(&["open", "notes"]).good();
+
+    let done = watched(&house, &["export", "notes", "site", "--html"]);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    assert!(done.took < Duration::from_secs(25) * PACE, "{:?}", done.took);
+    assert!(done.peak < MOST, "{} MB", done.peak >> 20);
+    let honest = page(&house, "site/Honest.html");
+    assert!(honest.contains("<mfrac>") && honest.contains("<svg") && honest.contains("the end"), "{honest}");
+    assert!(!honest.contains("class=\"limit\""), "{honest}");
+    let formula = page(&house, "site/Formula.html");
+    assert!(formula.contains("after the formula") && formula.contains("\\not\\not"), "its source: {formula}");
+    assert!(formula.contains("class=\"limit\">Not drawn. "), "and why: {formula}");
+    let diagram = page(&house, "site/Diagram.html");
+    assert!(diagram.contains("after the diagram") && diagram.contains("A44--&gt;A44"), "its source: {diagram}");
+    assert!(diagram.contains("class=\"limit\">Not drawn. It takes longer than"), "and why: {diagram}");
+    let own = page(&house, "site/Self.html");
+    assert!(own.contains("A note can't be shown inside itself.") && own.len() < 4 << 20, "{} bytes", own.len());
+    let nested = page(&house, "site/Other.html");
+    assert!(nested.contains("come to more than 4 MB") && nested.len() < 40 << 20, "{} bytes", nested.len());
+    let links = page(&house, "site/Links.html");
+    assert!(links.contains("note 29999"), "all of it, or its source");
+
+    println!("pages: {:?}, {} MB", done.took, done.peak >> 20);
+
+    let done = watched(&house, &["export", "notes", "all.pdf"]);
+    println!("document: {:?}, {} MB: {}", done.took, done.peak >> 20, done.out);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    assert!(done.took < Duration::from_secs(60) * PACE, "{:?}", done.took);
+    assert!(done.peak < 2 * MOST, "{} MB", done.peak >> 20);
+    assert!(is_pdf(&house.path("all.pdf")));
+}
