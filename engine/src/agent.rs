@@ -22,4 +22,5 @@ pub mod router;
 pub mod rule;
 pub mod quote;
 pub mod secrets;
+pub(crate) mod schema;
 pub mod tool;

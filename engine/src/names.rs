@@ -14,6 +14,7 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{self as ast, Expr, ExprContext, IpyEscapeKind, Stmt};
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use std::collections::BTreeSet;
+use std::panic::catch_unwind;
 
 /// Longer code is not read, nor code that nests too deep: it may use and define anything.
 const LONGEST: usize = 65_536;
@@ -75,7 +76,9 @@ impl Names {
         if code.len() > LONGEST || !is_shallow(code) {
             return Names { uses_any: true, defines_any: true, ..Names::default() };
         }
-        if code.len() <= SHORT { read(code) } else { stacker::grow(STACK, || read(code)) }
+        // A parser that panics, as it does on `x = ?`, fails on this cell alone.
+        let caught = || catch_unwind(|| read(code)).unwrap_or_else(|_| Names { broken: true, ..Names::default() });
+        if code.len() <= SHORT { caught() } else { stacker::grow(STACK, caught) }
     }
 
     /// What it uses of other cells, also in functions that it only defines.
@@ -629,6 +632,11 @@ mod tests {
         assert_eq!(any("def eval(x): return x\neval(1)"), (false, false, false));
         assert_eq!(any("1 +"), (false, false, true));
         assert_eq!(any(&"x = 1\n".repeat(20_000)), (true, true, false));
+    }
+
+    #[test]
+    fn a_parser_that_panics_fails_on_its_cell_alone() {
+        assert!(Names::of("x = ? \n").broken);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Tool calls in what a model says: found, read, and checked against the tool's schema before anything else happens.
 
+use crate::agent::schema;
 use crate::agent::tool::ToolSpec;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,16 +154,17 @@ pub fn check(tool: &ToolSpec, arguments: &Map<String, Value>) -> Result<(), Stri
     if value.to_string().len() > ARGUMENTS {
         return Err(format!("the arguments of {} have over {} MB", tool.name, ARGUMENTS >> 20));
     }
-    let validator = compiled(tool)?;
-    let wrong: Vec<String> = validator
-        .iter_errors(&value)
-        .take(3)
-        .map(|error| {
+    schema::bounded(&tool.parameters, arguments)
+        .map_err(|why| format!("the schema of {} is not used: {why}", tool.name))?;
+    let wrong = stacker::grow(schema::STACK, || -> Result<Vec<String>, String> {
+        let validator = compiled(tool)?;
+        let words = validator.iter_errors(&value).take(3).map(|error| {
             let place = error.instance_path().to_string();
             let words: String = error.to_string().chars().take(200).collect();
             if place.is_empty() { words } else { format!("{} {words}", place.trim_start_matches('/')) }
-        })
-        .collect();
+        });
+        Ok(words.collect())
+    })?;
     if wrong.is_empty() {
         return Ok(());
     }

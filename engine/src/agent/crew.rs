@@ -113,7 +113,8 @@ impl Crew {
                 continue;
             }
             if path.ends_with(".py") {
-                let read = crate::names::is_shallow(&text).then(|| stacker::grow(STACK, || class(&path, &text)));
+                let caught = || std::panic::catch_unwind(|| class(&path, &text)).ok().flatten();
+                let read = crate::names::is_shallow(&text).then(|| stacker::grow(STACK, caught));
                 match read.flatten() {
                     Some(agent) if crew.python.len() < MOST => crew.python.push(agent),
                     Some(_) => {}

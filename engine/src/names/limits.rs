@@ -19,6 +19,10 @@ struct Level {
 
 /// Whether no tree of the code can be deeper than the limits. Counts more than there is rather than less.
 pub(crate) fn is_shallow(code: &str) -> bool {
+    std::panic::catch_unwind(|| is_shallow_on_tokens(code)).unwrap_or(false)
+}
+
+fn is_shallow_on_tokens(code: &str) -> bool {
     let mut lexer = lexer::lex(code, Mode::Ipython);
     let mut levels = vec![Level::default()];
     let (mut chained, mut indent) = (0_usize, 0_usize);

@@ -67,8 +67,7 @@ fn check(tool: &UserTool) -> Result<(), Reject> {
     if !tool.parameters.is_object() {
         return Err(Reject("the parameters of a tool are a JSON schema".to_owned()));
     }
-    jsonschema::validator_for(&tool.parameters)
-        .map(|_| ())
+    crate::agent::schema::holds(&tool.parameters)
         .map_err(|error| Reject(format!("the schema of {} does not hold: {error}", tool.name)))
 }
 
