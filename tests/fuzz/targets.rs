@@ -102,16 +102,30 @@ pub(crate) fn wire_message(bytes: &[u8]) {
     assert_eq!(store::sync::wire::decode(&written), Ok(message));
 }
 
-/// A rule as a user types it, and rules as they are stored: what is read is written the same way.
+/// Rules as a user types them, one a line, and rules as they are stored: what is read is written the same way. A rule
+/// that a decision about a command makes speaks of no other command.
 pub(crate) fn policy_rule(bytes: &[u8]) {
+    use engine::agent::policy::{Facts, Policy, Rule, Word};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut config = engine::agent::config::Config::default();
     config.approval.never_approve = text.lines().take(20).map(str::to_owned).collect();
-    let policy = engine::agent::policy::Policy::of(&config);
-    for rule in policy.rules {
-        let written = serde_json::to_string(&rule).expect("written");
-        assert_eq!(serde_json::from_str::<engine::agent::policy::Rule>(&written).expect("read"), rule);
+    let mut policy = Policy::of(&config);
+    for rule in &policy.rules {
+        let written = serde_json::to_string(rule).expect("written");
+        assert_eq!(&serde_json::from_str::<Rule>(&written).expect("read"), rule);
     }
-    let _ = serde_json::from_str::<Vec<engine::agent::policy::Rule>>(text);
+    let _ = serde_json::from_str::<Vec<Rule>>(text);
     let _ = engine::agent::calls::fenced(text);
+
+    let tools = engine::agent::catalog::built_in();
+    let shell = tools.iter().find(|tool| tool.name == "shell").expect("there");
+    let (here, run, facts) = (store::DocId([1; 16]), store::DocId([2; 16]), Facts::default());
+    let command = |text: String| serde_json::Map::from_iter([("command".to_owned(), text.into())]);
+    let asked = command(text.to_owned());
+    let _ = policy.decide(shell, &asked, &facts, here, run);
+    let learned = Policy::learned(store::Scope::Always, true, shell, &asked, &facts, here, run);
+    policy.rules = vec![learned.expect("a rule")];
+    for other in [format!("{text}x"), format!("{text}; x"), format!("x {text}")] {
+        assert_ne!(policy.decide(shell, &command(other), &facts, here, run).word, Word::Allow, "{text}");
+    }
 }

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and its tables are its own"
 )]
 
+mod budgets;
 mod confined;
 mod conformance;
 mod disk;
@@ -13,7 +14,6 @@ mod faults;
 mod hostile;
 mod hub;
 mod kernel;
-mod budgets;
 mod limits;
 mod line;
 mod merge;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod asking;
+mod budgets;
 mod coding;
 mod collections;
 mod commands;
@@ -16,7 +17,6 @@ mod generated;
 mod history;
 mod insets;
 mod keystrokes;
-mod budgets;
 mod limits;
 mod links;
 mod memory;

@@ -445,9 +445,9 @@ mod tests {
         let mut read = None;
         let until = Instant::now() + Duration::from_secs(10);
         while read.is_none() && Instant::now() < until {
-            match scene.posts.recv_timeout(Duration::from_secs(10)) {
-                Ok(Post::Event(Event::SessionLoaded { session, .. })) => read = Some(session),
-                Ok(_) | Err(_) => {}
+            let post = scene.posts.recv_timeout(Duration::from_secs(10));
+            if let Ok(Post::Event(Event::SessionLoaded { session, .. })) = post {
+                read = Some(session);
             }
         }
         assert_eq!(read, Some(other), "what waits for the disk is not read before it is there");

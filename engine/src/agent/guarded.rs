@@ -21,7 +21,7 @@ pub fn always_asks(tool: &ToolSpec, arguments: &Map<String, Value>) -> Option<St
 mod tests {
     use crate::agent::catalog;
     use crate::agent::config::Config;
-    use crate::agent::policy::{Policy, Word};
+    use crate::agent::policy::{Facts, Policy, Word};
     use serde_json::json;
     use store::DocId;
 
@@ -35,7 +35,7 @@ mod tests {
         let decided = |name: &str, path: &str| {
             let tool = catalog::built_in().into_iter().find(|tool| tool.name == name).expect("a tool");
             let arguments = json!({"path": path, "content": "x"});
-            policy.decide(&tool, arguments.as_object().expect("an object"), here, here)
+            policy.decide(&tool, arguments.as_object().expect("an object"), &Facts::default(), here, here)
         };
         for path in [".envrc", "sub/.vscode/tasks.json", "components/agents/a.md", "Agents/a.py", ".venv/x", "x/HEAD"] {
             for tool in ["write_file", "edit_file", "delete_file"] {

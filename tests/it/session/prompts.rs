@@ -5,7 +5,7 @@ use super::agents::{agent, answer, ask, decide, done, fine, kinds, results, run,
 use crate::twin::Twin;
 use engine::agent::job::Job;
 use engine::agent::secrets::OwnKeys;
-use engine::agent::tool::{Permissions, Risk, ToolSpec};
+use engine::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use engine::{Command, Setup};
 use serde_json::json;
 use store::{DocId, Ending, Origin, Scope, StepKind};
@@ -293,6 +293,7 @@ fn agents_and_servers_of_others_are_quoted_and_names_are_one_line() {
         risk: Risk::High,
         permissions: Permissions::default(),
         idempotent: false,
+        source: Source::Server { server: "srv".to_owned(), tool: "look".to_owned() },
     };
     twin.setup = Setup { servers: vec![("srv".to_owned(), "look".to_owned(), tool)], ..setup("") };
     ask_agent(&mut twin, 21, None, "@poet sing");

@@ -491,12 +491,11 @@ mod tests {
         let mut offer = Offer::new(0).expect("chance").with(some);
         let (joining, half) = Joining::new(&offer.code()).expect("a code");
         let (offering, half) = Offering::new(&mut offer, &half, 1, &plain).expect("begun");
-        let (joined, proof) = joining.prove(&half, &theirs, &card(&theirs, "phone"), &plain).expect("proved");
+        let (_, proof) = joining.prove(&half, &theirs, &card(&theirs, "phone"), &plain).expect("proved");
         // While it was under way, somebody asked for another code, with other rights.
         let mut other = Offer::new(0).expect("chance").with(all);
         let why = offering.check(&mut other, &proof, &ours, &card(&ours, "hub")).expect_err("another offer");
         assert!(why.contains("another code") && other.left() == ATTEMPTS, "{why}");
-        drop(joined);
         for rights in [all, some] {
             let mut offer = Offer::new(0).expect("chance").with(rights);
             let code = offer.code();
