@@ -136,7 +136,7 @@ fn a_note_that_cannot_be_made_holds_nothing_up() {
     assert!(house.path("notes/moved.md").exists(), "{moved:?}");
     let removed = house.run(&["rm", "sub/new.md"]);
     assert_ne!(removed.code, 0, "{removed:?}");
-    assert!(removed.err.contains("cannot be saved, so it was not deleted"), "{removed:?}");
+    assert!(removed.err.contains("cannot be deleted before it is saved"), "{removed:?}");
     house.run(&["undo"]);
     assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     assert_eq!(house.run(&["cat", "sub/new.md"]).text(), "mine", "it is kept");

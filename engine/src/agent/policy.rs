@@ -106,14 +106,14 @@ impl Policy {
             }
         }
         // What has to be seen each time, whatever was allowed before, is asked about here.
+        if let Some(why) = crate::agent::guarded::always_asks(tool, arguments) {
+            return verdict(Word::Ask, why);
+        }
         if let Some(why) = crate::agent::secrets::question(arguments) {
             return verdict(Word::Ask, why);
         }
         if let Some(why) = self.unconfined.as_ref().filter(|_| tool.permissions.process) {
             return verdict(Word::Ask, format!("programs cannot be confined here ({why}), so each one is asked about"));
-        }
-        if let Some(why) = crate::agent::guarded::always_asks(tool, arguments) {
-            return verdict(Word::Ask, why);
         }
         // A rule that asks is there because the user wants to see it each time, but a decision of the user is newer.
         if let Some(rule) = spoken.iter().rev().find(|rule| rule.word != Word::Deny) {
