@@ -64,7 +64,9 @@ pub fn put(text: &str, path: &[Step], value: Option<&Value>) -> Result<String, S
             false => (&path[..depth], get(&wanted, &path[..depth]).cloned()),
         };
         let Some(new) = write(text, path, value.as_ref()) else { continue };
-        if outline::yaml(&new).unwrap_or(Value::Object(Map::new())) == wanted {
+        // A text of which nothing is left holds no document.
+        let read = outline::yaml(&new).filter(|read| !read.is_null());
+        if read.unwrap_or(Value::Object(Map::new())) == wanted {
             return Ok(new);
         }
     }
@@ -493,6 +495,7 @@ mod tests {
         assert_eq!(put_at("a: 1\r\nb: 2\r\n", &["c"], json!(["x"])), "a: 1\r\nb: 2\r\nc:\r\n  - x\r\n");
         assert_eq!(put_at("a: x\n", &["a"], Value::Null), "a:\n");
         assert_eq!(put_at("a: ü\nb: ö\n", &["b"], json!("[[Ä]]")), "a: ü\nb: \"[[Ä]]\"\n");
+        assert_eq!(put("a: 1\n", &path(&["a"]), None).as_deref(), Ok(""), "the last one");
         assert!(put("a: [", &path(&["a"]), Some(&json!(1))).is_err());
         assert!(put("- a\n", &path(&["a"]), Some(&json!(1))).is_err());
     }

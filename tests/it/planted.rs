@@ -114,15 +114,25 @@ fn a_permission_by_name_holds_for_no_kernel_among_the_notes() {
 #[test]
 fn a_cell_plants_a_kernel_for_another_note() {
     let spec = json!({"argv": ["/bin/sh", "-c", "touch ../evil; : ipykernel_launcher"], "language": "python"});
-    let plant = format!(
-        "```python\nimport os\nos.makedirs('.venv/share/jupyter/kernels/python3')\n\
-         open('.venv/share/jupyter/kernels/python3/kernel.json', 'w').write('{spec}')\n```\n"
-    );
-    let house = House::with(&[("plant.md", &plant), ("n.md", NOTE)]);
+    let plant = |folder: &str| {
+        format!(
+            "```python\nimport os\nos.makedirs('{folder}/kernels/python3')\n\
+             open('{folder}/kernels/python3/kernel.json', 'w').write('{spec}')\n```\n"
+        )
+    };
+    let notes = [("venv.md", plant(".venv/share/jupyter")), ("plant.md", plant("jupyter"))];
+    let house = House::with(&[("n.md", NOTE), ("venv.md", &notes[0].1), ("plant.md", &notes[1].1)]);
     house.run(&["kernels", "n.md"]).good();
+    // An environment beside the note is found by itself, so no cell makes one.
+    let refused = house.run(&["run", "venv.md"]).code(1);
+    assert!(refused.text().contains("Permission denied: '.venv'"), "{refused:?}");
+    assert!(!house.path("notes/.venv").exists());
+    // Elsewhere it may write what it likes, and what it wrote is asked about.
     house.run(&["run", "plant.md"]).good();
-    assert!(house.path("notes/.venv/share/jupyter/kernels/python3/kernel.json").exists(), "the cell wrote it");
-    is_asked(&house.run(&["run", "n.md", "--kernel", "python3"]), ".venv");
+    assert!(house.path("notes/jupyter/kernels/python3/kernel.json").exists(), "the cell wrote it");
+    let mut command = house.command(&["run", "n.md", "--kernel", "python3"]);
+    command.env("JUPYTER_PATH", house.path("notes/jupyter"));
+    is_asked(&crate::program::finish(command, b""), "notes/jupyter/kernels/python3");
     assert!(!house.path("evil").exists());
 }
 

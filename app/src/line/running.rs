@@ -197,7 +197,8 @@ fn follow(scene: &mut Scene<'_>, note: DocId, cell: BlockId, number: usize) -> R
                     pictures::draw(&mut outputs);
                     for (output, blob) in outputs.into_iter().zip(blobs) {
                         let mut value = serde_json::to_value(&output).unwrap_or_default();
-                        if let Some(data) = value["data"].as_object_mut().filter(|_| blob) {
+                        let data = value.get_mut("data").and_then(serde_json::Value::as_object_mut);
+                        if let Some(data) = data.filter(|_| blob) {
                             data.remove(plot::MIME);
                         }
                         value["cell"] = number.into();
