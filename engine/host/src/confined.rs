@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{File, Metadata};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use store::disk::DiskError;
@@ -119,11 +119,16 @@ impl ConfinedPath {
         Ok(text)
     }
 
-    /// The folder that it lies in, and its name there; `make`: with what is missing on the way.
+    /// The folder that it lies in, and its name there; `make`: with what is missing on the way, also the volume's own
+    /// folder, as that of a volume that was joined and has no file yet.
     ///
     /// # Errors
     /// [`Refused`].
     pub fn above(&self, make: bool) -> Result<(Folder, OsString), Refused> {
+        let is_gone = std::fs::symlink_metadata(&self.root).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if make && is_gone && !self.root.as_os_str().is_empty() {
+            store::disk::create_folder(&self.root).map_err(|error| refused_by(&error, &self.root))?;
+        }
         Folder::root(&self.root)?.above(&self.path, make)
     }
 
