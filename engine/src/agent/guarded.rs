@@ -43,7 +43,9 @@ mod tests {
                 assert_eq!(verdict.word, Word::Ask, "{tool} {path}");
                 assert!(verdict.why.contains("not an ordinary file"), "{}", verdict.why);
             }
-            assert_eq!(decided("read_file", path).word, Word::Allow, "to read it is fine: {path}");
+            let read = decided("read_file", path);
+            let is_secret = crate::agent::secrets::names::holds_secrets(path).is_some();
+            assert_eq!(read.word, if is_secret { Word::Ask } else { Word::Allow }, "to read it is fine: {path}");
         }
         assert_eq!(decided("write_file", "a.md").word, Word::Allow);
     }
