@@ -75,7 +75,9 @@ pub fn put(text: &str, path: &[Step], value: Option<&Value>) -> Result<String, S
     }
     // Nothing but comments.
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    Ok(format!("{text}{end}{}\n", block(&wanted, 0, 0).ok_or_else(refused)?.trim_start_matches('\n')))
+    let new = format!("{text}{end}{}\n", block(&wanted, 0, 0).ok_or_else(refused)?.trim_start_matches('\n'));
+    // A comment may hold what YAML does not.
+    if outline::yaml(&new).is_some_and(|read| read == wanted) { Ok(new) } else { Err(refused()) }
 }
 
 fn get<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
@@ -498,6 +500,7 @@ mod tests {
         assert_eq!(put("a: 1\n", &path(&["a"]), None).as_deref(), Ok(""), "the last one");
         assert!(put("a: [", &path(&["a"]), Some(&json!(1))).is_err());
         assert!(put("- a\n", &path(&["a"]), Some(&json!(1))).is_err());
+        assert!(put("#\0\n", &path(&["a"]), Some(&json!(1))).is_err(), "no YAML, though it looks like a comment");
     }
 
     #[test]
