@@ -1,10 +1,10 @@
 //! What day and time it is where the user is. The engine is told; it never looks.
 
 use engine::base::Now;
-use engine::task::Day;
-use engine::zone::Zone;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use text::task::Day;
+use text::zone::Zone;
 
 /// Of a zone it is told when its clock changes from a year ago on, for so many years.
 const YEARS: i64 = 12;

@@ -35,7 +35,6 @@ pub(crate) mod volumes;
 
 use crate::window;
 use clap::ArgMatches;
-use engine::visible;
 use host::socket::{self, Request, Unanswered};
 use host::{Handle, OpenError, Options};
 use screen::{Form, Screen};
@@ -43,6 +42,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use text::visible;
 
 pub(crate) use bundled::make_sample;
 pub use parse::grammar;

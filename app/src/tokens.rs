@@ -5,10 +5,10 @@
 
 use eframe::egui;
 use egui::{Color32, CornerRadius, FontData, FontDefinitions, FontFamily, FontId, Margin, Shadow, Stroke, TextStyle};
-use engine::markdown::dialect::CalloutKind;
 use engine::{Settings, Theme};
 use std::cell::Cell;
 use std::sync::Arc;
+use text::markdown::dialect::CalloutKind;
 use typeset::colour::Hue;
 use typeset::tints::Tints;
 

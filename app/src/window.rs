@@ -369,7 +369,7 @@ impl Window {
             Some(tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned())
         });
         let title =
-            name.map_or_else(|| "Tracebook".to_owned(), |name| format!("Tracebook — {}", engine::visible::line(&name)));
+            name.map_or_else(|| "Tracebook".to_owned(), |name| format!("Tracebook — {}", text::visible::line(&name)));
         if title != self.title {
             ctx.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
             self.title = title;

@@ -1,8 +1,8 @@
 //! The tasks of all notes in the order of an agenda: what is late, what is for today, what comes, what has no day.
 
 use crate::session::Session;
-use crate::task::{Day, Task};
 use store::DocId;
+use text::task::{Day, Task};
 
 /// A task and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

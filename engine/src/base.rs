@@ -17,14 +17,14 @@ pub use mirror::{Mirror, Told};
 pub use summary::SUMMARIES;
 pub use table::{Cell, Column, Row, Table};
 
-use crate::links::Links;
-use crate::outline::{plain, yaml};
 use crate::session::Volume;
-use crate::task::Day;
 use expression::Expr;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use store::disk::FileRow;
+use text::links::Links;
+use text::outline::{plain, yaml};
+use text::task::Day;
 
 /// The stack that a thread needs in which collections are worked out, in bytes: expressions stand inside one another,
 /// and in tests without optimisation each takes much room.

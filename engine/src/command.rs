@@ -3,10 +3,10 @@
 
 use crate::fresh::Reactivity;
 use crate::settings::Settings;
-use crate::splice::Splice;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{BlobRef, BlockId, Decision, DocId, Execution, ExecutionStep, Message, MessageId, RunAbout, TodoItem};
+use text::splice::Splice;
 
 impl Command {
     /// Whether it changes nothing that a user made or set: allowed where nothing can be written.
@@ -228,7 +228,7 @@ pub enum Command {
         /// The task's words, without its fields.
         words: String,
         /// What day it is where the user is.
-        today: crate::task::Day,
+        today: text::task::Day,
     },
     /// Replace a piece of a note that need not be open: the one of this text that is nearest to a place.
     Amend {
@@ -434,7 +434,7 @@ pub enum Command {
     /// Begin what schedules say from now on: this process stays.
     MindSchedules {
         /// Clocks as they are known today, that of this machine among them; schedules that go by one take it over.
-        zones: Vec<crate::zone::Zone>,
+        zones: Vec<text::zone::Zone>,
     },
     /// Have a plan carried out: a run that hands each task to the agent that fits it.
     RunTasks {

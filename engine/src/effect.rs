@@ -2,12 +2,12 @@
 
 use crate::agent::job::Job;
 use crate::agent::model::{CallId, Request};
-use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::Write;
 use store::{BlobHash, DocId, ExecutionId};
+use text::time::Time;
 
 /// Batches are numbered from 1 in the order in which they must reach the disk.
 pub type BatchNumber = u64;

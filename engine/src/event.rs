@@ -3,8 +3,6 @@
 use crate::agent::job::Outcome;
 use crate::agent::model::{Answer, CallId, Delta, Failure};
 use crate::effect::BatchNumber;
-use crate::links::Links;
-use crate::outline::{Outline, Outlined};
 use crate::settings::Settings;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -15,6 +13,8 @@ use store::{
     BlobHash, Block, DocId, ExecutionId, FileKind, NoteDoc, Output, OutputsDoc, Parcel, Record, RegistryDoc, RunDoc,
     SessionDoc, Status, VolumeDoc,
 };
+use text::links::Links;
+use text::outline::{Outline, Outlined};
 
 /// A fact.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! Which results of a note still count: what each cell saw when it ran, against what it would see now.
 
-use crate::flow::Flow;
-use crate::markdown;
-use crate::names::Names;
 use crate::note::{Note, code_hash};
-use crate::properties;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{BlockId, Execution, ExecutionId, Status};
+use text::flow::Flow;
+use text::markdown;
+use text::names::Names;
+use text::properties;
 
 /// What happens to the cells that depend on one that runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -66,7 +66,7 @@ impl Stale {
     pub fn words(&self) -> String {
         match self {
             Stale::Code => "changed since".to_owned(),
-            Stale::Input(name) if name == crate::flow::ANYTHING => "what it uses has changed".to_owned(),
+            Stale::Input(name) if name == text::flow::ANYTHING => "what it uses has changed".to_owned(),
             Stale::Input(name) => format!("{name} has changed"),
             Stale::Below(name) => format!("{name} came from below"),
         }
@@ -172,7 +172,7 @@ impl Note {
             return None;
         }
         let node = &fresh.flow.nodes[at];
-        let uses = node.uses.keys().filter(|name| *name != crate::flow::ANYTHING).cloned().collect();
+        let uses = node.uses.keys().filter(|name| *name != text::flow::ANYTHING).cloned().collect();
         Some((uses, node.writes.keys().cloned().collect()))
     }
 
@@ -308,7 +308,7 @@ impl Note {
                 let uses = fresh.flow.nodes[at].uses.get(*name);
                 uses.is_some_and(Vec::is_empty)
             };
-            name.as_str() != crate::flow::ANYTHING && ((lost && (strict || !elsewhere())) || (strict && below()))
+            name.as_str() != text::flow::ANYTHING && ((lost && (strict || !elsewhere())) || (strict && below()))
         };
         self.held.iter().filter(gone).map(|(name, _)| name.clone()).collect()
     }

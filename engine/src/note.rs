@@ -3,15 +3,15 @@
 
 use crate::event::{FileMark, FileStamp, FileText};
 use crate::fresh::{Held, Kept, Reactivity};
-use crate::markdown::{self, Cell};
-use crate::names::Names;
 use crate::session::{Clean, Verdict, stated_kernel};
-use crate::splice;
-use crate::time::Time;
 use crate::undo::Undo;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use store::{Block, BlockId, DocId, Execution, ExecutionId, FileKind, NoteDoc, Op, OutputsDoc, Parcel};
+use text::markdown::{self, Cell};
+use text::names::Names;
+use text::splice;
+use text::time::Time;
 
 /// Whether a note can be read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 //! in one place ([`crate::Session::notices`]); whoever looks (the window, `--json` streams) remembers the last number
 //! and reads on. They are no state: what is to last stands in documents.
 
-use crate::time::Time;
 use serde::Serialize;
 use std::collections::VecDeque;
 use store::{DocId, Ending};
+use text::time::Time;
 
 /// So many are kept for who looks late.
 const KEPT: usize = 2_000;
@@ -173,7 +173,7 @@ impl Notice {
 
     /// In words, of one line.
     pub fn words(&self) -> String {
-        crate::visible::line(&self.said()).into_owned()
+        text::visible::line(&self.said()).into_owned()
     }
 
     fn said(&self) -> String {

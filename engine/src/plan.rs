@@ -3,11 +3,11 @@
 //! Moving text between blocks is what concurrent edits tolerate worst, so it is done only where the structure asks for
 //! it: a cell is exactly one block, a line does not run over two blocks, and a block does not grow without bound.
 
-use crate::markdown;
-use crate::splice::Splice;
 use rand_core::RngCore;
 use std::collections::{BTreeSet, HashMap};
 use store::{Block, BlockId, Op, apply_op, between};
+use text::markdown;
+use text::splice::Splice;
 
 /// A block that has grown past this many bytes is cut: each change of another device costs time by its block's length.
 pub(crate) const GROWN: usize = 8_192;

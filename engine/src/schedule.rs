@@ -11,15 +11,15 @@
 
 use crate::memory::Mode;
 use crate::memory::insight::Query;
-use crate::task::Day;
-use crate::time::Time;
-use crate::zone::Zone;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 use croner::{CivilDate, CivilDateTime, CivilTime, Cron, CronDateTime, Resolution, Weekday};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use store::{DocId, Ending};
+use text::task::Day;
+use text::time::Time;
+use text::zone::Zone;
 
 /// What was missed is made up for within so many seconds where nothing else is said.
 pub const WINDOW: u64 = 12 * 3_600;

@@ -39,16 +39,16 @@ pub use volumes::{LINKS, links_key};
 use crate::command::Command;
 use crate::effect::{BatchNumber, Effect};
 use crate::event::{Event, Skipped, Started};
-use crate::links::Links;
 use crate::note::Note;
 use crate::notice::{Notice, Notices};
 use crate::settings::Settings;
-use crate::time::Time;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use store::disk::{FileRow, Write};
 use store::{ActorId, DocId, FileEntry, RunDevice, VolumeDoc, WorkspaceDoc};
+use text::links::Links;
+use text::time::Time;
 
 /// What goes through the door.
 #[derive(Debug)]

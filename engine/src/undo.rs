@@ -1,7 +1,7 @@
 //! Undo of a note's edits: invertible edits in whole-note bytes, carried through what others do meanwhile.
 
-use crate::splice::moved;
-use crate::time::Time;
+use text::splice::moved;
+use text::time::Time;
 
 /// One edit with all that is needed to take it back.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ mod read;
 
 pub use data::{Curves, Grid, Values, curves, grid, property, words};
 
-use crate::markdown;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use store::BlobHash;
+use text::markdown;
 
 /// The language of the block.
 pub const LANGUAGE: &str = "view";

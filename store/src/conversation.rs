@@ -124,7 +124,7 @@ pub enum TodoStatus {
     Cancelled,
 }
 
-/// Something that a run is to do. Written as a line of a note it is a task (`engine::task`), and a task is one of
+/// Something that a run is to do. Written as a line of a note it is a task (`text::task`), and a task is one of
 /// these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TodoItem {

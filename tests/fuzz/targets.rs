@@ -1,7 +1,8 @@
 //! What the fuzz targets do with their bytes. The tests in `tests/it` do the same with the corpora.
 
-use engine::outline::Outline;
-use engine::{base, markdown, properties, yaml};
+use engine::base;
+use text::outline::Outline;
+use text::{markdown, properties, yaml};
 
 /// A target: takes any bytes and must neither panic nor take long.
 type Target = fn(&[u8]);
@@ -52,7 +53,7 @@ pub(crate) fn markdown_rows(bytes: &[u8]) {
         let tokens = markdown::dialect::tokens(block, markdown::dialect::options());
         assert!(tokens.iter().all(|(_, range)| block.get(range.clone()).is_some()));
         if let Some(cell) = markdown::cell(block) {
-            let _ = engine::names::Names::of(&block[cell.code]);
+            let _ = text::names::Names::of(&block[cell.code]);
         }
     }
     let tokens = markdown::dialect::tokens(text, markdown::dialect::options());
@@ -62,7 +63,7 @@ pub(crate) fn markdown_rows(bytes: &[u8]) {
     let _ = markdown::part(text, "a");
     let outline = Outline::of(text);
     assert!(outline.links.iter().all(|link| text[link.at..].starts_with(&link.target)));
-    let _ = engine::names::Names::of(text);
+    let _ = text::names::Names::of(text);
     let _ = engine::agent::calls::fenced(text);
 }
 
@@ -74,7 +75,7 @@ pub(crate) fn base_file(bytes: &[u8]) {
     let worked = std::thread::Builder::new().stack_size(base::STACK).spawn(move || {
         let _ = base::embeds(&text);
         let Ok(base) = base::Base::read(&text) else { return };
-        let (files, links) = (std::collections::BTreeMap::new(), engine::links::Links::default());
+        let (files, links) = (std::collections::BTreeMap::new(), text::links::Links::default());
         let source = base::Source { files: &files, links: &links };
         for view in 0..base.views.len().min(3) {
             let _ = base.table(source, view, None, base::Now::default());

@@ -1,9 +1,9 @@
 //! How much of CommonMark and of GitHub's Markdown is read as their specifications say. The examples are theirs
 //! (`shared/data`); the numbers below may rise and must not fall.
 
-use engine::markdown::dialect::{self, Token};
 use pulldown_cmark::{CowStr, Event};
 use std::collections::BTreeMap;
+use text::markdown::dialect::{self, Token};
 
 /// Examples that pass, of 652 and of 673. What is missing is named in ARCHITECTURE.md, "Markdown".
 const COMMONMARK: usize = 645;

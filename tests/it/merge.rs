@@ -2,13 +2,14 @@
 //! (`twin.rs`). What once failed stands below as a case of its own.
 
 use crate::twin::{Twin, World};
-use engine::{Command, Event, markdown};
+use engine::{Command, Event};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use store::disk::Reader;
 use store::{Block, BlockId, DocId, Op, apply_op, between, coalesce};
+use text::markdown;
 
 const FIRST: &[&str] = &[
     "",

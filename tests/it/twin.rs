@@ -4,7 +4,7 @@
 use engine::agent::job::Job;
 use engine::agent::model::{CallId, Request};
 use engine::event::{FileStamp, FileText, ScannedFile, Survey};
-use engine::{Belongings, Command, Documents, Effect, Event, Input, Note, Reject, Session, Setup, Time, markdown};
+use engine::{Belongings, Command, Documents, Effect, Event, Input, Note, Reject, Session, Setup, Time};
 use host::load;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use store::disk::{Disk, FileRow, MemoryDisk, Reader, Write};
 use store::{ActorId, BlobHash, BlockId, DocId, ExecutionId, FileKind};
+use text::markdown;
 
 /// The volume's folder.
 pub(crate) const ROOT: &str = "/u/v";

@@ -5,9 +5,6 @@ use crate::drawings::{Question, Reply};
 use crate::line::Refusal;
 use engine::Session;
 use engine::base::{self, Base, Embed, Mirror, Told};
-use engine::links::Links;
-use engine::markdown::dialect::{self, Token};
-use engine::outline::{self, Outline};
 use host::Handle;
 use host::confined::ConfinedPath;
 use pulldown_cmark::{Event, Tag};
@@ -19,6 +16,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{DocId, FileKind};
+use text::links::Links;
+use text::markdown::dialect::{self, Token};
+use text::outline::{self, Outline};
 
 /// A larger picture is named, not shown.
 const LARGEST: u64 = 32 << 20;

@@ -11,13 +11,14 @@ use super::{DONE, FAILED, Refusal, Scene};
 use clap::ArgMatches;
 use engine::agent::persisted;
 use engine::agent::{policy, question};
-use engine::{Command, Run, RunLine, Session, visible};
+use engine::{Command, Run, RunLine, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::{
     Approval, ChangeKind, Decision, DocId, Ending, ExecutionStep, Registered, Scope, StepKind, TodoItem, TodoStatus,
     UserTool,
 };
+use text::visible;
 
 /// How long a document may take to be read.
 const PATIENCE: Duration = Duration::from_secs(60);

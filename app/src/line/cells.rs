@@ -45,7 +45,7 @@ pub(super) fn cells(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         for (name, from) in cell["uses"].as_object().into_iter().flatten() {
             let from: Vec<String> = from.as_array().into_iter().flatten().map(Value::to_string).collect();
             let cells = if from.len() == 1 { "cell" } else { "cells" };
-            let name = if name == engine::flow::ANYTHING { "what it may have got from" } else { name };
+            let name = if name == text::flow::ANYTHING { "what it may have got from" } else { name };
             writeln!(scene.out, "  uses {name} of {cells} {}", from.join(", "))?;
         }
         for remark in cell["remarks"].as_array().into_iter().flatten().filter_map(Value::as_str) {

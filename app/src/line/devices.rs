@@ -3,7 +3,6 @@
 
 use super::{DONE, FAILED, Refusal};
 use clap::ArgMatches;
-use engine::visible;
 use host::devices::{called, key, list, name};
 use host::peers::devices::{Access, Device, Devices};
 use host::peers::lan::Reach;
@@ -13,6 +12,7 @@ use host::peers::{DeviceId, qr};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
+use text::visible;
 
 fn failed(why: String) -> Refusal {
     Refusal { code: FAILED, why }

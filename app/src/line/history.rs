@@ -5,12 +5,13 @@ use super::parse::needed;
 use super::upkeep::date;
 use super::{DONE, Refusal, Scene, choose};
 use clap::ArgMatches;
-use engine::compare::{Comparison, Part, Row, compare, lines};
-use engine::history::{Story, Who, Written};
-use engine::visible;
-use engine::{Command, Note, splice};
+use engine::{Command, Note};
 use std::fmt::Write as _;
 use store::DocId;
+use text::compare::{Comparison, Part, Row, compare, lines};
+use text::history::{Story, Who, Written};
+use text::splice;
+use text::visible;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
@@ -166,7 +167,7 @@ fn unified(comparison: &Comparison, old: &str, new: &str) -> String {
                     first = (from, to);
                 }
                 #[allow(clippy::type_complexity, reason = "two rows of a table")]
-                let sides: [(char, &str, fn(&Row) -> Option<&engine::compare::Line>); 2] =
+                let sides: [(char, &str, fn(&Row) -> Option<&text::compare::Line>); 2] =
                     [('-', old, |row| row.old.as_ref()), ('+', new, |row| row.new.as_ref())];
                 for (sign, text, side) in sides {
                     for line in rows.iter().filter_map(side) {

@@ -71,7 +71,7 @@ fn settings(folder: PathBuf, args: &ArgMatches) -> Result<Settings, Refusal> {
 
 /// A line of the log, without the time: whoever keeps the log puts it there.
 fn log(line: &str) {
-    eprintln!("{}", engine::visible::line(line));
+    eprintln!("{}", text::visible::line(line));
 }
 
 fn run(mut settings: Settings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {

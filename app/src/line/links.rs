@@ -2,10 +2,10 @@
 
 use super::{DONE, Refusal, Scene, choose, moves};
 use clap::ArgMatches;
-use engine::outline::{Link, LinkKind};
-use engine::visible;
 use engine::{Session, Volume};
 use serde_json::{Value, json};
+use text::outline::{Link, LinkKind};
+use text::visible;
 
 /// A link as other notations name it: target and part.
 fn shown(link: &Link) -> String {
@@ -106,7 +106,7 @@ pub(super) fn todos(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     let read = move |session: &Session| -> Vec<Value> {
         let tasks = engine::agenda::tasks(session, &words, all);
         let row = |task: engine::agenda::Entry| {
-            let day = |day: Option<engine::task::Day>| day.map(|day| day.to_string());
+            let day = |day: Option<text::task::Day>| day.map(|day| day.to_string());
             json!({
                 "path": task.path, "at": task.task.at, "text": task.task.text, "done": task.task.is_done(),
                 "status": task.task.mark.to_string(), "due": day(task.task.due),

@@ -93,7 +93,7 @@ pub(super) fn write(scene: &Scene<'_>, volume: DocId, path: &str, text: &str) ->
         Some(note) => {
             let held = super::notes::hold(scene.handle, note)?;
             let old = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
-            let edits = engine::splice::difference(&old, text);
+            let edits = text::splice::difference(&old, text);
             if !edits.is_empty() {
                 scene.handle.command(Command::EditAll { note, edits })?;
             }

@@ -3,10 +3,10 @@
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, choose, volumes};
 use clap::ArgMatches;
-use engine::visible;
 use engine::{Command, Session};
 use std::time::Duration;
 use store::DocId;
+use text::visible;
 
 /// How long a move and the links that it changes may take.
 const MOVE: Duration = Duration::from_secs(600);

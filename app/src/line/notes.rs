@@ -4,12 +4,12 @@ use super::parse::needed;
 use super::{DONE, Refusal, Scene, USAGE, choose, pictures};
 use crate::export;
 use clap::ArgMatches;
-use engine::splice;
 use engine::{Command, Note, Phase, Session, Stale};
 use host::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 use store::{BlockId, DocId, Execution};
+use text::splice;
 
 /// How long a note may take to be read.
 const READ: Duration = Duration::from_secs(120);

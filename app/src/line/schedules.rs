@@ -8,11 +8,11 @@ use clap::ArgMatches;
 use engine::memory::insight::{Filters, Query};
 use engine::notice::{Notice, Noticed};
 use engine::schedule::{Came, Schedule, WINDOW, Work};
-use engine::visible;
 use engine::{Command, Session};
 use serde_json::json;
 use std::time::Duration;
 use store::{DocId, Ending};
+use text::visible;
 
 /// How long it is waited for what a schedule begins without a model.
 const PATIENCE: Duration = Duration::from_secs(60);

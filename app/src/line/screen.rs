@@ -1,7 +1,7 @@
 //! What people read in a terminal: a writer that lets no control character of others' text through.
 
-use engine::visible::{self, Escape};
 use std::io::Write;
+use text::visible::{self, Escape};
 
 /// The longest sequence that is waited for when its end has not come.
 const MAX_HELD_BYTES: usize = 64;

@@ -3,12 +3,12 @@
 use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene, choose, models};
 use clap::ArgMatches;
-use engine::visible;
 use engine::{Command, Session};
 use host::search::{Answer, Ask, Hit};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
+use text::visible;
 
 /// How long the index may take to come up to what is on disk; a first index of very many notes takes a while.
 const MAKING: Duration = Duration::from_secs(600);

@@ -2,12 +2,12 @@
 
 use super::{DONE, FAILED, Refusal, Scene, choose};
 use clap::ArgMatches;
-use engine::compare::unified;
-use engine::visible;
 use engine::{Command, HubState, LAN, Merge, Reach, Seen, Session, Spread};
 use host::copy;
 use serde_json::json;
 use std::time::Duration;
+use text::compare::unified;
+use text::visible;
 
 /// How long `sync now` and `sync join` wait for all of it, unless they are told otherwise.
 const PATIENCE: u64 = 60;

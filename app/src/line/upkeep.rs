@@ -169,7 +169,7 @@ pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dy
     let restored = host::backup::restore(&source, folder, trust, &mut percent(&mut errors), &AtomicBool::new(false));
     let summary = restored.map_err(refusal)?;
     for problem in &summary.problems {
-        eprintln!("tracebook: {}", engine::visible::line(problem));
+        eprintln!("tracebook: {}", text::visible::line(problem));
     }
     if json {
         writeln!(out, "{}", serde_json::to_string(&summary).unwrap_or_default())?;

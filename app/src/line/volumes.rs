@@ -5,13 +5,13 @@ use super::{DONE, Refusal, Scene, choose, notebooks};
 use crate::export::{self, Form, Progress, What};
 use clap::ArgMatches;
 use engine::event::Skipped;
-use engine::visible;
 use engine::{Command, Session};
 use host::copy;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::DocId;
+use text::visible;
 use typeset::pdf::Paper;
 
 /// How long a folder may take to be looked through.

@@ -13,9 +13,9 @@ use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;
 use engine::keymap::Preset;
-use engine::splice::Splice;
 use std::path::PathBuf;
 use store::{BlockId, DocId, FileKind};
+use text::splice::Splice;
 
 /// Notes that stay open in the session behind the one that is shown, with their undo and their kernels.
 const KEPT: usize = 8;

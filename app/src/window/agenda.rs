@@ -9,10 +9,10 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use engine::agenda::{Entry, When, tasks};
-use engine::markdown::dialect;
-use engine::task::{Day, NORMAL};
 use engine::{Command, Session};
 use std::collections::BTreeSet;
+use text::markdown::dialect;
+use text::task::{Day, NORMAL};
 
 /// Notes are named in a column as wide as this, at most.
 const NAMES: f32 = 120.0;

@@ -55,7 +55,7 @@ pub(super) fn cells(text: &str) -> Vec<Fenced> {
         let code = trim(whole.start + opens..whole.start + end.max(opens));
         Fenced { whole, code }
     };
-    engine::markdown::cells(text).into_iter().map(fenced).collect()
+    text::markdown::cells(text).into_iter().map(fenced).collect()
 }
 
 /// The cell around a byte of the note.

@@ -17,13 +17,14 @@ use desk::{Answer, Asked};
 use eframe::egui;
 use egui::{Align2, Rect, Ui};
 use engine::base::{Base, Change, Row, Table, changed};
-use engine::{Command, Note, Session, splice};
+use engine::{Command, Note, Session};
 pub(super) use inset::{Held, Insets};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::DocId;
+use text::splice;
 
 /// A line of a table: a group's name, or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -514,7 +515,7 @@ impl Window {
         let Some(session) = self.driver.as_ref().map(host::Driver::session) else { return };
         let volume = session.place(note).and_then(|(volume, _)| session.volume(volume));
         if let (Some(volume), Some(text)) = (volume, session.note(note).map(Note::text)) {
-            let now = engine::outline::Outline::of(&text).properties;
+            let now = text::outline::Outline::of(&text).properties;
             let was = volume.links.outline(note).map(|outline| outline.properties.clone()).unwrap_or_default();
             let keys: HashSet<&String> = now.keys().chain(was.keys()).collect();
             for key in keys {
@@ -567,7 +568,7 @@ impl Window {
             let mut names =
                 std::iter::once("Untitled".to_owned()).chain((2..).map(|count| format!("Untitled {count}")));
             let name = names.find(free)?;
-            Some((volume.id, format!("{folder}{name}.md"), engine::properties::front_matter(properties)))
+            Some((volume.id, format!("{folder}{name}.md"), text::properties::front_matter(properties)))
         });
         let Some((volume, path, text)) = found else { return };
         if self.send(Command::NewNote { volume, path: path.clone(), text }) {

@@ -6,11 +6,11 @@ use super::long;
 use super::rows::{Before, Kind};
 use super::sheet::{Sheet, Spot};
 use engine::Note;
-use engine::markdown::dialect;
 use pulldown_cmark::Options;
 use std::ops::Range;
 use std::rc::Rc;
 use store::Block;
+use text::markdown::dialect;
 
 /// What of a row belongs to a comment that began before it or goes on behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

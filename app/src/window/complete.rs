@@ -8,10 +8,10 @@ use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Area, Id, Key, Modifiers, Order, Sense, pos2, vec2};
-use engine::links::without_ending;
-use engine::outline::LinkKind;
 use engine::{Session, Volume};
 use store::DocId;
+use text::links::without_ending;
+use text::outline::LinkKind;
 
 /// As many are offered.
 const SHOWN: usize = 8;
@@ -164,7 +164,7 @@ fn offers(session: &Session, volume: &Volume, own: DocId, query: &str) -> Vec<Of
         let outline = note.and_then(|note| volume.links.outline(note));
         let headings = outline.map_or(&[][..], |outline| &outline.headings);
         let fits = headings.iter().filter(|heading| rank(&heading.text, part).is_some());
-        let offer = |heading: &engine::outline::Heading| Offer {
+        let offer = |heading: &text::outline::Heading| Offer {
             name: heading.text.clone(),
             about: format!("heading {}", heading.level),
             insert: format!("{target}#{}", heading.text.replace(['#', '|', '[', ']'], " ")),

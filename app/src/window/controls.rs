@@ -97,7 +97,7 @@ pub(super) fn named(response: &Response, role: Role, name: &str) {
 /// Text that is cut with an ellipsis where there is no more room; gives its width.
 pub(super) fn clipped(ui: &Ui, at: egui::Pos2, width: f32, text: &str, style: &tokens::Type, colour: Color32) -> f32 {
     // Names and titles are others' text: what would turn their letters around is seen.
-    let text = &engine::visible::line(text);
+    let text = &text::visible::line(text);
     let mut job = egui::text::LayoutJob::default();
     job.append(text, 0.0, super::render::format(style.font.clone(), style.line, colour));
     job.wrap = egui::text::TextWrapping::truncate_at_width(width.max(0.0));

@@ -12,11 +12,11 @@ use crate::tokens;
 use eframe::egui;
 use egui::Galley;
 use egui::text::LayoutJob;
-use engine::splice::moved;
 use engine::{Note, Session};
 use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId};
+use text::splice::moved;
 
 /// The control that has the keyboard while somebody writes: the row that holds the caret.
 pub(super) fn field() -> egui::Id {

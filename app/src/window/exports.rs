@@ -10,11 +10,11 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
 use engine::Session;
-use engine::outline;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
+use text::outline;
 use typeset::pdf::Paper;
 
 /// What notes shall become.

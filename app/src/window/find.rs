@@ -8,12 +8,12 @@ use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, WidgetInfo, pos2, vec2};
-use engine::splice::Splice;
 use engine::{Command, Note, Session};
 use regex_lite::{Regex, RegexBuilder};
 use std::ops::Range;
 use std::rc::Rc;
 use store::DocId;
+use text::splice::Splice;
 
 /// More is not found: who looks for a letter in a book does not read on.
 const MOST: usize = 100_000;

@@ -4,9 +4,10 @@
 use super::Window;
 use super::search::Aim;
 use eframe::egui;
-use engine::outline::Outline;
-use engine::{Session, links};
+use engine::Session;
 use store::{DocId, FileKind};
+use text::links;
+use text::outline::Outline;
 
 /// What a link to a tag begins with: no note can hold it.
 pub(super) const TAG: &str = "\0tag:";
@@ -45,7 +46,7 @@ impl Window {
                 self.follow_address(path, part);
             }
             _ => {
-                let name = engine::outline::unescape(path).into_owned();
+                let name = text::outline::unescape(path).into_owned();
                 let own = self.session().zip(self.here.note).and_then(|(session, note)| session.place(note));
                 let from_here = own.and_then(|(_, own)| links::join(own, &name)).filter(|_| name.starts_with('.'));
                 self.ask_name(links::without_ending(&from_here.unwrap_or(name)).to_owned(), None);

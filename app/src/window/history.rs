@@ -16,14 +16,14 @@ use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::history::{Story, Who};
-use engine::splice::{self, Splice};
 use engine::{Command, Session};
 use host::Driver;
 use host::history::{Ask, Compared, History, Told, With};
 use list::List;
 use std::sync::Arc;
 use store::DocId;
+use text::history::{Story, Who};
+use text::splice::{self, Splice};
 use writers::Writers;
 
 /// The list of versions is this wide.
@@ -177,7 +177,7 @@ impl Page {
     fn bring_back(&mut self, part: usize) {
         let edits = self.sides.compared().map(|compared| {
             let Compared { old, new, comparison } = &*compared;
-            comparison.parts.get(part).map_or_else(Vec::new, |part| engine::compare::bring_back(part, old, new))
+            comparison.parts.get(part).map_or_else(Vec::new, |part| text::compare::bring_back(part, old, new))
         });
         if let Some(edits) = edits.filter(|edits| !edits.is_empty()) {
             self.wishes.push(Wish::Edit(edits, "That part is as it was."));

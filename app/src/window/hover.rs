@@ -69,7 +69,7 @@ impl Window {
         let path = session.place(target).map_or("", |(_, path)| path);
         let name = super::tree::shown_name(path.rsplit('/').next().unwrap_or(path)).to_owned();
         let part = link.split_once('#').map(|(_, part)| part.to_owned());
-        let from = part.and_then(|part| follow::place(&engine::outline::Outline::of(&text), &part)).unwrap_or(0);
+        let from = part.and_then(|part| follow::place(&text::outline::Outline::of(&text), &part)).unwrap_or(0);
         card(ctx, at, &name, &beginning(&text[from..]));
     }
 
@@ -84,7 +84,7 @@ impl Window {
 
 /// The first lines of a note as plain words.
 fn beginning(text: &str) -> Vec<String> {
-    let body = engine::outline::front_matter(text).map_or(text, |front| {
+    let body = text::outline::front_matter(text).map_or(text, |front| {
         let rest = &text[front.end..];
         rest.split_once('\n').map_or("", |(_, rest)| rest)
     });

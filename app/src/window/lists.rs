@@ -1,6 +1,6 @@
 //! Ordered lists as text: which number each item should have. Pure text.
 
-use engine::splice::Splice;
+use text::splice::Splice;
 
 /// A list that is open at a line.
 struct Level {
@@ -104,7 +104,7 @@ pub(super) fn renumbered(old: &str, new: &str, from: usize) -> Vec<Splice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::splice::perform;
+    use text::splice::perform;
 
     #[test]
     fn numbers_count_on() {

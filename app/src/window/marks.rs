@@ -7,8 +7,8 @@ use super::keys::{At, Done, replace_across};
 use super::rows::Kind;
 use super::sheet::Spot;
 use super::{lists, motion, source};
-use engine::splice::{perform, trim};
 use std::ops::Range;
+use text::splice::{perform, trim};
 
 /// What Enter writes: the next line of whatever the caret is in.
 pub(super) fn enter(target: &Target, here: &At, world: &mut World<'_>) -> Done {

@@ -497,7 +497,7 @@ fn go_along(places: &mut Places, note: &engine::Note) {
         }
         let end = shift.at + shift.insert;
         let carried = changed.take().map(|range| {
-            let through = |at: usize| engine::splice::moved(at, shift.at, shift.delete, shift.insert, false);
+            let through = |at: usize| text::splice::moved(at, shift.at, shift.delete, shift.insert, false);
             through(range.start).min(shift.at)..through(range.end).max(end)
         });
         changed = Some(carried.unwrap_or(shift.at..end));

@@ -171,7 +171,7 @@ fn fact(ui: &mut Ui, name: &str, value: &str) {
 
 /// A heading without its marks.
 fn words(source: &str) -> String {
-    let read = engine::markdown::parse(source, engine::markdown::options(), |parser| {
+    let read = text::markdown::parse(source, text::markdown::options(), |parser| {
         let mut text = String::new();
         for mark in parser {
             match mark {

@@ -20,13 +20,13 @@ use crate::tokens::{self, Colours, size, space};
 pub(super) use drag::{Hold, past_cell};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
-use engine::splice::{Splice, moved};
 use engine::{Command, Note};
 pub(super) use pointer::pressed;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId, DocId, StepId};
+use text::splice::{Splice, moved};
 
 /// The room above the first row and below the last.
 const TOP: f32 = space::XXL;

@@ -7,11 +7,11 @@ use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Id, Rect, Sense, Ui, pos2, vec2};
-use engine::splice::moved;
 use engine::{Command, Note, Session};
 use std::ops::Range;
 use std::time::Duration;
 use store::DocId;
+use text::splice::moved;
 
 /// A name stands beside a caret for this long, in seconds, after it has moved.
 const NAMED: f64 = 3.0;

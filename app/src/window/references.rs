@@ -10,14 +10,14 @@ use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
-use engine::markdown::dialect;
-use engine::outline::Link;
 use engine::{Command, Session};
 use host::{Driver, Mention};
 use std::cell::OnceCell;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::DocId;
+use text::markdown::dialect;
+use text::outline::Link;
 
 const LINE: f32 = 24.0;
 

@@ -8,11 +8,11 @@ use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Align, Color32, CornerRadius, Galley, Pos2, Rect, Vec2, pos2, vec2};
-use engine::markdown::dialect::{self, CalloutKind, Token};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, LinkType, Options, Tag, TagEnd};
 use std::ops::Range;
 use std::sync::Arc;
 use store::DocId;
+use text::markdown::dialect::{self, CalloutKind, Token};
 
 mod blocks;
 mod fields;
@@ -161,7 +161,7 @@ fn plain(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
 /// What is not read as Markdown: as it stands there, and why.
 fn unread(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
     let mut drawn = plain(source, Kind::Plain, width, pen);
-    let why = engine::markdown::check(source).err().unwrap_or_else(|| "it can't be read".to_owned());
+    let why = text::markdown::check(source).err().unwrap_or_else(|| "it can't be read".to_owned());
     let words = format!("Shown as plain text: {why}.");
     let galley = pen.text(&words, &tokens::caption(), pen.colours.bad, width);
     let at = vec2(0.0, drawn.height + space::XS);

@@ -337,13 +337,13 @@ impl Cut<'_> {
 }
 
 fn options(first: bool) -> Options {
-    let options = engine::markdown::options();
+    let options = text::markdown::options();
     if first { options } else { options - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS }
 }
 
 /// The pieces of a text, each whole lines; items of lists are pieces of their own.
 fn pieces(text: &str, offset: usize, first: bool) -> Vec<Piece> {
-    let read = engine::markdown::parse(text, options(first), |parser| {
+    let read = text::markdown::parse(text, options(first), |parser| {
         let mut walk = Walk { text, pieces: Vec::new(), stack: Vec::new(), numbers: Vec::new(), nested: false };
         for (event, range) in parser.into_offset_iter() {
             match event {
@@ -527,7 +527,7 @@ mod tests {
     use super::*;
 
     fn show(text: &str) -> Vec<String> {
-        let cell = engine::markdown::cell(text).map(|cell| cell.code);
+        let cell = text::markdown::cell(text).map(|cell| cell.code);
         let rows = rows(text, &Before::Start, cell, true);
         let mut at = 0;
         for row in &rows {

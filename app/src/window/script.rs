@@ -8,9 +8,9 @@ use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, ScrollArea, Sense, Stroke, Ui, vec2};
-use engine::names::Names;
 use engine::{Command, KernelPhase, Note, Session};
 use std::time::Duration;
+use text::names::Names;
 
 /// A narrower pane shows what came out below the code, as in notes.
 const WIDE: f32 = 720.0;

@@ -8,7 +8,6 @@ use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
 use engine::Session;
-use engine::markdown::{self, dialect};
 use host::confined::ConfinedPath;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,6 +15,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, DocId, FileKind};
+use text::markdown::{self, dialect};
 use typeset::colour::Hue;
 use typeset::failure::Failure;
 use typeset::formula::{self, Formula};
@@ -333,7 +333,7 @@ pub(super) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Ran
         let Some((old, _, hues)) = sights.edited.as_ref().filter(|(_, of, _)| of == language) else {
             return Vec::new();
         };
-        let (gone, come) = engine::splice::trim(old, code);
+        let (gone, come) = text::splice::trim(old, code);
         // Another piece of code is no edit of this one.
         if gone.len().max(come.len()) > EDIT {
             return Vec::new();

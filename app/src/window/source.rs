@@ -8,9 +8,9 @@ use super::sights;
 use crate::tokens::{self, Cut};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
-use engine::markdown::dialect::{self, Token as Spoken};
 use pulldown_cmark::{Event as Mark, Options, Tag, TagEnd};
 use std::ops::Range;
+use text::markdown::dialect::{self, Token as Spoken};
 use typeset::colour::Hue;
 
 /// The font and line height in which a row's source is set.

@@ -45,7 +45,7 @@ impl Toasts {
 
     fn add(&mut self, text: String, offer: Option<(&'static str, &'static str)>) {
         // It may quote a file's name, or what a server said.
-        let text = engine::visible::block(&text).into_owned();
+        let text = text::visible::block(&text).into_owned();
         match self.all.iter_mut().find(|old| old.text == text) {
             Some(old) => old.since = None,
             None => self.all.push(Toast { text, since: None, offer }),

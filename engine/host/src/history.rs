@@ -4,14 +4,14 @@
 use crate::driver::Post;
 use crate::handle::Handle;
 use crate::worker::Job;
-use engine::compare::{Comparison, compare};
-use engine::history::{Story, Written};
 use engine::{Command, Phase, Session};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use store::{ActorId, DocId, NoteDoc};
+use text::compare::{Comparison, compare};
+use text::history::{Story, Written};
 
 /// How long a note's document may take to be loaded.
 const LOAD: Duration = Duration::from_secs(120);

@@ -3,10 +3,9 @@
 
 use crate::workspace::OpenError;
 use engine::event::{FileText, KnownFiles, KnownLinks, NoteContent, NoteDocs, Started, marks_key};
-use engine::outline::Outlined;
 use engine::{
     AGREED, Event, Kept, LINKS, MERGES, MOVED, MOVING, Moving, OUTBOX, OUTLAYS, Outlay, RELINK, RENAMED, RULES, RUNS,
-    SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG, Settings, TRASH, markdown,
+    SCHEDULES, SEEN, SESSIONS, SYNC, SYNC_LOG, Settings, TRASH,
 };
 use rand::RngCore;
 use std::collections::BTreeMap;
@@ -16,6 +15,8 @@ use store::{
     ActorId, DocId, NoteDoc, OutputsDoc, Record, RegistryDoc, RunDoc, SessionDoc, VolumeDoc, WorkspaceDoc, apply_op,
     import_blocks,
 };
+use text::markdown;
+use text::outline::Outlined;
 
 /// A document with more chunks than this is written anew as one, in passing.
 const CHUNKS: usize = 256;

@@ -4,10 +4,11 @@
 use crate::confined::ConfinedPath;
 use crate::driver::{Inbox, Post};
 use crate::files::{self, Found};
-use engine::outline::Outline;
-use engine::{Session, links};
+use engine::Session;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{DocId, FileKind};
+use text::links;
+use text::outline::Outline;
 
 /// More than this are not looked for.
 const MOST: usize = 200;
@@ -97,7 +98,7 @@ fn is_taken(text: &str, outline: &Outline, at: usize, end: usize) -> bool {
     let line = &text[start..stop];
     let before = &line[..at - start];
     let open = |left: &str, right: &str| before.rfind(left).is_some_and(|from| !before[from..].contains(right));
-    let front = engine::outline::front_matter(text).is_some_and(|front| at < front.end);
+    let front = text::outline::front_matter(text).is_some_and(|front| at < front.end);
     let code = before.matches('`').count() % 2 == 1;
     let url = line[..end - start].rsplit(char::is_whitespace).next().is_some_and(|word| word.contains("://"));
     let heading = outline.headings.iter().any(|heading| heading.at >= start && heading.at < stop);

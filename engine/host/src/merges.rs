@@ -3,12 +3,12 @@
 use crate::driver::{Driver, Post};
 use crate::handle::Handle;
 use crate::history::Compared;
-use engine::compare::compare;
 use engine::{Command, Merge, Merged, Note, Phase, Session, read_heads};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use store::DocId;
+use text::compare::compare;
 
 /// How long a note may take to be read.
 const READ: Duration = Duration::from_secs(120);

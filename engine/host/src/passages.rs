@@ -1,11 +1,11 @@
 //! A note as the search index takes it: its title and tags, and of its blocks the prose, the code and what cells
 //! printed, each with the address by which it is found again. Reads lines of Markdown, no documents and no files.
 
-use engine::markdown;
 use index::{Kind, NoteText, Passage};
 use std::collections::BTreeSet;
 use store::disk::FileRow;
 use store::{Block, BlockId, Execution, Output, OutputBody};
+use text::markdown;
 
 /// Of what a cell printed, this many bytes are found.
 const OUTPUT: usize = 65_536;
@@ -86,7 +86,7 @@ fn links(text: &str) -> Vec<String> {
             let Some(target) = line.find(closes).map(|end| line[..end].trim_start_matches('<')) else { continue };
             let target = target.split(ends).next().unwrap_or(target).trim().trim_end_matches('>');
             if !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:") {
-                found.insert(index::link_name(&engine::outline::unescape(target)));
+                found.insert(index::link_name(&text::outline::unescape(target)));
             }
         }
     }

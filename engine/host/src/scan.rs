@@ -6,12 +6,12 @@ use crate::files::{self, Found, TEMPORARY};
 use crate::worker::{self, Job, Workers};
 use engine::Event;
 use engine::event::{FileStamp, ScannedFile, Skipped, Survey};
-use engine::markdown;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use store::disk::FileRow;
 use store::{BlobHash, DocId, FileKind};
+use text::markdown;
 
 /// Files told in one event: the thread that draws takes it in, and must not be held up.
 const BATCH: usize = 16;

@@ -1,12 +1,12 @@
 //! A notebook laid out as a note's text, and what is kept beside that text.
 
 use crate::file::words;
-use engine::markdown;
 use pulldown_cmark::{CodeBlockKind, Event, Tag};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::Range;
 use store::ExecutionId;
+use text::markdown;
 
 /// What stands in the text for a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 
 use crate::file::{fresh_id, lines, words};
 use crate::note::{Fence, Kept, Place, RAW, Shape, fences, is_json, language};
-use engine::splice;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use store::{BlobHash, Execution, Output, OutputBody};
+use text::splice;
 
 /// A cell of the note that can run.
 #[derive(Clone, Copy, Debug)]
@@ -297,7 +297,7 @@ mod tests {
     }
 
     fn ran(text: &str) -> Vec<Ran<'_>> {
-        engine::markdown::cells(text).into_iter().map(|cell| Ran { at: cell.start, execution: None }).collect()
+        text::markdown::cells(text).into_iter().map(|cell| Ran { at: cell.start, execution: None }).collect()
     }
 
     fn sources(file: &Value) -> Vec<(String, String, Option<u64>)> {

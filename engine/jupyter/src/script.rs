@@ -1,7 +1,7 @@
 //! A note as a Python program: code as it stands, everything else as comments, in the form with `# %%` between cells
 //! that Jupytext, VS Code, Spyder and PyCharm read.
 
-use engine::markdown;
+use text::markdown;
 
 /// The program.
 pub fn script(text: &str) -> String {

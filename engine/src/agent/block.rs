@@ -3,10 +3,10 @@
 //! say stands in a fence of YAML below it. Pure: texts in, texts out.
 
 use crate::memory::Mode;
-use crate::task::Task;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use text::task::Task;
 
 /// The folder of plans in a volume or a project.
 pub const TASKS: &str = "tasks";
@@ -205,7 +205,7 @@ pub fn read(text: &str) -> (Vec<TaskBlock>, Vec<String>) {
         let plain = plain.join("\n");
         let mut block = TaskBlock::default();
         if !plain.trim().is_empty() {
-            match crate::yaml::typed::<TaskBlock>(&plain) {
+            match text::yaml::typed::<TaskBlock>(&plain) {
                 Ok(read) => block = read,
                 Err(error) => problems.push(format!("what stands below the task {id} cannot be read: {error}")),
             }

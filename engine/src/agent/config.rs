@@ -372,8 +372,8 @@ impl Layer {
         if empty {
             return Ok(Layer { file: file.to_owned(), value: Value::Object(serde_json::Map::new()) });
         }
-        crate::yaml::typed_with::<Config>(text, values::strict()).map_err(said)?;
-        let value = crate::yaml::typed_with::<Value>(text, values::strict()).map_err(said)?;
+        text::yaml::typed_with::<Config>(text, values::strict()).map_err(said)?;
+        let value = text::yaml::typed_with::<Value>(text, values::strict()).map_err(said)?;
         Ok(Layer { file: file.to_owned(), value })
     }
 }

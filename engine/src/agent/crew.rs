@@ -114,7 +114,7 @@ impl Crew {
             }
             if path.ends_with(".py") {
                 let caught = || std::panic::catch_unwind(|| class(&path, &text)).ok().flatten();
-                let read = crate::names::is_shallow(&text).then(|| stacker::grow(STACK, caught));
+                let read = text::names::is_shallow(&text).then(|| stacker::grow(STACK, caught));
                 match read.flatten() {
                     Some(agent) if crew.python.len() < MOST => crew.python.push(agent),
                     Some(_) => {}

@@ -1,8 +1,8 @@
 //! What a question shows before something is allowed: all that would run, nothing left out.
 
-use crate::visible;
 use serde_json::{Map, Value};
 use store::Approval;
+use text::visible;
 
 /// What would be done, on one line; a question of the agent's in its own lines.
 pub fn title(approval: &Approval) -> String {

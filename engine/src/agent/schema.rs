@@ -127,7 +127,7 @@ fn parts(schema: &Value) -> Result<Vec<Part>, String> {
 
 /// `%24` and its like, as references write them.
 fn unescaped(pointer: &str) -> String {
-    crate::outline::unescape(pointer).into_owned()
+    text::outline::unescape(pointer).into_owned()
 }
 
 /// The parts in an order in which those inside, on the same value, come first; `None` where there is none.

@@ -1,8 +1,8 @@
 //! What the controls of a collection write into its file: one value, and the rest stays as it is.
 
 use super::{Base, bare};
-use crate::yaml::{Step, put};
 use serde_json::{Value, json};
+use text::yaml::{Step, put};
 
 /// A wish about a collection. Views are counted from 0.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Collections inside notes: where a text shows one, and a view as a table of Markdown.
 
 use super::{Cell, Row, Table, is_collection};
-use crate::markdown::{self, dialect};
 use std::ops::Range;
+use text::markdown::{self, dialect};
 
 /// A written table has this many rows at most.
 const ROWS: usize = 5_000;
@@ -147,7 +147,7 @@ impl Table {
             out.push('\n');
         };
         line(&mut self.columns.iter().map(|column| words(&column.title)));
-        let right = |kind| matches!(kind, crate::properties::Kind::Number);
+        let right = |kind| matches!(kind, text::properties::Kind::Number);
         line(&mut self.columns.iter().map(|column| if right(column.kind) { "--:" } else { "---" }.to_owned()));
         for row in rows {
             line(&mut row.cells.iter().map(written));

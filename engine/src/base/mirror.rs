@@ -1,13 +1,13 @@
 //! What a collection is worked out over, apart from the session: another thread keeps it in step by what changed.
 
 use super::Source;
-use crate::links::Links;
-use crate::outline::Outline;
 use crate::session::Volume;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::DocId;
 use store::disk::FileRow;
+use text::links::Links;
+use text::outline::Outline;
 
 /// A file as it is now; `None`: it is gone.
 pub type Told = (DocId, Option<(FileRow, Option<Arc<Outline>>)>);

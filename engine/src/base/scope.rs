@@ -3,12 +3,12 @@
 use super::expression::Expr;
 use super::worth::{Link, Span, Worth, date, day, later};
 use super::{Now, Source};
-use crate::links::without_ending;
-use crate::outline::LinkKind;
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use store::DocId;
+use text::links::without_ending;
+use text::outline::LinkKind;
 
 /// Formulas may ask for formulas, this deep.
 const DEEPEST: usize = 8;
@@ -64,8 +64,8 @@ impl<'a> Scope<'a> {
         let Some(value) = found else { return Worth::Nothing };
         if name == "tags" {
             let words = match value {
-                Value::Array(items) => items.iter().map(crate::outline::plain).collect(),
-                one => crate::outline::plain(one).split([' ', ',']).map(str::to_owned).collect::<Vec<_>>(),
+                Value::Array(items) => items.iter().map(text::outline::plain).collect(),
+                one => text::outline::plain(one).split([' ', ',']).map(str::to_owned).collect::<Vec<_>>(),
             };
             let words = words.iter().map(|word| word.trim().trim_start_matches('#')).filter(|word| !word.is_empty());
             return Worth::List(words.map(text).collect());

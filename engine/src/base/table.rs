@@ -4,10 +4,10 @@ use super::expression::Expr;
 use super::scope::Scope;
 use super::worth::{Key, Worth};
 use super::{Base, Filter, Now, Source, View, bare, summary};
-use crate::properties::Kind;
 use std::cell::Cell as Count;
 use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
+use text::properties::Kind;
 
 /// Problems that are told, at most.
 const PROBLEMS: usize = 8;

@@ -1,11 +1,11 @@
 //! What an expression of a collection is worth: numbers, words, days, spans of time, links, files, lists.
 
 use super::table::Cell;
-use crate::outline::plain;
-use crate::task::Day;
 use serde_json::Value;
 use std::cmp::Ordering;
 use store::DocId;
+use text::outline::plain;
+use text::task::Day;
 
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
@@ -281,7 +281,7 @@ impl Link {
 
 /// A file's name without folders and `.md`.
 pub(super) fn name(path: &str) -> &str {
-    crate::links::without_ending(path.rsplit('/').next().unwrap_or(path))
+    text::links::without_ending(path.rsplit('/').next().unwrap_or(path))
 }
 
 fn shown_span(span: Span) -> String {

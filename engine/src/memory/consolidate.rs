@@ -5,9 +5,9 @@
 use super::experience::{Experience, LOG, Verdict, judge};
 use super::goal::Goal;
 use super::{Memory, log};
-use crate::task::Day;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use text::task::Day;
 
 /// So many lessons of each kind are kept.
 const LESSONS: usize = 100;

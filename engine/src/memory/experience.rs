@@ -3,9 +3,9 @@
 
 use super::goal::Goal;
 use super::trace::iso;
-use crate::task::Day;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use text::task::Day;
 
 /// The note of experiences in a folder of memory.
 pub const LOG: &str = "memory_log.md";
@@ -293,7 +293,7 @@ pub fn entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<Entry>
                 open = Some((at + line.len(), ticks.to_owned()));
             }
             Some((from, fence)) if bare == ticks && ticks.len() >= fence.len() => {
-                match crate::yaml::typed::<Experience>(&text[*from..at]) {
+                match text::yaml::typed::<Experience>(&text[*from..at]) {
                     Ok(experience) if !experience.experience_id.is_empty() => found.push(Entry {
                         path: path.to_owned(),
                         at: heading,
@@ -319,7 +319,7 @@ pub fn entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<Entry>
 /// Entries in the form of the reference: a list between two lines `---`, each value an item of its own.
 fn theirs(path: &str, text: &str) -> Vec<Entry> {
     let yaml = text.split("\n---").next().unwrap_or(text).trim_start_matches("---").trim_start();
-    let Ok(items) = crate::yaml::typed::<Vec<serde_json::Map<String, serde_json::Value>>>(yaml) else {
+    let Ok(items) = text::yaml::typed::<Vec<serde_json::Map<String, serde_json::Value>>>(yaml) else {
         return Vec::new();
     };
     let mut maps: Vec<serde_json::Map<String, serde_json::Value>> = Vec::new();

@@ -6,9 +6,9 @@ use super::goal::Goal;
 use super::trace::wilson;
 use super::{Memory, Near};
 use crate::agent::quote;
-use crate::task::Day;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use text::task::Day;
 
 /// At most so many experiences bear on a goal.
 const BEARING: usize = 5;

@@ -267,7 +267,7 @@ pub fn entries(path: &str, text: &str, problems: &mut Vec<String>) -> Vec<Entry>
         let front = text[front.clone()].to_owned();
         let known = match front.trim() {
             "" => Known::default(),
-            yaml => crate::yaml::typed::<Known>(yaml).unwrap_or_else(|error| {
+            yaml => text::yaml::typed::<Known>(yaml).unwrap_or_else(|error| {
                 problems.push(format!("what is known of a task cannot be read ({error}): {path}"));
                 Known::default()
             }),

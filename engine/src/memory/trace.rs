@@ -7,11 +7,11 @@ use super::goal::{Goal, SlotKind, Token};
 use super::shape::Expect;
 use super::template::{self, Values};
 use crate::agent::tool::ToolSpec;
-use crate::outline;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use store::BlobHash;
+use text::outline;
 
 /// The folder of traces below the one of a project's memory.
 pub const TRACES: &str = "traces";
@@ -158,7 +158,7 @@ pub fn rating(good: u64, all: u64) -> f64 {
 
 /// A point in time, milliseconds since 1970, as files have it.
 pub fn iso(at: i64) -> String {
-    let (year, month, day) = crate::task::Day(at.div_euclid(86_400_000)).date();
+    let (year, month, day) = text::task::Day(at.div_euclid(86_400_000)).date();
     let seconds = at.rem_euclid(86_400_000) / 1_000;
     let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
@@ -337,11 +337,11 @@ impl Trace {
             return Err(format!("a trace has at most {} MB", LARGEST >> 20));
         }
         let range = outline::front_matter(text).ok_or("a trace begins with front matter, between two lines ---")?;
-        let mut known: Known = crate::yaml::typed(&text[range.clone()])
+        let mut known: Known = text::yaml::typed(&text[range.clone()])
             .map_err(|error| format!("its front matter cannot be read: {error}"))?;
         let behind = text[range.end..].split_once('\n').map_or("", |(_, behind)| behind);
         let body: Body =
-            crate::yaml::typed(yaml(behind)).map_err(|error| format!("its steps cannot be read: {error}"))?;
+            text::yaml::typed(yaml(behind)).map_err(|error| format!("its steps cannot be read: {error}"))?;
         if body.steps.is_empty() || body.steps.len() > STEPS {
             return Err(format!("a trace has from 1 to {STEPS} steps"));
         }

@@ -3,10 +3,10 @@
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
 use crate::fresh::Reactivity;
-use crate::markdown;
 use crate::note::{KernelPhase, Note, Phase, code_hash};
 use store::disk::Write;
 use store::{BlobHash, BlobRef, BlockId, DocId, Execution, ExecutionId, FileKind, Output, OutputBody, Status};
+use text::markdown;
 
 /// A kernel that has not stopped this many milliseconds after it was asked to is killed: one click, at most a second.
 const GRACE: i64 = 700;

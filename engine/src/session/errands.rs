@@ -6,12 +6,12 @@ use crate::memory::experience::{self, Experience};
 use crate::memory::log;
 use crate::memory::trace::{self, Trace};
 use crate::note::Phase;
-use crate::properties;
-use crate::splice::{self, Splice};
-use crate::task::{self, Day, Task};
 use crate::undo::Change;
 use serde_json::{Value, json};
 use store::DocId;
+use text::properties;
+use text::splice::{self, Splice};
+use text::task::{self, Day, Task};
 
 /// An edit that waits until its note can be read.
 #[derive(Clone, Debug, PartialEq)]

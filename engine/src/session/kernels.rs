@@ -4,9 +4,9 @@
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note, Phase};
-use crate::properties;
 use std::path::PathBuf;
 use store::{DocId, ExecutionId, Output};
+use text::properties;
 
 /// The name of the embedded kernel, beside those of Jupyter's.
 pub const EMBEDDED: &str = "embedded";

@@ -4,14 +4,14 @@
 use super::volumes::inside;
 use super::{Reject, Session, Turn};
 use crate::effect::{BatchNumber, Effect};
-use crate::links::{self, Relink};
 use crate::note::{KernelPhase, Note, Phase};
-use crate::splice::Splice;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use store::disk::{FileRow, Write};
 use store::{DocId, FileEntry, FileKind};
+use text::links::{self, Relink};
+use text::splice::Splice;
 
 /// Under which name the disk keeps what can be taken back.
 pub const MOVED: &str = "moved";

@@ -5,14 +5,14 @@ use crate::effect::Effect;
 use crate::event::{FileMark, FileText, NoteContent, NoteDocs};
 use crate::note::{DocPhase, Note, Phase, code_hash};
 use crate::plan::{self, Plan};
-use crate::splice::{self, Splice};
-use crate::time::Time;
 use crate::undo::Change;
-use crate::{markdown, splice::trim};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
 use store::{BlobHash, BlockId, DocId, FileKind, Op, Parcel, Record, import_blocks};
+use text::splice::{self, Splice};
+use text::time::Time;
+use text::{markdown, splice::trim};
 
 /// A burst ends after a pause of this many milliseconds …
 const PAUSE: i64 = 500;
@@ -549,8 +549,8 @@ impl Session {
         if note.pending.is_empty() {
             return;
         }
-        let agent = std::mem::take(&mut note.by_agent).then_some(crate::history::AGENT);
-        let message = agent.or(note.outside.then_some(crate::history::OUTSIDE));
+        let agent = std::mem::take(&mut note.by_agent).then_some(text::history::AGENT);
+        let message = agent.or(note.outside.then_some(text::history::OUTSIDE));
         match doc.commit(&note.pending, turn.now.seconds(), message) {
             Ok(bytes) => {
                 note.outside = false;

@@ -3,9 +3,9 @@
 use super::{Reject, Session, Turn};
 use crate::fresh::{Held, Reactivity};
 use crate::note::{KernelPhase, Note, Phase};
-use crate::{outline, properties};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{BlockId, DocId, Execution, ExecutionId, Status};
+use text::{outline, properties};
 
 /// A clean run under way: what the cells' results were before.
 #[derive(Debug, Default)]

@@ -2,11 +2,11 @@
 //! old name can follow, as with a rename of our own, once the user says so.
 
 use super::{Reject, Session, Turn};
-use crate::links::Relink;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use store::disk::Write;
 use store::{BlobHash, DocId};
+use text::links::Relink;
 
 /// Under which name the disk keeps which files other programs renamed.
 pub const RENAMED: &str = "renamed";

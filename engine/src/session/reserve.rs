@@ -4,9 +4,9 @@
 use super::{Session, Turn};
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Phase};
-use crate::time::Time;
 use std::path::PathBuf;
 use store::DocId;
+use text::time::Time;
 
 /// Who leafs through notes starts none: milliseconds that one is looked at.
 const AFTER: i64 = 300;

@@ -51,7 +51,6 @@ use crate::effect::{BatchNumber, Effect};
 use crate::memory;
 use crate::notice::Notice;
 use crate::schedule::Came;
-use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -60,6 +59,7 @@ use store::{
     AgentState, Approval, Change, DocId, Ending, ExecutionStep, Kept, Message, MessageId, Origin, Role, RunAbout,
     RunDevice, RunDoc, RunWrite, Spent, StepId, StepKind, TodoItem, ToolCall,
 };
+use text::time::Time;
 
 /// The beginning of the names under which the disk keeps a line about each run.
 pub const RUNS: &str = "runs/";

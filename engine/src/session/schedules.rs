@@ -9,12 +9,12 @@ use crate::memory::trace::iso;
 use crate::memory::{Recall, Upkeep};
 use crate::notice::Notice;
 use crate::schedule::{Came, Due, Last, Schedule, Work};
-use crate::time::Time;
-use crate::zone::Zone;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use store::disk::Write;
 use store::{BlobHash, DocId, Ending, Origin, ToolCall};
+use text::time::Time;
+use text::zone::Zone;
 
 /// The beginning of the names under which the disk keeps schedules.
 pub const SCHEDULES: &str = "schedules/";

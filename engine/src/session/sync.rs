@@ -20,7 +20,6 @@ pub use shown::{Spread, Standing};
 use super::{Reject, Session, Turn, Volume};
 use crate::effect::Effect;
 use crate::note::Phase;
-use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
@@ -28,6 +27,7 @@ use std::sync::Arc;
 use store::disk::{FileRow, Write};
 use store::sync::{document_address, read_document_address};
 use store::{BlobHash, DocId, FileEntry, Parcel, VolumeDoc};
+use text::time::Time;
 
 /// What stands for the local network in place of a hub's address: all paired devices on it.
 pub const LAN: &str = "lan:";

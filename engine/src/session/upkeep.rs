@@ -8,8 +8,8 @@ use crate::memory::insight::Query;
 use crate::memory::{self, FOLDER, LONG_TERM, Memory, PROJECTS, Upkeep, log};
 use crate::notice::Notice;
 use crate::schedule::Came;
-use crate::task::Day;
 use store::DocId;
+use text::task::Day;
 
 /// Something that is to be made of the memory of a volume, once that is read.
 #[derive(Clone, Debug, PartialEq)]

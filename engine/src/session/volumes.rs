@@ -3,13 +3,13 @@
 use super::{Reject, Scanning, Session, Turn, Volume};
 use crate::effect::Effect;
 use crate::event::{KnownFiles, KnownLinks, ScannedFile, Skipped, Survey};
-use crate::links::{self, Links};
 use crate::note::{KernelPhase, Note, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use store::disk::{FileRow, Write};
 use store::{BlobHash, DocId, FileEntry, FileKind, VolumeDoc};
+use text::links::{self, Links};
 
 /// Files entered into the volume's document per pass: the thread that draws calls, and must not be held up.
 const DOC_SLICE: usize = 256;

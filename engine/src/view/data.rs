@@ -1,9 +1,9 @@
 //! The values that views show: whatever a kernel or a note says, as rows of words or as numbers, within bounds.
 
 use super::{Name, Piece, Source};
-use crate::properties::{self, Kind, Property};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use text::properties::{self, Kind, Property};
 
 /// A table shows so many rows, columns, and letters of a cell.
 const ROWS: usize = 500;

@@ -10,7 +10,7 @@ pub mod formula;
 pub mod html;
 pub mod paste;
 pub mod pdf;
-pub use engine::printed;
+pub use text::printed;
 pub mod tints;
 #[cfg(test)]
 mod trips;

@@ -2,9 +2,9 @@
 
 use super::cells_of;
 use crate::twin::{Asked, Twin};
-use engine::splice::Splice;
 use engine::{Command, Event, KernelPhase};
 use store::{DocId, ExecutionId, Output, OutputBody, Status};
+use text::splice::Splice;
 
 const THREE: &str = "```python\n1\n```\n\ntext\n\n```python\n2\n```\n```python\n3\n```\n";
 

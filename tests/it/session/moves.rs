@@ -2,13 +2,13 @@
 
 use crate::twin::{Step, Twin, World};
 use engine::Command;
-use engine::outline::Outline;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use store::disk::Reader;
 use store::{ActorId, DocId, VolumeDoc};
+use text::outline::Outline;
 
 fn mv(twin: &mut Twin, from: &str, to: &str) {
     let note = twin.id(from);

@@ -7,10 +7,10 @@ use engine::memory::insight::Query;
 use engine::memory::{Mode, Upkeep};
 use engine::notice::Notice;
 use engine::schedule::{Came, Schedule, Work};
-use engine::zone::Zone;
 use engine::{Command, Event, Run, Time};
 use serde_json::json;
 use store::{Decision, DocId, Ending, Origin, Scope};
+use text::zone::Zone;
 
 const HOUR: i64 = 3_600_000;
 

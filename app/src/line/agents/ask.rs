@@ -6,9 +6,10 @@ use clap::ArgMatches;
 use engine::agent::calls;
 use engine::agent::config::LogLevel;
 use engine::agent::question;
-use engine::{Command, Live, Session, visible};
+use engine::{Command, Live, Session};
 use std::io::Read;
 use store::{Approval, Decision, DocId, Ending, ExecutionStep, MessageId, Scope, StepKind};
+use text::visible;
 
 /// A prompt on standard input has at most so many bytes.
 const LONGEST: u64 = 1 << 20;

@@ -4,11 +4,11 @@ use super::super::{DONE, Refusal, Scene};
 use super::{PATIENCE, fresh, meant, when};
 use clap::ArgMatches;
 use engine::agent::persisted;
-use engine::visible;
 use engine::{Command, Conversation, Session, SessionLine};
 use serde_json::json;
 use std::io::Read;
 use store::{AgentState, DocId, Ending, Message, MessageId, MessageTree, RunAbout, Spent};
+use text::visible;
 
 /// A file that is imported has at most so many bytes.
 const LARGEST: u64 = 64 << 20;

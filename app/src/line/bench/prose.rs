@@ -238,7 +238,7 @@ mod tests {
         for length in [10_000, 100_000] {
             let text = note(length);
             assert_eq!((text.len(), text.chars().count(), text == note(length)), (length, length, true));
-            let survey = engine::markdown::survey(&text);
+            let survey = text::markdown::survey(&text);
             assert!(survey.cells >= 2 && survey.blocks > 8, "{survey:?}");
         }
         assert_eq!(linked(3, 50), linked(3, 50));

@@ -3,10 +3,10 @@
 use super::super::agents;
 use super::super::{DONE, Refusal, Scene};
 use clap::ArgMatches;
-use engine::task::Day;
 use engine::{Outlay, Purse, RunLine, Spending, Time};
 use serde_json::json;
 use store::DocId;
+use text::task::Day;
 
 /// So many runs of the log are shown.
 const LOG: usize = 20;

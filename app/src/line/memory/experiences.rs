@@ -11,10 +11,10 @@ use engine::memory::insight::{Filters, Query};
 use engine::memory::log::Entry as Logged;
 use engine::memory::{FOLDER, Upkeep};
 use engine::notice::{Notice, Noticed};
-use engine::task::Day;
 use host::search::Mode;
 use serde_json::json;
 use store::DocId;
+use text::task::Day;
 
 fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()

@@ -9,9 +9,10 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
 use engine::agent::question;
-use engine::{Command, Run, visible};
+use engine::{Command, Run};
 use serde_json::{Map, Value};
 use store::{Approval, Decision, DocId, Scope};
+use text::visible;
 
 /// No more of what is asked for stands there without scrolling.
 const HIGHEST: f32 = 160.0;

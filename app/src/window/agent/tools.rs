@@ -9,10 +9,11 @@ use crate::tokens::{self, CARD, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
-use engine::{Command, Session, visible};
+use engine::{Command, Session};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{Registered, UserTool};
+use text::visible;
 
 /// A file of tools has at most so many bytes.
 const LARGEST: u64 = 16 << 20;

@@ -1,11 +1,11 @@
 //! How runs are said in words: times, money, what a call is about, the text of a diff.
 
 use engine::agent::{policy, question};
-use engine::visible;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use store::{Ending, ExecutionStep, Spent, StepKind};
+use text::visible;
 
 /// How long something took.
 pub(super) fn took(milliseconds: u64) -> String {

@@ -9,9 +9,9 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Key, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use engine::base::Cell;
-use engine::outline::plain;
-use engine::properties::{Kind, typed};
 use serde_json::Value;
+use text::outline::plain;
+use text::properties::{Kind, typed};
 
 /// The inset of words in a cell.
 const INSET: f32 = space::S;
@@ -217,7 +217,7 @@ impl Editing {
         let value = typed(kind, &self.text);
         match (kind, &value) {
             (Kind::Number, Value::String(_)) => Err("A number has digits only, and a point."),
-            (Kind::Date, Value::String(text)) if engine::task::Day::parse(text).is_none() => {
+            (Kind::Date, Value::String(text)) if text::task::Day::parse(text).is_none() => {
                 Err("A date is written as 2026-11-22.")
             }
             _ => Ok(Some(value)),

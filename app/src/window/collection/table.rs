@@ -11,8 +11,8 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::base::{Cell, Change, Column, SUMMARIES, Table};
-use engine::properties::Kind;
 use std::sync::Arc;
+use text::properties::Kind;
 
 /// The height of a row.
 const ROW: f32 = 32.0;

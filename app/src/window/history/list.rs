@@ -7,11 +7,11 @@ use crate::tokens::{self, CORNER, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, EventFilter, Key, Rect, Sense, Ui, pos2, vec2};
-use engine::history::{Sitting, Story, Version, sittings};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use std::collections::BTreeSet;
+use text::history::{Sitting, Story, Version, sittings};
 
 const LINE: f32 = 48.0;
 

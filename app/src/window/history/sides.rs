@@ -8,12 +8,12 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Color32, Galley, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::compare::{Line, Part, lines};
 use host::history::Compared;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use text::compare::{Line, Part, lines};
 
 /// Lines around a change that are shown.
 const CONTEXT: usize = 3;

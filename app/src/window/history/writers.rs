@@ -10,12 +10,12 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Galley, Rect, Sense, Ui, pos2, vec2};
-use engine::compare::lines;
-use engine::history::{Story, Who, Written};
 use host::history::Authored;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use text::compare::lines;
+use text::history::{Story, Who, Written};
 
 /// Who and when, left of the text.
 const MARGIN: f32 = 176.0;

@@ -10,9 +10,9 @@ use crate::window::{icons, states, status};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::task::Day;
 use engine::{Balance, Purse, Session, Spending, Time};
 use store::DocId;
+use text::task::Day;
 
 /// How high a line is.
 const LINE: f32 = 48.0;

@@ -10,9 +10,9 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
-use engine::zone::Zone;
 use engine::{Command, Session, Time};
 use store::DocId;
+use text::zone::Zone;
 
 /// How high a line is.
 const LINE: f32 = 52.0;

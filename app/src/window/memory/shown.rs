@@ -5,9 +5,9 @@ use super::traces;
 use engine::agent::context;
 use engine::memory::experience::{Entry, Experience, Outcome};
 use engine::memory::{Filed, PROJECTS, log};
-use engine::task::Day;
 use std::borrow::Cow;
 use store::{DocId, Message};
+use text::task::Day;
 
 /// Something that is remembered.
 #[derive(Clone, Copy)]

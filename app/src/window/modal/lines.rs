@@ -7,8 +7,8 @@ use super::super::vim::ex::{self, Ex, Global, Place, Substitute};
 use super::super::vim::extent;
 use super::super::{Overlay, Window, commands, motion};
 use eframe::egui;
-use engine::splice::{Splice, perform};
 use std::ops::Range;
+use text::splice::{Splice, perform};
 
 /// Words are put in place of others at most so often at once.
 const MOST: usize = 100_000;

@@ -14,9 +14,9 @@ use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::splice::{Splice, perform};
 use std::ops::Range;
 use store::DocId;
+use text::splice::{Splice, perform};
 
 /// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
 const NEAR: f32 = 36.0;

@@ -16,9 +16,9 @@ use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
 use engine::Command;
-use engine::task::Task;
 use std::ops::Range;
 use std::rc::Rc;
+use text::task::Task;
 
 impl Page {
     /// A row that is read, laid out.

@@ -9,10 +9,10 @@ use crate::tokens::{self, Cut, space};
 use eframe::egui;
 use egui::{CornerRadius, Rect, Vec2, pos2, vec2};
 use engine::base::is_collection;
-use engine::markdown::dialect::{self, Callout, CalloutKind};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
+use text::markdown::dialect::{self, Callout, CalloutKind};
 use typeset::formula::Formula;
 
 /// Embeds inside embeds are followed this far.

@@ -6,8 +6,8 @@ use super::{Pen, plain};
 use crate::tokens::{self, space};
 use eframe::egui;
 use egui::{CornerRadius, Rect, pos2, vec2};
-use engine::properties::{self, Kind, Property};
 use std::ops::Range;
+use text::properties::{self, Kind, Property};
 
 /// The height of a line.
 const LINE: f32 = 28.0;

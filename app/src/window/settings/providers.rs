@@ -10,13 +10,14 @@ use egui::{Sense, pos2, vec2};
 use engine::agent::config::Config;
 use engine::agent::model::Endpoint;
 use engine::agent::policy::Word;
-use engine::{Agents, Command, visible};
+use engine::{Agents, Command};
 use host::configuration;
 use host::llm::{self, Limits, Providers};
 use host::secrets::Secrets;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use text::visible;
 
 /// The file in the workspace's folder.
 const FILE: &str = "config.yaml";

@@ -2,8 +2,8 @@
 //! of them go along with what happens to the text.
 
 use super::Mode;
-use engine::splice::moved;
 use std::collections::BTreeMap;
+use text::splice::moved;
 
 /// Jumps and changes that are kept.
 const KEPT: usize = 100;

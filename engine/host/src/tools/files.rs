@@ -5,11 +5,11 @@ use super::{Place, Stop};
 use crate::confined::{Folder, tidy};
 use crate::replace::{Replaced, replace_file};
 use engine::agent::job::{Changed, Outcome};
-use engine::compare::unified;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use store::BlobHash;
+use text::compare::unified;
 
 /// A larger file is neither read nor written.
 pub(super) const LARGEST: u64 = 10 << 20;

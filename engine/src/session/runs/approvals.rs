@@ -4,9 +4,9 @@ use super::{CallPhase, RULES, Record};
 use crate::agent::job::Outcome;
 use crate::agent::policy::{Facts, Policy, Word};
 use crate::session::{Reject, Session, Turn};
-use crate::time::Time;
 use store::disk::Write;
 use store::{Approval, Decision, DocId, Scope};
+use text::time::Time;
 
 /// The tool that asks the user something: there is nothing to allow, only to answer.
 pub(super) const ANSWERED: &str = "ask_user";

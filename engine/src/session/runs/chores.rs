@@ -5,11 +5,11 @@ use super::deeds::{done, failed};
 use crate::agent::job::Outcome;
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Phase};
-use crate::printed;
 use crate::session::{Reject, Session, Turn};
-use crate::splice::{self, Splice};
 use crate::undo::Change as Undoable;
 use store::{Change, ChangeKind, DocId, ExecutionId, Hunk, Origin, Status};
+use text::printed;
+use text::splice::{self, Splice};
 
 /// Bytes before a change by which its place is found again.
 const BEFORE: usize = 40;
@@ -240,7 +240,7 @@ impl Session {
         }
         self.end_burst(turn, id);
         self.keep_change(turn, run, call, id, ChangeKind::Edited { hunks });
-        done(format!("Changed {path}.\n{}", crate::compare::unified(&path, Some(old), Some(new))))
+        done(format!("Changed {path}.\n{}", text::compare::unified(&path, Some(old), Some(new))))
     }
 
     /// Remembers what a call changed.

@@ -276,7 +276,7 @@ impl Session {
         }
         self.end_burst(turn, note);
         self.keep_change(turn, id, call, note, ChangeKind::Created { text: text.to_owned() });
-        done(format!("Created {path}.\n{}", crate::compare::unified(path, None, Some(text))))
+        done(format!("Created {path}.\n{}", text::compare::unified(path, None, Some(text))))
     }
 
     /// A tool of the model's own: it waits for the user.

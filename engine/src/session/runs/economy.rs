@@ -6,11 +6,11 @@ use super::{Run, RunLine};
 use crate::agent::config::Budget;
 use crate::notice::Notice;
 use crate::session::{Session, Turn};
-use crate::task::Day;
-use crate::time::Time;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::DocId;
+use text::task::Day;
+use text::time::Time;
 
 /// A budget is low when less than this share of it is left.
 const LOW: f64 = 0.2;

@@ -6,9 +6,9 @@ use crate::memory::Memory;
 use crate::memory::insight::{Analysis, Query};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
-use crate::task::Day;
 use std::sync::Arc;
 use store::{DocId, Ending, Message, MessageId, Role, StepKind};
+use text::task::Day;
 
 /// The agent that answers questions about earlier work.
 const ANALYSIS: &str = "memory-analysis";

@@ -10,8 +10,8 @@ use crate::memory::trace::iso;
 use crate::memory::{self, Memory, insight, learn, log, outcome};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
-use crate::task::Day;
 use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
+use text::task::Day;
 
 /// Of an answer so much is kept as a summary, in bytes.
 const SUMMARY: usize = 400;

@@ -3,9 +3,9 @@
 
 use crate::agent::config::Budget;
 use crate::session::{Session, Turn};
-use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use store::disk::Write;
+use text::time::Time;
 
 /// The beginning of the names under which the disk keeps what was spent beside runs.
 pub const OUTLAYS: &str = "outlays/";

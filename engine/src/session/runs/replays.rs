@@ -14,11 +14,11 @@ use crate::memory::trace::{self, Trace, iso};
 use crate::memory::{self, Filed, Memory, Mode};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
-use crate::time::Time;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{AgentState, DocId, Ending, ExecutionStep, FileKind, Message, MessageId, Role, StepKind, ToolCall};
+use text::time::Time;
 
 /// Of what the last step said so much is told where the trace has no answer of its own, in bytes.
 const TOLD: usize = 2_000;

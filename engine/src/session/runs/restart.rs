@@ -5,9 +5,9 @@ use super::{CallPhase, Pending, Record, Run};
 use crate::agent::job::Outcome;
 use crate::effect::Effect;
 use crate::session::{Reject, Session, Turn};
-use crate::time::Time;
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, Ending, ExecutionStep, RunAbout, RunDoc, StepKind, TodoItem, ToolCall};
+use text::time::Time;
 
 impl Session {
     /// Takes over a run that was exported.

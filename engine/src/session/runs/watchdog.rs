@@ -19,8 +19,8 @@ use crate::agent::model::{Failure, FailureKind};
 use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::{Session, Turn};
-use crate::time::Time;
 use store::{DocId, ToolCall};
+use text::time::Time;
 
 /// A model may be silent for so many milliseconds.
 pub(super) const SILENT: i64 = 20 * 60_000;

@@ -6,12 +6,12 @@ use super::super::{Session, Turn};
 use super::files::{beside, marked};
 use crate::effect::Effect;
 use crate::event::FileStamp;
-use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use store::disk::{FileRow, Write};
 use store::{BlobHash, DocId, FileBytes, FileEntry, FileKind, is_hidden};
+use text::time::Time;
 
 /// Before the id of an attachment: under this name the disk keeps [`Agreed`].
 pub const AGREED: &str = "sync/file/";

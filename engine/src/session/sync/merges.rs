@@ -3,9 +3,9 @@
 
 use super::Sync;
 use crate::session::{Session, Turn};
-use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use store::{ChangeHash, DocId};
+use text::time::Time;
 
 /// Under which name the disk keeps the report.
 pub const MERGES: &str = "sync/merges";

@@ -3,11 +3,11 @@
 
 use super::{Hub, HubState, Reach};
 use crate::session::{Session, Turn};
-use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use store::DocId;
 use store::disk::Write;
+use text::time::Time;
 
 /// Under which name the disk keeps it.
 pub const OUTBOX: &str = "sync/outbox";

@@ -5,11 +5,11 @@ use super::Sync;
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Note};
 use crate::session::{Reject, Session, Turn};
-use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use store::sync::presence::{Mark, Present};
 use store::{BlockId, DocId};
+use text::time::Time;
 
 /// Under which name the disk keeps which devices were seen.
 pub const SEEN: &str = "sync/seen";

@@ -2,9 +2,9 @@
 
 use super::{HubState, Reach, Sent};
 use crate::session::Session;
-use crate::time::Time;
 use std::collections::BTreeSet;
 use store::DocId;
+use text::time::Time;
 
 /// How sync stands as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -202,10 +202,10 @@ mod tests {
                     folders.push(path);
                 } else if path.extension().is_some_and(|ending| ending == "md") && seen < 400 {
                     let Ok(text) = std::fs::read_to_string(&path) else { continue };
-                    let tokens = engine::markdown::dialect::tokens(&text, engine::markdown::dialect::options());
+                    let tokens = text::markdown::dialect::tokens(&text, text::markdown::dialect::options());
                     for (token, _) in tokens {
                         use pulldown_cmark::Event::{DisplayMath, InlineMath};
-                        if let engine::markdown::dialect::Token::Mark(DisplayMath(math) | InlineMath(math)) = token {
+                        if let text::markdown::dialect::Token::Mark(DisplayMath(math) | InlineMath(math)) = token {
                             seen += 1;
                             if let Err(failure) = Formula::new(&math, true) {
                                 wrong.push(format!("{math}: {}", failure.why()));

@@ -4,18 +4,18 @@ use super::raw::Raw;
 use super::{Around, DEEPEST, cell_at, drawn, escaped, outputs, picture, reason, slug};
 use crate::colour::{self, Hue};
 use crate::failure::Embeds;
-use engine::markdown::dialect::{self, Token};
-use engine::properties::{Kind, Property};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 use store::Execution;
+use text::markdown::dialect::{self, Token};
+use text::properties::{Kind, Property};
 
 /// Writes a text. `depth` counts the notes around an embedded one.
 pub(super) fn write(text: &str, runs: &[Option<Execution>], around: &dyn Around, embeds: &Embeds, depth: u8) -> String {
     let mut walk = Walk::new(text, runs, around, embeds, depth);
-    if let (Some(Ok(properties)), 0) = (engine::properties::read(text), depth) {
+    if let (Some(Ok(properties)), 0) = (text::properties::read(text), depth) {
         walk.properties(&properties);
     }
     for (token, range) in dialect::tokens(text, dialect::options()) {
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
             around,
             embeds,
             runs,
-            cells: engine::markdown::cells(text),
+            cells: text::markdown::cells(text),
             depth,
             outs: vec![String::new()],
             raw: Raw::default(),
@@ -470,7 +470,7 @@ impl<'a> Walk<'a> {
             let embedded = self.around.note(note).map(|path| {
                 self.embeds.begin(&path, part)?;
                 let text = self.around.text(&path).unwrap_or_default();
-                let text = part.map_or(text.as_str(), |part| engine::markdown::part(&text, part).unwrap_or(""));
+                let text = part.map_or(text.as_str(), |part| text::markdown::part(&text, part).unwrap_or(""));
                 let counted = self.embeds.count(text.len());
                 let html = counted.map(|()| write(text, &[], self.around, self.embeds, self.depth + 1));
                 self.embeds.end();

@@ -8,13 +8,13 @@ use crate::failure::{Embeds, Failure};
 use crate::formula::PAD;
 use crate::html::{Around, cell_at, slug};
 use crate::tints::{Rgb, Tints};
-use engine::markdown::dialect::{self, CalloutKind, Token};
-use engine::properties::Kind;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use store::Execution;
+use text::markdown::dialect::{self, CalloutKind, Token};
+use text::properties::Kind;
 
 /// Embeds inside embeds are followed this far.
 const DEEPEST: u8 = 3;
@@ -111,8 +111,8 @@ pub(super) fn read(
     depth: u8,
 ) -> Vec<Block> {
     let mut walk = Walk::new(reading, runs, around, own, depth);
-    walk.cells = engine::markdown::cells(text);
-    if let (Some(Ok(properties)), 0) = (engine::properties::read(text), depth) {
+    walk.cells = text::markdown::cells(text);
+    if let (Some(Ok(properties)), 0) = (text::properties::read(text), depth) {
         let rows: Vec<Vec<Vec<Item>>> = properties
             .iter()
             .map(|property| {
@@ -645,7 +645,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             let embedded = self.around.note(note).map(|path| {
                 self.reading.embeds.begin(&path, part)?;
                 let text = self.around.text(&path).unwrap_or_default();
-                let text = part.map_or(text.as_str(), |part| engine::markdown::part(&text, part).unwrap_or(""));
+                let text = part.map_or(text.as_str(), |part| text::markdown::part(&text, part).unwrap_or(""));
                 let own = format!("{} in", self.own);
                 let counted = self.reading.embeds.count(text.len());
                 let body = counted.map(|()| read(self.reading, text, &[], self.around, &own, self.depth + 1));

@@ -7,7 +7,7 @@
 mod bindings;
 mod limits;
 
-pub(crate) use limits::is_shallow;
+pub use limits::is_shallow;
 
 use bindings::{Bindings, captured};
 use ruff_python_ast::visitor::{self, Visitor};

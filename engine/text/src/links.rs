@@ -144,7 +144,7 @@ impl Links {
     }
 
     /// All files with their paths and what they hold, in no order.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (DocId, &str, Option<&Arc<Outline>>)> {
+    pub fn files(&self) -> impl Iterator<Item = (DocId, &str, Option<&Arc<Outline>>)> {
         self.paths.iter().map(|(file, path)| (*file, path.as_str(), self.outlines.get(file)))
     }
 
@@ -378,7 +378,7 @@ impl Links {
 }
 
 /// An outline with other targets.
-pub(crate) fn relinked(outline: &Outline, relinks: &[Relink]) -> Outline {
+pub fn relinked(outline: &Outline, relinks: &[Relink]) -> Outline {
     let mut outline = outline.clone();
     for link in &mut outline.links {
         if let Some(relink) = relinks.iter().find(|relink| relink.kind == link.kind && relink.old == link.target) {
@@ -389,7 +389,7 @@ pub(crate) fn relinked(outline: &Outline, relinks: &[Relink]) -> Outline {
 }
 
 /// Where what the outline of a text calls by an old target is to be written anew: byte, bytes that go, what comes.
-pub(crate) fn places(text: &str, relinks: &[Relink]) -> Vec<(usize, usize, String)> {
+pub fn places(text: &str, relinks: &[Relink]) -> Vec<(usize, usize, String)> {
     let outline = Outline::of(text);
     let place = |link: &Link| {
         let relink = relinks.iter().find(|relink| relink.kind == link.kind && relink.old == link.target)?;

@@ -121,12 +121,12 @@ pub fn cells(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The top-level pieces of a text, each from the start of its first line, and whether it is a paragraph.
-pub(crate) fn pieces(text: &str) -> Vec<(Range<usize>, bool)> {
+pub fn pieces(text: &str) -> Vec<(Range<usize>, bool)> {
     top_level(text).into_iter().map(|(range, piece)| (range, piece == Piece::Paragraph)).collect()
 }
 
 /// The top-level piece of Markdown that the byte `at` belongs to.
-pub(crate) fn piece_around(text: &str, at: usize) -> Range<usize> {
+pub fn piece_around(text: &str, at: usize) -> Range<usize> {
     let pieces = top_level(text);
     pieces.into_iter().map(|(range, _)| range).take_while(|range| range.start <= at).last().unwrap_or(0..0)
 }
@@ -230,7 +230,7 @@ pub fn fenced(block: &str) -> Option<(&str, Range<usize>)> {
 }
 
 /// The time limit that a cell's first line states (```` ```python timeout=120 ````), in seconds; 0: none.
-pub(crate) fn time_limit(block: &str) -> Option<u64> {
+pub fn time_limit(block: &str) -> Option<u64> {
     let info = block.lines().next().unwrap_or_default();
     let words = info.split(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ','));
     words.filter_map(|word| word.strip_prefix("timeout=")).find_map(|seconds| seconds.trim_matches('"').parse().ok())

@@ -18,7 +18,7 @@ struct Level {
 }
 
 /// Whether no tree of the code can be deeper than the limits. Counts more than there is rather than less.
-pub(crate) fn is_shallow(code: &str) -> bool {
+pub fn is_shallow(code: &str) -> bool {
     std::panic::catch_unwind(|| is_shallow_on_tokens(code)).unwrap_or(false)
 }
 

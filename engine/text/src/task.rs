@@ -302,7 +302,7 @@ impl Day {
     }
 
     /// This many months later; the last day of the month where there is no such day.
-    pub(crate) fn months(self, count: i64) -> Day {
+    pub fn months(self, count: i64) -> Day {
         let (year, month, day) = self.date();
         let months = year * 12 + month - 1 + count;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);

@@ -235,7 +235,7 @@ fn to_isize(value: usize) -> isize {
 
 /// Whether `text` was made of `newer` rather than of `older`, of which `newer` was made: nearly all that `newer`
 /// brought is there, and less had to be changed. In doubt the answer is no: the same words twice are better than none.
-pub(crate) fn stands_on(text: &str, newer: &str, older: &str) -> bool {
+pub fn stands_on(text: &str, newer: &str, older: &str) -> bool {
     let mut brought: Vec<Range<usize>> = Vec::new();
     let mut shift = 0;
     for splice in difference(older, newer) {
@@ -336,7 +336,7 @@ fn differing_words(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
 /// Merges two texts of which it is not sure that both were made of `base`: after a database was lost in part, a file
 /// may hold what its journal is about to bring once more. What stands in both is taken once. Where nearly all that we
 /// brought is there already, and more, `theirs` was made of our text, and is what comes of it.
-pub(crate) fn merge_unsure(base: &str, ours: &str, theirs: &str) -> String {
+pub fn merge_unsure(base: &str, ours: &str, theirs: &str) -> String {
     let edits = |text: &str| -> Vec<Splice> {
         let changes = differing_words(base, text).into_iter();
         changes.map(|(from, to)| Splice { at: from.start, delete: from.len(), insert: text[to].to_owned() }).collect()
