@@ -1,6 +1,6 @@
 //! What day and time it is where the user is. The engine is told; it never looks.
 
-use engine::base::Now;
+use collection::Now;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use text::task::Day;

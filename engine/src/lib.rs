@@ -7,7 +7,6 @@
 pub mod agenda;
 pub mod agent;
 mod arrangement;
-pub mod base;
 pub mod command;
 pub mod commands;
 pub mod effect;

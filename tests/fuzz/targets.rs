@@ -1,6 +1,6 @@
 //! What the fuzz targets do with their bytes. The tests in `tests/it` do the same with the corpora.
 
-use engine::base;
+
 use text::outline::Outline;
 use text::{markdown, properties, yaml};
 
@@ -72,13 +72,13 @@ pub(crate) fn base_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     // As the threads that work collections out have it.
     let text = text.to_owned();
-    let worked = std::thread::Builder::new().stack_size(base::STACK).spawn(move || {
-        let _ = base::embeds(&text);
-        let Ok(base) = base::Base::read(&text) else { return };
+    let worked = std::thread::Builder::new().stack_size(collection::STACK).spawn(move || {
+        let _ = collection::embeds(&text);
+        let Ok(base) = collection::Base::read(&text) else { return };
         let (files, links) = (std::collections::BTreeMap::new(), text::links::Links::default());
-        let source = base::Source { files: &files, links: &links };
+        let source = collection::Source { files: &files, links: &links };
         for view in 0..base.views.len().min(3) {
-            let _ = base.table(source, view, None, base::Now::default());
+            let _ = base.table(source, view, None, collection::Now::default());
             let _ = (base.conditions(Some(view)), base.wanted(view, Some("this")));
         }
     });

@@ -3,8 +3,9 @@
 use crate::clock;
 use crate::drawings::{Question, Reply};
 use crate::line::Refusal;
+use collection as base;
+use collection::{Base, Embed, Mirror, Told};
 use engine::Session;
-use engine::base::{self, Base, Embed, Mirror, Told};
 use host::Handle;
 use host::confined::ConfinedPath;
 use pulldown_cmark::{Event, Tag};
@@ -127,7 +128,7 @@ impl Files {
                 let Some(volume) = session.volume(volume) else { return Vec::new() };
                 let begin = begin.map_or(Bound::Unbounded, Bound::Excluded);
                 let rows = volume.files.range((begin, Bound::Unbounded)).take(SLICE);
-                rows.map(|(path, row)| (path.clone(), Mirror::look(volume, row.id))).collect()
+                rows.map(|(path, row)| (path.clone(), Mirror::look(volume.into(), row.id))).collect()
             };
             let told = self.handle.read(read).map_err(gone)?;
             let Some((last, _)) = told.last() else { return Ok(mirror) };

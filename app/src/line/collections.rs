@@ -4,8 +4,8 @@ use super::parse::needed;
 use super::{DONE, Refusal, Scene, moves};
 use crate::clock;
 use clap::ArgMatches;
+use collection::{Base, Cell, Table};
 use engine::Session;
-use engine::base::{Base, Cell, Table};
 use host::confined::ConfinedPath;
 use store::DocId;
 

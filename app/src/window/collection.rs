@@ -13,10 +13,10 @@ use super::page::Action;
 use super::{Window, states};
 use crate::clock;
 use crate::tokens::{self, Colours, space};
+use collection::{Base, Change, Row, Table, changed};
 use desk::{Answer, Asked};
 use eframe::egui;
 use egui::{Align2, Rect, Ui};
-use engine::base::{Base, Change, Row, Table, changed};
 use engine::{Command, Note, Session};
 pub(super) use inset::{Held, Insets};
 use serde_json::{Map, Value};
@@ -419,7 +419,7 @@ impl Window {
     /// Whether the pane with the caret shows a collection, and not its text.
     pub(super) fn shows_collection(&self) -> bool {
         let place = self.here.note.and_then(|note| self.session()?.place(note));
-        place.is_some_and(|(_, path)| engine::base::is_collection(path)) && !self.here.collection.as_text
+        place.is_some_and(|(_, path)| collection::is_collection(path)) && !self.here.collection.as_text
     }
 
     /// Whether a collection has the keyboard, or would have it: what is taken back is what was done in it.

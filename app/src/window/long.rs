@@ -103,8 +103,8 @@ pub(super) fn parts(
             (parts.len() > 1).then_some((parts, Some((code, language))))
         }
         // A line that shows a collection is a row of its own.
-        (Kind::Paragraph, _) if !engine::base::parted(&text[range.clone()]).is_empty() => {
-            let lines = engine::base::parted(&text[range.clone()]).into_iter();
+        (Kind::Paragraph, _) if !collection::parted(&text[range.clone()]).is_empty() => {
+            let lines = collection::parted(&text[range.clone()]).into_iter();
             let part = |line: Range<usize>| {
                 let (start, end) = (range.start + line.start, range.start + line.end);
                 Part { kind, content: start..trim_line_end(text, start, end), code: None }

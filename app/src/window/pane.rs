@@ -75,7 +75,7 @@ impl Pane {
     /// Whether its note is a collection, and its text is not asked for.
     pub(super) fn is_collection(&self, session: &Session) -> bool {
         let place = self.note.filter(|_| !self.collection.as_text).and_then(|note| session.place(note));
-        place.is_some_and(|(_, path)| engine::base::is_collection(path))
+        place.is_some_and(|(_, path)| collection::is_collection(path))
     }
 
     /// Whether its note is a script.

@@ -235,7 +235,7 @@ impl Cut<'_> {
         self.at = after_line(self.text, content.end);
         let shows = matches!(kind, Kind::Paragraph | Kind::Fence { closed: true });
         let source = &self.text[content.clone()];
-        let base = shows && (engine::base::embed(source).is_some() || engine::view::block(source).is_some());
+        let base = shows && (collection::embed(source).is_some() || engine::view::block(source).is_some());
         self.rows.push(Row {
             base,
             comment: Comment::None,

@@ -330,7 +330,7 @@ impl Tree {
                 ui.ctx().accesskit_node_builder(id, |node| node.set_expanded(*open));
             }
             Thing::Attachment(_) => icon(x, icons::PAPERCLIP, 13.0),
-            Thing::Note(_) if engine::base::is_collection(&line.name) => icon(x, icons::TABLE, 13.0),
+            Thing::Note(_) if collection::is_collection(&line.name) => icon(x, icons::TABLE, 13.0),
             Thing::Note(_) => {}
         }
         x += STEP + 2.0;

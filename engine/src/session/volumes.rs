@@ -70,6 +70,12 @@ impl Volume {
     }
 }
 
+impl<'a> From<&'a Volume> for collection::Source<'a> {
+    fn from(volume: &'a Volume) -> collection::Source<'a> {
+        collection::Source { files: &volume.files, links: &volume.links }
+    }
+}
+
 impl Session {
     pub(super) fn open_folder(
         &mut self,

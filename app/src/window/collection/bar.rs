@@ -7,10 +7,10 @@ use super::cell::tool;
 use super::desk::Answer;
 use super::{Collection, Deed, Scene};
 use crate::tokens::{self, CORNER, Colours, Cut, size, space};
+use collection::{Change, bare};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, PopupCloseBehavior, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
-use engine::base::{Change, bare};
 use std::collections::BTreeSet;
 
 /// A condition that is being made.

@@ -6,10 +6,10 @@ use super::super::page::Action;
 use super::super::sights::{self, Sight};
 use super::{Collection, Line, Scene};
 use crate::tokens::{self, CARD, Colours, Cut, space};
+use collection::{Row, Table};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
-use engine::base::{Row, Table};
 use std::sync::Arc;
 
 /// The width of a card where none is said.
@@ -150,7 +150,7 @@ fn card(ui: &Ui, scene: &mut Scene<'_>, table: &Table, row: &Row, rect: Rect, pi
         named(&response, Role::Label, &format!("{} of {name}: {}", column.title, cell.shown()));
         // Numbers stand at the left here: there is nothing below to compare them with.
         let shown = match cell {
-            engine::base::Cell::Number(number) => engine::base::Cell::Date(number.to_string()),
+            collection::Cell::Number(number) => collection::Cell::Date(number.to_string()),
             other => other.clone(),
         };
         super::cell::draw(ui, scene, value, id.with((&column.name, "cell")), &shown, column.property().is_some());

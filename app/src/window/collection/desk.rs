@@ -1,9 +1,10 @@
 //! Where collections are worked out: a thread that has its own copy of what the index knows, kept in step in slices of
 //! a frame. Pages and embeds ask for a table; they get the one that is there, and a better one later.
 
+use collection as base;
+use collection::{Base, Mirror, Now, Table, Told};
 use eframe::egui;
 use egui::Context;
-use engine::base::{self, Base, Mirror, Now, Table, Told};
 use engine::{Session, Volume};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Bound;
@@ -207,7 +208,7 @@ impl Desk {
                     let mut changed: Vec<DocId> = changed.collect();
                     changed.sort_unstable();
                     changed.dedup();
-                    told.extend(changed.into_iter().map(|file| Mirror::look(volume, file)));
+                    told.extend(changed.into_iter().map(|file| Mirror::look(volume.into(), file)));
                     feed.changes = volume.links.changes();
                 }
                 None => {
@@ -216,7 +217,7 @@ impl Desk {
                 }
             }
             while feed.ahead.front().is_some_and(|(since, _)| since + TRUTH < time) {
-                told.extend(feed.ahead.pop_front().map(|(_, file)| Mirror::look(volume, file)));
+                told.extend(feed.ahead.pop_front().map(|(_, file)| Mirror::look(volume.into(), file)));
             }
         }
         if let Some(at) = &mut feed.first {
@@ -334,7 +335,7 @@ pub(in crate::window) fn ahead(
     key: &str,
     value: Option<&serde_json::Value>,
 ) {
-    let (file, now) = Mirror::look(volume, file);
+    let (file, now) = Mirror::look(volume.into(), file);
     let Some((row, outline)) = now else { return };
     let mut outline = outline.map_or_else(Default::default, |outline| (*outline).clone());
     let known = outline.properties.keys().find(|known| known.eq_ignore_ascii_case(key)).cloned();

@@ -4,10 +4,10 @@ use super::super::controls::{clipped, named, ring};
 use super::super::page::Action;
 use super::{Collection, Line, Scene, cell};
 use crate::tokens::{self, CORNER, Colours, space};
+use collection::{Cell, Row, Table};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Ui, pos2, vec2};
-use engine::base::{Cell, Row, Table};
 use std::sync::Arc;
 
 /// The height of a line.
@@ -95,7 +95,7 @@ fn item(
         }
         line.cell(ui, scene, place, cell);
     }
-    let words = |(column, cell): (&engine::base::Column, &Cell)| {
+    let words = |(column, cell): (&collection::Column, &Cell)| {
         let shown = cell.shown();
         (!shown.is_empty() && column.name != "file.name").then(|| format!("{}: {shown}", column.title))
     };

@@ -7,10 +7,10 @@ use super::super::page::Action;
 use super::cell::{self, Edited, text_of};
 use super::{Collection, Editing, Line, Scene};
 use crate::tokens::{self, CORNER, Colours, Cut, size, space};
+use collection::{Cell, Change, Column, SUMMARIES, Table};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Stroke, Ui, pos2, vec2};
-use engine::base::{Cell, Change, Column, SUMMARIES, Table};
 use std::sync::Arc;
 use text::properties::Kind;
 
@@ -403,7 +403,7 @@ impl Collection {
             if response.hovered() {
                 ui.painter().rect_filled(at.shrink2(vec2(0.0, 2.0)), CORNER, colours.hover(colours.paper));
             }
-            let sorted = sort.iter().find(|(name, _)| engine::base::bare(name) == engine::base::bare(&column.name));
+            let sorted = sort.iter().find(|(name, _)| collection::bare(name) == collection::bare(&column.name));
             let arrow = sorted.map(|(_, down)| if *down { icons::CARET_DOWN } else { icons::CARET_UP });
             let room = wide - 2.0 * space::S - if arrow.is_some() { space::L } else { 0.0 };
             let style = tokens::Type { font: tokens::inter(Cut::SemiBold, 12.0), line: 16.0 };

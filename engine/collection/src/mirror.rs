@@ -1,7 +1,6 @@
 //! What a collection is worked out over, apart from the session: another thread keeps it in step by what changed.
 
 use super::Source;
-use crate::session::Volume;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::DocId;
@@ -21,7 +20,7 @@ pub struct Mirror {
 
 impl Mirror {
     /// A file as a volume knows it.
-    pub fn look(volume: &Volume, file: DocId) -> Told {
+    pub fn look(volume: Source<'_>, file: DocId) -> Told {
         let row = volume.links.path(file).and_then(|path| volume.files.get(path));
         (file, row.map(|row| (row.clone(), volume.links.outline(file).cloned())))
     }

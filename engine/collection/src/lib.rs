@@ -17,7 +17,6 @@ pub use mirror::{Mirror, Told};
 pub use summary::SUMMARIES;
 pub use table::{Cell, Column, Row, Table};
 
-use crate::session::Volume;
 use expression::Expr;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -39,12 +38,6 @@ pub struct Source<'a> {
     pub files: &'a BTreeMap<String, FileRow>,
     /// What they hold.
     pub links: &'a Links,
-}
-
-impl<'a> From<&'a Volume> for Source<'a> {
-    fn from(volume: &'a Volume) -> Source<'a> {
-        Source { files: &volume.files, links: &volume.links }
-    }
 }
 
 /// What time it is where the user is.
