@@ -1,6 +1,5 @@
 //! What the fuzz targets do with their bytes. The tests in `tests/it` do the same with the corpora.
 
-
 use text::outline::Outline;
 use text::{markdown, properties, yaml};
 

@@ -7,7 +7,7 @@ use collection as base;
 use collection::{Base, Embed, Mirror, Told};
 use engine::Session;
 use host::Handle;
-use host::confined::ConfinedPath;
+use host::fs::confined::ConfinedPath;
 use pulldown_cmark::{Event, Tag};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

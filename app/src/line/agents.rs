@@ -98,7 +98,7 @@ pub(super) fn setup_known(scene: &Scene<'_>) -> Result<(), Refusal> {
 pub(super) fn askable(scene: &Scene<'_>, volume: DocId, name: &str) -> Result<(), Refusal> {
     setup_known(scene)?;
     let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
-    let crew = root.map(|root| host::experience::crew(&root)).unwrap_or_default();
+    let crew = root.map(|root| host::agents::experience::crew(&root)).unwrap_or_default();
     let name = name.trim_start_matches('@').to_owned();
     match scene.handle.read(move |session| session.agent_trouble(&crew, &name))? {
         Some(why) => Err(Refusal::usage(why)),

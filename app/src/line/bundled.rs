@@ -1,7 +1,7 @@
 //! The sample volume that a first start brings along: ordinary notes, written into the workspace's folder.
 
 use engine::Command;
-use host::{Handle, copy};
+use host::{Handle, fs::copy};
 use std::path::Path;
 
 /// Writes the sample below the workspace and makes a volume of it. Gives what went wrong, if anything.

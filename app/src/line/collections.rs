@@ -6,7 +6,7 @@ use crate::clock;
 use clap::ArgMatches;
 use collection::{Base, Cell, Table};
 use engine::Session;
-use host::confined::ConfinedPath;
+use host::fs::confined::ConfinedPath;
 use store::DocId;
 
 /// A larger file is no collection, in bytes.

@@ -3,12 +3,12 @@
 
 use super::{DONE, FAILED, Refusal};
 use clap::ArgMatches;
-use host::devices::{called, key, list, name};
 use host::peers::devices::{Access, Device, Devices};
 use host::peers::lan::Reach;
 use host::peers::meeting::{self, Whom};
 use host::peers::pairing::Invitation;
 use host::peers::{DeviceId, qr};
+use host::sync::devices::{called, key, list, name};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -127,7 +127,7 @@ fn revoke(devices: &Devices, of_hub: bool, word: &str, json: bool, out: &mut dyn
     let (id, device) = devices.find(word).map_err(Refusal::usage)?;
     let told = match of_hub {
         true => devices.revoke(id).map(|()| Vec::new()).map_err(failed)?,
-        false => host::devices::revoke(id).map_err(Refusal::usage)?,
+        false => host::sync::devices::revoke(id).map_err(Refusal::usage)?,
     };
     if json {
         let hubs: Vec<_> = told.iter().map(|(name, why)| json!({"hub": name, "why": why})).collect();

@@ -53,7 +53,7 @@ fn settings(folder: PathBuf, args: &ArgMatches) -> Result<Settings, Refusal> {
         }
         Some(other) => return Err(Refusal::usage(format!("--open wants local or token, not “{other}”"))),
     };
-    settings.name = text("name").unwrap_or_else(|| format!("hub on {}", host::devices::name()));
+    settings.name = text("name").unwrap_or_else(|| format!("hub on {}", host::sync::devices::name()));
     settings.address = text("address");
     settings.nats = text("store").filter(|store| store != "sqlite");
     if let Some(store) = settings.nats.as_ref().filter(|store| !store.starts_with("nats://")) {
@@ -77,7 +77,7 @@ fn log(line: &str) {
 fn run(mut settings: Settings, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
     settings.files = host::limits::many_files();
     let folder = settings.folder.clone();
-    let key = host::devices::hub_key(&folder).map_err(failed)?;
+    let key = host::sync::devices::hub_key(&folder).map_err(failed)?;
     let (id, name, open) = (key.id(), settings.name.clone(), settings.open.clone());
     let hub = Hub::start(settings, key, Arc::new(log)).map_err(failed)?;
     let at = hub.at().to_owned();

@@ -12,7 +12,7 @@ use super::{Refusal, Scene, choose, volumes};
 use clap::ArgMatches;
 use engine::memory::{Memory, Mode, Recall};
 use engine::{Command, Session};
-use host::experience;
+use host::agents::experience;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;

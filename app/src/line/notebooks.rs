@@ -4,7 +4,7 @@ use super::{Refusal, Scene, notes, pictures};
 use crate::export;
 use engine::event::Skipped;
 use engine::{Command, Note, Session};
-use host::copy;
+use host::fs::copy;
 use jupyter::{Kept, Laid, Ran};
 use std::path::{Path, PathBuf};
 use store::{BlobRef, BlockId, DocId, Execution, FileKind, OutputBody, Status};

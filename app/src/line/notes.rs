@@ -5,7 +5,7 @@ use super::{DONE, Refusal, Scene, USAGE, choose, pictures};
 use crate::export;
 use clap::ArgMatches;
 use engine::{Command, Note, Phase, Session, Stale};
-use host::copy;
+use host::fs::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 use store::{BlockId, DocId, Execution};

@@ -6,9 +6,9 @@ use super::{DONE, FAILED, Refusal};
 use clap::ArgMatches;
 use engine::agent::config::Config;
 use engine::agent::model::{Endpoint, Failure};
-use host::configuration;
-use host::llm::{self, Limits, Providers, Tested};
-use host::secrets::{LONGEST, Secret, SecretError, Secrets};
+use host::agents::llm::{self, Limits, Providers, Tested};
+use host::maintenance::configuration;
+use host::maintenance::secrets::{LONGEST, Secret, SecretError, Secrets};
 use serde_json::json;
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
@@ -168,7 +168,8 @@ pub(super) fn secrets(args: &ArgMatches, json: bool, out: &mut dyn Write) -> Res
         "list" => {
             let kept = secrets.list()?;
             if json {
-                let one = |(name, place): &(String, host::secrets::Place)| json!({"name": name, "place": place});
+                let one =
+                    |(name, place): &(String, host::maintenance::secrets::Place)| json!({"name": name, "place": place});
                 let all: Vec<_> = kept.iter().map(one).collect();
                 writeln!(out, "{}", json!({"secrets": all, "file": secrets.opened_by()?}))?;
                 return Ok(DONE);

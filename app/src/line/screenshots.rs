@@ -12,7 +12,7 @@ use clap::ArgMatches;
 use eframe::egui::{Color32, ColorImage};
 use engine::{Command, Session};
 use host::measure::Scratch;
-use host::{Options, copy};
+use host::{Options, fs::copy};
 use staged::STAGED;
 use std::io::Write;
 use std::time::Duration;

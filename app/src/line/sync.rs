@@ -3,7 +3,7 @@
 use super::{DONE, FAILED, Refusal, Scene, choose};
 use clap::ArgMatches;
 use engine::{Command, HubState, LAN, Merge, Reach, Seen, Session, Spread};
-use host::copy;
+use host::fs::copy;
 use serde_json::json;
 use std::time::Duration;
 use text::compare::unified;

@@ -7,7 +7,7 @@ use engine::Command;
 use engine::agent::block::{self, Standing, TASKS, TaskBlock};
 use engine::agent::{crew, definition, planner};
 use engine::memory::{Mode, Recall};
-use host::experience;
+use host::agents::experience;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;

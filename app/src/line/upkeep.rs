@@ -4,9 +4,9 @@ use super::parse::needed;
 use super::{DONE, FAILED, Refusal, Scene, WORKSPACE, bundled, program};
 use clap::ArgMatches;
 use engine::{Command, Session};
-use host::backup::{BackupError, Progress, Trust};
-use host::check::{Report, Severity};
-use host::{OpenError, Options, Owned, copy};
+use host::maintenance::backup::{BackupError, Progress, Trust};
+use host::maintenance::check::{Report, Severity};
+use host::{OpenError, Options, Owned, fs::copy};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -76,7 +76,7 @@ pub(super) fn fsck_alone(
         Err(OpenError::Disk(DiskError::ReadOnly { .. })) if args.get_flag("check") => None,
         Err(error) => return Err(error.into()),
     };
-    let report = host::check::check(folder, !args.get_flag("check"), host::clock());
+    let report = host::maintenance::check::check(folder, !args.get_flag("check"), host::clock());
     tell(&report, json, out).map(Some)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn fsck_alone(
 pub(super) fn fsck_beside(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
     scene.handle.command(Command::Save)?;
     scene.handle.wait(Some(Duration::from_secs(10)), |session: &Session| session.is_saved().then_some(()))?;
-    let report = host::check::check(scene.handle.workspace_folder(), false, host::clock());
+    let report = host::maintenance::check::check(scene.handle.workspace_folder(), false, host::clock());
     if report.damaged() {
         writeln!(scene.errors, "tracebook: close the window and run `tracebook fsck` again to repair")?;
     }
@@ -128,7 +128,7 @@ pub(super) fn backup(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     // A command is cancelled by ending it: what was written of the backup has no manifest and is refused.
     let cancel = AtomicBool::new(false);
     let folder = scene.handle.workspace_folder();
-    let made = host::backup::backup(folder, &dest, host::clock(), &mut progress, &cancel);
+    let made = host::maintenance::backup::backup(folder, &dest, host::clock(), &mut progress, &cancel);
     drop(progress);
     let summary = made.map_err(refusal)?;
     for problem in &summary.problems {
@@ -166,7 +166,8 @@ pub(super) fn restore(folder: &Path, args: &ArgMatches, json: bool, out: &mut dy
     let source = copy::absolute(&here, needed(args, "BACKUP")?);
     let mut errors = std::io::stderr();
     let trust = if args.get_flag("trusted") { Trust::Own } else { Trust::Foreign };
-    let restored = host::backup::restore(&source, folder, trust, &mut percent(&mut errors), &AtomicBool::new(false));
+    let restored =
+        host::maintenance::backup::restore(&source, folder, trust, &mut percent(&mut errors), &AtomicBool::new(false));
     let summary = restored.map_err(refusal)?;
     for problem in &summary.problems {
         eprintln!("tracebook: {}", text::visible::line(problem));

@@ -6,7 +6,7 @@ use crate::export::{self, Form, Progress, What};
 use clap::ArgMatches;
 use engine::event::Skipped;
 use engine::{Command, Session};
-use host::copy;
+use host::fs::copy;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

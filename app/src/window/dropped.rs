@@ -10,7 +10,7 @@ use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
 use engine::Command;
-use host::confined::ConfinedPath;
+use host::fs::confined::ConfinedPath;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -93,7 +93,7 @@ impl Window {
     }
 
     fn take(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
-        let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| host::copy::is_folder(path));
+        let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| host::fs::copy::is_folder(path));
         for folder in folders {
             self.send(Command::OpenFolder { folder, name: None });
         }
@@ -109,7 +109,7 @@ impl Window {
             return;
         };
         let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
-        host::copy::bring(files, folder, move |results| {
+        host::fs::copy::bring(files, folder, move |results| {
             let _ = bring.send((note, results));
             wake.request_repaint();
         });
@@ -145,7 +145,7 @@ impl Window {
         };
         let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
         let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
-        host::copy::keep(crate::clock::stamped("Pasted picture"), "png", folder, make, move |result| {
+        host::fs::copy::keep(crate::clock::stamped("Pasted picture"), "png", folder, make, move |result| {
             let _ = bring.send((note, vec![result]));
             wake.request_repaint();
         });

@@ -83,7 +83,7 @@ impl Wanted {
         };
         let home = std::env::home_dir().unwrap_or_default();
         let documents = home.join("Documents");
-        let folder = if host::copy::is_folder(&documents) { documents } else { home };
+        let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
         self.dest = folder.join(format!("{name}{ending}")).display().to_string();
     }
 }
@@ -147,7 +147,7 @@ impl Window {
         if self.exports.running.is_some() {
             return Err("Another export is not done yet.".to_owned());
         }
-        if host::copy::exists(dest) {
+        if host::fs::copy::exists(dest) {
             return Err("There is something of that name already, and nothing is overwritten.".to_owned());
         }
         let Some(driver) = &self.driver else { return Ok(()) };
@@ -241,7 +241,7 @@ impl Window {
             return;
         };
         let index = last.join("index.html");
-        let shown = if host::copy::exists(&index) { &index } else { last };
+        let shown = if host::fs::copy::exists(&index) { &index } else { last };
         let path = shown.display().to_string();
         ctx.open_url(egui::OpenUrl::new_tab(format!("file://{}", outline::escape(&path))));
     }

@@ -126,7 +126,7 @@ impl Shelved for Memory {
     }
 
     fn read(root: &Path) -> Memory {
-        host::experience::read(root, &host::experience::folders(root))
+        host::agents::experience::read(root, &host::agents::experience::folders(root))
     }
 }
 

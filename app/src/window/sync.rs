@@ -475,9 +475,9 @@ impl Window {
         engine::read_volume_address(&address).map_err(|reject| super::act::sentence(&reject.0))?;
         let (handle, tell, wake) = (driver.handle(), self.saved.0.clone(), ctx.clone());
         std::thread::spawn(move || {
-            let made = match host::copy::is_empty(&folder) {
+            let made = match host::fs::copy::is_empty(&folder) {
                 false => Err(format!("the folder is not empty: {}", folder.display())),
-                true => host::copy::make_folder(&folder).map_err(|error| error.to_string()),
+                true => host::fs::copy::make_folder(&folder).map_err(|error| error.to_string()),
             };
             let asked = made.and_then(|()| {
                 handle.command(Command::JoinVolume { address, folder }).map(|_| ()).map_err(|reject| reject.0)

@@ -1,11 +1,14 @@
 //! What agents need of the world: their setup is read, what a message speaks of is gathered, models are called, tools
 //! run.
 
-use crate::configuration;
+pub mod experience;
+pub mod llm;
+
+use crate::agents::llm::{Providers, Update};
 use crate::driver::Inbox;
-use crate::llm::{self, Providers, Update};
+use crate::maintenance::configuration;
+use crate::maintenance::secrets::Secrets;
 use crate::search::Search;
-use crate::secrets::Secrets;
 use crate::tools::{NOTHING, Place, Tools};
 use engine::agent::address::{Address, is_listed};
 use engine::agent::config::Config;
@@ -91,7 +94,7 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 fn definitions(folder: &Path, problems: &mut Vec<String>) -> Vec<Definition> {
     let mut found = Vec::new();
     for file in files(folder, "md") {
-        let text = crate::copy::read(&file, LARGEST_PLUGIN).and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = crate::fs::copy::read(&file, LARGEST_PLUGIN).and_then(|bytes| String::from_utf8(bytes).ok());
         match Definition::parse(&text.unwrap_or_default()) {
             Ok(agent) => found.push(Definition { path: Some(file.display().to_string()), ..agent }),
             Err(why) => problems.push(format!("{why}: {}", file.display())),
@@ -190,7 +193,7 @@ fn fill(value: &str, secrets: Option<&Secrets>) -> Result<String, String> {
 fn plugins(folder: &Path) -> (Vec<UserTool>, Vec<String>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for file in files(folder, "json") {
-        let bytes = crate::copy::read(&file, LARGEST_PLUGIN).unwrap_or_default();
+        let bytes = crate::fs::copy::read(&file, LARGEST_PLUGIN).unwrap_or_default();
         let read = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
         match read.or_else(|_| serde_json::from_slice::<Vec<UserTool>>(&bytes)) {
             Ok(tools) => found.extend(tools),
@@ -274,8 +277,8 @@ impl Agents {
                 .filter(|(_, outcome)| !outcome.text.starts_with(NOTHING))
                 .map(|(at, outcome)| (jobs[at].0.clone(), outcome.text))
                 .collect();
-            let memory = Box::new(crate::experience::recall(&search, &root, &memory, &text));
-            let crew = Box::new(crate::experience::crew(&root));
+            let memory = Box::new(crate::agents::experience::recall(&search, &root, &memory, &text));
+            let crew = Box::new(crate::agents::experience::crew(&root));
             inbox.event(Event::Gathered { run, found, memory, crew });
         });
     }
@@ -284,7 +287,7 @@ impl Agents {
     pub(crate) fn memory(&self, volume: DocId, root: PathBuf) {
         let inbox = self.inbox.clone();
         std::thread::spawn(move || {
-            let memory = Box::new(crate::experience::read(&root, &crate::experience::folders(&root)));
+            let memory = Box::new(crate::agents::experience::read(&root, &crate::agents::experience::folders(&root)));
             inbox.event(Event::MemoryRead { volume, memory });
         });
     }

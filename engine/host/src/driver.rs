@@ -1,13 +1,13 @@
 //! The loop around the session: facts and wishes in, effects out to the threads that perform them.
 
 use crate::agents::Agents;
-use crate::confined::{self, ConfinedPath};
+use crate::fs::confined::{self, ConfinedPath};
+use crate::fs::scan;
+use crate::fs::watch::Watcher;
 use crate::handle::Handle;
 use crate::kernel::{Cell, Chosen, Kernels};
-use crate::scan;
 use crate::search::{Beside, Search};
 use crate::sync::Syncer;
-use crate::watch::Watcher;
 use crate::worker::{Job, Workers};
 use crate::workspace::Owned;
 use crate::writer::{Work, Writer};
@@ -300,7 +300,7 @@ impl Driver {
 
     /// Looks for places where a note's name stands without being a link. What is found comes as it is found.
     pub fn mentions(&self, note: store::DocId) -> Receiver<Vec<crate::Mention>> {
-        crate::mentions::start(&self.session, note, self.inbox.clone())
+        crate::search::mentions::start(&self.session, note, self.inbox.clone())
     }
 
     /// Asks a note's kernel something that changes nothing. `None`: it has none. The answer comes later, or never.
@@ -492,7 +492,7 @@ impl Driver {
                 Effect::FindKernels { folder } => {
                     let (inbox, shared) = (self.inbox.clone(), self.shared());
                     std::thread::spawn(move || {
-                        let found = crate::kernelspec::find(&folder, &shared);
+                        let found = crate::kernel::kernelspec::find(&folder, &shared);
                         inbox.event(Event::KernelsFound { kernels: found.into_iter().map(|one| one.spec).collect() });
                     });
                 }

@@ -165,7 +165,7 @@ impl Handle {
 
     /// An output as a note keeps it: what is too large for a document is stored as a blob.
     pub fn lighten(&self, body: store::OutputBody) -> store::Output {
-        crate::replies::lighten(&self.writer, body)
+        crate::kernel::replies::lighten(&self.writer, body)
     }
 
     /// Asks the program that owns the workspace to close.

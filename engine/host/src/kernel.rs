@@ -1,11 +1,16 @@
 //! Kernels: child processes of the same program, one per note, that speak Jupyter messages over pipes.
 
-use crate::confined::{ConfinedPath, Folder};
+pub(crate) mod inquiry;
+pub(crate) mod kernelspec;
+pub(crate) mod pure_cache;
+pub(crate) mod replies;
+
 use crate::driver::{Inbox, Post};
-use crate::inquiry::{Answer, Inquiry};
-use crate::kernelspec;
-use crate::pure_cache::PureCache;
-use crate::replies::{Kept, Replies};
+use crate::fs::confined::{ConfinedPath, Folder};
+use crate::kernel::inquiry::{Answer, Inquiry};
+
+use crate::kernel::pure_cache::PureCache;
+use crate::kernel::replies::{Kept, Replies};
 use crate::writer::Writer;
 use engine::{Event, Grant};
 use serde_json::{Value, json};

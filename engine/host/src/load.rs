@@ -62,7 +62,7 @@ pub fn started(disk: &mut dyn Disk, folder: &Path, rng: &mut dyn RngCore) -> Res
         folder: folder.to_owned(),
         doc: Box::new(loaded.doc),
         mounts: json(reader.as_ref(), MOUNTS)?.unwrap_or_default(),
-        device: crate::devices::name(),
+        device: crate::sync::devices::name(),
         settings: json::<Settings>(reader.as_ref(), "settings")?.unwrap_or_default(),
         last_seq: reader.last_seq()?,
         unfinished: reader.unfinished()?,

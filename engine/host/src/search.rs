@@ -9,7 +9,9 @@ mod beside;
 mod desk;
 mod elsewhere;
 mod keeper;
+pub(crate) mod mentions;
 mod model;
+pub(crate) mod passages;
 mod recall;
 mod till;
 

@@ -120,7 +120,7 @@ fn find(folders: &[PathBuf], language: &str) -> Option<(String, PathBuf, PathBuf
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    crate::copy::read(path, LARGEST)
+    crate::fs::copy::read(path, LARGEST)
         .ok_or_else(|| format!("the dictionary cannot be read, or is too large: {}", path.display()))
 }
 

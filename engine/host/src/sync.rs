@@ -2,7 +2,10 @@
 //! others send goes to the session as an event, and is answered once the writer says that it is on disk.
 
 mod blobs;
+pub mod devices;
+pub(crate) mod merges;
 mod near;
+pub(crate) mod presence;
 mod prints;
 mod shelf;
 
@@ -10,7 +13,7 @@ use self::blobs::Exchange;
 use self::near::Nearby;
 use self::prints::Prints;
 use crate::driver::Inbox;
-use crate::presence::Here;
+use crate::sync::presence::Here;
 use crate::writer::Writer;
 use engine::{Event, HubState, LAN, Reach, Wanted};
 use peers::client::{Client, Told};
@@ -401,7 +404,7 @@ impl Desk {
             if self.client.is_none() {
                 let tasks = self.tasks.clone();
                 let tell = move |link, told| _ = tasks.send(Task::Told(link, told));
-                let started = Client::start(crate::devices::caller, tell);
+                let started = Client::start(crate::sync::devices::caller, tell);
                 match started {
                     Ok(client) => self.client = Some(client),
                     Err(why) => {

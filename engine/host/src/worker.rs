@@ -1,12 +1,12 @@
 //! Two threads that do what takes longer than a frame: reading notes, loading documents, reading and writing files.
 
-use crate::confined::{self, ConfinedPath, Folder, Refused};
-use crate::create;
 use crate::driver::{Inbox, Post};
-use crate::files::{self, Found};
+use crate::fs::confined::{self, ConfinedPath, Folder, Refused};
+use crate::fs::create;
+use crate::fs::files::{self, Found};
+use crate::fs::relocate;
+use crate::fs::replace::{self, Replaced};
 use crate::load;
-use crate::relocate;
-use crate::replace::{self, Replaced};
 use engine::Event;
 use engine::event::{FileStamp, FileText, Survey};
 use std::collections::{BTreeMap, BTreeSet};

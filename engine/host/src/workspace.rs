@@ -158,7 +158,7 @@ pub fn owner_socket(folder: &Path) -> Result<Option<String>, OpenError> {
 /// Where the workspace lies when none is named: as the user's configuration has it, else the platform's folder for a
 /// program's data.
 pub fn default_folder() -> Option<PathBuf> {
-    if let Some(folder) = crate::configuration::data_folder() {
+    if let Some(folder) = crate::maintenance::configuration::data_folder() {
         return Some(folder);
     }
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());

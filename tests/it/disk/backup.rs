@@ -1,8 +1,8 @@
 //! Backup and restore.
 
 use super::{House, TEXT, VOLUME, house, text, tree};
-use host::backup::{BackupError, MANIFEST, Made, Restored, Trust, backup, restore};
-use host::check::check;
+use host::maintenance::backup::{BackupError, MANIFEST, Made, Restored, Trust, backup, restore};
+use host::maintenance::check::check;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

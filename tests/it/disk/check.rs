@@ -1,7 +1,7 @@
 //! `fsck`: finds each kind of damage, changes nothing without leave, mends without losing the rest.
 
 use super::{House, NOTE, TEXT, VOLUME, WORKSPACE, house, tree};
-use host::check::{Report, Severity, check};
+use host::maintenance::check::{Report, Severity, check};
 use std::fs;
 use std::path::Path;
 use store::disk::{Blobs, DATABASE, Disk, Reader, SqliteDisk, SqliteReader, Write, read_marker};
@@ -28,7 +28,8 @@ fn without_shared_memory(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 }
 
 fn says(report: &Report, words: &str) {
-    let said = |finding: &host::check::Finding| format!("{} {} {}", finding.what, finding.place, finding.advice);
+    let said =
+        |finding: &host::maintenance::check::Finding| format!("{} {} {}", finding.what, finding.place, finding.advice);
     assert!(report.findings.iter().any(|finding| said(finding).contains(words)), "{words}: {report:#?}");
 }
 

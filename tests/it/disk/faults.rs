@@ -2,9 +2,9 @@
 //! The first two need a small disk of their own, so root; `TRACEBOOK_CI=1` says that they must run.
 
 use super::{House, NOTE, TEXT, house, text, tree};
-use host::backup::{BackupError, backup};
-use host::check::check;
-use host::replace::{Replaced, replace_file};
+use host::fs::replace::{Replaced, replace_file};
+use host::maintenance::backup::{BackupError, backup};
+use host::maintenance::check::check;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

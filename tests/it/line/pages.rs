@@ -70,12 +70,12 @@ fn a_note_becomes_a_page_by_the_ending_of_its_name() {
 #[test]
 fn a_folder_that_is_copied_can_be_stopped() {
     let house = House::with(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]);
-    let mut copied = host::copy::Copied::default();
+    let mut copied = host::fs::copy::Copied::default();
     let (from, to) = (house.path("notes"), house.path("out"));
     std::fs::create_dir(&to).expect("made");
-    let folder = |path| host::confined::Folder::chosen(path).expect("opened");
-    let stopped = host::copy::copy_tree(&folder(&from), &folder(&to), &mut copied, &mut |done| done < 2);
-    assert_eq!(stopped, Err(host::copy::STOPPED.to_owned()));
+    let folder = |path| host::fs::confined::Folder::chosen(path).expect("opened");
+    let stopped = host::fs::copy::copy_tree(&folder(&from), &folder(&to), &mut copied, &mut |done| done < 2);
+    assert_eq!(stopped, Err(host::fs::copy::STOPPED.to_owned()));
     assert_eq!(copied.files, ["a.md", "b.md"]);
     assert!(to.join("b.md").exists() && !to.join("c.md").exists());
 }

@@ -205,7 +205,7 @@ fn export(scene: &mut Scene<'_>, id: DocId, form: &str) -> Result<u8, Refusal> {
 pub(super) fn text_of(scene: &mut Scene<'_>, file: &str) -> Result<String, Refusal> {
     if file != "-" {
         let path = scene.folder.join(file);
-        let bytes = host::copy::read(&path, LARGEST)
+        let bytes = host::fs::copy::read(&path, LARGEST)
             .ok_or_else(|| Refusal::usage(format!("the file cannot be read, or is too large: {}", path.display())))?;
         return String::from_utf8(bytes)
             .map_err(|_| Refusal::usage(format!("it is not UTF-8 text: {}", path.display())));

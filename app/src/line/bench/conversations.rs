@@ -6,7 +6,7 @@ use super::{PATIENCE, until, volume, workspace};
 use engine::Session;
 use engine::memory::experience::{Experience, HEAD, LOG};
 use engine::memory::{self, Memory};
-use host::experience::{folders, nearest, read};
+use host::agents::experience::{folders, nearest, read};
 use host::measure::{self, Scratch};
 use host::search::Mode;
 use serde_json::Value;

@@ -7,7 +7,7 @@ use super::{PATIENCE, until, volume, workspace};
 use engine::memory::Memory;
 use engine::memory::experience::{self, Experience, HEAD, LOG, Outcome};
 use engine::{Session, memory};
-use host::experience::{folders, nearest, read};
+use host::agents::experience::{folders, nearest, read};
 use host::measure::{self, Scratch};
 use host::search::Mode;
 use serde_json::Value;

@@ -192,7 +192,8 @@ fn bearing(scene: &mut Scene<'_>, all: Vec<Project>, goal: &str) -> Result<u8, R
     let _ = scene.handle.search().settle(super::PATIENCE);
     let schemas = scene.handle.read(|session| session.tool_schemas("assistant"))?;
     for mut project in all {
-        project.memory.near = host::experience::nearest(scene.handle.search(), &project.memory, goal, Mode::Both);
+        project.memory.near =
+            host::agents::experience::nearest(scene.handle.search(), &project.memory, goal, Mode::Both);
         for one in project.memory.bears(goal, None, "assistant", &schemas, today()) {
             match scene.json {
                 true => writeln!(scene.out, "{}", serde_json::to_string(&one).unwrap_or_default())?,

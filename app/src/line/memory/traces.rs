@@ -120,7 +120,7 @@ fn import(scene: &mut Scene<'_>, args: &ArgMatches, from: &str) -> Result<u8, Re
         scene.input.take(LIBRARY).read_to_string(&mut text)?;
     } else {
         let path = scene.folder.join(from);
-        let bytes = host::copy::read(&path, LIBRARY).and_then(|bytes| String::from_utf8(bytes).ok());
+        let bytes = host::fs::copy::read(&path, LIBRARY).and_then(|bytes| String::from_utf8(bytes).ok());
         text = bytes
             .ok_or_else(|| Refusal::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
     }

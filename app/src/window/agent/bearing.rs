@@ -89,7 +89,7 @@ impl Before {
         let (tell, told) = channel();
         let (search, wake) = (driver.search().clone(), ctx.clone());
         std::thread::spawn(move || {
-            let _ = tell.send(host::experience::recall(&search, &root, &folders, &text)); // it may be sent by now
+            let _ = tell.send(host::agents::experience::recall(&search, &root, &folders, &text)); // it may be sent by now
             wake.request_repaint();
         });
         self.waits = Some(told);

@@ -89,7 +89,7 @@ impl Tools {
                 let all: Vec<UserTool> = tools.iter().filter_map(|tool| tool.newest().cloned()).collect();
                 self.begin(ui, move || {
                     let json = serde_json::to_vec_pretty(&all).unwrap_or_default();
-                    Done::Written(host::copy::write_new(&path, &json).map(|()| path))
+                    Done::Written(host::fs::copy::write_new(&path, &json).map(|()| path))
                 });
             }
         });
@@ -136,7 +136,7 @@ impl Tools {
 }
 
 fn read(path: &std::path::Path) -> Result<Vec<UserTool>, String> {
-    let bytes = host::copy::read(path, LARGEST).ok_or("the file cannot be read, or is too large")?;
+    let bytes = host::fs::copy::read(path, LARGEST).ok_or("the file cannot be read, or is too large")?;
     let one = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
     one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| format!("it is no file of tools: {error}"))
 }

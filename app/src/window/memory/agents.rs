@@ -27,7 +27,7 @@ impl Shelved for Crew {
     }
 
     fn read(root: &Path) -> Crew {
-        host::experience::crew(root)
+        host::agents::experience::crew(root)
     }
 }
 

@@ -50,7 +50,7 @@ impl Shelved for Held {
             let name = || path.rsplit('/').next().unwrap_or(&path).trim_end_matches(".md").to_owned();
             Plan { title: title.filter(|title| !title.is_empty()).unwrap_or_else(name), path, tasks, problems }
         };
-        let plans = host::experience::plans(root).into_iter().map(plan);
+        let plans = host::agents::experience::plans(root).into_iter().map(plan);
         Held { plans: plans.filter(|plan| !plan.tasks.is_empty() || !plan.problems.is_empty()).collect() }
     }
 }

@@ -191,7 +191,7 @@ impl Traces {
                 let texts: Vec<String> =
                     rows.iter().filter_map(|row| Some(self.filed(*row)?.2.trace.exported())).collect();
                 let text = texts.join("\n");
-                self.begin(ui, move || Done::Written(host::copy::write_new(&path, text.as_bytes()).map(|()| path)));
+                self.begin(ui, move || Done::Written(host::fs::copy::write_new(&path, text.as_bytes()).map(|()| path)));
             }
             (true, _, None) | (_, true, None) => {
                 self.said = Some(Err("Give the whole path, beginning with / or ~.".to_owned()));
@@ -234,7 +234,7 @@ impl Traces {
 }
 
 fn read(path: &std::path::Path) -> Result<Vec<Trace>, String> {
-    let bytes = host::copy::read(path, LARGEST).and_then(|bytes| String::from_utf8(bytes).ok());
+    let bytes = host::fs::copy::read(path, LARGEST).and_then(|bytes| String::from_utf8(bytes).ok());
     let text = bytes.ok_or_else(|| format!("it is not there, too long, or no text: {}", path.display()))?;
     trace::library(&text)
 }

@@ -92,7 +92,7 @@ impl Window {
         let name = super::super::tree::shown_name(name.rsplit('/').next().unwrap_or(name));
         let home = std::env::home_dir().unwrap_or_default();
         let documents = home.join("Documents");
-        let folder = if host::copy::is_folder(&documents) { documents } else { home };
+        let folder = if host::fs::copy::is_folder(&documents) { documents } else { home };
         let dest = folder.join(format!("{name} {number}.{}", save.ending)).display().to_string();
         self.overlay = Overlay::Dialog(Dialog::SaveOutput { save, dest, trouble: None });
     }
@@ -104,12 +104,12 @@ impl Window {
         save: Save,
         dest: PathBuf,
     ) -> Result<(), String> {
-        if host::copy::exists(&dest) {
+        if host::fs::copy::exists(&dest) {
             return Err("There is something of that name already, and nothing is overwritten.".to_owned());
         }
         let (handle, wake, said) = (sights::handle(ctx), ctx.clone(), self.saved.0.clone());
         std::thread::spawn(move || {
-            let made = save.file(handle.as_ref()).and_then(|bytes| host::copy::write_new(&dest, &bytes));
+            let made = save.file(handle.as_ref()).and_then(|bytes| host::fs::copy::write_new(&dest, &bytes));
             let words = match made {
                 Ok(()) => format!("Saved as {}", dest.display()),
                 Err(why) => super::super::act::sentence(&why),

@@ -3,9 +3,9 @@
 
 use super::elsewhere::Elsewhere;
 use super::{Common, FOLDER, Further, Mounted, Task, Wanted, Written, guarded};
-use crate::confined::ConfinedPath;
-use crate::files::{self, Found};
-use crate::{load, passages, worker};
+use crate::fs::confined::ConfinedPath;
+use crate::fs::files::{self, Found};
+use crate::{load, search::passages, worker};
 use engine::event::FileText;
 use index::{Embedder, Index, IndexError, Missing};
 use models::Choice;

@@ -1,8 +1,8 @@
 //! Who pays where an endpoint works out what texts mean: the session is asked before each call whether the month has
 //! money left, and told afterwards what it came to.
 
-use crate::configuration;
 use crate::driver::{Inbox, Post, now};
+use crate::maintenance::configuration;
 use engine::agent::config::{Config, Price, is_local};
 use engine::agent::model::{Endpoint, Wire};
 use engine::{Event, Outlay};

@@ -3,7 +3,7 @@
 
 use super::shelf::{Chore, Done, Named, Piece, Placing, Shelf};
 use super::{Desk, LAN, Task};
-use crate::confined::ConfinedPath;
+use crate::fs::confined::ConfinedPath;
 use engine::event::FileStamp;
 use engine::{Attached, Belongings, BlobState, Event};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -36,12 +36,12 @@ impl Nearby {
 
 /// Opens the door to the local network. `Err`: not now, and why.
 fn open(tasks: &std::sync::mpsc::Sender<Task>) -> Result<Near, String> {
-    let Some((key, _)) = crate::devices::known_key()? else {
+    let Some((key, _)) = crate::sync::devices::known_key()? else {
         return Err("no device was paired yet: `tracebook pair` does it".to_owned());
     };
     let place = Place::of(std::env::var("TRACEBOOK_LAN").ok().as_deref())?;
     let tasks = tasks.clone();
-    Near::start(key, crate::devices::list()?, place, move |link, told| _ = tasks.send(Task::Near(link, told)))
+    Near::start(key, crate::sync::devices::list()?, place, move |link, told| _ = tasks.send(Task::Near(link, told)))
 }
 
 impl Desk {

@@ -2,9 +2,9 @@
 //! among the workspace's blobs, what is still coming beside them. Two threads that read and write; they decide nothing.
 
 use super::Task;
-use crate::confined::ConfinedPath;
-use crate::files;
-use crate::replace::{self, Swap};
+use crate::fs::confined::ConfinedPath;
+use crate::fs::files;
+use crate::fs::replace::{self, Swap};
 use engine::event::FileStamp;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -2,8 +2,8 @@
 //! undone. What git would run as the user, outside of every sandbox, is put back.
 
 use super::shown::keep;
-use crate::confined::Folder;
-use crate::replace::is_temporary;
+use crate::fs::confined::Folder;
+use crate::fs::replace::is_temporary;
 use engine::agent::job::Changed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -50,7 +50,7 @@ impl Stamp {
         };
         #[cfg(not(unix))]
         let own = (0, 0, 0);
-        Stamp { size: meta.len(), modified: crate::replace::modified(meta), own }
+        Stamp { size: meta.len(), modified: crate::fs::replace::modified(meta), own }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::shown::{keep, shown};
 use super::{Place, Stop};
-use crate::confined::{Folder, tidy};
-use crate::replace::{Replaced, replace_file};
+use crate::fs::confined::{Folder, tidy};
+use crate::fs::replace::{Replaced, replace_file};
 use engine::agent::job::{Changed, Outcome};
 use std::fs::File;
 use std::io::Read;
@@ -75,7 +75,7 @@ fn walk(folder: &Folder, before: &str, deep: usize, lines: &mut Vec<String>, sto
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(meta) = entry.metadata() else { continue }; // gone meanwhile
         // The repository's own files are many and nobody's business.
-        if !crate::replace::is_temporary(name.as_ref()) && !is_git(&name) {
+        if !crate::fs::replace::is_temporary(name.as_ref()) && !is_git(&name) {
             found.push((name, meta));
         }
     }
@@ -216,8 +216,8 @@ pub(super) fn restore(
     }
     let tidied = guarded(path)?;
     let (folder, name) = Folder::root(root)?.above(path, true)?;
-    match crate::replace::replace_file(&folder.path().join(&name), expected, &old) {
-        Ok(crate::replace::Replaced::Done { .. }) => {}
+    match crate::fs::replace::replace_file(&folder.path().join(&name), expected, &old) {
+        Ok(crate::fs::replace::Replaced::Done { .. }) => {}
         Ok(_) => return Err(moved()),
         Err(error) => return Err(error.to_string()),
     }

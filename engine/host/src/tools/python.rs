@@ -4,7 +4,7 @@ use super::changes::Before;
 use super::shell::{end, noted};
 use super::shown::keep;
 use super::{LONGEST, Place, Stop, fetch};
-use crate::confined::Folder;
+use crate::fs::confined::Folder;
 use base64::Engine;
 use engine::agent::job::{Outcome, Web};
 use serde_json::{Value, json};

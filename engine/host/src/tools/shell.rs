@@ -4,7 +4,7 @@ use super::census::{self, Census, Excess};
 use super::changes::Before;
 use super::shown::shown;
 use super::{LONGEST, Place, Stop};
-use crate::confined::Folder;
+use crate::fs::confined::Folder;
 use crate::sandbox::{MEMORY, Order, Report, TASKS, Verdict, granted};
 use engine::agent::job::Outcome;
 use rand::TryRngCore;

@@ -1,7 +1,7 @@
 //! Language models as the host has them: providers, and what the router may know of each: keys, prices, how long
 //! answers took.
 
-use crate::secrets::{Secret, Secrets};
+use crate::maintenance::secrets::{Secret, Secrets};
 use engine::agent::config::{Config, LOCAL_CONTEXT, UNKNOWN_CONTEXT};
 use engine::agent::model::Endpoint;
 use engine::agent::router::{Known, Latencies};

@@ -74,7 +74,7 @@ impl Here {
 
 /// How this device is called, and the beginning of its key, if it has one.
 fn own() -> (String, String) {
-    let name = crate::devices::called().unwrap_or_else(|_| crate::devices::name());
-    let key = crate::devices::known_key().ok().flatten();
+    let name = crate::sync::devices::called().unwrap_or_else(|_| crate::sync::devices::name());
+    let key = crate::sync::devices::known_key().ok().flatten();
     (name, key.map(|(key, _)| key.id().short()).unwrap_or_default())
 }

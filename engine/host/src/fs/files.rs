@@ -1,6 +1,6 @@
 //! Reading a user's plain files: what is text that we can edit, what is not, and why.
 
-use crate::confined::ConfinedPath;
+use crate::fs::confined::ConfinedPath;
 use engine::event::{FileStamp, FileText};
 use std::fs::Metadata;
 use std::io::Read;

@@ -2,7 +2,7 @@
 //! disk is waited for once, all get their names, and it is waited for once more; one by one it would be waited for
 //! twice for each. What holds for each is what [`replace_file`] holds: all of its bytes or, after any accident, none.
 
-use crate::replace::{self, Replaced, Temporary, replace_file};
+use crate::fs::replace::{self, Replaced, Temporary, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -128,7 +128,7 @@ fn flush(_files: &mut dyn Iterator<Item = &File>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replace::modified;
+    use crate::fs::replace::modified;
     use std::cell::Cell;
     use std::fs;
     use std::path::PathBuf;

@@ -2,8 +2,8 @@
 //! again where it was.
 
 use super::{BackupError, FORMAT, Job, Kind, MANIFEST, Manifest, Progress, VOLUMES, sync_all_below};
-use crate::configuration;
-use crate::confined::{Folder, Refused};
+use crate::fs::confined::{Folder, Refused};
+use crate::maintenance::configuration;
 use engine::{RULES, SCHEDULES, TRASH_FOLDER};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

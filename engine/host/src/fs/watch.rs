@@ -1,9 +1,9 @@
 //! Seeing what other programs do to the files of a volume (crate `notify`).
 
-use crate::confined::ConfinedPath;
 use crate::driver::Inbox;
-use crate::files::{self, TEMPORARY};
-use crate::scan;
+use crate::fs::confined::ConfinedPath;
+use crate::fs::files::{self, TEMPORARY};
+use crate::fs::scan;
 use engine::Event;
 use notify::{Config, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,9 +3,9 @@
 
 mod documents;
 
-use crate::confined::Folder;
-use crate::replace::{is_temporary, remove_stale};
-use crate::scan;
+use crate::fs::confined::Folder;
+use crate::fs::replace::{is_temporary, remove_stale};
+use crate::fs::scan;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;

@@ -101,7 +101,7 @@ const WALLS: [(&str, &str, &str); 4] = [
 
 fn kernelspecs() -> Vec<Offer> {
     let here = std::env::current_dir().unwrap_or_default();
-    let found = crate::kernelspec::find(&here, &[]).into_iter().map(|found| found.spec);
+    let found = crate::kernel::kernelspec::find(&here, &[]).into_iter().map(|found| found.spec);
     let offer = |spec: engine::KernelSpec| {
         let note = format!("a Jupyter kernel, {}: runs a note's cells once you choose it, with your rights", spec.name);
         offer("kernel", spec.title, true, note)

@@ -107,7 +107,7 @@ impl Look<'_> {
     fn read(&self, folder: &Path) -> Option<Found> {
         let name = folder.file_name()?.to_str().filter(|name| is_name(name))?.to_owned();
         let path = folder.join("kernel.json");
-        let bytes = crate::copy::read(&path, LONGEST)?;
+        let bytes = crate::fs::copy::read(&path, LONGEST)?;
         let spec: Value = serde_json::from_slice(&bytes).ok()?;
         let words: Vec<String> = spec["argv"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let words: Vec<String> =
@@ -275,7 +275,7 @@ impl Print {
 
 /// What changes when a file does. Where the system says when anything about it changed, that cannot be set back.
 fn stamp(meta: &Metadata) -> Vec<u8> {
-    let mut stamp = format!("{} {}", meta.len(), crate::files::mtime(meta)).into_bytes();
+    let mut stamp = format!("{} {}", meta.len(), crate::fs::files::mtime(meta)).into_bytes();
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

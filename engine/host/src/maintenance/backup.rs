@@ -9,8 +9,8 @@ mod restore;
 
 pub use restore::{Restored, Trust, restore};
 
-use crate::confined::Folder;
-use crate::replace::{is_temporary, open_plain};
+use crate::fs::confined::Folder;
+use crate::fs::replace::{is_temporary, open_plain};
 use engine::TRASH_FOLDER;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -246,8 +246,11 @@ fn fill(dir: &Path, dest: &Path, now: i64, reader: &SqliteReader, job: &mut Job<
     if trash.is_dir() {
         list(&trash, Path::new(TRASH_FOLDER), &[], &mut found, &mut problems);
     }
-    if dir.join(crate::configuration::FILE).is_file() {
-        found.push((Source::of(dir, crate::configuration::FILE), PathBuf::from(crate::configuration::FILE)));
+    if dir.join(crate::maintenance::configuration::FILE).is_file() {
+        found.push((
+            Source::of(dir, crate::maintenance::configuration::FILE),
+            PathBuf::from(crate::maintenance::configuration::FILE),
+        ));
     }
     // Neither the workspace nor the backup is a part of a volume that they lie in.
     let apart: Vec<PathBuf> = [dir, dest].iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();

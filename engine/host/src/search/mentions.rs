@@ -1,9 +1,9 @@
 //! Where a note's name stands in other notes without being a link: looked for in all files of its volume, in a thread
 //! of its own, since no index holds every word yet.
 
-use crate::confined::ConfinedPath;
 use crate::driver::{Inbox, Post};
-use crate::files::{self, Found};
+use crate::fs::confined::ConfinedPath;
+use crate::fs::files::{self, Found};
 use engine::Session;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{DocId, FileKind};

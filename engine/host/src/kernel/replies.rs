@@ -2,7 +2,7 @@
 
 use crate::driver::Inbox;
 use crate::kernel::Inquiries;
-use crate::pure_cache::PureCache;
+use crate::kernel::pure_cache::PureCache;
 use crate::writer::Writer;
 use engine::{Event, Grant};
 use serde_json::{Value, json};

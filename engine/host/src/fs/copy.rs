@@ -1,7 +1,7 @@
 //! Copies of plain files for import, export and the sample: byte for byte, never over a file that is there.
 
-use crate::confined::{ConfinedPath, Folder};
-use crate::replace;
+use crate::fs::confined::{ConfinedPath, Folder};
+use crate::fs::replace;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

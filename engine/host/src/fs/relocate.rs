@@ -1,8 +1,8 @@
 //! Moves a user's files to other names: all of them or none, never over another file, and whatever was done before a
 //! crash is found done. Decides nothing about what goes where.
 
-use crate::confined::{ConfinedPath, Folder, Refused};
-use crate::replace::{open_plain, rename_new};
+use crate::fs::confined::{ConfinedPath, Folder, Refused};
+use crate::fs::replace::{open_plain, rename_new};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};

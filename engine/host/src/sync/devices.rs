@@ -1,7 +1,7 @@
 //! This machine as a device among others: its key, its name, and the list of those that it knows.
 
-use crate::configuration::user_folder;
-use crate::secrets::{Place, Secret, Secrets};
+use crate::maintenance::configuration::user_folder;
+use crate::maintenance::secrets::{Place, Secret, Secrets};
 use peers::devices::{Device, Devices};
 use peers::{DeviceId, DeviceKey, meeting};
 use std::collections::BTreeMap;

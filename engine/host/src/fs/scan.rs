@@ -1,8 +1,8 @@
 //! Looking through a volume's folder: what is new, changed, gone or left out. Reads only; nothing is rewritten.
 
-use crate::confined::{ConfinedPath, Folder};
 use crate::driver::Inbox;
-use crate::files::{self, Found, TEMPORARY};
+use crate::fs::confined::{ConfinedPath, Folder};
+use crate::fs::files::{self, Found, TEMPORARY};
 use crate::worker::{self, Job, Workers};
 use engine::Event;
 use engine::event::{FileStamp, ScannedFile, Skipped, Survey};

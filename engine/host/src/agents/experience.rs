@@ -1,7 +1,7 @@
 //! What a project holds for agents, read from its files: what it remembers, its agents, its plans. And what of its
 //! memory bears on a goal: found by words and by meaning, as all else is.
 
-use crate::confined::Folder;
+use crate::fs::confined::Folder;
 use crate::search::{Ask, Mode, Search};
 use engine::agent::block::TASKS;
 use engine::agent::crew::{self, Crew};
