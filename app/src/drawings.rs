@@ -8,7 +8,6 @@ mod worker;
 
 pub(crate) use job::{Laid, Question, Reply};
 
-use crate::tokens::Colours;
 use host::renderer::{self, Answer, Budget, Line, Message};
 use job::{Job, Made};
 use std::ops::Range;
@@ -135,8 +134,8 @@ pub(crate) fn formula_pixels(formula: &Formula, ink: Rgb, width: f32) -> Result<
 ///
 /// # Errors
 /// Why it is not drawn.
-pub(crate) fn diagram_pixels(source: &str, colours: &Colours, scale: f32) -> Result<Pixels, Failure> {
-    pixels(draw(&Job::DiagramPixels { source: source.to_owned(), tints: colours.tints(), scale }, Vec::new())?)
+pub(crate) fn diagram_pixels(source: &str, tints: Tints, scale: f32) -> Result<Pixels, Failure> {
+    pixels(draw(&Job::DiagramPixels { source: source.to_owned(), tints, scale }, Vec::new())?)
 }
 
 /// An SVG that nobody vouches for, as pixels; no side has more than `side`.
@@ -200,7 +199,7 @@ pub(crate) fn page(note: Laid, theme: &Theme<'_>, alone: bool, near: &mut Near<'
     let bytes = size(&note);
     let (light, dark) = (theme.light.to_owned(), theme.dark.to_owned());
     let job = Job::Page { note, light, dark, colours: theme.drawn.css(), alone };
-    let made = lay_out(&job, note_budget(bytes), theme.drawn.tints(), false, near)?;
+    let made = lay_out(&job, note_budget(bytes), theme.drawn, false, near)?;
     text(made).map_err(|failure| Unfinished::Ended(failure.why().to_owned()))
 }
 
@@ -211,7 +210,7 @@ pub(crate) struct Theme<'a> {
     /// As CSS.
     pub(crate) dark: &'a str,
     /// Those in which drawings are made.
-    pub(crate) drawn: &'a Colours,
+    pub(crate) drawn: Tints,
 }
 
 /// Notes as one PDF, and the letters that no font has. `near` is asked for the notes.
@@ -362,10 +361,10 @@ mod tests {
 
     #[test]
     fn drawings_are_made_and_refused_in_words() {
-        let drawn = diagram_pixels("flowchart LR\n A-->B", &crate::tokens::LIGHT, 2.0).expect("a drawing");
+        let drawn = diagram_pixels("flowchart LR\n A-->B", typeset::tints::LIGHT, 2.0).expect("a drawing");
         assert!(drawn.multiplied && drawn.raster.width as f32 >= drawn.size[0] * 1.9);
         let why = |drawn: Result<Pixels, Failure>| drawn.err().expect("refused").why().to_owned();
-        assert!(why(diagram_pixels("nonsense", &crate::tokens::LIGHT, 1.0)).ends_with('.'));
+        assert!(why(diagram_pixels("nonsense", typeset::tints::LIGHT, 1.0)).ends_with('.'));
         assert!(why(svg_pixels(b"<svg".to_vec(), 1.0, 100)).ends_with('.'));
         assert!(svg_pixels(vec![0xff], 1.0, 100).is_err() && bitmap(vec![1, 2, 3], 100).is_err());
         assert!(formula(&format!("\\def\\a{{x}}{}", "\\a ".repeat(20)), true).is_ok());

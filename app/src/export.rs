@@ -2,12 +2,13 @@
 //! alike, on a thread that does not draw. Nothing is overwritten.
 
 mod around;
+pub mod error;
+pub mod notebook_import;
+pub mod open_note;
 
 use crate::drawings::{self, Laid, Question, Reply, Theme, Unfinished};
-use crate::line::Refusal;
-use crate::line::notes::{self, Held};
-use crate::line::volumes::saved;
-use crate::tokens::{Colours, DARK, LIGHT};
+use crate::export::error::ExportError;
+use crate::export::open_note::{Held, saved};
 use around::{Files, Near, page_path, title};
 use engine::event::Skipped;
 use engine::{Note, Session};
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use store::{DocId, Execution, FileKind, Output, OutputBody};
 use typeset::html;
 use typeset::pdf::Paper;
-use typeset::tints::Tints;
+use typeset::tints::{DARK, LIGHT, Tints};
 
 /// What notes become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ pub(crate) fn export(
     form: Form,
     dest: &Path,
     progress: &Progress,
-) -> Result<Done, Refusal> {
+) -> Result<Done, ExportError> {
     match (what, form) {
         (What::Note(id), _) => note(handle, *id, form, dest, progress),
         (What::Folder(volume, below), Form::Pdf(paper)) => {
@@ -123,21 +124,21 @@ pub(crate) fn export(
             })?;
             #[allow(clippy::cast_precision_loss, reason = "a share")]
             let mut goes_on = |done: usize| progress.at((done as f32 / all.max(1) as f32).min(1.0));
-            copy::make_folder(dest).map_err(Refusal::workspace)?;
+            copy::make_folder(dest).map_err(ExportError::workspace)?;
             let source = Folder::root(&root).and_then(|root| root.folder(below));
-            let source = source.map_err(|refused| Refusal::workspace(refused.to_string()))?;
-            let target = Folder::chosen(dest).map_err(|refused| Refusal::workspace(refused.to_string()))?;
-            copy::copy_tree(&source, &target, &mut copied, &mut goes_on).map_err(Refusal::workspace)?;
+            let source = source.map_err(|refused| ExportError::workspace(refused.to_string()))?;
+            let target = Folder::chosen(dest).map_err(|refused| ExportError::workspace(refused.to_string()))?;
+            copy::copy_tree(&source, &target, &mut copied, &mut goes_on).map_err(ExportError::workspace)?;
             Ok(Done { files: copied.files, skipped: copied.skipped, dest: dest.to_owned(), ..Done::default() })
         }
     }
 }
 
 /// A note's text and the last execution of each of its cells.
-fn content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution>>), Refusal> {
-    let _held: Held<'_> = notes::hold(handle, note)?;
+fn content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution>>), ExportError> {
+    let _held: Held<'_> = crate::export::open_note::hold(handle, note)?;
     let read = |note: &Note| (note.text(), note.cells().map(|cell| note.execution(cell).cloned()).collect());
-    let (text, mut outputs): (String, Vec<Option<Execution>>) = notes::loaded(handle, note, read)?;
+    let (text, mut outputs): (String, Vec<Option<Execution>>) = crate::export::open_note::loaded(handle, note, read)?;
     outputs.iter_mut().flatten().for_each(|execution| bring_figures(handle, &mut execution.outputs));
     Ok((text, outputs))
 }
@@ -156,7 +157,7 @@ pub(crate) fn bring_figures(handle: &Handle, outputs: &mut [Output]) {
 }
 
 /// The name of a volume, or of a folder of it, and its notes in the order of their paths.
-fn listed(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Vec<(String, DocId)>), Refusal> {
+fn listed(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Vec<(String, DocId)>), ExportError> {
     let below = below.to_owned();
     let read = move |session: &Session| {
         let volume = session.volume(volume)?;
@@ -165,19 +166,22 @@ fn listed(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Vec<(S
         let name = folder.map_or_else(|| volume.name.clone(), str::to_owned);
         Some((name, notes.map(|row| (row.path.clone(), row.id)).collect::<Vec<_>>()))
     };
-    handle.read(read)?.ok_or_else(|| Refusal::usage("the volume is no longer there"))
+    handle.read(read)?.ok_or_else(|| ExportError::usage("the volume is no longer there"))
 }
 
 /// Saves a volume that is to be exported into a new folder; gives the volume's own folder.
-pub(crate) fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, Refusal> {
+pub(crate) fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, ExportError> {
     if dest.exists() {
-        return Err(Refusal::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
+        return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
     }
     saved(handle)?;
     let root = handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
-    let root = root.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
+    let root = root.ok_or_else(|| ExportError::usage("the volume has no folder on this device"))?;
     if dest.starts_with(&root) {
-        return Err(Refusal::usage(format!("the new folder would lie inside the volume itself: {}", dest.display())));
+        return Err(ExportError::usage(format!(
+            "the new folder would lie inside the volume itself: {}",
+            dest.display()
+        )));
     }
     Ok(root)
 }
@@ -185,7 +189,7 @@ pub(crate) fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathB
 /// A note as a page; as its source, with the reason, where it cannot be laid out within its limits.
 fn page(path: &str, text: &str, outputs: Vec<Option<Execution>>, near: &Near<'_>) -> (String, Option<Skipped>) {
     let (light, dark) = (LIGHT.css(), DARK.css());
-    let theme = Theme { light: &light, dark: &dark, drawn: &LIGHT };
+    let theme = Theme { light: &light, dark: &dark, drawn: LIGHT };
     let laid =
         Laid { title: title(path).to_owned(), path: path.to_owned(), text: text.to_owned(), outputs, plain: None };
     match drawings::page(laid, &theme, false, &mut |question| Some(near.answer(&question))) {
@@ -209,7 +213,7 @@ fn as_source(why: &Unfinished) -> String {
 /// A text of its own as a page: nothing stands around it.
 pub(crate) fn text_page(title: &str, text: &str) -> String {
     let (light, dark) = (LIGHT.css(), DARK.css());
-    let theme = Theme { light: &light, dark: &dark, drawn: &LIGHT };
+    let theme = Theme { light: &light, dark: &dark, drawn: LIGHT };
     let (path, outputs) = (String::new(), Vec::new());
     let laid = Laid { title: title.to_owned(), path, text: text.to_owned(), outputs, plain: None };
     drawings::page(laid, &theme, true, &mut |_| Some((Reply::Nothing, Vec::new())))
@@ -217,22 +221,22 @@ pub(crate) fn text_page(title: &str, text: &str) -> String {
 }
 
 /// The colours of a document on white paper.
-fn printed() -> Colours {
-    Colours { paper: eframe::egui::Color32::WHITE, ..LIGHT }
+fn printed() -> Tints {
+    Tints { paper: [0xff, 0xff, 0xff], ..LIGHT }
 }
 
 /// Writes one note. Gives its path in the volume.
-fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress) -> Result<Done, Refusal> {
+fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
     let place = handle.read(move |session| session.place(id).map(|(volume, path)| (volume, path.to_owned())))?;
-    let (volume, path) = place.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
+    let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
     let inside = |name: String| if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
     let (mut missing, mut limited) = (Vec::new(), Vec::new());
     let dest = match form {
         Form::Files => {
-            let _held = notes::hold(handle, id)?;
+            let _held = crate::export::open_note::hold(handle, id)?;
             let text = handle.read(move |session| session.note(id).map(Note::text).unwrap_or_default())?;
             let dest = inside(path.rsplit('/').next().unwrap_or(&path).to_owned());
-            copy::write_new(&dest, text.as_bytes()).map_err(Refusal::usage)?;
+            copy::write_new(&dest, text.as_bytes()).map_err(ExportError::usage)?;
             dest
         }
         Form::Html => {
@@ -243,7 +247,7 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
             let text = files.with_tables(&path, &text);
             let dest = inside(format!("{}.html", title(&path)));
             let (page, source) = page(&path, &text, outputs, &near);
-            copy::write_new(&dest, page.as_bytes()).map_err(Refusal::usage)?;
+            copy::write_new(&dest, page.as_bytes()).map_err(ExportError::usage)?;
             limited.extend(source);
             dest
         }
@@ -262,23 +266,23 @@ fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress
 ///
 /// # Errors
 /// What is in the way.
-pub(crate) fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progress) -> Result<Done, Refusal> {
+pub(crate) fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
     let place = handle.read(move |session| session.place(id).map(|(volume, path)| (volume, path.to_owned())))?;
-    let (volume, path) = place.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
+    let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
     let root = fresh(handle, volume, dest)?;
     let (text, _) = content(handle, id)?;
     let files = Files::of(handle, volume, true)?;
     let folder = path.rfind('/').map_or("", |slash| &path[..=slash]);
     let name = path.strip_prefix(folder).unwrap_or(&path);
     let with_tables = files.with_tables(&path, &text);
-    copy::write_below(dest, name, with_tables.as_bytes()).map_err(Refusal::usage)?;
+    copy::write_below(dest, name, with_tables.as_bytes()).map_err(ExportError::usage)?;
     let mut done = Done { files: vec![path.clone()], dest: dest.to_owned(), ..Done::default() };
     let all = files.attached(&path, &text);
     let count = all.len();
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, attached) in all.into_iter().enumerate() {
         if !progress.at(at as f32 / count as f32) {
-            return Err(Refusal::usage(copy::STOPPED));
+            return Err(ExportError::usage(copy::STOPPED));
         }
         // What lies below the note's folder keeps its place; all else lies beside the note, where a link finds it.
         let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
@@ -299,18 +303,18 @@ fn document(
     paper: Paper,
     dest: &Path,
     progress: &Progress,
-) -> Result<Done, Refusal> {
+) -> Result<Done, ExportError> {
     if dest.exists() {
-        return Err(Refusal::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
+        return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
     }
     let files = Files::of(handle, volume, notes.len() > 1)?;
-    let tints = printed().tints();
+    let tints = printed();
     let mut done = Done { dest: dest.to_owned(), ..Done::default() };
     let mut read = Vec::new();
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
         if !progress.at(0.3 * at as f32 / notes.len() as f32) {
-            return Err(Refusal::usage(STOPPED));
+            return Err(ExportError::usage(STOPPED));
         }
         match content(handle, *id) {
             Ok((text, outputs)) => {
@@ -318,7 +322,7 @@ fn document(
                 let title = title(path).to_owned();
                 read.push(Laid { title, path: path.clone(), text, outputs, plain: None });
             }
-            Err(refusal) => done.skipped.push(Skipped { path: path.clone(), why: refusal.why }),
+            Err(refusal) => done.skipped.push(Skipped { path: path.clone(), why: refusal.to_string() }),
         }
     }
     let lay = |notes: &[Laid], from: f32| {
@@ -335,7 +339,7 @@ fn document(
             for round in 0..2 {
                 match first {
                     Ok(_) => break,
-                    Err(Unfinished::Stopped) => return Err(Refusal::usage(STOPPED)),
+                    Err(Unfinished::Stopped) => return Err(ExportError::usage(STOPPED)),
                     Err(why) if round == 0 => {
                         done.limited.push(Skipped { path: read[at].path.clone(), why: as_source(&why) });
                         read[at].plain = Some(limited(&why));
@@ -348,10 +352,12 @@ fn document(
         made = lay(&read, 0.3);
     }
     let (bytes, missing) = made.map_err(|why| match why {
-        Unfinished::Stopped => Refusal::usage(STOPPED),
-        why => Refusal::usage(format!("the document was not made: {why}; export fewer notes at a time, or as HTML")),
+        Unfinished::Stopped => ExportError::usage(STOPPED),
+        why => {
+            ExportError::usage(format!("the document was not made: {why}; export fewer notes at a time, or as HTML"))
+        }
     })?;
-    copy::write_new(dest, &bytes).map_err(Refusal::usage)?;
+    copy::write_new(dest, &bytes).map_err(ExportError::usage)?;
     done.files = read.into_iter().map(|laid| laid.path).collect();
     done.missing = missing;
     Ok(done)
@@ -387,7 +393,7 @@ fn lay_out(
 }
 
 /// Writes notes as pages into a new folder, with the attachments that they link to and a page that lists them.
-fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Progress) -> Result<Done, Refusal> {
+fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
     let (name, notes) = listed(handle, volume, below)?;
     let files = Files::of(handle, volume, true)?;
     let linked = RefCell::default();
@@ -396,9 +402,9 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
     #[allow(clippy::cast_precision_loss, reason = "a share")]
     for (at, (path, id)) in notes.iter().enumerate() {
         if !progress.at(at as f32 / notes.len() as f32) {
-            return Err(Refusal::usage(copy::STOPPED));
+            return Err(ExportError::usage(copy::STOPPED));
         }
-        let written = content(handle, *id).map_err(|refusal| refusal.why).and_then(|(text, outputs)| {
+        let written = content(handle, *id).map_err(|refusal| refusal.to_string()).and_then(|(text, outputs)| {
             let text = files.with_tables(path, &text);
             let (page, source) = page(path, &text, outputs, &near(path));
             copy::write_below(dest, &page_path(path), page.as_bytes()).map(|()| source)
@@ -416,7 +422,7 @@ fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Pr
             done.files.iter().map(|path| format!("- [{}](<{path}>)\n", path.strip_suffix(".md").unwrap_or(path)));
         let text = format!("# {name}\n\n{}", lines.collect::<String>());
         let (index, _) = page(&name, &text, Vec::new(), &near("index.md"));
-        copy::write_below(dest, "index.html", index.as_bytes()).map_err(Refusal::usage)?;
+        copy::write_below(dest, "index.html", index.as_bytes()).map_err(ExportError::usage)?;
     }
     for path in linked.into_inner() {
         match copy::copy_to(&ConfinedPath::new(&files.root, &path), dest, &path) {

@@ -33,6 +33,7 @@ mod tasks;
 mod upkeep;
 pub(crate) mod volumes;
 
+use crate::export::error::ExportError;
 use crate::window;
 use clap::ArgMatches;
 use host::socket::{self, Request, Unanswered};
@@ -109,6 +110,15 @@ impl Refusal {
 impl From<engine::Reject> for Refusal {
     fn from(reject: engine::Reject) -> Self {
         Refusal::usage(reject.0)
+    }
+}
+
+impl From<ExportError> for Refusal {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Usage(why) => Refusal::usage(why),
+            ExportError::Workspace(why) => Refusal::workspace(why),
+        }
     }
 }
 
@@ -412,7 +422,7 @@ fn open_window(folder: &std::path::Path) -> Result<u8, Refusal> {
     let begun = std::time::Instant::now();
     let first = !host::workspace_exists(folder);
     let mut driver = host::open(folder, Options { program: program()?, create: true })?;
-    let zones = crate::clock::zones(crate::clock::named(driver.session()));
+    let zones = host::clock::zones(host::clock::named(driver.session()));
     driver.command(engine::Command::MindSchedules { zones })?;
     let _ = driver.serve(serve);
     if first {

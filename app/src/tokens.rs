@@ -10,7 +10,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use text::markdown::dialect::CalloutKind;
 use typeset::colour::Hue;
-use typeset::tints::Tints;
+use typeset::tints::{self, Rgb, Tints};
+
+const fn rgb([red, green, blue]: Rgb) -> Color32 {
+    Color32::from_rgb(red, green, blue)
+}
 
 /// The colours of one theme.
 #[derive(Debug)]
@@ -59,22 +63,22 @@ pub struct Colours {
 
 /// Light.
 pub const LIGHT: Colours = Colours {
-    paper: Color32::from_rgb(0xfc, 0xfb, 0xf8),
+    paper: rgb(tints::LIGHT.paper),
     raised: Color32::from_rgb(0xff, 0xff, 0xff),
-    sunken: Color32::from_rgb(0xf4, 0xf2, 0xec),
-    ink: Color32::from_rgb(0x1f, 0x23, 0x28),
-    muted: Color32::from_rgb(0x5c, 0x64, 0x6d),
-    line: Color32::from_rgb(0xe6, 0xe3, 0xdc),
-    accent: Color32::from_rgb(0x3b, 0x5b, 0xdb),
-    accent_ground: Color32::from_rgb(0xe7, 0xec, 0xfd),
-    mark: Color32::from_rgb(0xfb, 0xf0, 0xc4),
+    sunken: rgb(tints::LIGHT.sunken),
+    ink: rgb(tints::LIGHT.ink),
+    muted: rgb(tints::LIGHT.muted),
+    line: rgb(tints::LIGHT.line),
+    accent: rgb(tints::LIGHT.accent),
+    accent_ground: rgb(tints::LIGHT.accent_ground),
+    mark: rgb(tints::LIGHT.mark),
     mark_strong: Color32::from_rgb(0xff, 0xef, 0xa8),
-    ok: Color32::from_rgb(0x2b, 0x7a, 0x3b),
-    warn: Color32::from_rgb(0x9a, 0x4f, 0x00),
-    bad: Color32::from_rgb(0xc4, 0x2b, 0x2b),
-    thought: Color32::from_rgb(0x7a, 0x4f, 0xc4),
-    tool: Color32::from_rgb(0x0b, 0x72, 0x85),
-    lit: Color32::from_rgb(0xff, 0xef, 0xb0),
+    ok: rgb(tints::LIGHT.ok),
+    warn: rgb(tints::LIGHT.warn),
+    bad: rgb(tints::LIGHT.bad),
+    thought: rgb(tints::LIGHT.thought),
+    tool: rgb(tints::LIGHT.tool),
+    lit: rgb(tints::LIGHT.lit),
     gone: Color32::from_rgb(0xfd, 0xf0, 0xee),
     gone_strong: Color32::from_rgb(0xf6, 0xcd, 0xc8),
     come: Color32::from_rgb(0xed, 0xf6, 0xee),
@@ -83,22 +87,22 @@ pub const LIGHT: Colours = Colours {
 
 /// Dark.
 pub const DARK: Colours = Colours {
-    paper: Color32::from_rgb(0x16, 0x18, 0x1d),
+    paper: rgb(tints::DARK.paper),
     raised: Color32::from_rgb(0x1d, 0x20, 0x26),
-    sunken: Color32::from_rgb(0x10, 0x12, 0x16),
-    ink: Color32::from_rgb(0xe6, 0xe6, 0xe3),
-    muted: Color32::from_rgb(0x9a, 0xa0, 0xa8),
-    line: Color32::from_rgb(0x2b, 0x2f, 0x36),
-    accent: Color32::from_rgb(0x8e, 0xa4, 0xff),
-    accent_ground: Color32::from_rgb(0x23, 0x2b, 0x47),
-    mark: Color32::from_rgb(0x3b, 0x33, 0x18),
+    sunken: rgb(tints::DARK.sunken),
+    ink: rgb(tints::DARK.ink),
+    muted: rgb(tints::DARK.muted),
+    line: rgb(tints::DARK.line),
+    accent: rgb(tints::DARK.accent),
+    accent_ground: rgb(tints::DARK.accent_ground),
+    mark: rgb(tints::DARK.mark),
     mark_strong: Color32::from_rgb(0x41, 0x35, 0x09),
-    ok: Color32::from_rgb(0x69, 0xc3, 0x7d),
-    warn: Color32::from_rgb(0xe0, 0xa4, 0x58),
-    bad: Color32::from_rgb(0xff, 0x80, 0x80),
-    thought: Color32::from_rgb(0xb7, 0x9b, 0xf0),
-    tool: Color32::from_rgb(0x5c, 0xc4, 0xd6),
-    lit: Color32::from_rgb(0x3d, 0x37, 0x1c),
+    ok: rgb(tints::DARK.ok),
+    warn: rgb(tints::DARK.warn),
+    bad: rgb(tints::DARK.bad),
+    thought: rgb(tints::DARK.thought),
+    tool: rgb(tints::DARK.tool),
+    lit: rgb(tints::DARK.lit),
     gone: Color32::from_rgb(0x2a, 0x1b, 0x1e),
     gone_strong: Color32::from_rgb(0x5c, 0x2c, 0x31),
     come: Color32::from_rgb(0x16, 0x27, 0x1c),
@@ -228,27 +232,6 @@ impl Colours {
             thought: rgb(self.thought),
             tool: rgb(self.tool),
         }
-    }
-
-    /// The colours as variables of a style sheet, for pages that are exported.
-    pub fn css(&self) -> String {
-        let named = [
-            ("paper", self.paper),
-            ("sunken", self.sunken),
-            ("ink", self.ink),
-            ("muted", self.muted),
-            ("line", self.line),
-            ("accent", self.accent),
-            ("accent-ground", self.accent_ground),
-            ("ok", self.ok),
-            ("warn", self.warn),
-            ("bad", self.bad),
-            ("thought", self.thought),
-            ("tool", self.tool),
-            ("lit", self.lit),
-        ];
-        let hex = |colour: Color32| format!("#{:02x}{:02x}{:02x}", colour.r(), colour.g(), colour.b());
-        named.into_iter().map(|(name, colour)| format!("--{name}:{};", hex(colour))).collect()
     }
 
     /// Behind what the pointer is over: half way from the ground to the hairline.
@@ -592,7 +575,7 @@ mod tests {
     fn every_text_can_be_read() {
         for (colours, least) in [(&LIGHT, 4.7), (&DARK, 4.7), (&LIGHT_CLEAR, 8.0), (&DARK_CLEAR, 8.0)] {
             let grounds = [colours.paper, colours.raised, colours.sunken];
-            assert!(luminance(colours.lit) > 0.0 && colours.css().contains("--lit:#"));
+            assert!(luminance(colours.lit) > 0.0 && colours.tints().css().contains("--lit:#"));
             let texts = [colours.ink, colours.muted, colours.accent, colours.ok, colours.warn, colours.bad];
             for ground in grounds {
                 for text in texts.into_iter().chain([colours.thought, colours.tool]) {

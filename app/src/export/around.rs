@@ -1,12 +1,12 @@
 //! What stands around a note that is exported: the files of its volume, and what draws.
 
-use crate::clock;
 use crate::drawings::{Question, Reply};
-use crate::line::Refusal;
+use crate::export::error::ExportError;
 use collection as base;
 use collection::{Base, Embed, Mirror, Told};
 use engine::Session;
 use host::Handle;
+use host::clock;
 use host::fs::confined::ConfinedPath;
 use pulldown_cmark::{Event, Tag};
 use std::cell::{OnceCell, RefCell};
@@ -47,7 +47,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn of(handle: &Handle, volume: DocId, all: bool) -> Result<Files, Refusal> {
+    pub(super) fn of(handle: &Handle, volume: DocId, all: bool) -> Result<Files, ExportError> {
         let read = move |session: &Session| {
             let volume = session.volume(volume)?;
             let rows = volume.files.values();
@@ -55,7 +55,7 @@ impl Files {
             Some((volume.root.clone()?, rows.collect::<Vec<_>>()))
         };
         let (root, rows) =
-            handle.read(read)?.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
+            handle.read(read)?.ok_or_else(|| ExportError::usage("the volume has no folder on this device"))?;
         let (mut kinds, mut links) = (BTreeMap::new(), Links::default());
         for (path, id, kind, outline) in rows {
             links.enter(id, &path);

@@ -178,7 +178,7 @@ pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
         scene.handle.command(Command::Revert { run, only, again: flag("redo") })?;
         let done = |session: &Session| (session.errands() == 0 && session.moving().is_none()).then_some(());
         scene.handle.wait(Some(PATIENCE), done)?;
-        super::volumes::saved(scene.handle)?;
+        crate::export::open_note::saved(scene.handle)?;
         let problems = scene.handle.read(move |session| session.problems()[before..].to_vec())?;
         for problem in &problems {
             writeln!(scene.errors, "{problem}")?;
@@ -193,7 +193,7 @@ pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     } else {
         return show_run(scene, run, args);
     }
-    super::volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     Ok(DONE)
 }
 
@@ -366,7 +366,7 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
     if let Some(number) = number(args, "forget")? {
         let number = (number as usize).checked_sub(1).ok_or_else(|| Refusal::usage("rules are counted from 1"))?;
         scene.handle.command(Command::ForgetRule { number })?;
-        super::volumes::saved(scene.handle)?;
+        crate::export::open_note::saved(scene.handle)?;
         return Ok(DONE);
     }
     if args.get_flag("rules") {
@@ -466,7 +466,7 @@ pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, 
     let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments, comment };
     let (run, approval) = (*run, approval.id.clone());
     scene.handle.command(Command::Decide { run, approval, decision })?;
-    super::volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     // Somebody else may own the run's terminal; here only what follows in this process is waited for.
     if scene.own { ask::follow(scene, run, false, usize::MAX) } else { Ok(DONE) }
 }
@@ -490,7 +490,7 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         for tool in read {
             scene.handle.command(Command::ProposeTool { tool: Box::new(tool) })?;
         }
-        super::volumes::saved(scene.handle)?;
+        crate::export::open_note::saved(scene.handle)?;
         return Ok(DONE);
     }
     let named = args.get_one::<String>("TOOL").cloned();
@@ -543,7 +543,7 @@ pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             writeln!(scene.out, "{}\n\n{}", newest.description, newest.code)?;
             return Ok(DONE);
         }
-        super::volumes::saved(scene.handle)?;
+        crate::export::open_note::saved(scene.handle)?;
         return Ok(DONE);
     }
     for tool in tools {

@@ -18,13 +18,13 @@ pub(super) fn cells(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
         }
     };
     let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = notes::hold(scene.handle, note)?;
+    let _held = crate::export::open_note::hold(scene.handle, note)?;
     if let Some(to) = mode {
-        notes::loaded(scene.handle, note, |_| ())?;
+        crate::export::open_note::loaded(scene.handle, note, |_| ())?;
         scene.handle.command(Command::SetReactivity { note, to })?;
-        super::volumes::saved(scene.handle)?;
+        crate::export::open_note::saved(scene.handle)?;
     }
-    let (mode, found) = notes::loaded(scene.handle, note, |note| (note.reactivity(), told(note)))?;
+    let (mode, found) = crate::export::open_note::loaded(scene.handle, note, |note| (note.reactivity(), told(note)))?;
     if scene.json {
         writeln!(scene.out, "{}", json!({"mode": mode.word(), "cells": found}))?;
         return Ok(DONE);

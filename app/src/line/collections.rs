@@ -2,10 +2,10 @@
 
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, moves};
-use crate::clock;
 use clap::ArgMatches;
 use collection::{Base, Cell, Table};
 use engine::Session;
+use host::clock;
 use host::fs::confined::ConfinedPath;
 use store::DocId;
 

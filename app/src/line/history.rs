@@ -1,9 +1,10 @@
 //! `history`: the changes of a note, the note as it was, what has changed since, who wrote what, and the way back.
 
-use super::notes::{durable, hold, say_behind};
+use super::notes::{durable, say_behind};
 use super::parse::needed;
 use super::upkeep::date;
 use super::{DONE, Refusal, Scene, choose};
+use crate::export::open_note::hold;
 use clap::ArgMatches;
 use engine::{Command, Note};
 use std::fmt::Write as _;

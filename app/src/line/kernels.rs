@@ -14,7 +14,7 @@ const SHOWN: usize = 16;
 
 pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = notes::hold(scene.handle, note)?;
+    let _held = crate::export::open_note::hold(scene.handle, note)?;
     let paths = |name: &str| -> Vec<PathBuf> {
         args.get_many::<String>(name).into_iter().flatten().map(|path| scene.folder.join(path)).collect()
     };
@@ -28,7 +28,7 @@ pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
     }
     let mut granted = scene.handle.read(move |session| session.granted(note))?;
     if nothing || network || !read.is_empty() || !write.is_empty() {
-        notes::loaded(scene.handle, note, |_| ())?;
+        crate::export::open_note::loaded(scene.handle, note, |_| ())?;
         let known = |old: Vec<PathBuf>, new: Vec<PathBuf>| {
             let mut all = old;
             all.extend(new.into_iter().map(|path| path.canonicalize().unwrap_or(path)));
@@ -46,7 +46,7 @@ pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             }
         };
         scene.handle.command(Command::Grant { note, grant: granted.clone() })?;
-        super::volumes::saved(scene.handle)?;
+        crate::export::open_note::saved(scene.handle)?;
     }
     if scene.json {
         let said = json!({"network": granted.network, "read": granted.read, "write": granted.write});
@@ -67,7 +67,7 @@ pub(super) fn found(scene: &Scene<'_>, note: DocId) -> Result<Vec<KernelSpec>, R
 
 pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = notes::hold(scene.handle, note)?;
+    let _held = crate::export::open_note::hold(scene.handle, note)?;
     let found = found(scene, note)?;
     if let Some(name) = args.get_one::<String>("use") {
         if name != EMBEDDED && !found.iter().any(|spec| spec.name == *name) {
@@ -75,7 +75,7 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
                 "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
             )));
         }
-        notes::loaded(scene.handle, note, |_| ())?;
+        crate::export::open_note::loaded(scene.handle, note, |_| ())?;
         let seen = args.get_one::<String>("allow").cloned();
         let spec = found.iter().find(|spec| spec.name == *name);
         // What is allowed is named by the beginning of its print, as it was shown.
@@ -92,7 +92,7 @@ pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Re
                 spec.question()
             )));
         }
-        super::volumes::saved(scene.handle)?;
+        crate::export::open_note::saved(scene.handle)?;
     }
     let used = scene.handle.read(move |session| session.note(note)?.kernel_name().map(ToOwned::to_owned))?;
     let used = used.unwrap_or_else(|| EMBEDDED.to_owned());

@@ -102,7 +102,7 @@ fn broken(scene: &mut Scene<'_>, only: Option<store::DocId>) -> Result<u8, Refus
 pub(super) fn todos(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     moves::indexed(scene)?;
     let (all, words) = (args.get_flag("all"), args.get_one::<String>("words").cloned().unwrap_or_default());
-    let today = crate::clock::today();
+    let today = host::clock::today();
     let read = move |session: &Session| -> Vec<Value> {
         let tasks = engine::agenda::tasks(session, &words, all);
         let row = |task: engine::agenda::Entry| {

@@ -74,7 +74,7 @@ fn forget(scene: &Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
         session.moving().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
     match scene.handle.wait(Some(PATIENCE), look)? {
-        Some(problems) if problems.is_empty() => volumes::saved(scene.handle),
+        Some(problems) if problems.is_empty() => Ok(crate::export::open_note::saved(scene.handle)?),
         Some(problems) => Err(Refusal::workspace(problems)),
         None => Err(Refusal::workspace("it takes longer than a minute; it goes on at the next start")),
     }
@@ -91,7 +91,7 @@ pub(super) fn write(scene: &Scene<'_>, volume: DocId, path: &str, text: &str) ->
             }
         }
         Some(note) => {
-            let held = super::notes::hold(scene.handle, note)?;
+            let held = crate::export::open_note::hold(scene.handle, note)?;
             let old = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
             let edits = text::splice::difference(&old, text);
             if !edits.is_empty() {
@@ -100,5 +100,5 @@ pub(super) fn write(scene: &Scene<'_>, volume: DocId, path: &str, text: &str) ->
             drop(held);
         }
     }
-    volumes::saved(scene.handle)
+    Ok(crate::export::open_note::saved(scene.handle)?)
 }

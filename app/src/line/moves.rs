@@ -29,7 +29,7 @@ fn perform(scene: &mut Scene<'_>, command: Command) -> Result<(), Refusal> {
         session.moving().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
     };
     match scene.handle.wait_on_disk(Some(MOVE), look)? {
-        Some(problems) if problems.is_empty() => volumes::saved(scene.handle),
+        Some(problems) if problems.is_empty() => Ok(crate::export::open_note::saved(scene.handle)?),
         Some(problems) => Err(Refusal::workspace(problems)),
         None => Err(Refusal::workspace("the move takes longer than ten minutes; it goes on at the next start")),
     }
@@ -162,7 +162,7 @@ fn discard(scene: &mut Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
         Some(problems) => return Err(Refusal::workspace(problems)),
         None => return Err(Refusal::workspace("the files could not be deleted in ten minutes")),
     }
-    volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"deleted": count}))?;
     } else {

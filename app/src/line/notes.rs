@@ -11,55 +11,8 @@ use std::time::Duration;
 use store::{BlockId, DocId, Execution};
 use text::splice;
 
-/// How long a note may take to be read.
-const READ: Duration = Duration::from_secs(120);
 /// After the end of its input, `edit` waits this long for a disk that refuses.
 const REFUSED: Duration = Duration::from_secs(5);
-
-/// Keeps a note open while a command works with it.
-pub(crate) struct Held<'a> {
-    handle: &'a host::Handle,
-    pub(super) note: DocId,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        let _ = self.handle.command(Command::ReleaseNote { note: self.note });
-    }
-}
-
-/// Opens a note and waits until it can be read.
-pub(crate) fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<Held<'a>, Refusal> {
-    handle.command(Command::HoldNote { note })?;
-    let held = Held { handle, note };
-    let look = move |session: &Session| match session.note(note) {
-        Some(open) => match &open.phase {
-            Phase::Failed(why) => Some(Err(why.clone())),
-            Phase::Ready | Phase::Reading => open.is_settled().then_some(Ok(())),
-        },
-        None => Some(Err("it was closed meanwhile".to_owned())),
-    };
-    match handle.wait(Some(READ), look)? {
-        Some(Ok(())) => Ok(held),
-        Some(Err(why)) => Err(Refusal::workspace(format!("the note cannot be read: {why}"))),
-        None => Err(Refusal::workspace("the note could not be read in two minutes")),
-    }
-}
-
-/// Waits until the note's documents are loaded, then looks at it.
-pub(crate) fn loaded<R: Send + 'static>(
-    handle: &host::Handle,
-    note: DocId,
-    read: impl Fn(&Note) -> R + Send + 'static,
-) -> Result<R, Refusal> {
-    let look = move |session: &Session| {
-        let note = session.note(note)?;
-        (!note.is_loading()).then(|| read(note))
-    };
-    handle
-        .wait(Some(READ), look)?
-        .ok_or_else(|| Refusal::workspace("the note's document could not be read in two minutes"))
-}
 
 fn say_problems(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
     let problems = scene.handle.read(move |session| {
@@ -80,7 +33,7 @@ pub(super) fn cat(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
         (Err(_), Some((path, place))) => return passage(scene, path, place),
         (Err(why), None) => return Err(why),
     };
-    let held = hold(scene.handle, note)?;
+    let held = crate::export::open_note::hold(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
     if scene.json {
         writeln!(scene.out, "{}", serde_json::json!({"text": text}))?;
@@ -95,7 +48,7 @@ pub(super) fn cat(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
 /// Prints what an address of the search names: `NOTE#block`, or `NOTE#cell/output/2`.
 fn passage(scene: &mut Scene<'_>, path: &str, place: &str) -> Result<u8, Refusal> {
     let note = choose::note(scene, path)?;
-    let held = hold(scene.handle, note)?;
+    let held = crate::export::open_note::hold(scene.handle, note)?;
     let none = || Refusal::usage(format!("there is no such passage in the note: {place}"));
     let mut parts = place.split('/');
     let block: BlockId = parts.next().and_then(|block| block.parse().ok()).ok_or_else(none)?;
@@ -105,7 +58,9 @@ fn passage(scene: &mut Scene<'_>, path: &str, place: &str) -> Result<u8, Refusal
             scene.out.write_all(text.ok_or_else(none)?.as_bytes())?;
         }
         (Some("output"), Some(Ok(number)), None) => {
-            let outputs = loaded(scene.handle, note, move |note| note.execution(block).map(|run| run.outputs.clone()))?;
+            let outputs = crate::export::open_note::loaded(scene.handle, note, move |note| {
+                note.execution(block).map(|run| run.outputs.clone())
+            })?;
             let output = outputs.and_then(|outputs| outputs.into_iter().nth(number.checked_sub(1)?));
             super::running::print(scene.out, &output.ok_or_else(none)?.body)?;
         }
@@ -129,9 +84,11 @@ struct Line {
 
 pub(super) fn edit(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = hold(scene.handle, note)?;
+    let _held = crate::export::open_note::hold(scene.handle, note)?;
     // A document that cannot be written to is known before anything is acknowledged.
-    if let Some(why) = loaded(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))? {
+    if let Some(why) =
+        crate::export::open_note::loaded(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))?
+    {
         return Err(Refusal::workspace(format!("the note can only be read: {why}")));
     }
     if args.get_flag("text") {
@@ -246,8 +203,8 @@ fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
 
 pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let note = choose::note(scene, needed(args, "NOTE")?)?;
-    let _held = hold(scene.handle, note)?;
-    let found: Vec<(usize, Option<Stale>, Execution)> = loaded(scene.handle, note, |note| {
+    let _held = crate::export::open_note::hold(scene.handle, note)?;
+    let found: Vec<(usize, Option<Stale>, Execution)> = crate::export::open_note::loaded(scene.handle, note, |note| {
         let cells = note.cells().enumerate();
         cells.filter_map(|(at, cell)| Some((at + 1, note.staleness(cell), note.execution(cell)?.clone()))).collect()
     })?;

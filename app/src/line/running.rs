@@ -29,7 +29,7 @@ pub(super) fn run(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     if u8::from(stale) + u8::from(clean) + u8::from(only.is_some()) > 1 {
         return Err(Refusal::usage("choose one of --cell, --stale and --clean"));
     }
-    let _held = notes::hold(scene.handle, note)?;
+    let _held = crate::export::open_note::hold(scene.handle, note)?;
     if let Some(kernel) = args.get_one::<String>("kernel").cloned() {
         super::kernels::found(scene, note)?;
         scene.handle.command(Command::UseKernel { note, kernel: Some(kernel), keep: false, seen: None })?;
@@ -104,7 +104,7 @@ fn together(
     clean: bool,
 ) -> Result<u8, Refusal> {
     // What is stale says the note's outputs.
-    notes::loaded(scene.handle, note, |_| ())?;
+    crate::export::open_note::loaded(scene.handle, note, |_| ())?;
     let verdicts = move |session: &Session| session.note(note).and_then(Note::verdict).map_or(0, |(count, _)| count);
     let before = scene.handle.read(verdicts)?;
     if stale && scene.handle.read(move |session| session.note(note).is_some_and(none_stale))? {

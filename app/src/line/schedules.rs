@@ -3,12 +3,12 @@
 use super::memory::mode;
 use super::parse::number;
 use super::{DONE, FAILED, Refusal, Scene, agents, choose, volumes};
-use crate::clock;
 use clap::ArgMatches;
 use engine::memory::insight::{Filters, Query};
 use engine::notice::{Notice, Noticed};
 use engine::schedule::{Came, Schedule, WINDOW, Work};
 use engine::{Command, Session};
+use host::clock;
 use serde_json::json;
 use std::time::Duration;
 use store::{DocId, Ending};
@@ -33,7 +33,7 @@ pub(super) fn schedule(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
         "remove" => {
             let (schedule, one) = meant(scene, &needed("which")?)?;
             scene.handle.command(Command::RemoveSchedule { schedule })?;
-            volumes::saved(scene.handle)?;
+            crate::export::open_note::saved(scene.handle)?;
             writeln!(scene.out, "{} is removed", one.name)?;
             Ok(DONE)
         }
@@ -41,7 +41,7 @@ pub(super) fn schedule(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
             let (schedule, one) = meant(scene, &needed("which")?)?;
             let paused = action == "pause";
             scene.handle.command(Command::PauseSchedule { schedule, paused })?;
-            volumes::saved(scene.handle)?;
+            crate::export::open_note::saved(scene.handle)?;
             writeln!(scene.out, "{} {}", one.name, if paused { "rests" } else { "goes on" })?;
             Ok(DONE)
         }
@@ -172,7 +172,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Ref
     };
     let schedule = agents::fresh();
     scene.handle.command(Command::AddSchedule { schedule, what: Box::new(what) })?;
-    volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     let next = scene
         .handle
         .read(move |session| session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.next))?;
@@ -210,7 +210,7 @@ fn run(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
         Some(Came::Begun { run: None } | Came::Ended { .. } | Came::Done | Came::Skipped { .. }) | None => {
             let rests = move |session: &Session| (!session.is_keeping_up() && session.errands() == 0).then_some(());
             scene.handle.wait(Some(PATIENCE), rests)?;
-            volumes::saved(scene.handle)?;
+            crate::export::open_note::saved(scene.handle)?;
             let done = matches!(scene.handle.read(last)?.map(|last| last.came), Some(Came::Done));
             Ok(if done { DONE } else { FAILED })
         }
@@ -247,7 +247,7 @@ fn watch(scene: &mut Scene<'_>, once: bool) -> Result<u8, Refusal> {
         }
         scene.out.flush()?;
     }
-    volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     Ok(if good { DONE } else { FAILED })
 }
 

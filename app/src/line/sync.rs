@@ -86,7 +86,7 @@ pub(super) fn sync(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
         }
         "now" => {
             choose::volumes_known(scene, true)?;
-            super::volumes::saved(scene.handle)?;
+            crate::export::open_note::saved(scene.handle)?;
             let done = settled(scene, patience)?;
             status(scene)?;
             Ok(if done { DONE } else { FAILED })
@@ -134,7 +134,7 @@ fn in_step(session: &Session) -> bool {
 
 /// How far it has got, and when whoever is away was there last.
 fn far(spread: &Spread) -> String {
-    let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", crate::clock::moment(at.0)));
+    let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", host::clock::moment(at.0)));
     spread.words() + &seen.unwrap_or_default()
 }
 
@@ -197,7 +197,7 @@ fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
         }
     }
     for (seen, here) in devices {
-        let when = if here { "here now".to_owned() } else { format!("last seen {}", crate::clock::moment(seen.at.0)) };
+        let when = if here { "here now".to_owned() } else { format!("last seen {}", host::clock::moment(seen.at.0)) };
         writeln!(scene.out, "{}: {when}", visible::line(&seen.name))?;
     }
     Ok(DONE)
@@ -211,16 +211,16 @@ fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
     };
     let (path, spread) = scene.handle.read(read)?;
     // As another program with automerge-repo finds it, and knows whether it has the same.
-    let _held = super::notes::hold(scene.handle, note)?;
+    let _held = crate::export::open_note::hold(scene.handle, note)?;
     let heads = |note: &engine::Note| {
         let heads = note.document().map(|doc| doc.heads()).unwrap_or_default();
         let mut heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
         heads.sort_unstable();
         heads
     };
-    let heads = super::notes::loaded(scene.handle, note, heads)?;
+    let heads = crate::export::open_note::loaded(scene.handle, note, heads)?;
     let address = store::sync::document_address(note);
-    let moment = |at: Option<engine::Time>| at.map(|at| crate::clock::moment(at.0));
+    let moment = |at: Option<engine::Time>| at.map(|at| host::clock::moment(at.0));
     if scene.json {
         let line = json!({"note": path, "state": spread.words(), "behind": spread.behind,
             "received": spread.received.map(|at| at.0), "same": spread.same.map(|at| at.0),
@@ -252,7 +252,7 @@ fn merges(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
         writeln!(scene.out, "Other devices have changed nothing yet.")?;
     }
     for (at, merge) in merges.iter().enumerate() {
-        let when = crate::clock::moment(merge.to.0);
+        let when = host::clock::moment(merge.to.0);
         writeln!(scene.out, "{:>4}  {when}  {} {}", at + 1, visible::line(&merge.path), visible::line(&merge.words()))?;
     }
     Ok(DONE)
@@ -306,7 +306,7 @@ fn log(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
         if scene.json {
             writeln!(scene.out, "{}", json!({"at": at, "line": line}))?;
         } else {
-            writeln!(scene.out, "{}  {}", crate::clock::moment(at), visible::line(&line))?;
+            writeln!(scene.out, "{}  {}", host::clock::moment(at), visible::line(&line))?;
         }
     }
     Ok(DONE)

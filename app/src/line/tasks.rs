@@ -48,7 +48,7 @@ pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refu
             })?;
             let done = |session: &engine::Session| (session.errands() == 0).then_some(());
             scene.handle.wait(Some(super::memory::PATIENCE), done)?;
-            volumes::saved(scene.handle)?;
+            crate::export::open_note::saved(scene.handle)?;
             writeln!(scene.out, "{named} {said}")?;
             Ok(DONE)
         }
@@ -72,7 +72,7 @@ fn whole(task: &TaskBlock) -> Value {
 fn meant(scene: &mut Scene<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Option<String>), Refusal> {
     let (name, id) = word.split_once('#').map_or((word, None), |(name, id)| (name, Some(id.to_owned())));
     let note = choose::note(scene, name)?;
-    let held = notes::hold(scene.handle, note)?;
+    let held = crate::export::open_note::hold(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
     drop(held);
     let (tasks, problems) = block::read(&text);

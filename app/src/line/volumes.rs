@@ -16,8 +16,6 @@ use typeset::pdf::Paper;
 
 /// How long a folder may take to be looked through.
 const SCAN: Duration = Duration::from_secs(3_600);
-/// How long files may take to be written.
-const SAVE: Duration = Duration::from_secs(15);
 
 struct Opened {
     id: DocId,
@@ -85,7 +83,7 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
     if let Some(trouble) = opened.trouble {
         return Err(Refusal::usage(trouble));
     }
-    saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     let Opened { id, name, notes, attachments, collections, skipped, .. } = opened;
     if scene.json {
         let answer = serde_json::json!({
@@ -101,24 +99,6 @@ pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
         }
     }
     Ok(DONE)
-}
-
-/// Waits until everything is in the database and in its file.
-pub(crate) fn saved(handle: &host::Handle) -> Result<(), Refusal> {
-    handle.command(Command::Save)?;
-    let look = |session: &Session| {
-        let trouble = session.saving().trouble.clone();
-        let stuck = session.notes().find_map(|note| note.file.trouble.clone());
-        match trouble.or(stuck) {
-            Some(why) => Some(Err(why)),
-            None => session.is_saved().then_some(Ok(())),
-        }
-    };
-    match handle.wait(Some(SAVE), look)? {
-        Some(Ok(())) => Ok(()),
-        Some(Err(why)) => Err(Refusal::workspace(format!("not everything could be saved yet: {why}"))),
-        None => Err(Refusal::workspace("saving takes longer than it should; `tracebook doctor` looks at the disk")),
-    }
 }
 
 /// The volume of that name, else the first one, else a new one in the workspace's own folder.
@@ -150,7 +130,7 @@ pub(super) fn new(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusa
     let (volume, _) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
     choose::volumes_known(scene, true)?;
     scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
-    saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     let made = scene.handle.read(move |session| {
         let volume = session.volume(volume)?;
         let path = path.trim_start_matches("./");
@@ -231,8 +211,8 @@ pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refus
 
 pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
     let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
-        to_import(args, scene.folder).into_iter().partition(|path| notebooks::is(path));
-    let notebooks = notebooks::read(&notebooks)?;
+        to_import(args, scene.folder).into_iter().partition(|path| crate::export::notebook_import::is(path));
+    let notebooks = crate::export::notebook_import::read(&notebooks)?;
     let (_, root) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
     // All or nothing: two of one name would meet in the middle of the copying.
     let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
@@ -258,10 +238,10 @@ pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
     }
     let opened = open_volume(scene, root, None)?;
     for (name, laid) in notebooks {
-        notebooks::make(scene.handle, opened.id, &name, laid)?;
+        crate::export::notebook_import::make(scene.handle, opened.id, &name, laid)?;
         copied.files.push(name);
     }
-    saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     let (files, skipped) = (copied.files, copied.skipped);
     if scene.json {
         let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});

@@ -3,13 +3,13 @@
 use super::controls::{self, clipped, named};
 use super::page::Action;
 use super::tree::shown_name;
-use crate::clock;
 use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use engine::agenda::{Entry, When, tasks};
 use engine::{Command, Session};
+use host::clock;
 use std::collections::BTreeSet;
 use text::markdown::dialect;
 use text::task::{Day, NORMAL};

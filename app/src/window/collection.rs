@@ -11,13 +11,13 @@ mod table;
 
 use super::page::Action;
 use super::{Window, states};
-use crate::clock;
 use crate::tokens::{self, Colours, space};
 use collection::{Base, Change, Row, Table, changed};
 use desk::{Answer, Asked};
 use eframe::egui;
 use egui::{Align2, Rect, Ui};
 use engine::{Command, Note, Session};
+use host::clock;
 pub(super) use inset::{Held, Insets};
 use serde_json::{Map, Value};
 use std::collections::HashSet;

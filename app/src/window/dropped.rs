@@ -97,7 +97,8 @@ impl Window {
         for folder in folders {
             self.send(Command::OpenFolder { folder, name: None });
         }
-        let (notebooks, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| notebooks::is(path));
+        let (notebooks, files): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|path| crate::export::notebook_import::is(path));
         if !notebooks.is_empty() {
             self.import(ctx, notebooks);
         }
@@ -145,7 +146,7 @@ impl Window {
         };
         let (bring, wake) = (self.dropped.bring.clone(), ctx.clone());
         let make = move || packed(&picture).map_err(|error| format!("the picture cannot be packed ({error})"));
-        host::fs::copy::keep(crate::clock::stamped("Pasted picture"), "png", folder, make, move |result| {
+        host::fs::copy::keep(host::clock::stamped("Pasted picture"), "png", folder, make, move |result| {
             let _ = bring.send((note, vec![result]));
             wake.request_repaint();
         });
@@ -194,7 +195,7 @@ impl Window {
 
 /// Makes a note of a notebook, under a name that is free in a folder of a volume.
 fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> Result<DocId, String> {
-    let read = notebooks::read(&[path]).map_err(|refusal| refusal.why)?;
+    let read = crate::export::notebook_import::read(&[path]).map_err(|refusal| refusal.to_string())?;
     let (name, laid) = read.into_iter().next().ok_or("there is no notebook")?;
     let stem = name.strip_suffix(".md").unwrap_or(&name).to_owned();
     let folder = folder.to_owned();
@@ -204,7 +205,7 @@ fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -
         names.map(|name| format!("{folder}{name}.md")).find(|path| !files.contains_key(path))
     };
     let path = handle.read(free).map_err(|gone| gone.to_string())?.ok_or("the volume is no longer open")?;
-    notebooks::make(handle, volume, &path, laid).map_err(|refusal| refusal.why)
+    crate::export::notebook_import::make(handle, volume, &path, laid).map_err(|refusal| refusal.to_string())
 }
 
 #[cfg(test)]

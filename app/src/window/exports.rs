@@ -3,8 +3,8 @@
 use super::controls::{floating, named, text_button};
 use super::dialogs::Dialog;
 use super::{Overlay, Window};
+use crate::export::error::ExportError;
 use crate::export::{self, Done, Form, Progress, What};
-use crate::line::Refusal;
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -97,7 +97,7 @@ pub(super) struct Exports {
 
 struct Running {
     progress: Arc<Progress>,
-    answer: Receiver<Result<Done, Refusal>>,
+    answer: Receiver<Result<Done, ExportError>>,
     name: String,
     since: f64,
 }
@@ -185,7 +185,7 @@ impl Window {
             }
             Ok(Err(refusal)) => {
                 self.exports.running = None;
-                self.toasts.say(super::act::sentence(&refusal.why));
+                self.toasts.say(super::act::sentence(&refusal.to_string()));
             }
             Ok(Ok(done)) => {
                 self.exports.running = None;

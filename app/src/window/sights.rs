@@ -450,9 +450,10 @@ pub(super) fn words(
 /// A mermaid diagram in the colours in use.
 pub(super) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) -> Vector {
     let scale = ctx.pixels_per_point();
-    let name = name(&(source, colours.tints(), scale.to_bits()));
+    let tints = colours.tints();
+    let name = name(&(source, tints, scale.to_bits()));
     let source = source.to_owned();
-    drawing(ctx, name, move || drawings::diagram_pixels(&source, colours, scale).map(pixels).map_err(String::from))
+    drawing(ctx, name, move || drawings::diagram_pixels(&source, tints, scale).map(pixels).map_err(String::from))
 }
 
 /// A drawing that was made, or is being made.

@@ -79,7 +79,7 @@ fn filter(editor: &Editor, target: &Target) -> Option<String> {
 /// The text of an entry, and where in it the caret goes.
 fn written(entry: &Entry) -> (String, usize) {
     if entry.text.is_empty() {
-        let today = crate::clock::today().to_string();
+        let today = host::clock::today().to_string();
         let caret = today.len();
         return (today, caret);
     }

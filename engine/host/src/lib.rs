@@ -4,6 +4,7 @@
 //! never edits a document except through [`engine::Session::apply`], and holds no lock while it waits for anything.
 
 pub mod agents;
+pub mod clock;
 mod driver;
 pub mod fs;
 mod handle;

@@ -1,4 +1,4 @@
-//! The colours in which diagrams and pages are drawn. They are the caller's: this crate has no look of its own.
+//! The colours in which diagrams and pages are drawn, and those of the two themes.
 
 /// Red, green, blue.
 pub type Rgb = [u8; 3];
@@ -30,7 +30,63 @@ impl Tints {
     pub fn palette(&self) -> [Rgb; 6] {
         [self.accent, self.tool, self.warn, self.thought, self.ok, self.bad]
     }
+
+    /// The colours as variables of a style sheet, for pages that are exported.
+    pub fn css(&self) -> String {
+        let named = [
+            ("paper", self.paper),
+            ("sunken", self.sunken),
+            ("ink", self.ink),
+            ("muted", self.muted),
+            ("line", self.line),
+            ("accent", self.accent),
+            ("accent-ground", self.accent_ground),
+            ("ok", self.ok),
+            ("warn", self.warn),
+            ("bad", self.bad),
+            ("thought", self.thought),
+            ("tool", self.tool),
+            ("lit", self.lit),
+        ];
+        named.into_iter().map(|(name, colour)| format!("--{name}:{};", hex(colour))).collect()
+    }
 }
+
+/// The light theme.
+pub const LIGHT: Tints = Tints {
+    paper: [0xfc, 0xfb, 0xf8],
+    sunken: [0xf4, 0xf2, 0xec],
+    ink: [0x1f, 0x23, 0x28],
+    muted: [0x5c, 0x64, 0x6d],
+    line: [0xe6, 0xe3, 0xdc],
+    accent: [0x3b, 0x5b, 0xdb],
+    accent_ground: [0xe7, 0xec, 0xfd],
+    mark: [0xfb, 0xf0, 0xc4],
+    lit: [0xff, 0xef, 0xb0],
+    ok: [0x2b, 0x7a, 0x3b],
+    warn: [0x9a, 0x4f, 0x00],
+    bad: [0xc4, 0x2b, 0x2b],
+    thought: [0x7a, 0x4f, 0xc4],
+    tool: [0x0b, 0x72, 0x85],
+};
+
+/// The dark theme.
+pub const DARK: Tints = Tints {
+    paper: [0x16, 0x18, 0x1d],
+    sunken: [0x10, 0x12, 0x16],
+    ink: [0xe6, 0xe6, 0xe3],
+    muted: [0x9a, 0xa0, 0xa8],
+    line: [0x2b, 0x2f, 0x36],
+    accent: [0x8e, 0xa4, 0xff],
+    accent_ground: [0x23, 0x2b, 0x47],
+    mark: [0x3b, 0x33, 0x18],
+    lit: [0x3d, 0x37, 0x1c],
+    ok: [0x69, 0xc3, 0x7d],
+    warn: [0xe0, 0xa4, 0x58],
+    bad: [0xff, 0x80, 0x80],
+    thought: [0xb7, 0x9b, 0xf0],
+    tool: [0x5c, 0xc4, 0xd6],
+};
 
 /// A colour as CSS writes it.
 pub fn hex([red, green, blue]: Rgb) -> String {

@@ -204,7 +204,7 @@ pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: u
             // What was learned of it is kept, too.
             let kept = |session: &Session| (session.errands() == 0).then_some(());
             scene.handle.wait(Some(super::PATIENCE), kept)?;
-            super::super::volumes::saved(scene.handle)?;
+            crate::export::open_note::saved(scene.handle)?;
             return Ok(if ending == Ending::Done { DONE } else { FAILED });
         }
     }

@@ -109,7 +109,7 @@ pub(crate) fn sessions(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, R
     } else {
         return show(scene, session, args.get_flag("all"));
     }
-    super::super::volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     Ok(DONE)
 }
 
@@ -236,7 +236,7 @@ fn import(scene: &mut Scene<'_>, file: &str) -> Result<u8, Refusal> {
         messages,
         imported: Some(imported),
     })?;
-    super::super::volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     writeln!(scene.out, "{session}")?;
     Ok(DONE)
 }
@@ -272,7 +272,7 @@ pub(super) fn import_run(scene: &mut Scene<'_>, word: &str, file: &str) -> Resul
     };
     let (todos, steps) = (state.todos, state.steps);
     scene.handle.command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
-    super::super::volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     writeln!(scene.out, "{run}")?;
     Ok(DONE)
 }

@@ -261,7 +261,7 @@ fn add(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project], text: String) 
 /// The text of a note; empty where there is none.
 pub(in crate::line) fn text_of(scene: &Scene<'_>, volume: DocId, path: &str) -> Result<String, Refusal> {
     let Some(note) = file(scene, volume, path)? else { return Ok(String::new()) };
-    let held = super::super::notes::hold(scene.handle, note)?;
+    let held = crate::export::open_note::hold(scene.handle, note)?;
     let text = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?;
     drop(held);
     Ok(text.unwrap_or_default())
@@ -281,7 +281,7 @@ fn consolidate(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
     }
     let done = |session: &engine::Session| (!session.is_keeping_up() && session.errands() == 0).then_some(());
     scene.handle.wait(Some(super::PATIENCE), done)?;
-    super::super::volumes::saved(scene.handle)?;
+    crate::export::open_note::saved(scene.handle)?;
     let new: Vec<Noticed> = scene.handle.read(move |session| session.notices().after(before).cloned().collect())?;
     for noticed in new {
         if let Notice::Consolidated { volume, .. } = &noticed.notice {

@@ -200,7 +200,7 @@ fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &Spending, colours: &Colours
     ui.painter().text(top, Align2::RIGHT_CENTER, &cost, tokens::tabular(13.0), ink);
     let below = pos2(right, rect.top() + 34.0);
     ui.painter().text(below, Align2::RIGHT_CENTER, &tokens, tokens::tabular(12.0), colours.muted);
-    let moment = crate::clock::moment(row.at);
+    let moment = host::clock::moment(row.at);
     let mut about = vec![row.project.as_str(), moment.get(..10).unwrap_or_default()];
     about.retain(|part| !part.is_empty());
     let about = about.join("  ·  ");

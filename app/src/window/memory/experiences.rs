@@ -5,7 +5,6 @@
 use super::parts::{self, LINE, Lines};
 use super::shown::{One, Shown, project};
 use super::{Forgotten, Shelf, Wish, file};
-use crate::clock;
 use crate::tokens::{self, Colours, size, space};
 use crate::window::controls::{icon_button, named, text_button};
 use crate::window::page::Action;
@@ -16,6 +15,7 @@ use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec
 use engine::memory::experience::{Experience, Outcome, Tier};
 use engine::memory::{Filed, Memory, log};
 use engine::{Command, Session};
+use host::clock;
 use std::collections::BTreeSet;
 use store::{DocId, Message};
 

@@ -1,7 +1,6 @@
 //! What begins by itself and when, as a page: made, begun now, paused, removed.
 
 use super::{Forgotten, Wish, parts};
-use crate::clock;
 use crate::tokens::{self, Colours, size, space};
 use crate::window::controls::{icon_button, named, text_button};
 use crate::window::page::Action;
@@ -11,6 +10,7 @@ use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
 use engine::{Command, Session, Time};
+use host::clock;
 use store::DocId;
 use text::zone::Zone;
 

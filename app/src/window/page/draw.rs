@@ -369,7 +369,7 @@ impl Page {
                     let again = source[line..].lines().next().and_then(|text| Task::of(text, own.start + line));
                     if let Some(again) = again.filter(|again| again.repeat.is_some()) {
                         // Its next one comes with it.
-                        let (note, at, words, today) = (world.note.id, again.at, again.text, crate::clock::today());
+                        let (note, at, words, today) = (world.note.id, again.at, again.text, host::clock::today());
                         actions.push(Action::Do(Command::Check { note, at, words, today }));
                     } else {
                         let at = start + row.content.start + mark.start;

@@ -12,31 +12,31 @@ const YEARS: i64 = 12;
 const CHANGES: usize = 200;
 
 /// The day by the system's clock and time zone.
-pub(crate) fn today() -> Day {
+pub fn today() -> Day {
     let date = jiff::Zoned::now().date();
     Day::of(i64::from(date.year()), i64::from(date.month()), i64::from(date.day()))
 }
 
 /// The time on the wall.
-pub(crate) fn now() -> Now {
+pub fn now() -> Now {
     let now = jiff::Zoned::now();
     let offset = i64::from(now.offset().seconds()) * 1_000;
     Now { local: now.timestamp().as_millisecond() + offset, offset }
 }
 
 /// A moment, milliseconds since 1970, as people write it.
-pub(crate) fn moment(at: i64) -> String {
+pub fn moment(at: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A name for what is made now: `Name 2026-11-22 04.12.07`, as file systems allow it.
-pub(crate) fn stamped(name: &str) -> String {
+pub fn stamped(name: &str) -> String {
     format!("{name} {}", jiff::Zoned::now().strftime("%Y-%m-%d %H.%M.%S"))
 }
 
 /// The clock of this machine, or of a zone by its name, with when it changes.
-pub(crate) fn zone(name: Option<&str>) -> Result<Zone, String> {
+pub fn zone(name: Option<&str>) -> Result<Zone, String> {
     let zone = match name {
         Some(name) => TimeZone::get(name)
             .map_err(|_| format!("there is no time zone {name} here; names are such as Europe/Berlin"))?,
@@ -54,7 +54,7 @@ pub(crate) fn zone(name: Option<&str>) -> Result<Zone, String> {
 }
 
 /// The clock of this machine and those of these names, as they are known today; what is not known is left out.
-pub(crate) fn zones(names: impl IntoIterator<Item = String>) -> Vec<Zone> {
+pub fn zones(names: impl IntoIterator<Item = String>) -> Vec<Zone> {
     let mut all: Vec<Zone> = zone(None).into_iter().collect();
     for name in names {
         if all.iter().all(|known| known.name != name) {
@@ -65,7 +65,7 @@ pub(crate) fn zones(names: impl IntoIterator<Item = String>) -> Vec<Zone> {
 }
 
 /// By which clocks schedules go.
-pub(crate) fn named(session: &engine::Session) -> Vec<String> {
+pub fn named(session: &engine::Session) -> Vec<String> {
     session.schedules().filter_map(|(_, one)| Some(one.zone.as_ref()?.name.clone())).collect()
 }
 

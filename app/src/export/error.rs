@@ -1,0 +1,34 @@
+//! Why something that was asked of a workspace was not done.
+
+/// Why something was not done: a sentence with what to do, by whose turn it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// What was asked does not fit.
+    #[error("{0}")]
+    Usage(String),
+    /// The workspace, or its disk, refuses.
+    #[error("{0}")]
+    Workspace(String),
+}
+
+impl ExportError {
+    pub(crate) fn usage(why: impl Into<String>) -> ExportError {
+        ExportError::Usage(why.into())
+    }
+
+    pub(crate) fn workspace(why: impl Into<String>) -> ExportError {
+        ExportError::Workspace(why.into())
+    }
+}
+
+impl From<engine::Reject> for ExportError {
+    fn from(reject: engine::Reject) -> Self {
+        ExportError::usage(reject.0)
+    }
+}
+
+impl From<host::Gone> for ExportError {
+    fn from(gone: host::Gone) -> Self {
+        ExportError::workspace(gone.to_string())
+    }
+}
