@@ -1,9 +1,9 @@
 //! The program `tracebook`: its window and its command line, two callers of the same commands.
 
-mod drawings;
-mod export;
-pub mod line;
 pub mod tokens;
 pub mod window;
 
-pub use line::main;
+/// The whole program.
+pub fn main() -> std::process::ExitCode {
+    cli::main(cli::Hooks { window: |driver, first_frame| window::run(driver, first_frame), bench: None })
+}

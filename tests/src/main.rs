@@ -1,5 +1,5 @@
 //! The program under test: the same library behind a binary of this package, whose path tests can know.
 
 fn main() -> std::process::ExitCode {
-    tracebook::main()
+    bench::main()
 }

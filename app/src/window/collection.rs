@@ -450,7 +450,7 @@ impl Window {
     }
 
     /// How many rows the collection that is shown has, once its table is there.
-    pub(crate) fn rows(&self) -> Option<usize> {
+    pub fn rows(&self) -> Option<usize> {
         self.shows_collection().then(|| self.here.collection.lined.as_ref().map(|table| table.rows.len())).flatten()
     }
 

@@ -5,11 +5,11 @@ use super::controls::{floating, named, text_button};
 use super::exports::{Exporting, Wanted};
 use super::kernels::Wish;
 use super::outputs::Save;
-use crate::export::What;
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
+use export::What;
 use store::DocId;
 use typeset::pdf::Paper;
 

@@ -5,8 +5,8 @@
 use super::Window;
 use super::editor::Edit;
 use super::page::Action;
-use crate::line::notebooks;
 use crate::tokens::{self, Colours, size, space};
+use cli::notebooks;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
 use engine::Command;
@@ -98,7 +98,7 @@ impl Window {
             self.send(Command::OpenFolder { folder, name: None });
         }
         let (notebooks, files): (Vec<_>, Vec<_>) =
-            files.into_iter().partition(|path| crate::export::notebook_import::is(path));
+            files.into_iter().partition(|path| export::notebook_import::is(path));
         if !notebooks.is_empty() {
             self.import(ctx, notebooks);
         }
@@ -195,7 +195,7 @@ impl Window {
 
 /// Makes a note of a notebook, under a name that is free in a folder of a volume.
 fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -> Result<DocId, String> {
-    let read = crate::export::notebook_import::read(&[path]).map_err(|refusal| refusal.to_string())?;
+    let read = export::notebook_import::read(&[path]).map_err(|refusal| refusal.to_string())?;
     let (name, laid) = read.into_iter().next().ok_or("there is no notebook")?;
     let stem = name.strip_suffix(".md").unwrap_or(&name).to_owned();
     let folder = folder.to_owned();
@@ -205,7 +205,7 @@ fn imported(handle: &host::Handle, volume: DocId, folder: &str, path: PathBuf) -
         names.map(|name| format!("{folder}{name}.md")).find(|path| !files.contains_key(path))
     };
     let path = handle.read(free).map_err(|gone| gone.to_string())?.ok_or("the volume is no longer open")?;
-    crate::export::notebook_import::make(handle, volume, &path, laid).map_err(|refusal| refusal.to_string())
+    export::notebook_import::make(handle, volume, &path, laid).map_err(|refusal| refusal.to_string())
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use super::controls::{floating, named, text_button};
 use super::dialogs::Dialog;
 use super::{Overlay, Window};
-use crate::export::error::ExportError;
-use crate::export::{self, Done, Form, Progress, What};
 use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
 use engine::Session;
+use export::error::ExportError;
+use export::{self, Done, Form, Progress, What};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};

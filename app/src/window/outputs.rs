@@ -536,7 +536,7 @@ fn short(text: &str) -> String {
 }
 
 fn short_markdown(html: &str) -> Option<String> {
-    crate::drawings::markdown(html).map(|text| short(&text))
+    export::drawings::markdown(html).map(|text| short(&text))
 }
 
 /// Letters as a terminal has them, in our colours.

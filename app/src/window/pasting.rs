@@ -3,9 +3,9 @@
 
 use super::Window;
 use super::rows::Kind;
-use crate::drawings;
 use eframe::egui;
 use egui::Event as Raw;
+use export::drawings;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 /// So long after it was asked for, what is pasted is pasted as plain text; in seconds.

@@ -2,12 +2,12 @@
 //! while it is laid out and is laid out again when it is there; reading, decoding, drawing and colouring happen on a
 //! thread of their own.
 
-use crate::drawings;
 use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
 use engine::Session;
+use export::drawings;
 use host::fs::confined::ConfinedPath;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

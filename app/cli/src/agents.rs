@@ -1,0 +1,565 @@
+//! Agents on the command line: `ask`, and what was asked before: `runs`, `steps`, `sessions`, `approvals`, `tools`.
+
+mod ask;
+mod sessions;
+
+pub(super) use ask::{ask, budget, follow, volume};
+pub(super) use sessions::{loaded, sessions};
+
+use super::parse::{needed, number};
+use super::{DONE, FAILED, Refusal, Scene};
+use clap::ArgMatches;
+use engine::agent::persisted;
+use engine::agent::{policy, question};
+use engine::{Command, Run, RunLine, Session};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use store::{
+    Approval, ChangeKind, Decision, DocId, Ending, ExecutionStep, Registered, Scope, StepKind, TodoItem, TodoStatus,
+    UserTool,
+};
+use text::visible;
+
+/// How long a document may take to be read.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An id of its own for something that is made.
+pub(super) fn fresh() -> DocId {
+    DocId::random(rand::random())
+}
+
+/// The one of these ids that a word means: all of it, or its beginning.
+fn meant(word: &str, ids: impl Iterator<Item = DocId>, what: &str) -> Result<DocId, Refusal> {
+    // Searches name them `run-0123abcd#step`.
+    let wanted = word.split('#').next().unwrap_or(word).to_lowercase();
+    let wanted = wanted.strip_prefix(&format!("{what}-")).unwrap_or(&wanted).to_owned();
+    let fitting: Vec<DocId> = ids.filter(|id| id.to_string().starts_with(&wanted)).collect();
+    match fitting.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Refusal::usage(format!("there is no {what} {word}; `tracebook {what}s` lists them"))),
+        _ => Err(Refusal::usage(format!("several {what}s begin with {word}; give more of it"))),
+    }
+}
+
+/// The run that a word means, loaded.
+pub(super) fn run_meant(scene: &Scene<'_>, word: &str) -> Result<DocId, Refusal> {
+    let ids: Vec<DocId> = scene.handle.read(|session| session.agents().runs().map(|(id, _)| id).collect())?;
+    let run = if word == "last" {
+        let newest =
+            |session: &Session| session.agents().runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id);
+        scene.handle.read(newest)?.ok_or_else(|| Refusal::usage("nothing was asked yet"))?
+    } else {
+        meant(word, ids.into_iter(), "run")?
+    };
+    scene.handle.command(Command::OpenRun { run })?;
+    let there = move |session: &Session| {
+        let agents = session.agents();
+        if let Some(why) = agents.trouble(run) {
+            return Some(Err(why.to_owned()));
+        }
+        let one = agents.run(run)?;
+        // What is under way goes on in its session.
+        let whole = one.about.ending.is_some()
+            || agents.session(one.about.session).is_some()
+            || agents.trouble(one.about.session).is_some();
+        whole.then_some(Ok(()))
+    };
+    match scene.handle.wait(Some(PATIENCE), there)? {
+        Some(Ok(())) => Ok(run),
+        Some(Err(why)) => Err(Refusal::workspace(why)),
+        None => Err(Refusal::workspace("the run could not be read in a minute")),
+    }
+}
+
+/// Reads something of a loaded run.
+fn of_run<R: Send + 'static>(
+    scene: &Scene<'_>,
+    run: DocId,
+    read: impl FnOnce(&Run) -> R + Send + 'static,
+) -> Result<R, Refusal> {
+    let found = scene.handle.read(move |session| session.agents().run(run).map(read))?;
+    found.ok_or_else(|| Refusal::workspace("the run was closed meanwhile"))
+}
+
+/// Waits until it is known what agents have to work with.
+pub(super) fn setup_known(scene: &Scene<'_>) -> Result<(), Refusal> {
+    scene.handle.command(Command::ReadSetup)?;
+    let ready = |session: &Session| {
+        let agents = session.agents();
+        (agents.setup().is_some() && !agents.is_reading() && session.user_tools().is_some()).then_some(())
+    };
+    scene
+        .handle
+        .wait(Some(PATIENCE), ready)?
+        .ok_or_else(|| Refusal::workspace("the tools could not be read in a minute"))
+}
+
+/// Refuses an agent that can't be asked in a volume: nobody else answers in its name.
+pub(super) fn askable(scene: &Scene<'_>, volume: DocId, name: &str) -> Result<(), Refusal> {
+    setup_known(scene)?;
+    let root = scene.handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
+    let crew = root.map(|root| host::agents::experience::crew(&root)).unwrap_or_default();
+    let name = name.trim_start_matches('@').to_owned();
+    match scene.handle.read(move |session| session.agent_trouble(&crew, &name))? {
+        Some(why) => Err(Refusal::usage(why)),
+        None => Ok(()),
+    }
+}
+
+/// How a run stands, in a word.
+fn standing(line: &RunLine) -> &'static str {
+    match line.ending {
+        Some(Ending::Done) => "done",
+        Some(Ending::Cancelled) => "stopped",
+        Some(Ending::Failed) => "failed",
+        Some(Ending::Limit) => "limit",
+        Some(Ending::Budget) => "budget",
+        None if line.pending > 0 => "waits",
+        None => "open",
+    }
+}
+
+fn money(cost: Option<f64>) -> String {
+    match cost {
+        Some(0.0) => "free".to_owned(),
+        Some(cost) => format!("${cost:.4}"),
+        None => "unknown".to_owned(),
+    }
+}
+
+pub(super) fn when(milliseconds: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default();
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// `runs`: lists runs; with one, stops, resumes or takes back.
+pub(super) fn runs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let Some(word) = args.get_one::<String>("RUN").cloned() else {
+        let elsewhere = |session: &Session, line: &RunLine| {
+            line.device.as_ref().filter(|device| !session.is_here(Some(device))).map(|device| device.name.clone())
+        };
+        let mut all: Vec<(DocId, RunLine, Option<String>)> = scene.handle.read(move |session| {
+            let runs = session.agents().runs();
+            runs.map(|(id, line)| (id, line.clone(), elsewhere(session, line))).collect()
+        })?;
+        all.sort_by_key(|(_, line, _)| std::cmp::Reverse(line.start_time));
+        for (id, line, elsewhere) in all {
+            if scene.json {
+                let mut value = serde_json::to_value(&line).unwrap_or_default();
+                value["id"] = json!(id);
+                value["standing"] = json!(standing(&line));
+                writeln!(scene.out, "{value}")?;
+            } else {
+                let prompt = line.prompt.lines().next().unwrap_or("");
+                let cost = money(line.spent.cost);
+                let id = &id.to_string()[..8];
+                let device = elsewhere.map_or_else(String::new, |name| format!("  (on {name})"));
+                let (stands, at) = (standing(&line), when(line.start_time));
+                let (prompt, device) = (visible::line(prompt), visible::line(&device));
+                writeln!(scene.out, "{id}  {stands:7}  {at}  {cost:>9}  {prompt}{device}")?;
+            }
+        }
+        return Ok(DONE);
+    };
+    if let Some(file) = args.get_one::<String>("import").cloned() {
+        return sessions::import_run(scene, &word, &file);
+    }
+    let run = run_meant(scene, &word)?;
+    let flag = |name: &str| args.get_flag(name);
+    let only = match (number(args, "change")?, number(args, "hunk")?) {
+        (Some(change), hunk) => Some((change, hunk.map(|hunk| hunk as usize))),
+        (None, Some(_)) => return Err(Refusal::usage("--hunk needs --change: the number that `runs RUN` shows")),
+        (None, None) => None,
+    };
+    if flag("stop") {
+        scene.handle.command(Command::CancelRun { run })?;
+    } else if flag("undo") || flag("redo") {
+        let before = scene.handle.read(|session| session.problems().len())?;
+        scene.handle.command(Command::Revert { run, only, again: flag("redo") })?;
+        let done = |session: &Session| (session.errands() == 0 && session.moving().is_none()).then_some(());
+        scene.handle.wait(Some(PATIENCE), done)?;
+        export::open_note::saved(scene.handle)?;
+        let problems = scene.handle.read(move |session| session.problems()[before..].to_vec())?;
+        for problem in &problems {
+            writeln!(scene.errors, "{problem}")?;
+        }
+        if !problems.is_empty() {
+            return Ok(FAILED);
+        }
+    } else if flag("resume") {
+        let budget = ask::budget(args)?;
+        scene.handle.command(Command::ResumeRun { run, more: number(args, "more")?, budget })?;
+        return ask::follow(scene, run, flag("no-wait"), usize::MAX);
+    } else {
+        return show_run(scene, run, args);
+    }
+    export::open_note::saved(scene.handle)?;
+    Ok(DONE)
+}
+
+/// What a run was asked, did and changed.
+fn show_run(scene: &mut Scene<'_>, run: DocId, args: &ArgMatches) -> Result<u8, Refusal> {
+    let state = of_run(scene, run, |run| (run.about.clone(), run.todos.clone(), run.changes.clone()))?;
+    let (about, todos, changes) = state;
+    if args.get_flag("export") {
+        let (uri, now) = (sessions::file_uri(scene, about.note)?, jiff::Timestamp::now().as_millisecond());
+        let exported = of_run(scene, run, move |run| persisted::state(run, &uri, now))?;
+        writeln!(scene.out, "{}", serde_json::to_string_pretty(&exported).unwrap_or_default())?;
+        return Ok(DONE);
+    }
+    if scene.json {
+        let value = json!({"id": run, "about": about, "todos": todos, "changes": changes});
+        writeln!(scene.out, "{value}")?;
+        return Ok(DONE);
+    }
+    writeln!(scene.out, "{}", about.prompt)?;
+    let spent = about.spent;
+    writeln!(
+        scene.out,
+        "{}, {} model calls, {} tokens read, {} written, {}",
+        when(about.start_time),
+        about.iteration,
+        spent.input_tokens,
+        spent.output_tokens,
+        money(spent.cost)
+    )?;
+    for todo in &todos {
+        writeln!(scene.out, "{}", todo_line(todo))?;
+    }
+    for change in &changes {
+        let gone = change.undone.len();
+        let all = engine::parts(change);
+        let state = match gone {
+            0 => String::new(),
+            gone if gone == all => ", taken back".to_owned(),
+            gone => format!(", {gone} of {all} hunks taken back"),
+        };
+        let what = match &change.what {
+            ChangeKind::Created { .. } => "created",
+            ChangeKind::Edited { .. } => "changed",
+            ChangeKind::Deleted => "deleted",
+            ChangeKind::Bytes { before: None, .. } => "created",
+            ChangeKind::Bytes { after: None, .. } => "deleted",
+            ChangeKind::Bytes { .. } => "changed",
+        };
+        writeln!(scene.out, "change {}: {what} {}{state}", change.number, visible::line(&change.path))?;
+        if let ChangeKind::Edited { hunks } = &change.what {
+            for (at, hunk) in hunks.iter().enumerate() {
+                writeln!(scene.out, "  hunk {at}")?;
+                for (sign, text) in [('-', &hunk.removed), ('+', &hunk.inserted)] {
+                    for line in text.lines() {
+                        writeln!(scene.out, "  {sign}{line}")?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(DONE)
+}
+
+fn todo_line(todo: &TodoItem) -> String {
+    let mark = match todo.status {
+        TodoStatus::Pending => ' ',
+        TodoStatus::InProgress => '/',
+        TodoStatus::Completed => 'x',
+        TodoStatus::Cancelled => '-',
+    };
+    format!("- [{mark}] {}", visible::line(&todo.content))
+}
+
+/// `steps`: the steps of a run; with `--json` a line each, in the form of `llmbox.md`.
+pub(super) fn steps(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let word = needed(args, "RUN")?;
+    let run = run_meant(scene, word)?;
+    let (steps, approvals) = of_run(scene, run, |run| (run.steps.clone(), run.approvals.clone()))?;
+    let only = word.split_once('#').map(|(_, step)| step.to_owned());
+    let whole = args.get_flag("whole") && !scene.json;
+    for step in steps.iter().filter(|step| only.as_ref().is_none_or(|only| step.id.to_string() == *only)) {
+        match &step.kind {
+            StepKind::ToolResult { whole: Some(said), .. } if whole => {
+                let bytes = scene.handle.blob(said.blob).map_err(|why| {
+                    Refusal::workspace(format!("{why}; what another device has comes with `tracebook sync now`"))
+                })?;
+                scene.out.write_all(&bytes)?;
+            }
+            _ => write_step(scene, step, &approvals)?,
+        }
+    }
+    Ok(DONE)
+}
+
+/// What a call was run with, where that is not what was asked for: the user has changed it, or it was led elsewhere.
+fn executed<'a>(call: &str, asked: &Map<String, Value>, approvals: &'a [Approval]) -> Option<&'a Map<String, Value>> {
+    let last = approvals.iter().rev().find(|approval| approval.call() == call)?;
+    let decision = last.decision.as_ref().filter(|decision| decision.allowed)?;
+    Some(decision.arguments.as_ref().unwrap_or(&last.arguments)).filter(|used| *used != asked)
+}
+
+/// Prints a step: a line of JSON, or for people.
+fn write_step(scene: &mut Scene<'_>, step: &ExecutionStep, approvals: &[Approval]) -> Result<(), Refusal> {
+    let used = match &step.kind {
+        StepKind::ToolCall { tool_call_id, params, .. } => executed(tool_call_id, params, approvals),
+        StepKind::ToolResult { .. }
+        | StepKind::Thinking { .. }
+        | StepKind::Todo { .. }
+        | StepKind::FinalAnswer { .. }
+        | StepKind::Error { .. } => None,
+    };
+    if scene.json {
+        let mut value = serde_json::to_value(step).unwrap_or_default();
+        if let Some(used) = used {
+            value["executedParams"] = json!(used);
+        }
+        writeln!(scene.out, "{value}")?;
+        return Ok(());
+    }
+    let short = |text: &str, lines: usize| -> String {
+        let mut kept: Vec<&str> = text.lines().take(lines).collect();
+        let more = text.lines().count().saturating_sub(lines);
+        let rest = format!("… {more} more lines");
+        if more > 0 {
+            kept.push(&rest);
+        }
+        kept.join("\n    ")
+    };
+    match &step.kind {
+        StepKind::Thinking { content, .. } if content.trim().is_empty() => {}
+        StepKind::Thinking { content, .. } => writeln!(scene.out, "{}", content.trim())?,
+        StepKind::ToolCall { tool_name, params, .. } => {
+            let tool_name = visible::line(tool_name);
+            let about = |params: &Map<String, Value>| match policy::subject(params) {
+                "" => serde_json::to_string(params).unwrap_or_default(),
+                subject => subject.to_owned(),
+            };
+            match used {
+                None => writeln!(scene.out, "› {tool_name}: {}", short(&about(params), 3))?,
+                Some(used) => {
+                    writeln!(scene.out, "› {tool_name}, asked for: {}", short(&about(params), 3))?;
+                    writeln!(scene.out, "  {tool_name}, run: {}", short(&about(used), 3))?;
+                }
+            }
+        }
+        StepKind::ToolResult { success: true, result, .. } => {
+            let text = match result {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                None => String::new(),
+            };
+            writeln!(scene.out, "    {}", short(&text, 12))?;
+        }
+        StepKind::ToolResult { error, .. } => {
+            writeln!(scene.out, "    failed: {}", short(error.as_deref().unwrap_or("no reason was given"), 12))?;
+        }
+        StepKind::Todo { todos } => {
+            for todo in todos {
+                writeln!(scene.out, "    {}", todo_line(todo))?;
+            }
+        }
+        StepKind::FinalAnswer { content } => writeln!(scene.out, "{content}")?,
+        StepKind::Error { message, .. } => writeln!(scene.errors, "{message}")?,
+    }
+    Ok(())
+}
+
+/// `approvals`: what waits for a word, and what was decided.
+pub(super) fn approvals(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    if let Some(number) = number(args, "forget")? {
+        let number = (number as usize).checked_sub(1).ok_or_else(|| Refusal::usage("rules are counted from 1"))?;
+        scene.handle.command(Command::ForgetRule { number })?;
+        export::open_note::saved(scene.handle)?;
+        return Ok(DONE);
+    }
+    if args.get_flag("rules") {
+        let rules = scene.handle.read(|session| session.agents().rules().to_vec())?;
+        for (at, rule) in rules.iter().enumerate() {
+            if scene.json {
+                writeln!(scene.out, "{}", serde_json::to_string(rule).unwrap_or_default())?;
+            } else {
+                let word = format!("{:?}", rule.word).to_lowercase();
+                let (words, origin) = (rule.words(), visible::line(&rule.origin));
+                let within = if rule.within.is_some() { ", in one project or run" } else { "" };
+                writeln!(scene.out, "{}  {word:5}  {}  ({origin}{within})", at + 1, visible::line(&words))?;
+            }
+        }
+        return Ok(DONE);
+    }
+    // Runs that wait are loaded at the start; older ones are read where all decisions are wanted.
+    let all = args.get_flag("all");
+    let query = args.get_one::<String>("find").map(|word| word.to_lowercase());
+    let runs: Vec<DocId> = scene.handle.read(move |session| {
+        let wanted = |line: &RunLine| all || (line.ending.is_none() && line.pending > 0);
+        session.agents().runs().filter(|(_, line)| wanted(line)).map(|(id, _)| id).collect()
+    })?;
+    let mut found: Vec<(DocId, store::Approval)> = Vec::new();
+    for run in runs {
+        let run = run_meant(scene, &run.to_string())?;
+        let of = of_run(scene, run, move |run| match all {
+            true => run.approvals.clone(),
+            false => run.pending().cloned().collect(),
+        })?;
+        found.extend(of.into_iter().map(|approval| (run, approval)));
+    }
+    if let Some(query) = query {
+        found.retain(|(_, approval)| {
+            let words = format!("{} {} {:?}", approval.what, approval.tool, approval.arguments).to_lowercase();
+            words.contains(&query)
+        });
+    }
+    let name = |run: DocId, id: &str| format!("{}/{id}", &run.to_string()[..8]);
+    let Some(word) = args.get_one::<String>("APPROVAL") else {
+        for (run, approval) in &found {
+            if scene.json {
+                let mut value = serde_json::to_value(approval).unwrap_or_default();
+                value["run"] = json!(run);
+                value["name"] = json!(name(*run, &approval.id));
+                writeln!(scene.out, "{value}")?;
+            } else {
+                let state = match &approval.decision {
+                    None => "waits".to_owned(),
+                    Some(decision) => {
+                        let word = if decision.allowed { "allowed" } else { "denied" };
+                        format!("{word} by {} at {}", decision.by, when(decision.at))
+                    }
+                };
+                let (what, reason) = (question::title(approval), visible::line(&approval.reason));
+                writeln!(scene.out, "{}  {state}  {what} ({reason})", name(*run, &approval.id))?;
+                let changed = approval.decision.as_ref().and_then(|decision| decision.arguments.as_ref());
+                let run =
+                    changed.map(|changed| format!("run instead, as it was changed:\n{}", question::arguments(changed)));
+                // All of what waits, and what was done in the place of what was asked for.
+                let body = if approval.decision.is_none() { question::body(approval) } else { String::new() };
+                for line in [body, run.unwrap_or_default()].iter().flat_map(|text| text.lines()) {
+                    writeln!(scene.out, "    {line}")?;
+                }
+            }
+        }
+        return Ok(DONE);
+    };
+    let fits = |(run, approval): &&(DocId, store::Approval)| {
+        approval.decision.is_none() && (approval.id == *word || name(*run, &approval.id) == *word)
+    };
+    let Some((run, approval)) = found.iter().find(fits) else {
+        return Err(Refusal::usage(format!(
+            "nothing waits under the name {word}; `tracebook approvals` lists what does"
+        )));
+    };
+    let allowed = match (args.get_flag("allow"), args.get_flag("deny")) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => return Err(Refusal::usage("say --allow or --deny")),
+    };
+    let scope = match args.get_one::<String>("scope").map_or("once", String::as_str) {
+        "once" => Scope::Once,
+        "run" => Scope::Run,
+        "project" => Scope::Project,
+        "always" => Scope::Always,
+        other => return Err(Refusal::usage(format!("--scope is once, run, project or always, not “{other}”"))),
+    };
+    let arguments: Option<Map<String, Value>> = match args.get_one::<String>("arguments") {
+        None => None,
+        Some(json) => match serde_json::from_str(json) {
+            Ok(arguments) => Some(arguments),
+            Err(error) => return Err(Refusal::usage(format!("--arguments is no JSON object: {error}"))),
+        },
+    };
+    let comment = args.get_one::<String>("comment").cloned();
+    let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments, comment };
+    let (run, approval) = (*run, approval.id.clone());
+    scene.handle.command(Command::Decide { run, approval, decision })?;
+    export::open_note::saved(scene.handle)?;
+    // Somebody else may own the run's terminal; here only what follows in this process is waited for.
+    if scene.own { ask::follow(scene, run, false, usize::MAX) } else { Ok(DONE) }
+}
+
+/// `tools`: what agents may use; the user's own are read, approved, exported, imported.
+pub(super) fn tools(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    scene.handle.command(Command::ReadSetup)?;
+    let ready = |session: &Session| {
+        let agents = session.agents();
+        let read = agents.setup().is_some() && !agents.is_reading();
+        let own = session.user_tools()?;
+        read.then(|| (session.agent_tools(), own.to_vec()))
+    };
+    let found = scene.handle.wait(Some(PATIENCE), ready)?;
+    let (tools, own) = found.ok_or_else(|| Refusal::workspace("the tools could not be read in a minute"))?;
+    if let Some(file) = args.get_one::<String>("import").cloned() {
+        let text = sessions::text_of(scene, &file)?;
+        let one = serde_json::from_str::<UserTool>(&text).map(|tool| vec![tool]);
+        let read = one.or_else(|_| serde_json::from_str::<Vec<UserTool>>(&text));
+        let read = read.map_err(|error| Refusal::usage(format!("{file}: it is no file of tools: {error}")))?;
+        for tool in read {
+            scene.handle.command(Command::ProposeTool { tool: Box::new(tool) })?;
+        }
+        export::open_note::saved(scene.handle)?;
+        return Ok(DONE);
+    }
+    let named = args.get_one::<String>("TOOL").cloned();
+    let newest = |tool: &Registered| tool.newest().cloned();
+    if args.get_flag("export") {
+        let wanted: Vec<UserTool> =
+            own.iter().filter_map(newest).filter(|tool| named.as_ref().is_none_or(|name| *name == tool.name)).collect();
+        writeln!(scene.out, "{}", serde_json::to_string_pretty(&wanted).unwrap_or_default())?;
+        return Ok(DONE);
+    }
+    if let Some(name) = named {
+        // `NAME@VERSION` says which version was read.
+        let (name, version) = match name.rsplit_once('@') {
+            Some((name, version)) => (name.to_owned(), version.parse::<u64>().ok()),
+            None => (name, None),
+        };
+        let Some(tool) = own.iter().find(|tool| tool.newest().is_some_and(|newest| newest.name == name)) else {
+            return match tools.iter().find(|tool| tool.name == name) {
+                Some(tool) => {
+                    writeln!(scene.out, "{}", serde_json::to_string_pretty(tool).unwrap_or_default())?;
+                    Ok(DONE)
+                }
+                None => Err(Refusal::usage(format!("there is no tool {name}; `tracebook tools` lists them"))),
+            };
+        };
+        let Some(newest) = tool.newest() else { return Ok(DONE) };
+        if args.get_flag("approve") {
+            // One that came after the user has read the code was not read.
+            let unread = tool.versions.iter().filter(|one| tool.approved.is_none_or(|known| one.version > known));
+            if let (None, 2..) = (version, unread.count()) {
+                let newest = newest.version;
+                return Err(Refusal::usage(format!(
+                    "{name} has several versions that you have not approved: read the newest with `tracebook tools \
+                     {name}`, then `tracebook tools {name}@{newest} --approve`"
+                )));
+            }
+            let version = Some(version.unwrap_or(newest.version));
+            scene.handle.command(Command::ApproveTool { name, version })?;
+        } else if args.get_flag("disable") {
+            scene.handle.command(Command::ApproveTool { name, version: None })?;
+        } else if args.get_flag("remove") {
+            scene.handle.command(Command::RemoveTool { name })?;
+        } else if scene.json {
+            writeln!(scene.out, "{}", serde_json::to_string(newest).unwrap_or_default())?;
+            return Ok(DONE);
+        } else {
+            let network = if newest.network { "may use the network" } else { "no network" };
+            let state = if tool.is_pending() { "waits for your word" } else { "approved" };
+            writeln!(scene.out, "{} version {}, {network}, {state}", newest.name, newest.version)?;
+            writeln!(scene.out, "{}\n\n{}", newest.description, newest.code)?;
+            return Ok(DONE);
+        }
+        export::open_note::saved(scene.handle)?;
+        return Ok(DONE);
+    }
+    for tool in tools {
+        if scene.json {
+            writeln!(scene.out, "{}", serde_json::to_string(&tool).unwrap_or_default())?;
+        } else {
+            let title = if tool.title() == tool.name { String::new() } else { format!(" ({})", tool.title()) };
+            let (name, risk) = (visible::line(&tool.name), policy::word(tool.risk));
+            writeln!(scene.out, "{name:14} {risk:8} {}{}", visible::line(&tool.description), visible::line(&title))?;
+        }
+    }
+    for tool in own.iter().filter(|tool| tool.is_pending()).filter_map(newest) {
+        let line = format!("{} (version {}) waits: tracebook tools {} --approve", tool.name, tool.version, tool.name);
+        if !scene.json {
+            writeln!(scene.out, "{line}")?;
+        }
+    }
+    Ok(DONE)
+}

@@ -1,0 +1,325 @@
+//! `ask`: an agent is asked, and what it does is printed as it happens.
+
+use super::super::{DONE, FAILED, Refusal, Scene, choose, running};
+use super::{fresh, meant, write_step};
+use clap::ArgMatches;
+use engine::agent::calls;
+use engine::agent::config::LogLevel;
+use engine::agent::question;
+use engine::{Command, Live, Session};
+use std::io::Read;
+use store::{Approval, Decision, DocId, Ending, ExecutionStep, MessageId, Scope, StepKind};
+use text::visible;
+
+/// A prompt on standard input has at most so many bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// What is new of a run since the last look.
+#[derive(Default)]
+struct News {
+    steps: Vec<ExecutionStep>,
+    /// What was decided of its calls.
+    approvals: Vec<Approval>,
+    /// More of the answer that is coming: the call's number, and what lies behind the part that was printed.
+    live: Option<(u64, String)>,
+    /// Which model is asked and why, and why it is asked again, where the log says so.
+    said: Vec<String>,
+    /// What waits, and in which run: this one, or one that it handed work to.
+    approval: Option<(DocId, Approval)>,
+    trouble: Option<String>,
+    ending: Option<Ending>,
+}
+
+pub(crate) fn budget(args: &ArgMatches) -> Result<Option<f64>, Refusal> {
+    let Some(word) = args.get_one::<String>("budget") else { return Ok(None) };
+    let amount = word.trim_start_matches('$').parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0);
+    amount.map(Some).ok_or_else(|| Refusal::usage(format!("--budget wants US dollars, such as 0.50, not “{word}”")))
+}
+
+pub(crate) fn ask(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let text = match args.get_one::<String>("TEXT").map(String::as_str) {
+        Some("-") => {
+            let mut text = String::new();
+            scene.input.take(LONGEST).read_to_string(&mut text)?;
+            text
+        }
+        Some(text) => text.to_owned(),
+        None => {
+            return Err(Refusal::usage("say what is to be done: tracebook ask \"…\"; - reads it from standard input"));
+        }
+    };
+    choose::volumes_known(scene, false)?;
+    let note = match args.get_one::<String>("note") {
+        Some(word) => Some(choose::note(scene, word)?),
+        None => None,
+    };
+    let volume = volume(scene, args.get_one::<String>("project").cloned(), note)?;
+    let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
+    let session = match args.get_one::<String>("session") {
+        Some(word) => meant(word, sessions.into_iter(), "session")?,
+        None => fresh(),
+    };
+    let parent = match args.get_one::<String>("from") {
+        Some(word) if word == "begin" => Some(MessageId::BEGINNING),
+        Some(word) => {
+            let why = || Refusal::usage(format!("--from wants a message's id, or begin, not “{word}”"));
+            Some(word.parse().map_err(|_| why())?)
+        }
+        None => None,
+    };
+    let run = fresh();
+    let allow: Vec<String> = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
+    let allowed = allow.clone();
+    let agent = args.get_one::<String>("agent").map(|name| name.trim_start_matches('@').to_owned());
+    if let Some(name) = &agent {
+        super::askable(scene, volume, name)?;
+    }
+    let budget = budget(args)?;
+    let recall = super::super::memory::recall(args)?;
+    let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
+    let problems = scene.handle.read(|session| session.problems().len())?;
+    scene.handle.command(command)?;
+    let now = engine::Time(jiff::Timestamp::now().as_millisecond());
+    let ready = |session: &Session| (!session.agents().is_reading()).then_some(());
+    scene.handle.wait(Some(super::PATIENCE), ready)?;
+    for word in scene.handle.read(move |session| session.unknown_tools(&allowed))? {
+        writeln!(scene.errors, "tracebook: {word}")?;
+    }
+    if let Some(low) = scene.handle.read(move |session| session.low_balance(now, Some(volume)))? {
+        writeln!(scene.errors, "tracebook: {low}")?;
+    }
+    follow(scene, run, args.get_flag("no-wait"), problems)
+}
+
+/// The volume in which an agent works: the one that is named, the note's, the one around the folder, or the only one.
+pub(crate) fn volume(scene: &Scene<'_>, named: Option<String>, note: Option<DocId>) -> Result<DocId, Refusal> {
+    let folder = scene.folder.to_owned();
+    scene.handle.read(move |session| {
+        let all: Vec<&engine::Volume> = session.volumes().filter(|volume| volume.root.is_some()).collect();
+        if let Some(name) = named {
+            let fits = |volume: &&&engine::Volume| {
+                volume.name == name || volume.root.as_deref().is_some_and(|root| root == std::path::Path::new(&name))
+            };
+            return all.iter().find(fits).map(|volume| volume.id).ok_or_else(|| {
+                let names: Vec<&str> = all.iter().map(|volume| volume.name.as_str()).collect();
+                Refusal::usage(format!("there is no project {name}; there are {}", names.join(", ")))
+            });
+        }
+        if let Some((volume, _)) = note.and_then(|note| session.place(note)) {
+            return Ok(volume);
+        }
+        let around = all.iter().find(|volume| volume.root.as_ref().is_some_and(|root| folder.starts_with(root)));
+        match (around, all.as_slice()) {
+            (Some(volume), _) => Ok(volume.id),
+            (None, [one]) => Ok(one.id),
+            (None, []) => Err(Refusal::usage("there is no project yet; open a folder first: tracebook open FOLDER")),
+            (None, _) => Err(Refusal::usage("say in which project: --project NAME; `tracebook ls` shows them")),
+        }
+    })?
+}
+
+/// Prints what a run does until it ends. Asks the user what it asks, where there is one.
+pub(crate) fn follow(scene: &mut Scene<'_>, run: DocId, leave: bool, problems: usize) -> Result<u8, Refusal> {
+    let mut steps = 0;
+    let (mut call, mut shown) = (0, 0);
+    // What has come of the answer under way, and the part of it that was printed.
+    let (mut coming, mut streamed) = (String::new(), String::new());
+    let mut asked: Vec<String> = Vec::new();
+    let mut told: Vec<String> = Vec::new();
+    // Nobody is there to answer: what waits is decided elsewhere, or its time passes.
+    let mut deaf = false;
+    loop {
+        let (known, live, before) = (asked.clone(), (call, shown), told.clone());
+        let look = move |session: &Session| news(session, run, steps, live, (&known, &before), problems);
+        let Some((news, level)) = scene.handle.wait_on_disk(None, look)? else { continue };
+        for line in news.said {
+            writeln!(scene.errors, "{line}")?;
+            told.push(line);
+        }
+        if let Some((number, more)) = news.live {
+            if number != call {
+                (call, shown) = (number, 0);
+                streamed.clear();
+                coming.clear();
+            }
+            shown += more.len();
+            coming.push_str(&more);
+            if !scene.json {
+                // A call that a model writes into its answer is printed once it is one, as a step.
+                let all = calls::shown(&coming);
+                let new = all.get(streamed.len()..).unwrap_or_default();
+                scene.out.write_all(new.as_bytes())?;
+                scene.out.flush()?;
+                streamed = all;
+            }
+        }
+        for step in &news.steps {
+            steps += 1;
+            if level >= LogLevel::Debug {
+                writeln!(scene.errors, "{}", logged(step))?;
+            }
+            let again = match &step.kind {
+                // What was printed as it came is not printed again.
+                StepKind::Thinking { content, .. } | StepKind::FinalAnswer { content } => {
+                    !streamed.trim().is_empty() && words_of(content).ends_with(&words_of(&streamed))
+                }
+                StepKind::ToolCall { .. }
+                | StepKind::ToolResult { .. }
+                | StepKind::Todo { .. }
+                | StepKind::Error { .. } => false,
+            };
+            if again && !scene.json {
+                writeln!(scene.out)?;
+                streamed.clear();
+                coming.clear();
+            } else {
+                write_step(scene, step, &news.approvals)?;
+            }
+        }
+        scene.out.flush()?;
+        if let Some((of, approval)) = news.approval {
+            let name = format!("{}/{}", &of.to_string()[..8], approval.id);
+            asked.push(name.clone());
+            if leave {
+                writeln!(
+                    scene.errors,
+                    "{}: waits for `tracebook approvals {name} --allow` or --deny",
+                    question::title(&approval)
+                )?;
+                return Ok(FAILED);
+            }
+            if deaf || !decide(scene, of, &approval)? {
+                deaf = true;
+                writeln!(
+                    scene.errors,
+                    "{}: waits for `tracebook approvals {name} --allow` or --deny",
+                    question::title(&approval)
+                )?;
+            }
+        }
+        if let Some(why) = news.trouble {
+            return Err(Refusal::usage(why));
+        }
+        if let Some(ending) = news.ending {
+            // What was learned of it is kept, too.
+            let kept = |session: &Session| (session.errands() == 0).then_some(());
+            scene.handle.wait(Some(super::PATIENCE), kept)?;
+            export::open_note::saved(scene.handle)?;
+            return Ok(if ending == Ending::Done { DONE } else { FAILED });
+        }
+    }
+}
+
+/// The words of an answer, without the calls that stand in it.
+fn words_of(text: &str) -> String {
+    calls::without(text, &calls::fenced(text)).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What is to be said of a call of a model and was not `told` yet: why it is called again, and how it was chosen.
+fn said(live: &Live, level: LogLevel, told: &[String]) -> Vec<String> {
+    let number = live.call.number;
+    let chosen = (level >= LogLevel::Info).then(|| format!("call {number}: {}", live.route));
+    let again = live.again.as_ref().map(|why| format!("call {number}: {why}"));
+    [chosen, again].into_iter().flatten().filter(|line| !told.contains(line)).collect()
+}
+
+/// A step in a line.
+fn logged(step: &ExecutionStep) -> String {
+    let kind = match &step.kind {
+        StepKind::Thinking { .. } => "thinking".to_owned(),
+        StepKind::ToolCall { tool_name, .. } => format!("tool_call {tool_name}"),
+        StepKind::ToolResult { success: true, .. } => "tool_result".to_owned(),
+        StepKind::ToolResult { .. } => "tool_result, failed".to_owned(),
+        StepKind::Todo { .. } => "todo".to_owned(),
+        StepKind::FinalAnswer { .. } => "final_answer".to_owned(),
+        StepKind::Error { .. } => "error".to_owned(),
+    };
+    let took = step.duration.map_or(String::new(), |took| format!(", {took} ms"));
+    let spent = step.spent.as_ref().map_or(String::new(), |spent| {
+        format!(", {} tokens read, {} written", spent.input_tokens, spent.output_tokens)
+    });
+    format!("step {}: {kind}{took}{spent}", step.id)
+}
+
+fn news(
+    session: &Session,
+    id: DocId,
+    steps: usize,
+    (call, shown): (u64, usize),
+    (asked, told): (&[String], &[String]),
+    problems: usize,
+) -> Option<(News, LogLevel)> {
+    let agents = session.agents();
+    let level = agents.setup().map(|setup| setup.config.runtime.log_level).unwrap_or_default();
+    let mut news = News::default();
+    let Some(run) = agents.run(id) else {
+        let said = session.problems().get(problems..).unwrap_or_default();
+        let lost = !agents.is_asking(id);
+        let why = said.last().cloned().unwrap_or_else(|| "the question was not taken".to_owned());
+        news.trouble = lost.then_some(why);
+        return lost.then_some((news, level));
+    };
+    // What is told is on disk: it is never lost.
+    news.steps = run.steps.get(steps..run.durable_steps()).unwrap_or_default().to_vec();
+    news.approvals.clone_from(&run.approvals);
+    if let Some(live) = run.live.as_ref().filter(|live| live.summary_of.is_empty()) {
+        let from = if live.call.number == call { shown } else { 0 };
+        let more = live.text.get(from..).unwrap_or_default();
+        news.live = (!more.is_empty()).then(|| (live.call.number, more.to_owned()));
+    }
+    news.said = run.live.as_ref().map(|live| said(live, level, told)).unwrap_or_default();
+    let family = agents.family(id);
+    let open = family.iter().filter_map(|id| agents.run(*id)).filter(|run| run.is_kept());
+    let mut waits = open.flat_map(|run| run.pending().map(|approval| (run.id, approval)));
+    let new =
+        |(of, approval): &(DocId, &Approval)| !asked.contains(&format!("{}/{}", &of.to_string()[..8], approval.id));
+    news.approval = waits.find(new).map(|(of, approval)| (of, approval.clone()));
+    news.ending = run.about.ending.filter(|_| run.is_kept());
+    // An interrupted run that was only looked at is not under way.
+    let idle = run.about.ending.is_none() && !run.is_busy() && steps > 0 && news.steps.is_empty();
+    let any = !news.steps.is_empty()
+        || !news.said.is_empty()
+        || news.live.is_some()
+        || news.approval.is_some()
+        || news.ending.is_some();
+    (any && !idle).then_some((news, level))
+}
+
+/// Asks the user. Whether anybody answered.
+fn decide(scene: &mut Scene<'_>, run: DocId, approval: &Approval) -> Result<bool, Refusal> {
+    let asks = approval.tool == "ask_user";
+    let words = match asks {
+        true => format!("{}\n> ", visible::block(&approval.what)),
+        // All of it: what is allowed is what was seen.
+        false => format!(
+            "{}\n{}({}) {} Allow? [y]es, [n]o, in this [r]un, in this [p]roject, [a]lways: ",
+            question::title(approval),
+            question::body(approval).lines().map(|line| format!("    {line}\n")).collect::<String>(),
+            visible::line(&approval.reason),
+            question::reach(approval),
+        ),
+    };
+    scene.errors.write_all(words.as_bytes())?;
+    scene.errors.flush()?;
+    loop {
+        let Some(line) = running::line(scene.input)? else { return Ok(false) };
+        let word = line.trim();
+        let (allowed, scope) = match word.to_lowercase().as_str() {
+            _ if asks => (true, Scope::Once),
+            "y" | "yes" => (true, Scope::Once),
+            "n" | "no" => (false, Scope::Once),
+            "r" | "run" => (true, Scope::Run),
+            "p" | "project" => (true, Scope::Project),
+            "a" | "always" => (true, Scope::Always),
+            _ => {
+                scene.errors.write_all(b"y, n, r, p or a: ")?;
+                scene.errors.flush()?;
+                continue;
+            }
+        };
+        let comment = asks.then(|| word.to_owned());
+        let decision = Decision { allowed, scope, by: "user".to_owned(), at: 0, arguments: None, comment };
+        scene.handle.command(Command::Decide { run, approval: approval.id.clone(), decision })?;
+        return Ok(true);
+    }
+}

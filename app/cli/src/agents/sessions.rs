@@ -1,0 +1,278 @@
+//! `sessions`: what was said, as trees; branches looked at, brought together, forked; files of other programs.
+
+use super::super::{DONE, Refusal, Scene};
+use super::{PATIENCE, fresh, meant, when};
+use clap::ArgMatches;
+use engine::agent::persisted;
+use engine::{Command, Conversation, Session, SessionLine};
+use serde_json::json;
+use std::io::Read;
+use store::{AgentState, DocId, Ending, Message, MessageId, MessageTree, RunAbout, Spent};
+use text::visible;
+
+/// A file that is imported has at most so many bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// The address of a note's file.
+pub(super) fn file_uri(scene: &Scene<'_>, note: Option<DocId>) -> Result<String, Refusal> {
+    Ok(scene
+        .handle
+        .read(move |session| {
+            let (volume, path) = note.and_then(|note| session.place(note))?;
+            let root = session.volume(volume)?.root.clone()?;
+            Some(format!("file://{}", root.join(path).display()))
+        })?
+        .unwrap_or_default())
+}
+
+/// Reads something of a session, loaded if need be.
+pub(crate) fn loaded<R: Send + 'static>(
+    scene: &Scene<'_>,
+    id: DocId,
+    read: impl FnOnce(&Session, &Conversation) -> R + Send + 'static,
+) -> Result<R, Refusal> {
+    scene.handle.command(Command::OpenSession { session: id })?;
+    let there = move |session: &Session| {
+        let agents = session.agents();
+        if let Some(why) = agents.trouble(id) {
+            return Some(Err(why.to_owned()));
+        }
+        agents.session(id).map(|_| Ok(()))
+    };
+    match scene.handle.wait(Some(PATIENCE), there)? {
+        Some(Ok(())) => {}
+        Some(Err(why)) => return Err(Refusal::workspace(why)),
+        None => return Err(Refusal::workspace("the session could not be read in a minute")),
+    }
+    let found = scene.handle.read(move |session| session.agents().session(id).map(|one| read(session, one)))?;
+    found.ok_or_else(|| Refusal::workspace("the session was closed meanwhile"))
+}
+
+fn message(word: &str) -> Result<MessageId, Refusal> {
+    word.parse().map_err(|_| Refusal::usage(format!("a message's id has 16 hexadecimal digits, not “{word}”")))
+}
+
+pub(crate) fn sessions(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    if let Some(file) = args.get_one::<String>("import").cloned() {
+        return import(scene, &file);
+    }
+    let all: Vec<(DocId, SessionLine)> =
+        scene.handle.read(|session| session.agents().sessions().map(|(id, line)| (id, line.clone())).collect())?;
+    let Some(word) = args.get_one::<String>("SESSION") else {
+        let mut all = all;
+        all.sort_by_key(|(_, line)| std::cmp::Reverse(line.updated));
+        for (id, line) in all {
+            if scene.json {
+                let mut value = serde_json::to_value(&line).unwrap_or_default();
+                value["id"] = json!(id);
+                writeln!(scene.out, "{value}")?;
+            } else {
+                let (id, count) = (&id.to_string()[..8], line.messages);
+                writeln!(
+                    scene.out,
+                    "{id}  {}  {count:4} messages  {}",
+                    when(line.updated),
+                    visible::line(&line.title)
+                )?;
+            }
+        }
+        return Ok(DONE);
+    };
+    let session = meant(word, all.iter().map(|(id, _)| *id), "session")?;
+    let value = |name: &str| args.get_one::<String>(name).cloned();
+    if args.get_flag("delete") {
+        scene.handle.command(Command::DeleteSession { session })?;
+    } else if let Some(title) = value("title") {
+        loaded(scene, session, |_, _| ())?;
+        scene.handle.command(Command::DescribeSession { session, title: Some(title), closed: None })?;
+    } else if let Some(word) = value("go") {
+        let message = message(&word)?;
+        loaded(scene, session, |_, _| ())?;
+        scene.handle.command(Command::GoTo { session, message })?;
+    } else if let Some(word) = value("fork") {
+        let (at, new) = (message(&word)?, fresh());
+        loaded(scene, session, |_, _| ())?;
+        scene.handle.command(Command::ForkSession { session, at, new })?;
+        writeln!(scene.out, "{new}")?;
+    } else if let Some(from) = value("merge") {
+        let from = message(&from)?;
+        let head = loaded(scene, session, |_, one| one.head())?;
+        let into = match value("into") {
+            Some(word) => message(&word)?,
+            None => head.ok_or_else(|| Refusal::usage("nothing was said in the session yet"))?,
+        };
+        scene.handle.command(Command::MergeBranch { session, from, into })?;
+    } else if let Some(other) = value("compare") {
+        return compare(scene, session, message(&other)?);
+    } else if let Some(form) = value("export") {
+        return export(scene, session, &form);
+    } else {
+        return show(scene, session, args.get_flag("all"));
+    }
+    export::open_note::saved(scene.handle)?;
+    Ok(DONE)
+}
+
+fn show(scene: &mut Scene<'_>, id: DocId, all: bool) -> Result<u8, Refusal> {
+    let (messages, tree) = loaded(scene, id, move |_, one| {
+        let branch: Vec<Message> = one.branch().into_iter().cloned().collect();
+        (if all { one.tree().all().cloned().collect() } else { branch }, one.tree().clone())
+    })?;
+    let mut messages: Vec<Message> = messages;
+    messages.sort_by_key(|message| (message.timestamp, message.id));
+    for message in &messages {
+        if scene.json {
+            writeln!(scene.out, "{}", serde_json::to_string(message).unwrap_or_default())?;
+            continue;
+        }
+        let fork = if branches(&tree, message) > 1 {
+            format!("  ({} branches)", branches(&tree, message))
+        } else {
+            String::new()
+        };
+        let line = message.content.lines().next().unwrap_or("");
+        let line: String = visible::line(line).chars().take(100).collect();
+        writeln!(scene.out, "{}  {:9}  {line}{fork}", message.id, message.role.word())?;
+    }
+    Ok(DONE)
+}
+
+fn branches(tree: &MessageTree, message: &Message) -> usize {
+    tree.children(Some(message.id)).len()
+}
+
+/// Two branches beside each other, from where they part.
+fn compare(scene: &mut Scene<'_>, id: DocId, other: MessageId) -> Result<u8, Refusal> {
+    let parted = loaded(scene, id, move |_, one| {
+        let head = one.head()?;
+        one.tree().get(other)?;
+        let fork = one.tree().fork(head, other);
+        let rest = |end| -> Vec<Message> {
+            let branch = one.tree().branch(end);
+            let from = branch.iter().position(|message| Some(message.id) == fork).map_or(0, |at| at + 1);
+            branch[from..].iter().map(|message| (*message).clone()).collect()
+        };
+        Some((fork, rest(head), rest(other)))
+    })?;
+    let Some((fork, here, there)) = parted else {
+        return Err(Refusal::usage(format!("there is no message {other} in the session")));
+    };
+    if scene.json {
+        writeln!(scene.out, "{}", json!({"fork": fork, "here": here, "there": there}))?;
+        return Ok(DONE);
+    }
+    for (name, messages) in [("here", here), ("there", there)] {
+        writeln!(scene.out, "--- {name}")?;
+        for message in messages {
+            writeln!(scene.out, "[{}] {}", message.role.word(), message.content.trim())?;
+        }
+    }
+    Ok(DONE)
+}
+
+fn export(scene: &mut Scene<'_>, id: DocId, form: &str) -> Result<u8, Refusal> {
+    let note = loaded(scene, id, |_, one| one.about.note)?;
+    let runs = scene.handle.read(move |session| {
+        session.agents().runs().filter(|(_, line)| line.session == id).map(|(run, _)| run).collect::<Vec<_>>()
+    })?;
+    for run in runs {
+        super::run_meant(scene, &run.to_string())?;
+    }
+    let uri = file_uri(scene, note)?;
+    let now = jiff::Timestamp::now().as_millisecond();
+    let text = match form {
+        "json" => {
+            let context = loaded(scene, id, move |_, one| persisted::context(one, &uri, now))?;
+            serde_json::to_string_pretty(&context).unwrap_or_default()
+        }
+        "md" | "html" => {
+            let text = loaded(scene, id, move |session, one| {
+                let runs: Vec<_> = session.agents().open_runs().filter(|run| run.about.session == id).collect();
+                (one.about.title.clone(), persisted::markdown(one, &runs))
+            })?;
+            if form == "md" { text.1 } else { export::text_page(&text.0, &text.1) }
+        }
+        other => return Err(Refusal::usage(format!("--export is md, json or html, not “{other}”"))),
+    };
+    scene.out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        writeln!(scene.out)?;
+    }
+    Ok(DONE)
+}
+
+/// The text of a file, or of standard input where it is called `-`.
+pub(super) fn text_of(scene: &mut Scene<'_>, file: &str) -> Result<String, Refusal> {
+    if file != "-" {
+        let path = scene.folder.join(file);
+        let bytes = host::fs::copy::read(&path, LARGEST)
+            .ok_or_else(|| Refusal::usage(format!("the file cannot be read, or is too large: {}", path.display())))?;
+        return String::from_utf8(bytes)
+            .map_err(|_| Refusal::usage(format!("it is not UTF-8 text: {}", path.display())));
+    }
+    let mut text = String::new();
+    scene.input.take(LARGEST).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The only volume, or the first: where what is imported belongs.
+fn home(scene: &Scene<'_>) -> Result<DocId, Refusal> {
+    super::super::choose::volumes_known(scene, false)?;
+    let first = scene.handle.read(|session| session.volumes().next().map(|volume| volume.id))?;
+    first.ok_or_else(|| Refusal::usage("there is no project yet; open a folder first: tracebook open FOLDER"))
+}
+
+fn import(scene: &mut Scene<'_>, file: &str) -> Result<u8, Refusal> {
+    let text = text_of(scene, file)?;
+    let refuse = |why: String| Refusal::usage(format!("{file}: {why}"));
+    let persisted::ImportedContext { messages, imported } =
+        persisted::read_context(&text, rand::random).map_err(refuse)?;
+    let first = messages.first().map_or_else(String::new, |message| message.content.clone());
+    let (session, volume) = (fresh(), home(scene)?);
+    scene.handle.command(Command::ImportSession {
+        session,
+        volume,
+        title: first,
+        messages,
+        imported: Some(imported),
+    })?;
+    export::open_note::saved(scene.handle)?;
+    writeln!(scene.out, "{session}")?;
+    Ok(DONE)
+}
+
+/// Takes over `execution-state.json` as a run of a session.
+pub(super) fn import_run(scene: &mut Scene<'_>, word: &str, file: &str) -> Result<u8, Refusal> {
+    let sessions: Vec<DocId> = scene.handle.read(|session| session.agents().sessions().map(|(id, _)| id).collect())?;
+    let session = meant(word, sessions.into_iter(), "session")?;
+    let text = text_of(scene, file)?;
+    let state = persisted::read_state(&text, rand::random).map_err(|why| Refusal::usage(format!("{file}: {why}")))?;
+    let head = loaded(scene, session, |_, one| one.head())?.unwrap_or(MessageId(0));
+    let (run, volume) = (fresh(), home(scene)?);
+    let done = state.steps.iter().any(|step| step.kind.word() == "final_answer");
+    let about = RunAbout {
+        session,
+        asked: head,
+        head,
+        volume,
+        note: None,
+        prompt: state.prompt,
+        agent: "assistant".to_owned(),
+        start_time: state.start_time,
+        ended: Some(state.saved_at),
+        ending: Some(if done { Ending::Done } else { Ending::Cancelled }),
+        iteration: state.iteration,
+        limit: state.iteration.max(20),
+        agent_state: AgentState::Idle,
+        spent: Spent::default(),
+        budget: None,
+        origin: store::Origin::User,
+        phase: 0,
+        imported: state.imported,
+    };
+    let (todos, steps) = (state.todos, state.steps);
+    scene.handle.command(Command::ImportRun { run, about: Box::new(about), todos, steps })?;
+    export::open_note::saved(scene.handle)?;
+    writeln!(scene.out, "{run}")?;
+    Ok(DONE)
+}

@@ -1,0 +1,87 @@
+//! `cells`: how a note's cells depend on each other.
+
+use super::parse::needed;
+use super::{DONE, Refusal, Scene, choose, notes};
+use clap::ArgMatches;
+use engine::{Command, Note, Reactivity};
+use serde_json::{Value, json};
+use store::BlockId;
+
+pub(super) fn cells(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let mode = match args.get_one::<String>("mode").map(String::as_str) {
+        None => None,
+        Some("manual") => Some(Reactivity::Manual),
+        Some("stale") => Some(Reactivity::Marks),
+        Some("automatic") => Some(Reactivity::Automatic),
+        Some(other) => {
+            return Err(Refusal::usage(format!("--mode is manual, stale or automatic, not “{other}”")));
+        }
+    };
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = export::open_note::hold(scene.handle, note)?;
+    if let Some(to) = mode {
+        export::open_note::loaded(scene.handle, note, |_| ())?;
+        scene.handle.command(Command::SetReactivity { note, to })?;
+        export::open_note::saved(scene.handle)?;
+    }
+    let (mode, found) = export::open_note::loaded(scene.handle, note, |note| (note.reactivity(), told(note)))?;
+    if scene.json {
+        writeln!(scene.out, "{}", json!({"mode": mode.word(), "cells": found}))?;
+        return Ok(DONE);
+    }
+    writeln!(scene.out, "a run: {}", meaning(mode))?;
+    for cell in found {
+        let list = |key: &str| {
+            let names = cell[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let stale = cell["stale"].as_str().map(|why| format!(", stale: {why}")).unwrap_or_default();
+        writeln!(scene.out, "cell {}{stale}", cell["cell"])?;
+        for (what, names) in [("binds", list("binds")), ("changes", list("changes"))] {
+            if !names.is_empty() {
+                writeln!(scene.out, "  {what} {names}")?;
+            }
+        }
+        for (name, from) in cell["uses"].as_object().into_iter().flatten() {
+            let from: Vec<String> = from.as_array().into_iter().flatten().map(Value::to_string).collect();
+            let cells = if from.len() == 1 { "cell" } else { "cells" };
+            let name = if name == text::flow::ANYTHING { "what it may have got from" } else { name };
+            writeln!(scene.out, "  uses {name} of {cells} {}", from.join(", "))?;
+        }
+        for remark in cell["remarks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            writeln!(scene.out, "  {remark}")?;
+        }
+    }
+    Ok(DONE)
+}
+
+fn meaning(mode: Reactivity) -> &'static str {
+    match mode {
+        Reactivity::Manual => "concerns no other cell (manual)",
+        Reactivity::Marks => "marks what depends on it (stale marks)",
+        Reactivity::Automatic => "runs what depends on it (automatic)",
+    }
+}
+
+/// All cells of a note, one object each.
+fn told(note: &Note) -> Vec<Value> {
+    let flow = note.flow();
+    let cell = |(at, cell): (usize, BlockId)| {
+        let names = note.names(cell)?;
+        let uses = flow.nodes.get(at)?.uses.iter().filter(|(_, from)| !from.is_empty());
+        let uses: serde_json::Map<String, Value> = uses
+            .map(|(name, from)| (name.clone(), from.iter().map(|source| source + 1).collect::<Vec<_>>().into()))
+            .collect();
+        Some(json!({
+            "cell": at + 1,
+            "binds": names.defines,
+            "changes": names.changes,
+            "wants": names.wants(),
+            "uses": uses,
+            "unknown": names.uses_any || names.defines_any,
+            "stale": note.staleness(cell).map(|stale| stale.words()),
+            "remarks": note.remarks(cell),
+        }))
+    };
+    note.cells().enumerate().filter_map(cell).collect()
+}

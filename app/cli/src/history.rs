@@ -1,0 +1,255 @@
+//! `history`: the changes of a note, the note as it was, what has changed since, who wrote what, and the way back.
+
+use super::notes::{durable, say_behind};
+use super::parse::needed;
+use super::upkeep::date;
+use super::{DONE, Refusal, Scene, choose};
+use clap::ArgMatches;
+use engine::{Command, Note};
+use export::open_note::hold;
+use std::fmt::Write as _;
+use store::DocId;
+use text::compare::{Comparison, Part, Row, compare, lines};
+use text::history::{Story, Who, Written};
+use text::splice;
+use text::visible;
+
+/// Lines of context around a change.
+const CONTEXT: usize = 3;
+
+pub(super) fn history(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = hold(scene.handle, note)?;
+    let story = scene.handle.story(note).map_err(Refusal::workspace)?;
+    let value = |name: &str| args.get_one::<String>(name).map(String::as_str);
+    if let Some(word) = value("restore") {
+        return restore(scene, note, story.as_ref(), word);
+    }
+    let at = match value("at") {
+        Some(word) => Some(place(story.as_ref(), word)?),
+        None => None,
+    };
+    let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+    if args.get_flag("diff") {
+        let count = at.unwrap_or_else(|| before_last(story.as_ref()));
+        let old = text(story.as_ref(), count, &now)?;
+        differs(scene, count, &old, &now)?;
+    } else if args.get_flag("blame") {
+        blame(scene, story.as_ref(), at, &now)?;
+    } else if let Some(count) = at {
+        let text = text(story.as_ref(), count, &now)?;
+        if scene.json {
+            writeln!(scene.out, "{}", serde_json::json!({"change": count, "text": text}))?;
+        } else {
+            scene.out.write_all(text.as_bytes())?;
+        }
+    } else {
+        list(scene, story.as_ref())?;
+    }
+    Ok(DONE)
+}
+
+fn list(scene: &mut Scene<'_>, story: Option<&Story>) -> Result<(), Refusal> {
+    let moments = story.map(|story| story.past.moments.as_slice()).unwrap_or_default();
+    let who = |at: usize| story.and_then(|story| story.who(at)).unwrap_or(Who::Here);
+    if scene.json {
+        let one = |(at, moment): (usize, &store::Moment)| {
+            let actor = story.and_then(|story| story.past.actors.get(moment.actor));
+            serde_json::json!({
+                "number": at + 1, "hash": moment.hash.to_string(), "actor": actor.map(|actor| actor.to_hex_string()),
+                "time": moment.time, "operations": moment.operations, "message": moment.message, "who": who(at).words(),
+            })
+        };
+        let all: Vec<serde_json::Value> = moments.iter().enumerate().map(one).collect();
+        writeln!(scene.out, "{}", serde_json::Value::Array(all))?;
+        return Ok(());
+    }
+    if moments.is_empty() {
+        writeln!(scene.out, "no changes yet: the note is as its file was found")?;
+    }
+    for (at, moment) in moments.iter().enumerate() {
+        let hash = moment.hash.to_string();
+        let (when, operations) = (date(moment.time), moment.operations);
+        let who = match moment.message.as_deref() {
+            Some("first") => "The beginning".to_owned(),
+            Some(_) | None => visible::line(&who(at).words()).into_owned(),
+        };
+        writeln!(scene.out, "{:>5}  {}  {when:<20}  {operations:>6} operations  {who}", at + 1, &hash[..10])?;
+    }
+    Ok(())
+}
+
+/// How many changes a user means: their number, or the beginning of the last one's hash.
+fn place(story: Option<&Story>, word: &str) -> Result<usize, Refusal> {
+    let moments = story.map(|story| story.past.moments.as_slice()).unwrap_or_default();
+    let number = word.parse::<usize>().ok().filter(|number| *number <= moments.len());
+    let by_hash = || {
+        let mut found = moments.iter().enumerate().filter(|(_, moment)| moment.hash.to_string().starts_with(word));
+        let first = found.next().filter(|_| word.len() >= 4)?;
+        found.next().is_none().then_some(first.0 + 1)
+    };
+    number.or_else(by_hash).ok_or_else(|| {
+        Refusal::usage(format!("there is no change “{word}”; `tracebook history NOTE` lists {}", moments.len()))
+    })
+}
+
+fn text(story: Option<&Story>, count: usize, now: &str) -> Result<String, Refusal> {
+    match story {
+        Some(story) => story.text(count).map_err(|error| Refusal::workspace(error.to_string())),
+        None => Ok(now.to_owned()),
+    }
+}
+
+/// How many changes there were before the last version.
+fn before_last(story: Option<&Story>) -> usize {
+    story.and_then(|story| story.versions.last()).map_or(0, |version| version.changes.start)
+}
+
+fn differs(scene: &mut Scene<'_>, count: usize, old: &str, new: &str) -> Result<(), Refusal> {
+    let comparison = compare(old, new);
+    if scene.json {
+        let change = |part: &Part| match part {
+            Part::Same { .. } => None,
+            Part::Change { old: from, new: to, .. } => Some(serde_json::json!({
+                "then": {"at": from.start, "text": &old[from.clone()]},
+                "now": {"at": to.start, "text": &new[to.clone()]},
+            })),
+        };
+        let changes: Vec<serde_json::Value> = comparison.parts.iter().filter_map(change).collect();
+        writeln!(scene.out, "{}", serde_json::json!({"change": count, "changes": changes}))?;
+        return Ok(());
+    }
+    if comparison.changes() == 0 {
+        writeln!(scene.out, "nothing has changed since")?;
+        return Ok(());
+    }
+    writeln!(scene.out, "--- after change {count}\n+++ now")?;
+    scene.out.write_all(unified(&comparison, old, new).as_bytes())?;
+    Ok(())
+}
+
+/// The changes with what stands around them, as `diff -u` prints it.
+fn unified(comparison: &Comparison, old: &str, new: &str) -> String {
+    let mut out = String::new();
+    let mut hunk: Vec<(char, &str)> = Vec::new();
+    // The numbers of the next line on both sides, and of the first of the hunk.
+    let (mut from, mut to) = (1, 1);
+    let mut first = (1, 1);
+    let mut flush = |hunk: &mut Vec<(char, &str)>, first: (usize, usize)| {
+        if hunk.iter().any(|(sign, _)| *sign != ' ') {
+            let count = |side: char| hunk.iter().filter(|(sign, _)| *sign == ' ' || *sign == side).count();
+            let start = |number: usize, count: usize| if count == 0 { number - 1 } else { number };
+            let (gone, come) = (count('-'), count('+'));
+            let _ = writeln!(out, "@@ -{},{gone} +{},{come} @@", start(first.0, gone), start(first.1, come));
+            hunk.iter().for_each(|(sign, line)| _ = writeln!(out, "{sign}{line}"));
+        }
+        hunk.clear();
+    };
+    for (at, part) in comparison.parts.iter().enumerate() {
+        match part {
+            Part::Same { new: range, lines: count, .. } => {
+                let last = at + 1 == comparison.parts.len();
+                for (place, line) in lines(new, range.clone()).enumerate() {
+                    let (head, tail) = (place < CONTEXT && at > 0, place + CONTEXT >= *count && !last);
+                    if !head && tail && place > CONTEXT && place + CONTEXT == *count {
+                        flush(&mut hunk, first);
+                    }
+                    if hunk.is_empty() {
+                        first = (from, to);
+                    }
+                    if head || tail {
+                        hunk.push((' ', &new[line]));
+                    }
+                    (from, to) = (from + 1, to + 1);
+                }
+            }
+            Part::Change { rows, .. } => {
+                if hunk.is_empty() {
+                    first = (from, to);
+                }
+                #[allow(clippy::type_complexity, reason = "two rows of a table")]
+                let sides: [(char, &str, fn(&Row) -> Option<&text::compare::Line>); 2] =
+                    [('-', old, |row| row.old.as_ref()), ('+', new, |row| row.new.as_ref())];
+                for (sign, text, side) in sides {
+                    for line in rows.iter().filter_map(side) {
+                        hunk.push((sign, &text[line.range.clone()]));
+                        if sign == '-' { from += 1 } else { to += 1 }
+                    }
+                }
+            }
+        }
+    }
+    flush(&mut hunk, first);
+    out
+}
+
+fn blame(scene: &mut Scene<'_>, story: Option<&Story>, at: Option<usize>, now: &str) -> Result<(), Refusal> {
+    let fail = |error: store::StoreError| Refusal::workspace(error.to_string());
+    let (text, written) = match story {
+        Some(story) => {
+            let count = at.unwrap_or(story.past.moments.len());
+            (story.text(count).map_err(fail)?, story.written(count).map_err(fail)?)
+        }
+        None => {
+            let all = Written { range: 0..now.len(), who: Some(Who::Found), time: 0, change: None };
+            (now.to_owned(), vec![all])
+        }
+    };
+    let words = |who: &Option<Who>| who.as_ref().map_or_else(|| "Unknown".to_owned(), Who::words);
+    let shown = |who: &Option<Who>| visible::line(&words(who)).into_owned();
+    if scene.json {
+        for one in &written {
+            let line = serde_json::json!({
+                "at": one.range.start, "length": one.range.len(), "who": words(&one.who), "time": one.time,
+                "change": one.change.map(|change| change + 1), "text": text.get(one.range.clone()),
+            });
+            writeln!(scene.out, "{line}")?;
+        }
+        return Ok(());
+    }
+    for line in lines(&text, 0..text.len()) {
+        // A line is said to be by whom most of it is.
+        let first = written.partition_point(|one| one.range.end <= line.start);
+        let own = written[first..].iter().take_while(|one| one.range.start <= line.end);
+        let share = |one: &&Written| one.range.end.min(line.end).saturating_sub(one.range.start.max(line.start));
+        let most = own.max_by_key(share);
+        let (who, when) = most.map_or_else(Default::default, |one| (shown(&one.who), date(one.time)));
+        writeln!(scene.out, "{who:<22}  {when:<20}  {}", &text[line])?;
+    }
+    Ok(())
+}
+
+fn restore(scene: &mut Scene<'_>, note: DocId, story: Option<&Story>, word: &str) -> Result<u8, Refusal> {
+    let count = place(story, word)?;
+    let now = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+    let edits = splice::difference(&now, &text(story, count, &now)?);
+    let seq = scene.handle.command(Command::EditAll { note, edits })?;
+    durable(scene.handle, seq, scene.errors)?;
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"change": count, "seq": seq, "durable": true}))?;
+    } else {
+        writeln!(scene.out, "the note is again as it was after change {count}; the changes since are kept")?;
+    }
+    say_behind(scene, note)?;
+    Ok(DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_printed_as_diff_does() {
+        let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
+        let new = old.replace("2\n3\n", "2\nthree\n").replace("18\n", "");
+        let seen = unified(&compare(&old, &new), &old, &new);
+        let expected = "@@ -1,6 +1,6 @@\n 1\n 2\n-3\n+three\n 4\n 5\n 6\n\
+                        @@ -15,6 +15,5 @@\n 15\n 16\n 17\n-18\n 19\n 20\n";
+        assert_eq!(seen, expected);
+        assert_eq!(unified(&compare("", "a\n"), "", "a\n"), "@@ -0,0 +1,1 @@\n+a\n");
+        let near = "1\n2\n3\n4\n5\n";
+        let other = "one\n2\n3\n4\nfive\n";
+        let one = "@@ -1,5 +1,5 @@\n-1\n+one\n 2\n 3\n 4\n-5\n+five\n";
+        assert_eq!(unified(&compare(near, other), near, other), one);
+    }
+}

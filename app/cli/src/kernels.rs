@@ -1,0 +1,123 @@
+//! `kernels`, `grant`: which kernels a note may use, the one that it uses, and what its cells reach.
+
+use super::parse::needed;
+use super::{DONE, Refusal, Scene, choose, notes};
+use clap::ArgMatches;
+use engine::{Command, EMBEDDED, Grant, KernelSpec, Session};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+use store::DocId;
+
+/// So much of a kernel's print is shown, and is enough to allow it.
+const SHOWN: usize = 16;
+
+pub(super) fn grant(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = export::open_note::hold(scene.handle, note)?;
+    let paths = |name: &str| -> Vec<PathBuf> {
+        args.get_many::<String>(name).into_iter().flatten().map(|path| scene.folder.join(path)).collect()
+    };
+    let (read, write, network) = (paths("read"), paths("write"), args.get_flag("network"));
+    let nothing = args.get_flag("none");
+    if nothing && (network || !read.is_empty() || !write.is_empty()) {
+        return Err(Refusal::usage("--none takes all back: it stands alone".to_owned()));
+    }
+    if let Some(path) = read.iter().chain(&write).find(|path| !path.exists()) {
+        return Err(Refusal::usage(format!("{}: there is no such folder or file to grant", path.display())));
+    }
+    let mut granted = scene.handle.read(move |session| session.granted(note))?;
+    if nothing || network || !read.is_empty() || !write.is_empty() {
+        export::open_note::loaded(scene.handle, note, |_| ())?;
+        let known = |old: Vec<PathBuf>, new: Vec<PathBuf>| {
+            let mut all = old;
+            all.extend(new.into_iter().map(|path| path.canonicalize().unwrap_or(path)));
+            all.sort();
+            all.dedup();
+            all
+        };
+        granted = if nothing {
+            Grant::default()
+        } else {
+            Grant {
+                network: network || granted.network,
+                read: known(granted.read, read),
+                write: known(granted.write, write),
+            }
+        };
+        scene.handle.command(Command::Grant { note, grant: granted.clone() })?;
+        export::open_note::saved(scene.handle)?;
+    }
+    if scene.json {
+        let said = json!({"network": granted.network, "read": granted.read, "write": granted.write});
+        writeln!(scene.out, "{said}")?;
+    } else {
+        writeln!(scene.out, "the note's cells reach {}", granted.words())?;
+    }
+    Ok(DONE)
+}
+
+/// The kernels that a note may use, looked for now.
+pub(super) fn found(scene: &Scene<'_>, note: DocId) -> Result<Vec<KernelSpec>, Refusal> {
+    let before = scene.handle.read(Session::kernel_searches)?;
+    scene.handle.command(Command::FindKernels { note })?;
+    let found = move |session: &Session| (session.kernel_searches() > before).then(|| session.kernels().to_vec());
+    Ok(scene.handle.wait(Some(Duration::from_secs(30)), found)?.unwrap_or_default())
+}
+
+pub(super) fn kernels(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = export::open_note::hold(scene.handle, note)?;
+    let found = found(scene, note)?;
+    if let Some(name) = args.get_one::<String>("use") {
+        if name != EMBEDDED && !found.iter().any(|spec| spec.name == *name) {
+            return Err(Refusal::usage(format!(
+                "there is no Jupyter kernel {name} here; `tracebook kernels` lists them"
+            )));
+        }
+        export::open_note::loaded(scene.handle, note, |_| ())?;
+        let seen = args.get_one::<String>("allow").cloned();
+        let spec = found.iter().find(|spec| spec.name == *name);
+        // What is allowed is named by the beginning of its print, as it was shown.
+        let seen = seen.map(|seen| match spec {
+            Some(spec) if seen.len() >= SHOWN && spec.print.starts_with(&seen) => spec.print.clone(),
+            _ => seen,
+        });
+        let chosen = Command::UseKernel { note, kernel: Some(name.clone()), keep: true, seen };
+        if let Err(refusal) = scene.handle.command(chosen) {
+            let Some(spec) = spec.filter(|spec| spec.doubt.is_some()) else { return Err(refusal.into()) };
+            let print = spec.print.get(..SHOWN).unwrap_or(&spec.print);
+            return Err(Refusal::usage(format!(
+                "{}. If that is what you want: tracebook kernels NOTE --use {name} --allow {print}",
+                spec.question()
+            )));
+        }
+        export::open_note::saved(scene.handle)?;
+    }
+    let used = scene.handle.read(move |session| session.note(note)?.kernel_name().map(ToOwned::to_owned))?;
+    let used = used.unwrap_or_else(|| EMBEDDED.to_owned());
+    if scene.json {
+        let listed: Vec<_> = found
+            .iter()
+            .map(|spec| {
+                json!({
+                    "name": spec.name, "title": spec.title, "language": spec.language, "path": spec.path,
+                    "command": spec.command, "print": spec.print, "doubt": spec.doubt,
+                })
+            })
+            .collect();
+        writeln!(scene.out, "{}", json!({"used": used, "kernels": listed}))?;
+        return Ok(DONE);
+    }
+    let mark = |name: &str| if name == used { "*" } else { " " };
+    writeln!(scene.out, "{} {EMBEDDED}  the built-in Python, in its sandbox", mark(EMBEDDED))?;
+    for spec in &found {
+        let place = spec.path.parent().unwrap_or(&spec.path).display();
+        let ask = if spec.doubt.is_some() { " (asks before it runs)" } else { "" };
+        writeln!(scene.out, "{} {}  {}, with your rights: {place}{ask}", mark(&spec.name), spec.name, spec.title)?;
+    }
+    if !found.iter().any(|spec| spec.name == used) && used != EMBEDDED {
+        writeln!(scene.out, "* {used}  is not installed here")?;
+    }
+    Ok(DONE)
+}

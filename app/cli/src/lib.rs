@@ -1,0 +1,466 @@
+//! The command line: the same commands as the window, made from the one table.
+//!
+//! A command runs in the process that owns the workspace. If that is another one (the window), this process only
+//! passes words, input and output through the local socket, so both ways behave the same.
+
+mod agents;
+mod bundled;
+mod cells;
+mod choose;
+mod collections;
+mod devices;
+mod history;
+mod hub;
+mod kernels;
+mod links;
+mod memory;
+mod models;
+mod moves;
+pub mod notebooks;
+pub(crate) mod notes;
+pub mod parse;
+mod pictures;
+mod providers;
+mod running;
+mod schedules;
+mod screen;
+mod search;
+mod sync;
+mod tasks;
+mod upkeep;
+pub(crate) mod volumes;
+
+use clap::ArgMatches;
+use export::error::ExportError;
+use host::socket::{self, Request, Unanswered};
+use host::{Handle, OpenError, Options};
+use screen::{Form, Screen};
+use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use text::visible;
+
+pub(crate) use bundled::make_sample;
+pub use parse::grammar;
+
+/// Done.
+pub const DONE: u8 = 0;
+/// A cell or a check failed.
+pub const FAILED: u8 = 1;
+/// Wrong use: words, names or input that do not fit.
+const USAGE: u8 = 2;
+/// The workspace is damaged, locked, or cannot be written.
+const WORKSPACE: u8 = 3;
+
+/// Commands that read, and so work where nothing can be written. Some of them change something when they are told to:
+/// that is refused there.
+const READING: &[&str] = &[
+    "approvals",
+    "backup",
+    "base",
+    "budget",
+    "cat",
+    "cells",
+    "export",
+    "history",
+    "index",
+    "kernels",
+    "links",
+    "ls",
+    "memory",
+    "outputs",
+    "related",
+    "runs",
+    "schedule",
+    "search",
+    "searches",
+    "sessions",
+    "steps",
+    "sync",
+    "tasks",
+    "todos",
+    "tools",
+    "traces",
+    "trash",
+];
+
+/// Why a command did not do it: the exit code and a sentence with what to do.
+#[derive(Debug)]
+pub struct Refusal {
+    pub code: u8,
+    /// The sentence.
+    pub why: String,
+}
+
+impl Refusal {
+    pub fn usage(why: impl Into<String>) -> Refusal {
+        Refusal { code: USAGE, why: why.into() }
+    }
+
+    pub(crate) fn workspace(why: impl Into<String>) -> Refusal {
+        Refusal { code: WORKSPACE, why: why.into() }
+    }
+}
+
+impl From<engine::Reject> for Refusal {
+    fn from(reject: engine::Reject) -> Self {
+        Refusal::usage(reject.0)
+    }
+}
+
+impl From<ExportError> for Refusal {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Usage(why) => Refusal::usage(why),
+            ExportError::Workspace(why) => Refusal::workspace(why),
+        }
+    }
+}
+
+impl From<host::Gone> for Refusal {
+    fn from(gone: host::Gone) -> Self {
+        Refusal::workspace(gone.to_string())
+    }
+}
+
+impl From<host::Unsaved> for Refusal {
+    fn from(error: host::Unsaved) -> Self {
+        match error {
+            host::Unsaved::Gone => host::Gone.into(),
+            host::Unsaved::Refused(why) => Refusal::workspace(format!("it could not be done: {why}")),
+        }
+    }
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        // Who reads our output has seen enough (`tracebook man | head`): that is no failure and needs no words.
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Refusal { code: DONE, why: String::new() };
+        }
+        Refusal { code: FAILED, why: format!("standard output or input ended early ({error})") }
+    }
+}
+
+impl From<OpenError> for Refusal {
+    fn from(error: OpenError) -> Self {
+        match error {
+            // Naming a workspace that is not there is a slip of the user's, not damage.
+            OpenError::Disk(store::disk::DiskError::Missing { .. }) => Refusal::usage(error.to_string()),
+            OpenError::Disk(_) | OpenError::Owned { .. } | OpenError::Other(_) => Refusal::workspace(error.to_string()),
+        }
+    }
+}
+
+/// What a command works with.
+struct Scene<'a> {
+    handle: &'a Handle,
+    /// The folder in which the command was given.
+    folder: &'a std::path::Path,
+    json: bool,
+    input: &'a mut dyn Read,
+    out: &'a mut dyn Write,
+    errors: &'a mut dyn Write,
+    /// Whether the input is this process's own.
+    own: bool,
+}
+
+/// What the program has beside its command line.
+#[derive(Clone, Copy)]
+pub struct Hooks {
+    /// Opens the window and returns when it is closed and all is saved; the function is called after the first frame.
+    pub window: fn(host::Driver, Box<dyn FnOnce()>) -> Result<(), String>,
+    /// Measures or takes screenshots. `None`: that is in a program of its own, `tracebook-bench`.
+    pub bench: Option<BenchCommand>,
+}
+
+/// A subcommand that measures or takes screenshots: its name, its arguments, and whether it prints JSON.
+pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, Refusal>;
+
+/// The whole program.
+pub fn main(hooks: Hooks) -> ExitCode {
+    let words: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
+        Ok(words) => words,
+        Err(word) => {
+            eprintln!("tracebook: a word is not UTF-8 text: {}", word.to_string_lossy());
+            return ExitCode::from(USAGE);
+        }
+    };
+    if words.first().is_some_and(|word| word == "kernel") {
+        return match words.get(1..) {
+            Some([flag, spec, allowed @ ..]) if flag == "--jupyter" => {
+                jupyter::bridge::run(std::path::Path::new(spec), allowed.first().map(String::as_str))
+            }
+            words => python::run(python::Reach::of(words.unwrap_or_default())),
+        };
+    }
+    if words.first().is_some_and(|word| word == "sandbox") {
+        return host::sandbox::run();
+    }
+    if words.first().is_some_and(|word| word == "renderer") {
+        return export::drawings::serve();
+    }
+    let matches = match parse::parse(&words) {
+        Ok(matches) => matches,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { USAGE } else { DONE });
+        }
+    };
+    ExitCode::from(match start(&matches, &words, hooks) {
+        Ok(code) => code,
+        Err(refusal) => {
+            if !refusal.why.is_empty() {
+                eprintln!("tracebook: {}", visible::block(&refusal.why));
+            }
+            refusal.code
+        }
+    })
+}
+
+fn workspace(matches: &ArgMatches) -> Result<PathBuf, Refusal> {
+    let named = matches.get_one::<String>("workspace").map(PathBuf::from);
+    named
+        .or_else(host::default_folder)
+        .ok_or_else(|| Refusal::usage("there is no home folder to keep a workspace in; name one with --workspace DIR"))
+}
+
+pub fn program() -> Result<PathBuf, Refusal> {
+    std::env::current_exe().map_err(|error| Refusal::workspace(format!("the program does not find itself ({error})")))
+}
+
+fn start(matches: &ArgMatches, words: &[String], hooks: Hooks) -> Result<u8, Refusal> {
+    let json = matches.get_flag("json");
+    let folder = workspace(matches)?;
+    let Some((name, args)) = matches.subcommand() else {
+        return open_window(&folder, hooks);
+    };
+    let terminal = std::io::stdout().is_terminal();
+    let mut plain = std::io::stdout();
+    let mut out = Screen::new(&mut plain, Form::of(name, args, json, terminal));
+    // What needs no workspace, or one that nobody has open.
+    match name {
+        "init" => return upkeep::init(&folder, args, json, &mut out),
+        "doctor" => return upkeep::doctor(&folder, json, &mut out),
+        "restore" => return upkeep::restore(&folder, args, json, &mut out),
+        "completions" => return parse::completions(args, &mut out),
+        "man" => return parse::manual(&mut out),
+        "providers" => return providers::providers(&folder, args, json, &mut out),
+        "secrets" => return providers::secrets(args, json, &mut out),
+        "devices" => return devices::devices(args, json, &mut out),
+        "pair" => return devices::pair(args, json, &mut out),
+        "hub" => return hub::hub(&folder, args, json, &mut out),
+        "bench" | "screenshots" => {
+            return match hooks.bench {
+                Some(measure) => measure(name, args, json, &mut out),
+                None => run_bench_program(words),
+            };
+        }
+        "fsck" => {
+            if let Some(code) = upkeep::fsck_alone(&folder, args, json, &mut out)? {
+                return Ok(code);
+            }
+        }
+        _ => {}
+    }
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    volumes::there(name, args, &here)?;
+    drop(out);
+    let request = Request { words: words.to_vec(), folder: here, terminal };
+    let create = matches!(name, "open" | "new" | "import");
+    let open = if READING.contains(&name) { host::open_to_read } else { host::open };
+    let mut tries = 0;
+    loop {
+        match open(&folder, Options { program: program()?, create }) {
+            Ok(driver) => return alone(driver, &request),
+            Err(OpenError::Owned { socket: Some(socket), .. }) => match socket::ask(&socket, &request) {
+                Ok(code) => return Ok(code),
+                // Done over, half of it could be done twice.
+                Err(Unanswered::BrokenOff(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                    return Err(error.into());
+                }
+                Err(Unanswered::BrokenOff(error)) => {
+                    return Err(Refusal::workspace(format!(
+                        "the program that has the workspace open ended in the middle of this ({error}); look at what \
+                         was done, and try again"
+                    )));
+                }
+                // The owner ended between the look at the lock and the call: then the lock is free now.
+                Err(Unanswered::Untouched(error)) if tries >= 20 => {
+                    return Err(Refusal::workspace(format!(
+                        "the program that has the workspace open does not answer ({error}); close it and try again"
+                    )));
+                }
+                Err(Unanswered::Untouched(_)) => {}
+            },
+            // An owner that has just started has not told its socket yet.
+            Err(OpenError::Owned { socket: None, .. }) if tries < 20 => {}
+            Err(error) => return Err(error.into()),
+        }
+        tries += 1;
+        pause(Duration::from_millis(100));
+    }
+}
+
+/// Waits without a clock of its own: a thread that is parked.
+fn pause(time: Duration) {
+    std::thread::park_timeout(time);
+}
+
+/// Performs a command in this process, which owns the workspace meanwhile.
+fn alone(driver: host::Driver, request: &Request) -> Result<u8, Refusal> {
+    // Another command may come in the meantime; without a socket it waits.
+    let guests = driver.serve(serve);
+    let reads_only = driver.reads_only().map(ToOwned::to_owned);
+    if let Some(why) = &reads_only {
+        eprintln!("tracebook: read without keeping anything of it: {why}");
+    }
+    for problem in driver.session().problems() {
+        eprintln!("tracebook: {problem}");
+    }
+    let handle = driver.handle();
+    let session = std::thread::spawn(move || driver.run());
+    let (mut input, mut out, mut errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let code = serve_one(&handle, request, &mut input, &mut out, &mut errors, true);
+    if let Ok(guests) = guests {
+        guests.see_off();
+    }
+    handle.close();
+    match session.join() {
+        // It was used rightly; nothing can be written here.
+        Ok(Ok(())) if reads_only.is_some() && code == USAGE && handle.refused() => Ok(WORKSPACE),
+        Ok(Ok(())) => Ok(code),
+        Ok(Err(why)) => Err(Refusal::workspace(format!("not everything could be saved: {why}"))),
+        Err(_) => Err(Refusal::workspace("the session failed; what was acknowledged is on disk")),
+    }
+}
+
+/// Performs a command that some process was given: the way in for the local socket.
+pub fn serve(
+    handle: &Handle,
+    request: &Request,
+    input: &mut dyn Read,
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> u8 {
+    serve_one(handle, request, input, out, errors, false)
+}
+
+fn serve_one(
+    handle: &Handle,
+    request: &Request,
+    input: &mut dyn Read,
+    out: &mut dyn Write,
+    errors: &mut dyn Write,
+    own: bool,
+) -> u8 {
+    // Nothing that others wrote reaches a terminal as it is.
+    let mut errors = Screen::new(errors, Form::Text);
+    let errors = &mut errors;
+    let done = parse::parse(&request.words).map_err(|error| Refusal::usage(error.to_string())).and_then(|matches| {
+        let json = matches.get_flag("json");
+        let Some((name, args)) = matches.subcommand() else {
+            return Err(Refusal::workspace("the workspace is open in another window already"));
+        };
+        let mut out = Screen::new(out, Form::of(name, args, json, request.terminal));
+        let out: &mut dyn Write = &mut out;
+        let mut scene = Scene { handle, folder: &request.folder, json, input, out, errors: &mut *errors, own };
+        let code = perform(&mut scene, name, args)?;
+        scene.out.flush()?;
+        Ok(code)
+    });
+    done.unwrap_or_else(|refusal| {
+        if !refusal.why.is_empty() {
+            let _ = writeln!(errors, "tracebook: {}", refusal.why);
+        }
+        refusal.code
+    })
+}
+
+fn perform(scene: &mut Scene<'_>, name: &str, args: &ArgMatches) -> Result<u8, Refusal> {
+    match name {
+        "open" => volumes::open(scene, args),
+        "new" => volumes::new(scene, args),
+        "import" => volumes::import(scene, args),
+        "export" => volumes::export(scene, args),
+        "ls" => volumes::list(scene, args),
+        "cat" => notes::cat(scene, args),
+        "edit" => notes::edit(scene, args),
+        "history" => history::history(scene, args),
+        "outputs" => notes::outputs(scene, args),
+        "cells" => cells::cells(scene, args),
+        "kernels" => kernels::kernels(scene, args),
+        "grant" => kernels::grant(scene, args),
+        "base" => collections::base(scene, args),
+        "links" => links::links(scene, args),
+        "todos" => links::todos(scene, args),
+        "mv" => moves::mv(scene, args),
+        "rm" => moves::rm(scene, args),
+        "trash" => moves::trash(scene, args),
+        "restore-note" => moves::restore(scene, args),
+        "undo" => moves::undo(scene),
+        "follow" => moves::follow(scene),
+        "run" => running::run(scene, args),
+        "ask" => agents::ask(scene, args),
+        "runs" => agents::runs(scene, args),
+        "steps" => agents::steps(scene, args),
+        "sessions" => agents::sessions(scene, args),
+        "approvals" => agents::approvals(scene, args),
+        "tools" => agents::tools(scene, args),
+        "traces" => memory::traces(scene, args),
+        "memory" => memory::memory(scene, args),
+        "budget" => memory::budget(scene, args),
+        "tasks" => tasks::tasks(scene, args),
+        "schedule" => schedules::schedule(scene, args),
+        "related" => search::related(scene, args),
+        "search" => search::search(scene, args),
+        "searches" => search::searches(scene, args),
+        "index" => search::index(scene, args),
+        "sync" => sync::sync(scene, args),
+        "fsck" => upkeep::fsck_beside(scene),
+        "backup" => upkeep::backup(scene, args),
+        other => Err(Refusal::usage(format!("`{other}` is not for this place; see `tracebook --help`"))),
+    }
+}
+
+/// Measuring is in a program of its own, so that this one stays small: it is run with the same words.
+fn run_bench_program(words: &[String]) -> Result<u8, Refusal> {
+    let bench = program()?.with_file_name(format!("tracebook-bench{}", std::env::consts::EXE_SUFFIX));
+    match std::process::Command::new(&bench).args(words).status() {
+        Ok(status) => Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Refusal::usage(format!(
+            "there is no {}: benchmarks and screenshots are in a program of their own; in Tracebook's source, `cargo \
+             bench-app` builds and runs it",
+            bench.display()
+        ))),
+        Err(error) => Err(Refusal::workspace(format!("{} does not start ({error})", bench.display()))),
+    }
+}
+
+/// Opens the window; makes the workspace, with the sample, at the first start.
+fn open_window(folder: &std::path::Path, hooks: Hooks) -> Result<u8, Refusal> {
+    if !host::has_display() {
+        return Err(Refusal::usage(
+            "there is no display here, so no window; the command line does everything: see `tracebook --help`",
+        ));
+    }
+    let begun = std::time::Instant::now();
+    let first = !host::workspace_exists(folder);
+    let mut driver = host::open(folder, Options { program: program()?, create: true })?;
+    let zones = host::clock::zones(host::clock::named(driver.session()));
+    driver.command(engine::Command::MindSchedules { zones })?;
+    let _ = driver.serve(serve);
+    if first {
+        let handle = driver.handle();
+        let folder = driver.folder().to_owned();
+        std::thread::spawn(move || make_sample(&handle, &folder));
+    }
+    let tell = std::env::var_os("TRACEBOOK_FIRST_FRAME").is_some();
+    let first_frame = move || {
+        if tell {
+            eprintln!("first frame after {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
+        }
+    };
+    (hooks.window)(driver, Box::new(first_frame)).map(|()| DONE).map_err(Refusal::workspace)
+}

@@ -1,0 +1,104 @@
+//! Memory on the command line: what was done before, and what is known of it.
+
+mod budget;
+mod experiences;
+mod traces;
+
+pub(super) use budget::budget;
+pub(super) use experiences::{memory, text_of};
+pub(super) use traces::traces;
+
+use super::{Refusal, Scene, choose, volumes};
+use clap::ArgMatches;
+use engine::memory::{Memory, Mode, Recall};
+use engine::{Command, Session};
+use host::agents::experience;
+use std::path::PathBuf;
+use std::time::Duration;
+use store::DocId;
+
+/// How long a deletion may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A project, and what it remembers.
+struct Project {
+    id: DocId,
+    name: String,
+    memory: Memory,
+}
+
+/// How a goal is to be reached, by the option `--mode`.
+pub(super) fn mode(args: &ArgMatches) -> Result<Mode, Refusal> {
+    let word = args.get_one::<String>("mode").map_or("auto", String::as_str);
+    Mode::named(word).ok_or_else(|| Refusal::usage(format!("--mode is auto, learner or follower, not “{word}”")))
+}
+
+/// What `ask` was told about memory.
+pub(super) fn recall(args: &ArgMatches) -> Result<Recall, Refusal> {
+    let mode = mode(args)?;
+    let without = args.get_many::<String>("without").into_iter().flatten().cloned().collect();
+    Ok(Recall { mode, without })
+}
+
+/// The projects with what they remember; one where it is named.
+fn projects(scene: &Scene<'_>, args: &ArgMatches) -> Result<Vec<Project>, Refusal> {
+    choose::volumes_known(scene, true)?;
+    let all: Vec<(DocId, String, PathBuf)> = scene.handle.read(|session| {
+        let one = |volume: &engine::Volume| Some((volume.id, volume.name.clone(), volume.root.clone()?));
+        session.volumes().filter_map(one).collect()
+    })?;
+    let named = args.get_one::<String>("project");
+    if let Some(name) = named.filter(|name| all.iter().all(|(_, known, _)| known != *name)) {
+        let names: Vec<&str> = all.iter().map(|(_, name, _)| name.as_str()).collect();
+        return Err(Refusal::usage(format!("there is no project {name}; there are {}", names.join(", "))));
+    }
+    let wanted = all.into_iter().filter(|(_, name, _)| named.is_none_or(|named| named == name));
+    let read = |(id, name, root): (DocId, String, PathBuf)| {
+        let memory = experience::read(&root, &experience::folders(&root));
+        Project { id, name, memory }
+    };
+    Ok(wanted.map(read).collect())
+}
+
+/// The file of this path in a volume.
+fn file(scene: &Scene<'_>, volume: DocId, path: &str) -> Result<Option<DocId>, Refusal> {
+    let path = path.to_owned();
+    Ok(scene.handle.read(move |session| Some(session.volume(volume)?.files.get(&path)?.id))?)
+}
+
+/// Puts files into the trash, and waits until they are there.
+fn forget(scene: &Scene<'_>, files: Vec<DocId>) -> Result<(), Refusal> {
+    let before = scene.handle.read(|session| session.problems().len())?;
+    scene.handle.command(Command::DeleteFiles { files })?;
+    let look = move |session: &Session| {
+        session.moving().is_none().then(|| session.problems().get(before..).unwrap_or_default().join("; "))
+    };
+    match scene.handle.wait(Some(PATIENCE), look)? {
+        Some(problems) if problems.is_empty() => Ok(export::open_note::saved(scene.handle)?),
+        Some(problems) => Err(Refusal::workspace(problems)),
+        None => Err(Refusal::workspace("it takes longer than a minute; it goes on at the next start")),
+    }
+}
+
+/// The note at this path gets this text: it is made, or changed in the smallest steps.
+pub(super) fn write(scene: &Scene<'_>, volume: DocId, path: &str, text: &str) -> Result<(), Refusal> {
+    match file(scene, volume, path)? {
+        None => {
+            let (path, text) = (path.to_owned(), text.to_owned());
+            scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
+            if let Some(note) = file(scene, volume, &path)? {
+                scene.handle.command(Command::CloseNote { note })?;
+            }
+        }
+        Some(note) => {
+            let held = export::open_note::hold(scene.handle, note)?;
+            let old = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
+            let edits = text::splice::difference(&old, text);
+            if !edits.is_empty() {
+                scene.handle.command(Command::EditAll { note, edits })?;
+            }
+            drop(held);
+        }
+    }
+    Ok(export::open_note::saved(scene.handle)?)
+}

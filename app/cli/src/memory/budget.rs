@@ -1,0 +1,108 @@
+//! `budget`: what runs and search have spent, by task, session, project and month, and what is left.
+
+use super::super::agents;
+use super::super::{DONE, Refusal, Scene};
+use clap::ArgMatches;
+use engine::{Outlay, Purse, RunLine, Spending, Time};
+use serde_json::json;
+use store::DocId;
+use text::task::Day;
+
+/// So many runs of the log are shown.
+const LOG: usize = 20;
+
+/// So many purses are listed.
+const LISTED: usize = 100;
+
+/// What was spent of each purse of a kind.
+fn spending(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
+    let by = Purse::named(word)
+        .ok_or_else(|| Refusal::usage(format!("--by is task, session, project or month, not “{word}”")))?;
+    let all: Vec<Spending> = scene.handle.read(move |session| session.spending(by))?;
+    for one in all.into_iter().take(LISTED) {
+        let left = one.limit.map(|limit| (limit - one.spent).max(0.0));
+        if scene.json {
+            let mut value = serde_json::to_value(&one).unwrap_or_default();
+            value["left"] = json!(left);
+            writeln!(scene.out, "{value}")?;
+            continue;
+        }
+        let Spending { doc, title, project, limit, spent, tokens, unknown, .. } = &one;
+        let left = match (limit, left) {
+            (Some(limit), Some(left)) => format!(", ${left:.4} of ${limit:.2} left"),
+            _ => String::new(),
+        };
+        let unknown = if *unknown == 0 { String::new() } else { format!(", {unknown} of unknown price") };
+        let project = if project.is_empty() { String::new() } else { format!("  ({project})") };
+        let short = doc.map_or_else(String::new, |doc| format!("{}  ", &doc.to_string()[..8]));
+        writeln!(scene.out, "{short}{title}: ${spent:.4}, {tokens} tokens{left}{unknown}{project}")?;
+    }
+    Ok(DONE)
+}
+
+/// A line of the log: what search has spent on a day.
+fn paid(scene: &mut Scene<'_>, outlay: &Outlay) -> Result<(), Refusal> {
+    if scene.json {
+        writeln!(scene.out, "{}", json!({"search": outlay}))?;
+        return Ok(());
+    }
+    let Outlay { what, calls, tokens, cost, unknown, .. } = outlay;
+    let cost = if unknown == calls { "unknown".to_owned() } else { format!("${cost:.4}") };
+    let day = Day(outlay.at.div_euclid(86_400_000));
+    writeln!(scene.out, "{day}  {cost}  {tokens} tokens  {calls} calls of search by {what}")?;
+    Ok(())
+}
+
+pub(crate) fn budget(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    agents::setup_known(scene)?;
+    if let Some(word) = args.get_one::<String>("by") {
+        return spending(scene, word);
+    }
+    let now = Time(jiff::Timestamp::now().as_millisecond());
+    let balances = scene.handle.read(move |session| session.balances(now))?;
+    for balance in &balances {
+        if scene.json {
+            let mut value = serde_json::to_value(balance).unwrap_or_default();
+            value["left"] = json!(balance.left());
+            writeln!(scene.out, "{value}")?;
+            continue;
+        }
+        let left = match (balance.limit, balance.left()) {
+            (Some(limit), Some(left)) => format!("${left:.4} of ${limit:.2} left"),
+            _ => "no limit".to_owned(),
+        };
+        let unknown = match balance.unknown {
+            0 => String::new(),
+            count => format!(", {count} of unknown price"),
+        };
+        let (of, spent, tokens) = (&balance.of, balance.spent, balance.tokens);
+        writeln!(scene.out, "{of}: ${spent:.4}, {tokens} tokens, {left}{unknown}")?;
+    }
+    if args.get_flag("log") {
+        let mut runs: Vec<(DocId, RunLine)> =
+            scene.handle.read(|session| session.agents().runs().map(|(id, line)| (id, line.clone())).collect())?;
+        runs.sort_by_key(|(_, line)| std::cmp::Reverse(line.start_time));
+        let outlays: Vec<Outlay> = scene.handle.read(|session| session.outlays().rev().take(LOG).cloned().collect())?;
+        let mut outlays = outlays.into_iter().peekable();
+        for (id, line) in runs.into_iter().take(LOG) {
+            while let Some(outlay) = outlays.next_if(|outlay| outlay.at >= line.start_time) {
+                paid(scene, &outlay)?;
+            }
+            let spent = line.spent;
+            if scene.json {
+                writeln!(
+                    scene.out,
+                    "{}",
+                    json!({"run": id, "at": line.start_time, "spent": spent, "goal": line.prompt})
+                )?;
+                continue;
+            }
+            let cost = spent.cost.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
+            let tokens = spent.input_tokens.saturating_add(spent.output_tokens);
+            let goal = line.prompt.lines().next().unwrap_or_default();
+            writeln!(scene.out, "{}  {cost}  {tokens} tokens  {goal}", &id.to_string()[..8])?;
+        }
+        outlays.try_for_each(|outlay| paid(scene, &outlay))?;
+    }
+    Ok(DONE)
+}

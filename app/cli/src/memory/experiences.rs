@@ -1,0 +1,293 @@
+//! `memory`: what came of earlier work: listed, asked, added, consolidated, forgotten; and what was done lately.
+
+use super::super::agents::loaded;
+use super::super::{DONE, FAILED, Refusal, Scene};
+use super::{Project, file, projects, write};
+use clap::ArgMatches;
+use engine::Command;
+use engine::agent::context::message_tokens;
+use engine::memory::experience::{self, Entry, Experience, LOG, Outcome, Tier};
+use engine::memory::insight::{Filters, Query};
+use engine::memory::log::Entry as Logged;
+use engine::memory::{FOLDER, Upkeep};
+use engine::notice::{Notice, Noticed};
+use host::search::Mode;
+use serde_json::json;
+use store::DocId;
+use text::task::Day;
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+fn today() -> Day {
+    Day(now().div_euclid(86_400_000))
+}
+
+pub(crate) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
+    let text = args.get_one::<String>("TEXT").cloned();
+    let needed =
+        |what: &str| text.clone().ok_or_else(|| Refusal::usage(format!("say {what}: tracebook memory {action} …")));
+    let all = projects(scene, args)?;
+    match action {
+        "list" => list(scene, args, &all),
+        "show" => {
+            let (_, entry) = meant(&all, &needed("which experience")?)?;
+            match scene.json {
+                true => writeln!(scene.out, "{}", serde_json::to_string(&entry.experience).unwrap_or_default())?,
+                false => write!(scene.out, "{}", entry.experience.written())?,
+            }
+            Ok(DONE)
+        }
+        "log" => log(scene, args, &all),
+        "bearing" => bearing(scene, all, &needed("on which goal")?),
+        "analyze" => {
+            let value = |name: &str| args.get_one::<String>(name).cloned().unwrap_or_default();
+            let filters = Filters { project_type: value("about"), outcome: value("outcome") };
+            let query = Query { query: needed("what is asked")?, filters, context: value("goal") };
+            // One answer over all projects.
+            let mut whole = engine::memory::Memory::default();
+            whole.entries.extend(all.into_iter().flat_map(|project| project.memory.entries));
+            let said = whole.analyze(&query, today());
+            writeln!(scene.out, "{}", serde_json::to_string_pretty(&said).unwrap_or_default())?;
+            Ok(DONE)
+        }
+        "add" => add(scene, args, &all, needed("what was learned")?),
+        "consolidate" => consolidate(scene, &all),
+        "forget" => {
+            let (volume, entry) = meant(&all, &needed("which experience")?)?;
+            remove(scene, volume, &entry.path, std::slice::from_ref(&entry.experience.experience_id))?;
+            writeln!(scene.out, "{} is no longer in {}", entry.experience.experience_id, entry.path)?;
+            Ok(DONE)
+        }
+        other => Err(Refusal::usage(format!(
+            "memory can be listed (list, show; log: what was done lately), asked (bearing, analyze), added to (add), \
+             consolidated (consolidate), or made forget (forget), not “{other}”"
+        ))),
+    }
+}
+
+/// The experience of this id.
+fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a Entry), Refusal> {
+    let entries = all.iter().flat_map(|project| project.memory.entries.iter().map(|entry| (project.id, entry)));
+    let found: Vec<(DocId, &Entry)> =
+        entries.filter(|(_, entry)| entry.experience.experience_id.starts_with(word)).collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Refusal::usage(format!("there is no experience {word}; `tracebook memory` lists them"))),
+        _ => Err(Refusal::usage(format!("several experiences begin with {word}; give more of it"))),
+    }
+}
+
+/// The outcome that is wanted, by the option `--outcome`.
+fn outcome(args: &ArgMatches) -> Result<Option<Outcome>, Refusal> {
+    let Some(word) = args.get_one::<String>("outcome") else { return Ok(None) };
+    let why = || Refusal::usage(format!("--outcome is success, failure or success_with_recovery, not “{word}”"));
+    Outcome::named(word).map(Some).ok_or_else(why)
+}
+
+/// What was done lately: the tasks of session logs.
+fn log(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, Refusal> {
+    let wanted = outcome(args)?;
+    for project in all {
+        let fits = |entry: &&Logged| wanted.is_none_or(|wanted| entry.task.outcome() == Some(wanted));
+        for Logged { path, task, .. } in project.memory.logged.iter().filter(fits) {
+            if scene.json {
+                let mut value = serde_json::to_value(task).unwrap_or_default();
+                value["path"] = json!(path);
+                writeln!(scene.out, "{value}")?;
+                continue;
+            }
+            let (known, goal) = (&task.known, task.goal.lines().next().unwrap_or_default());
+            let day = known.timestamp.get(..16).unwrap_or_default().replace('T', " ");
+            writeln!(scene.out, "{day}  {}  {goal}  ({path})", known.status)?;
+        }
+        for problem in &project.memory.problems {
+            writeln!(scene.errors, "tracebook: {problem}")?;
+        }
+    }
+    Ok(DONE)
+}
+
+/// The context of the session in which something was said last: what a model reads of it.
+fn context(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
+    let volumes: Vec<DocId> = all.iter().map(|project| project.id).collect();
+    let last = scene.handle.read(move |session| {
+        let own = session.agents().sessions();
+        let own = own.filter(|(_, line)| line.volume.is_none_or(|volume| volumes.contains(&volume)));
+        own.max_by_key(|(_, line)| line.updated).map(|(id, _)| id)
+    })?;
+    let Some(id) = last else {
+        writeln!(scene.errors, "tracebook: nothing was said yet")?;
+        return Ok(DONE);
+    };
+    for message in loaded(scene, id, |_, conversation| conversation.context())? {
+        let tokens = message_tokens(&message);
+        if scene.json {
+            let mut value = serde_json::to_value(&message).unwrap_or_default();
+            (value["session"], value["tokens"]) = (json!(id), json!(tokens));
+            writeln!(scene.out, "{value}")?;
+            continue;
+        }
+        let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
+        let said = message.content.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
+        let said = said.unwrap_or_else(|| format!("calls {}", calls.join(", ")));
+        writeln!(scene.out, "{:9}  {tokens:6} tokens  {said}", message.role.word())?;
+    }
+    Ok(DONE)
+}
+
+fn list(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project]) -> Result<u8, Refusal> {
+    let wanted = outcome(args)?;
+    let tier = match args.get_one::<String>("tier").map(|word| word.to_lowercase()).as_deref() {
+        None | Some("semantic" | "l4") => None,
+        Some("context" | "l1") => return context(scene, all),
+        Some("session" | "l2") => return log(scene, args, all),
+        Some("traces" | "l3") => return super::traces::list(scene, all),
+        Some(word) => Some(Tier::named(word).ok_or_else(|| {
+            Refusal::usage(format!(
+                "--tier is context, session, traces or semantic (l1 to l4); of semantic memory episodic, short_term or \
+                 long_term; not “{word}”"
+            ))
+        })?),
+    };
+    for project in all {
+        for Entry { path, experience, .. } in &project.memory.entries {
+            let fits = wanted.is_none_or(|wanted| experience.final_outcome == wanted)
+                && tier.is_none_or(|tier| experience.tier == tier);
+            if !fits {
+                continue;
+            }
+            let counts = experience.counts(today());
+            if scene.json {
+                let mut value = serde_json::to_value(experience).unwrap_or_default();
+                value["path"] = json!(path);
+                value["counts"] = json!(counts);
+                writeln!(scene.out, "{value}")?;
+                continue;
+            }
+            let day = experience.timestamp.get(..10).unwrap_or_default();
+            let goal = experience.primary_goal.lines().next().unwrap_or_default();
+            let state = match (counts, experience.superseded_by.as_str()) {
+                (true, _) => String::new(),
+                (false, "") => "  (over)".to_owned(),
+                (false, by) => format!("  (see {by})"),
+            };
+            let times = if experience.count > 1 { format!(" ×{}", experience.count) } else { String::new() };
+            let outcome = experience.final_outcome.word();
+            writeln!(scene.out, "{}  {day}  {outcome}{times}  {goal}{state}", experience.experience_id)?;
+        }
+        for problem in &project.memory.problems {
+            writeln!(scene.errors, "tracebook: {problem}")?;
+        }
+    }
+    Ok(DONE)
+}
+
+/// What bears on a goal: what a run would be shown before it begins.
+fn bearing(scene: &mut Scene<'_>, all: Vec<Project>, goal: &str) -> Result<u8, Refusal> {
+    super::super::agents::setup_known(scene)?;
+    // What cannot be searched yet is told by its words.
+    let _ = scene.handle.search().settle(super::PATIENCE);
+    let schemas = scene.handle.read(|session| session.tool_schemas("assistant"))?;
+    for mut project in all {
+        project.memory.near =
+            host::agents::experience::nearest(scene.handle.search(), &project.memory, goal, Mode::Both);
+        for one in project.memory.bears(goal, None, "assistant", &schemas, today()) {
+            match scene.json {
+                true => writeln!(scene.out, "{}", serde_json::to_string(&one).unwrap_or_default())?,
+                false => writeln!(scene.out, "{} {}  {}  ({})", one.kind, one.name, one.what, one.why)?,
+            }
+        }
+    }
+    Ok(DONE)
+}
+
+/// Adds what the user knows.
+fn add(scene: &mut Scene<'_>, args: &ArgMatches, all: &[Project], text: String) -> Result<u8, Refusal> {
+    let value = |name: &str| args.get_one::<String>(name).cloned();
+    let outcome = value("outcome").unwrap_or_else(|| "success".to_owned());
+    let final_outcome = Outcome::named(&outcome)
+        .ok_or_else(|| Refusal::usage("--outcome is success, failure or success_with_recovery".to_owned()))?;
+    let word = value("tier").unwrap_or_else(|| "long_term".to_owned());
+    let tier =
+        Tier::named(&word).ok_or_else(|| Refusal::usage("--tier is episodic, short_term or long_term".to_owned()))?;
+    let volume = super::super::agents::volume(scene, value("project"), None)?;
+    let project = all.iter().find(|project| project.id == volume);
+    let project = project.ok_or_else(|| Refusal::usage("say in which project: --project NAME"))?;
+    let expires = value("expires").unwrap_or_default();
+    if !expires.is_empty() && Day::parse(&expires).is_none() {
+        return Err(Refusal::usage(format!("--expires wants a day such as 2027-01-31, not “{expires}”")));
+    }
+    let new = Experience {
+        expires,
+        experience_id: format!("exp_{:08x}", rand::random::<u32>()),
+        project_name: project.name.clone(),
+        primary_goal: value("goal").unwrap_or_else(|| text.clone()),
+        final_outcome,
+        learnings_or_issues: text,
+        tier,
+        source: value("source").unwrap_or_else(|| "the user".to_owned()),
+        author: "user".to_owned(),
+        ..Experience::default()
+    };
+    let new = new.bounded(now());
+    let path = format!("{FOLDER}/{LOG}");
+    let old = text_of(scene, volume, &path)?;
+    let known = experience::entries(&path, &old, &mut Vec::new());
+    let count = known.len();
+    match experience::judge(&new, &known.iter().map(|entry| &entry.experience).collect::<Vec<_>>()) {
+        experience::Verdict::Refuse(why) => {
+            writeln!(scene.errors, "tracebook: it is not kept: {why}")?;
+            return Ok(FAILED);
+        }
+        experience::Verdict::Merge(at) => {
+            let same = known.get(at).map_or("", |entry| entry.experience.experience_id.as_str());
+            writeln!(scene.out, "{same}: it was known already and counts once more")?;
+        }
+        experience::Verdict::Keep | experience::Verdict::Supersede(_) => {
+            writeln!(scene.out, "{}", new.experience_id)?;
+        }
+    }
+    if let Some(text) = experience::admitted(&old, new)
+        && (text != old || count == 0)
+    {
+        write(scene, volume, &path, &text)?;
+    }
+    Ok(DONE)
+}
+
+/// The text of a note; empty where there is none.
+pub(crate) fn text_of(scene: &Scene<'_>, volume: DocId, path: &str) -> Result<String, Refusal> {
+    let Some(note) = file(scene, volume, path)? else { return Ok(String::new()) };
+    let held = export::open_note::hold(scene.handle, note)?;
+    let text = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?;
+    drop(held);
+    Ok(text.unwrap_or_default())
+}
+
+/// Takes entries out of their note.
+fn remove(scene: &Scene<'_>, volume: DocId, path: &str, ids: &[String]) -> Result<(), Refusal> {
+    let text = text_of(scene, volume, path)?;
+    write(scene, volume, path, &experience::without(&text, ids))
+}
+
+/// Makes long-term notes of the logs; what a project inside the volume has learned comes into the volume's own memory.
+fn consolidate(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
+    let before = scene.handle.read(|session| session.notices().last())?;
+    for project in all {
+        scene.handle.command(Command::Upkeep { volume: project.id, what: Upkeep::Consolidate })?;
+    }
+    let done = |session: &engine::Session| (!session.is_keeping_up() && session.errands() == 0).then_some(());
+    scene.handle.wait(Some(super::PATIENCE), done)?;
+    export::open_note::saved(scene.handle)?;
+    let new: Vec<Noticed> = scene.handle.read(move |session| session.notices().after(before).cloned().collect())?;
+    for noticed in new {
+        if let Notice::Consolidated { volume, .. } = &noticed.notice {
+            let name = all.iter().find(|project| project.id == *volume).map_or("", |project| project.name.as_str());
+            writeln!(scene.out, "{name}: {}", noticed.notice.words())?;
+        }
+    }
+    Ok(DONE)
+}

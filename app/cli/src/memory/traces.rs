@@ -1,0 +1,169 @@
+//! `traces`: what runs have learned to do again without a model.
+
+use super::super::agents;
+use super::super::{DONE, FAILED, Refusal, Scene};
+use super::{Project, file, forget, projects, write};
+use clap::ArgMatches;
+use engine::memory::Filed;
+use engine::memory::trace::{self, FOLLOWS, TRACES};
+use serde_json::json;
+use std::io::Read;
+use store::DocId;
+
+/// A library has at most so many bytes.
+const LIBRARY: u64 = 64 << 20;
+
+pub(crate) fn traces(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
+    let name = args.get_one::<String>("NAME").cloned();
+    let needed =
+        |what: &str| name.clone().ok_or_else(|| Refusal::usage(format!("say {what}: tracebook traces {action} …")));
+    match action {
+        "list" => list(scene, &projects(scene, args)?),
+        "show" => {
+            let word = needed("which trace")?;
+            let all = projects(scene, args)?;
+            let (_, filed) = meant(&all, &word)?;
+            write!(scene.out, "{}", filed.text)?;
+            Ok(DONE)
+        }
+        "export" => {
+            let all = projects(scene, args)?;
+            let wanted: Vec<&Filed> = match &name {
+                Some(word) => vec![meant(&all, word)?.1],
+                None => all.iter().flat_map(|project| &project.memory.traces).collect(),
+            };
+            let texts: Vec<String> = wanted.iter().map(|filed| filed.trace.exported()).collect();
+            write!(scene.out, "{}", texts.join("\n"))?;
+            Ok(DONE)
+        }
+        "import" => import(scene, args, &needed("which file, or - for standard input")?),
+        "forget" => {
+            let all = projects(scene, args)?;
+            let (volume, filed) = meant(&all, &needed("which trace")?)?;
+            let Some(id) = file(scene, volume, &filed.path)? else {
+                return Err(Refusal::workspace(format!("the file is not known yet; try again: {}", filed.path)));
+            };
+            forget(scene, vec![id])?;
+            writeln!(scene.out, "{} is in the trash; `tracebook restore-note` brings it back", filed.path)?;
+            Ok(DONE)
+        }
+        "learn" => learn(scene, &needed("from which run")?),
+        other => Err(Refusal::usage(format!(
+            "traces can be listed (list), shown (show), exported (export), imported (import), forgotten (forget) and \
+             learned (learn), not “{other}”"
+        ))),
+    }
+}
+
+/// The trace that a word means: its path, the name of its file, or the beginning of its signature.
+fn meant<'a>(all: &'a [Project], word: &str) -> Result<(DocId, &'a Filed), Refusal> {
+    let found: Vec<(DocId, &Filed)> = all
+        .iter()
+        .flat_map(|project| project.memory.traces.iter().map(|filed| (project.id, filed)))
+        .filter(|(_, filed)| {
+            let name = filed.path.rsplit('/').next().unwrap_or_default();
+            let signed = word.len() >= 4 && filed.trace.known.goal_signature.starts_with(word);
+            filed.path == word || name == word || name.trim_end_matches(".md") == word || signed
+        })
+        .collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Refusal::usage(format!("there is no trace {word}; `tracebook traces` lists them"))),
+        _ => Err(Refusal::usage(format!("several traces are called {word}; give the whole path"))),
+    }
+}
+
+pub(super) fn list(scene: &mut Scene<'_>, all: &[Project]) -> Result<u8, Refusal> {
+    let (mut tokens, mut money) = (0, 0.0);
+    for project in all {
+        for Filed { path, trace, .. } in &project.memory.traces {
+            let known = &trace.known;
+            let confidence = trace.confidence();
+            tokens += known.saved_tokens;
+            money += known.saved_usd;
+            if scene.json {
+                let mut value = serde_json::to_value(known).unwrap_or_default();
+                value["path"] = json!(path);
+                value["project"] = json!(project.name);
+                value["confidence"] = json!(confidence);
+                value["follows"] = json!(confidence > FOLLOWS);
+                value["steps"] = json!(trace.steps.len());
+                writeln!(scene.out, "{value}")?;
+                continue;
+            }
+            let goal = known.goal_text.lines().next().unwrap_or_default();
+            let used = if known.last_used.is_empty() { "never used" } else { known.last_used.get(..10).unwrap_or("") };
+            let name = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".md");
+            let (good, count) = (known.verified_count, known.usage_count);
+            let steps = trace.steps.len();
+            writeln!(
+                scene.out,
+                "{name}  {steps} steps  {good} of {count} good, {:.0} % sure  {used}  {goal}",
+                confidence * 100.0
+            )?;
+        }
+        for problem in &project.memory.problems {
+            writeln!(scene.errors, "tracebook: {problem}")?;
+        }
+    }
+    if !scene.json && tokens > 0 {
+        writeln!(scene.out, "Saved so far: {tokens} tokens, ${money:.4}")?;
+    }
+    Ok(DONE)
+}
+
+/// Takes over a library. What is known of its traces elsewhere proves nothing here.
+fn import(scene: &mut Scene<'_>, args: &ArgMatches, from: &str) -> Result<u8, Refusal> {
+    let mut text = String::new();
+    if from == "-" {
+        scene.input.take(LIBRARY).read_to_string(&mut text)?;
+    } else {
+        let path = scene.folder.join(from);
+        let bytes = host::fs::copy::read(&path, LIBRARY).and_then(|bytes| String::from_utf8(bytes).ok());
+        text = bytes
+            .ok_or_else(|| Refusal::usage(format!("it is not there, too long, or no text: {}", path.display())))?;
+    }
+    let found = trace::library(&text).map_err(|why| Refusal::usage(format!("{from}: {why}")))?;
+    super::super::choose::volumes_known(scene, true)?;
+    let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
+    for trace in found {
+        let trace = trace.imported();
+        let path = format!("{}/{TRACES}/{}", engine::memory::FOLDER, trace.file_name());
+        if file(scene, volume, &path)?.is_some() {
+            writeln!(scene.errors, "tracebook: there is a trace for this goal already, so it was left out: {path}")?;
+            continue;
+        }
+        write(scene, volume, &path, &trace.note())?;
+        writeln!(scene.out, "{path}")?;
+    }
+    Ok(DONE)
+}
+
+/// Makes a trace of a run that is over.
+fn learn(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
+    agents::setup_known(scene)?;
+    let run = agents::run_meant(scene, word)?;
+    let made = scene.handle.read(move |session| {
+        let about = &session.agents().run(run)?.about;
+        let note = about.note.and_then(|note| session.place(note)).map(|(_, path)| path.to_owned());
+        Some((about.volume, note, session.learned(run)))
+    })?;
+    let Some((volume, note, made)) = made else { return Err(Refusal::workspace("the run was closed meanwhile")) };
+    let trace = match made {
+        Ok(trace) => trace,
+        Err(why) => {
+            writeln!(scene.errors, "tracebook: no trace can be made of it: {why}")?;
+            return Ok(FAILED);
+        }
+    };
+    let path = format!("{}/{TRACES}/{}", engine::memory::folder(note.as_deref()), trace.file_name());
+    super::super::choose::volumes_known(scene, true)?;
+    if file(scene, volume, &path)?.is_some() {
+        writeln!(scene.errors, "tracebook: there is a trace for this goal already: {path}")?;
+        return Ok(FAILED);
+    }
+    write(scene, volume, &path, &trace.note())?;
+    writeln!(scene.out, "{path}")?;
+    Ok(DONE)
+}

@@ -1,0 +1,104 @@
+//! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
+
+use super::{Refusal, Scene, notes, pictures};
+use engine::event::Skipped;
+use engine::{Command, Note, Session};
+use export;
+use host::fs::copy;
+use jupyter::{Kept, Laid, Ran};
+use std::path::{Path, PathBuf};
+use store::{BlobRef, BlockId, DocId, Execution, FileKind, OutputBody, Status};
+
+/// What a note becomes for Jupyter and Python.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A notebook.
+    Notebook,
+    /// A Python program.
+    Script,
+}
+
+impl Form {
+    /// How the name of such a file ends.
+    fn ending(self) -> &'static str {
+        match self {
+            Form::Notebook => "ipynb",
+            Form::Script => "py",
+        }
+    }
+}
+
+/// A note as a notebook file.
+pub(super) fn notebook(scene: &mut Scene<'_>, note: DocId) -> Result<Vec<u8>, Refusal> {
+    let _held = export::open_note::hold(scene.handle, note)?;
+    let (text, mut cells, kept) = export::open_note::loaded(scene.handle, note, |note| {
+        let cell = |cell: BlockId| Some((note.start(cell)?, note.execution(cell).cloned()));
+        (note.text(), note.cells().filter_map(cell).collect::<Vec<_>>(), note.notebook())
+    })?;
+    let kept = match kept.map(|kept| scene.handle.blob(kept.blob).and_then(|bytes| Kept::read(&bytes))).transpose() {
+        Ok(kept) => kept,
+        Err(why) => {
+            writeln!(scene.errors, "tracebook: exported without what came with the notebook: {why}")?;
+            None
+        }
+    };
+    for execution in cells.iter_mut().filter_map(|(_, execution)| execution.as_mut()) {
+        export::bring_figures(scene.handle, &mut execution.outputs);
+        pictures::draw(&mut execution.outputs);
+    }
+    let ran: Vec<Ran<'_>> =
+        cells.iter().map(|(at, execution)| Ran { at: *at, execution: execution.as_ref() }).collect();
+    let blob = |hash| scene.handle.blob(hash).ok();
+    let notebook = jupyter::notebook(&text, &ran, kept.as_ref(), &blob);
+    // As Jupyter writes it: one space, one line end.
+    let mut bytes = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    let mut writer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    serde::Serialize::serialize(&notebook, &mut writer)
+        .map_err(|error| Refusal::workspace(format!("the notebook cannot be written ({error})")))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// A note as a program.
+pub(super) fn script(scene: &Scene<'_>, note: DocId) -> Result<Vec<u8>, Refusal> {
+    let _held = export::open_note::hold(scene.handle, note)?;
+    let read = move |session: &Session| session.note(note).map(Note::text).unwrap_or_default();
+    Ok(jupyter::script(&scene.handle.read(read)?).into_bytes())
+}
+
+/// Writes one note as a notebook or a program. Gives its path in the volume.
+pub(super) fn note(scene: &mut Scene<'_>, note: DocId, dest: &Path, form: Form) -> Result<String, Refusal> {
+    let path = scene.handle.read(move |session| session.place(note).map(|(_, path)| path.to_owned()))?;
+    let path = path.ok_or_else(|| Refusal::usage("the note is no longer there"))?;
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    let name = format!("{}.{}", name.strip_suffix(".md").unwrap_or(name), form.ending());
+    let dest = if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
+    let bytes = if form == Form::Script { script(scene, note)? } else { notebook(scene, note)? };
+    copy::write_new(&dest, &bytes).map_err(Refusal::usage)?;
+    Ok(path)
+}
+
+/// Writes all notes of a volume as notebooks, or as programs, into a new folder.
+pub(super) fn volume(
+    scene: &mut Scene<'_>,
+    volume: DocId,
+    dest: &Path,
+    form: Form,
+) -> Result<(Vec<String>, Vec<Skipped>), Refusal> {
+    let read = move |session: &Session| {
+        let files = session.volume(volume)?.files.values();
+        let notes = files.filter(|row| row.kind == FileKind::Note);
+        Some(notes.map(|row| (row.path.clone(), row.id)).collect::<Vec<_>>())
+    };
+    let (mut written, mut skipped) = (Vec::new(), Vec::new());
+    for (path, note) in scene.handle.read(read)?.unwrap_or_default() {
+        let made = if form == Form::Script { script(scene, note) } else { notebook(scene, note) };
+        let to = format!("{}.{}", path.strip_suffix(".md").unwrap_or(&path), form.ending());
+        match made.map_err(|refusal| refusal.why).and_then(|bytes| copy::write_below(dest, &to, &bytes)) {
+            Ok(()) => written.push(path),
+            Err(why) => skipped.push(Skipped { path, why }),
+        }
+    }
+    Ok((written, skipped))
+}

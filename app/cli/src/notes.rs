@@ -1,0 +1,247 @@
+//! `cat`, `edit`, `outputs`: what concerns one note.
+
+use super::parse::needed;
+use super::{DONE, Refusal, Scene, USAGE, choose, pictures};
+use clap::ArgMatches;
+use engine::{Command, Note, Phase, Session, Stale};
+use export;
+use host::fs::copy;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::Duration;
+use store::{BlockId, DocId, Execution};
+use text::splice;
+
+/// After the end of its input, `edit` waits this long for a disk that refuses.
+const REFUSED: Duration = Duration::from_secs(5);
+
+fn say_problems(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+    let problems = scene.handle.read(move |session| {
+        let shown = session.volumes().find_map(|volume| volume.links.outline(note)?.problem.clone());
+        let own = session.note(note).map(|note| note.problems.clone()).unwrap_or_default();
+        own.into_iter().chain(shown).collect::<Vec<_>>()
+    })?;
+    for problem in problems {
+        writeln!(scene.errors, "tracebook: {problem}")?;
+    }
+    Ok(())
+}
+
+pub(super) fn cat(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let word = needed(args, "NOTE")?;
+    let note = match (choose::note(scene, word), word.rsplit_once('#')) {
+        (Ok(note), _) => note,
+        (Err(_), Some((path, place))) => return passage(scene, path, place),
+        (Err(why), None) => return Err(why),
+    };
+    let held = export::open_note::hold(scene.handle, note)?;
+    let text = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::json!({"text": text}))?;
+    } else {
+        scene.out.write_all(text.as_bytes())?;
+    }
+    drop(held);
+    say_problems(scene, note)?;
+    Ok(DONE)
+}
+
+/// Prints what an address of the search names: `NOTE#block`, or `NOTE#cell/output/2`.
+fn passage(scene: &mut Scene<'_>, path: &str, place: &str) -> Result<u8, Refusal> {
+    let note = choose::note(scene, path)?;
+    let held = export::open_note::hold(scene.handle, note)?;
+    let none = || Refusal::usage(format!("there is no such passage in the note: {place}"));
+    let mut parts = place.split('/');
+    let block: BlockId = parts.next().and_then(|block| block.parse().ok()).ok_or_else(none)?;
+    match (parts.next(), parts.next().map(str::parse::<usize>), parts.next()) {
+        (None, None, None) => {
+            let text = scene.handle.read(move |session| Some(session.note(note)?.block(block)?.text.clone()))?;
+            scene.out.write_all(text.ok_or_else(none)?.as_bytes())?;
+        }
+        (Some("output"), Some(Ok(number)), None) => {
+            let outputs = export::open_note::loaded(scene.handle, note, move |note| {
+                note.execution(block).map(|run| run.outputs.clone())
+            })?;
+            let output = outputs.and_then(|outputs| outputs.into_iter().nth(number.checked_sub(1)?));
+            super::running::print(scene.out, &output.ok_or_else(none)?.body)?;
+        }
+        _ => return Err(none()),
+    }
+    drop(held);
+    say_problems(scene, note)?;
+    Ok(DONE)
+}
+
+/// One line of `edit`'s input.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    at: usize,
+    #[serde(default)]
+    delete: usize,
+    #[serde(default)]
+    insert: String,
+}
+
+pub(super) fn edit(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = export::open_note::hold(scene.handle, note)?;
+    // A document that cannot be written to is known before anything is acknowledged.
+    if let Some(why) = export::open_note::loaded(scene.handle, note, |note| note.read_only().map(ToOwned::to_owned))? {
+        return Err(Refusal::workspace(format!("the note can only be read: {why}")));
+    }
+    if args.get_flag("text") {
+        replace(scene, note)?;
+    } else {
+        lines(scene, note)?;
+    }
+    say_behind(scene, note)?;
+    Ok(DONE)
+}
+
+/// Waits until the note's file has its text, or says why it has not.
+pub(super) fn say_behind(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+    scene.handle.command(Command::Save)?;
+    let look = move |session: &Session| {
+        let Some(open) = session.note(note) else { return Some(None) };
+        if open.is_ahead() { open.file.trouble.clone().map(Some) } else { Some(None) }
+    };
+    if let Some(Some(why)) = scene.handle.wait(Some(REFUSED), look)? {
+        writeln!(scene.errors, "tracebook: kept in the workspace; its file is written once that is possible: {why}")?;
+    }
+    Ok(())
+}
+
+/// Performs the lines of the input.
+fn lines(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+    // Everything that is there at once is sent at once and acknowledged together: a group commit. A slow writer has
+    // each line acknowledged by itself.
+    let mut input = BufReader::with_capacity(65_536, &mut *scene.input);
+    let mut line = Vec::new();
+    let mut number = 0_u64;
+    let mut last = 0;
+    loop {
+        let mut sent = Vec::new();
+        let mut wrong = None;
+        let mut ended = false;
+        loop {
+            line.clear();
+            if (&mut input).take(64 << 20).read_until(b'\n', &mut line)? == 0 {
+                ended = true;
+                break;
+            }
+            number += 1;
+            if !line.trim_ascii().is_empty() {
+                match one(scene.handle, note, &line) {
+                    Ok(seq) => sent.push(seq),
+                    Err(why) => wrong = Some(why),
+                }
+            }
+            if wrong.is_some() || !input.buffer().contains(&b'\n') || sent.len() >= 1_000 {
+                break;
+            }
+        }
+        for seq in sent {
+            if seq > last {
+                durable(scene.handle, seq, scene.errors)?;
+                last = seq;
+            }
+            writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
+        }
+        scene.out.flush()?;
+        if let Some(why) = wrong {
+            return Err(Refusal { code: USAGE, why: format!("line {number}: {why}") });
+        }
+        if ended {
+            return Ok(());
+        }
+    }
+}
+
+fn one(handle: &host::Handle, note: DocId, line: &[u8]) -> Result<u64, String> {
+    let line: Line = serde_json::from_slice(line)
+        .map_err(|error| format!("not of the form {{\"at\":BYTE,\"delete\":N,\"insert\":\"…\"}} ({error})"))?;
+    let (at, delete, insert) = (line.at, line.delete, line.insert);
+    handle.command(Command::Edit { note, at, delete, insert }).map_err(|reject| reject.0)
+}
+
+/// Waits until a keystroke is on disk. While the disk refuses, says so once and goes on waiting for some seconds.
+pub(super) fn durable(handle: &host::Handle, seq: u64, errors: &mut dyn Write) -> Result<(), Refusal> {
+    let look = move |session: &Session| {
+        let saving = session.saving();
+        if saving.durable >= seq { Some(Ok(())) } else { saving.trouble.clone().map(Err) }
+    };
+    let why = match handle.wait(None, look)? {
+        Some(Ok(())) | None => return Ok(()),
+        Some(Err(why)) => why,
+    };
+    writeln!(errors, "tracebook: not on disk yet, trying again: {why}")?;
+    let look = move |session: &Session| (session.saving().durable >= seq).then_some(());
+    match handle.wait(Some(REFUSED), look)? {
+        Some(()) => Ok(()),
+        None => Err(Refusal::workspace(format!("the edit {seq} and what followed it are not on disk: {why}"))),
+    }
+}
+
+fn replace(scene: &mut Scene<'_>, note: DocId) -> Result<(), Refusal> {
+    let mut text = String::new();
+    if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
+        return Err(Refusal::usage("standard input is not UTF-8 text"));
+    }
+    let old = scene.handle.read(move |session| session.note(note).map(Note::text))?.unwrap_or_default();
+    let mut seq = 0;
+    // From the last to the first, so that the offsets of those before stay right.
+    for splice in splice::difference(&old, &text).into_iter().rev() {
+        let (at, delete, insert) = (splice.at, splice.delete, splice.insert);
+        seq = scene.handle.command(Command::Edit { note, at, delete, insert })?;
+    }
+    durable(scene.handle, seq, scene.errors)?;
+    writeln!(scene.out, "{{\"seq\":{seq},\"durable\":true}}")?;
+    Ok(())
+}
+
+pub(super) fn outputs(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let note = choose::note(scene, needed(args, "NOTE")?)?;
+    let _held = export::open_note::hold(scene.handle, note)?;
+    let found: Vec<(usize, Option<Stale>, Execution)> = export::open_note::loaded(scene.handle, note, |note| {
+        let cells = note.cells().enumerate();
+        cells.filter_map(|(at, cell)| Some((at + 1, note.staleness(cell), note.execution(cell)?.clone()))).collect()
+    })?;
+    let folder = args.get_one::<String>("save").map(|folder| scene.folder.join(folder));
+    for (number, stale, mut execution) in found {
+        if let Some(folder) = &folder {
+            export::bring_figures(scene.handle, &mut execution.outputs);
+            let mut at = 0;
+            for output in &execution.outputs {
+                let files = pictures::files(output, |hash| scene.handle.blob(hash)).map_err(Refusal::workspace)?;
+                at += usize::from(!files.is_empty());
+                for (ending, bytes) in files {
+                    let file = folder.join(format!("cell-{number}-{at}.{ending}"));
+                    copy::write_new(&file, &bytes).map_err(Refusal::usage)?;
+                    writeln!(scene.out, "{}", file.display())?;
+                }
+            }
+            continue;
+        }
+        if scene.json {
+            let mut value = serde_json::to_value(&execution).unwrap_or_default();
+            value["cell"] = number.into();
+            value["stale"] = stale.is_some().into();
+            if let Some(stale) = stale {
+                value["why"] = stale.words().into();
+            }
+            writeln!(scene.out, "{value}")?;
+            continue;
+        }
+        let stale = match stale {
+            Some(Stale::Code) => ", stale: the code has changed since".to_owned(),
+            Some(other) => format!(", stale: {}", other.words()),
+            None => String::new(),
+        };
+        let cached = if execution.cached { ", cached" } else { "" };
+        writeln!(scene.out, "cell {number}: {}{cached}{stale}", execution.status.word())?;
+        for output in &execution.outputs {
+            super::running::print(scene.out, &output.body)?;
+        }
+    }
+    Ok(DONE)
+}

@@ -1,0 +1,102 @@
+//! The command line's grammar, completions and manual, made from the one table of commands.
+
+use super::{DONE, Refusal, USAGE};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::commands::{COMMANDS, Form};
+use std::io::Write;
+
+const AFTER: &str = "Without a command, the window opens.
+
+Exit codes:
+  0  done
+  1  a cell or a check failed
+  2  wrong use: words, names or input that do not fit
+  3  the workspace is damaged, locked or cannot be written";
+
+/// The grammar, as clap has it.
+pub fn grammar() -> Command {
+    let mut grammar = Command::new("tracebook")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A native notebook that remembers: notes, todos and Python cells in plain Markdown files")
+        .after_help(AFTER)
+        .arg(
+            Arg::new("workspace")
+                .long("workspace")
+                .value_name("DIR")
+                .global(true)
+                .help("The workspace; the platform's data folder when left out"),
+        )
+        .arg(Arg::new("json").long("json").global(true).action(ArgAction::SetTrue).help("Print JSON, for programs"));
+    for command in COMMANDS {
+        let Some(line) = &command.line else { continue };
+        let mut words = Command::new(line.name).about(command.help);
+        for arg in line.args {
+            let made = Arg::new(arg.name).help(arg.help);
+            words = words.arg(match arg.form {
+                Form::Needed => made.required(true),
+                Form::Optional => made,
+                Form::Many => made.required(true).num_args(1..),
+                Form::Values => made.long(arg.name).value_name(arg.name.to_uppercase()).action(ArgAction::Append),
+                Form::Value => made.long(arg.name).value_name(arg.name.to_uppercase()),
+                Form::Flag => made.long(arg.name).action(ArgAction::SetTrue),
+            });
+        }
+        grammar = grammar.subcommand(words);
+    }
+    // The kernel speaks a protocol, not to people.
+    grammar.subcommand(Command::new("kernel").hide(true).about("Run cells (started by Tracebook itself)"))
+}
+
+/// Reads the words after `tracebook`.
+pub(super) fn parse(words: &[String]) -> Result<ArgMatches, clap::Error> {
+    grammar().try_get_matches_from(std::iter::once("tracebook".to_owned()).chain(words.iter().cloned()))
+}
+
+/// A positional argument that must be there: clap has seen to that.
+pub fn needed<'a>(args: &'a ArgMatches, name: &str) -> Result<&'a str, Refusal> {
+    args.get_one::<String>(name).map(String::as_str).ok_or_else(|| Refusal::usage(format!("{name} is missing")))
+}
+
+/// A number given as an option.
+pub fn number(args: &ArgMatches, name: &str) -> Result<Option<u64>, Refusal> {
+    let Some(text) = args.get_one::<String>(name) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| Refusal::usage(format!("--{name} wants a whole number, not “{text}”")))
+}
+
+pub(super) fn completions(args: &ArgMatches, out: &mut dyn Write) -> Result<u8, Refusal> {
+    let shell = needed(args, "SHELL")?;
+    let shell: clap_complete::Shell = shell.parse().map_err(|_| Refusal {
+        code: USAGE,
+        why: format!("no completions for “{shell}”: bash, zsh, fish, elvish, powershell"),
+    })?;
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut grammar(), "tracebook", &mut text);
+    out.write_all(&text)?;
+    Ok(DONE)
+}
+
+pub(super) fn manual(out: &mut dyn Write) -> Result<u8, Refusal> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(grammar()).render(&mut page)?;
+    // mangen names the commands only; what each takes is appended in the same form.
+    for command in grammar().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let mut one = Vec::new();
+        let man = clap_mangen::Man::new(command.clone());
+        writeln!(page, ".SH \"{}\"", command.get_name().to_uppercase())?;
+        man.render_synopsis_section(&mut one)?;
+        man.render_options_section(&mut one)?;
+        let one =
+            String::from_utf8_lossy(&one).replace(".SH SYNOPSIS", ".SS Synopsis").replace(".SH OPTIONS", ".SS Options");
+        page.extend(one.into_bytes());
+    }
+    // groff takes its input for Latin-1 unless it is told otherwise: what is not ASCII is written as it names it.
+    let mut plain = String::with_capacity(page.len());
+    for letter in String::from_utf8_lossy(&page).chars() {
+        match letter.is_ascii() {
+            true => plain.push(letter),
+            false => plain.push_str(&format!("\\[u{:04X}]", u32::from(letter))),
+        }
+    }
+    out.write_all(plain.as_bytes())?;
+    Ok(DONE)
+}

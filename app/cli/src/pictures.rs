@@ -1,0 +1,95 @@
+//! Outputs as files: figures are drawn, what is a picture already is unpacked; tables, pages and JSON are as they are.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use export::drawings;
+use serde_json::{Map, Value};
+use store::{BlobHash, Output, OutputBody};
+
+/// Pixels to a point, as screens have them now.
+const SCALE: f64 = 2.0;
+
+/// A figure among an output's forms, as JSON.
+fn figure(data: &Map<String, Value>) -> Option<String> {
+    let value = data.get(plot::MIME)?;
+    Some(value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
+}
+
+/// The pictures of an output: the ending of each one's name, and its bytes.
+pub(super) fn of(body: &OutputBody) -> Vec<(&'static str, Vec<u8>)> {
+    let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = body else {
+        return Vec::new();
+    };
+    if let Some(json) = figure(data) {
+        let (png, svg) = drawings::figure(&json, SCALE);
+        let png = png.map(|bytes| ("png", bytes));
+        let svg = svg.map(|text| ("svg", text.into_bytes()));
+        let drawn: Vec<_> = png.into_iter().chain(svg).collect();
+        if !drawn.is_empty() {
+            return drawn;
+        }
+    }
+    let text = |mime: &str| data.get(mime).map(typeset::printed::joined);
+    let packed = |mime: &str| {
+        let plain: String = text(mime)?.chars().filter(|letter| !letter.is_whitespace()).collect();
+        BASE64_STANDARD.decode(plain).ok()
+    };
+    let png = packed("image/png").map(|bytes| ("png", bytes));
+    let jpeg = packed("image/jpeg").map(|bytes| ("jpg", bytes));
+    let svg = text("image/svg+xml").map(|text| ("svg", text.into_bytes()));
+    png.into_iter().chain(jpeg).chain(svg).collect()
+}
+
+/// The files of an output: its pictures, or a table, a page, JSON. `blob` reads what is kept outside of the note.
+pub(super) fn files(
+    output: &Output,
+    blob: impl Fn(BlobHash) -> Result<Vec<u8>, String>,
+) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+    let pictures = of(&output.body);
+    if !pictures.is_empty() {
+        return Ok(pictures);
+    }
+    let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &output.body else {
+        return Ok(Vec::new());
+    };
+    let kinds = [
+        (typeset::printed::TABLE, "csv"),
+        ("text/html", "html"),
+        ("image/svg+xml", "svg"),
+        ("image/png", "png"),
+        ("image/jpeg", "jpg"),
+        ("application/json", "json"),
+    ];
+    for (mime, ending) in kinds {
+        let bytes = match (data.get(mime), &output.whole) {
+            (Some(Value::String(text)), _) => text.clone().into_bytes(),
+            (Some(value), _) => value.to_string().into_bytes(),
+            (None, Some(whole)) if whole.mime == mime => blob(whole.blob)?,
+            (None, _) => continue,
+        };
+        if matches!(ending, "png" | "jpg") {
+            let plain: Vec<u8> = bytes.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
+            return Ok(BASE64_STANDARD.decode(plain).map(|bytes| (ending, bytes)).into_iter().collect());
+        }
+        return Ok(vec![(ending, bytes)]);
+    }
+    Ok(Vec::new())
+}
+
+/// Gives each figure among outputs pictures beside it, for programs that do not know our figures.
+pub(super) fn draw(outputs: &mut [Output]) {
+    for output in outputs {
+        let (OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. }) = &mut output.body else {
+            continue;
+        };
+        let (png, svg) = (data.contains_key("image/png"), data.contains_key("image/svg+xml"));
+        let Some(json) = figure(data).filter(|_| !png || !svg) else { continue };
+        let drawn = drawings::figure(&json, SCALE);
+        if let Some(bytes) = drawn.0.filter(|_| !png) {
+            data.insert("image/png".to_owned(), BASE64_STANDARD.encode(bytes).into());
+        }
+        if let Some(text) = drawn.1.filter(|_| !svg) {
+            data.insert("image/svg+xml".to_owned(), text.into());
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! `schedule`: what begins by itself and when; and a process that stays for it.
+
+use super::memory::mode;
+use super::parse::number;
+use super::{DONE, FAILED, Refusal, Scene, agents, choose, volumes};
+use clap::ArgMatches;
+use engine::memory::insight::{Filters, Query};
+use engine::notice::{Notice, Noticed};
+use engine::schedule::{Came, Schedule, WINDOW, Work};
+use engine::{Command, Session};
+use host::clock;
+use serde_json::json;
+use std::time::Duration;
+use store::{DocId, Ending};
+use text::visible;
+
+/// How long it is waited for what a schedule begins without a model.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) fn schedule(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
+    let word = args.get_one::<String>("WHAT").cloned();
+    let needed =
+        |what: &str| word.clone().ok_or_else(|| Refusal::usage(format!("say {what}: tracebook schedule {action} …")));
+    match action {
+        "list" => list(scene),
+        "add" => add(scene, args, needed("when, as a cron expression in quotes")?),
+        "show" => {
+            let (id, one) = meant(scene, &needed("which")?)?;
+            writeln!(scene.out, "{}", serde_json::to_string_pretty(&shown(id, &one)).unwrap_or_default())?;
+            Ok(DONE)
+        }
+        "remove" => {
+            let (schedule, one) = meant(scene, &needed("which")?)?;
+            scene.handle.command(Command::RemoveSchedule { schedule })?;
+            export::open_note::saved(scene.handle)?;
+            writeln!(scene.out, "{} is removed", one.name)?;
+            Ok(DONE)
+        }
+        "pause" | "resume" => {
+            let (schedule, one) = meant(scene, &needed("which")?)?;
+            let paused = action == "pause";
+            scene.handle.command(Command::PauseSchedule { schedule, paused })?;
+            export::open_note::saved(scene.handle)?;
+            writeln!(scene.out, "{} {}", one.name, if paused { "rests" } else { "goes on" })?;
+            Ok(DONE)
+        }
+        "run" => run(scene, &needed("which")?),
+        "due" => watch(scene, true),
+        "watch" => watch(scene, false),
+        other => Err(Refusal::usage(format!(
+            "schedules can be listed (list, show), made (add), removed (remove), paused (pause, resume), begun now \
+             (run), begun where they are due (due), or minded (watch), not “{other}”"
+        ))),
+    }
+}
+
+/// The schedule that a word means.
+fn meant(scene: &Scene<'_>, word: &str) -> Result<(DocId, Schedule), Refusal> {
+    let all: Vec<(DocId, Schedule)> =
+        scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
+    let exact = all.iter().find(|(id, one)| one.name == word || id.to_string() == word);
+    let begins: Vec<&(DocId, Schedule)> = all.iter().filter(|(_, one)| one.name.starts_with(word)).collect();
+    match (exact, begins.as_slice()) {
+        (Some(one), _) => Ok(one.clone()),
+        (None, [one]) => Ok((*one).clone()),
+        (None, []) => Err(Refusal::usage(format!("there is no schedule {word}; `tracebook schedule` lists them"))),
+        (None, _) => Err(Refusal::usage(format!("several schedules begin with {word}; give more of the name"))),
+    }
+}
+
+fn shown(id: DocId, one: &Schedule) -> serde_json::Value {
+    let mut value = serde_json::to_value(one).unwrap_or_default();
+    value["id"] = json!(id);
+    value["zone"] = json!(one.clock().name);
+    value
+}
+
+/// What came of the last time, in words.
+fn came(one: &Schedule) -> String {
+    let Some(last) = &one.last else { return "never yet".to_owned() };
+    format!("{} {}", agents::when(last.at.0), last.words())
+}
+
+fn list(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+    let mut all: Vec<(DocId, Schedule)> =
+        scene.handle.read(|session| session.schedules().map(|(id, one)| (id, one.clone())).collect())?;
+    all.sort_by(|(_, one), (_, other)| (one.next, &one.name).cmp(&(other.next, &other.name)));
+    for (id, one) in &all {
+        if scene.json {
+            writeln!(scene.out, "{}", shown(*id, one))?;
+            continue;
+        }
+        let next = match (one.paused, one.next) {
+            (true, _) => "rests".to_owned(),
+            (false, Some(next)) => format!("next {}", agents::when(next.0)),
+            (false, None) => "never again".to_owned(),
+        };
+        let (by, work) = (one.clock().name, one.work.words());
+        let (name, work, last) = (visible::line(&one.name), visible::line(&work), came(one));
+        writeln!(scene.out, "{name}  {} ({by})  {next}  {work}  (last: {})", one.when, visible::line(&last))?;
+    }
+    Ok(DONE)
+}
+
+/// Seconds: `90s`, `30m`, `12h`, `3d`, or a number of seconds.
+fn seconds(word: &str) -> Option<u64> {
+    let digits = word.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let factor = match &word[digits.len()..] {
+        "" | "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+fn add(scene: &mut Scene<'_>, args: &ArgMatches, when: String) -> Result<u8, Refusal> {
+    choose::volumes_known(scene, false)?;
+    let value = |name: &str| args.get_one::<String>(name).cloned();
+    let note = |name: &str| value(name).map(|word| choose::note(scene, &word)).transpose();
+    let (about, cells) = (note("note")?, note("run")?);
+    let volume = agents::volume(scene, value("project"), about.or(cells))?;
+    if let Some(name) = value("agent") {
+        agents::askable(scene, volume, &name)?;
+    }
+    let goal = value("GOAL");
+    let work = match (goal, cells, args.get_flag("consolidate"), value("analyze")) {
+        (Some(goal), None, false, None) => {
+            Work::Goal { goal, note: about, agent: value("agent"), budget: agents::budget(args)?, mode: mode(args)? }
+        }
+        (None, Some(note), false, None) => Work::Cells { note, cell: number(args, "cell")? },
+        (None, None, true, None) => Work::Consolidate,
+        (None, None, false, Some(query)) => {
+            Work::Analyze { query: Query { query, filters: Filters::default(), context: String::new() } }
+        }
+        _ => {
+            let why = "say what begins: a goal behind the expression, --run NOTE, --consolidate, or --analyze QUESTION";
+            return Err(Refusal::usage(why));
+        }
+    };
+    let window = match value("within") {
+        Some(word) => seconds(&word)
+            .ok_or_else(|| Refusal::usage(format!("--within wants a span such as 30m, 12h or 2d, not “{word}”")))?,
+        None => WINDOW,
+    };
+    let zone = match (args.get_flag("utc"), value("zone")) {
+        (true, None) => None,
+        (false, name) => Some(clock::zone(name.as_deref()).map_err(Refusal::usage)?),
+        (true, Some(_)) => return Err(Refusal::usage("the expression goes by UTC, or by a zone, not by both")),
+    };
+    let by = zone.as_ref().map_or_else(|| "UTC".to_owned(), |zone| zone.name.clone());
+    let name = match value("name") {
+        Some(name) => name,
+        None => free_name(scene, &work)?,
+    };
+    let allow: Vec<String> = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
+    let waits = matches!(work, Work::Cells { .. }) && allow.is_empty();
+    let what = Schedule {
+        name: name.clone(),
+        when,
+        offset: 0,
+        zone,
+        volume,
+        work,
+        allow,
+        window,
+        paused: false,
+        next: None,
+        last: None,
+    };
+    let schedule = agents::fresh();
+    scene.handle.command(Command::AddSchedule { schedule, what: Box::new(what) })?;
+    export::open_note::saved(scene.handle)?;
+    let next = scene
+        .handle
+        .read(move |session| session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.next))?;
+    let next = next.map_or_else(String::new, |next| agents::when(next.0));
+    writeln!(scene.out, "{name}: next {next}, by {by}, while the window or `tracebook schedule watch` is open")?;
+    if waits {
+        writeln!(scene.errors, "each time it waits for your approval, unless you add --approve run_cell")?;
+    }
+    Ok(DONE)
+}
+
+/// A name of the first words of what begins that no schedule has yet.
+fn free_name(scene: &Scene<'_>, work: &Work) -> Result<String, Refusal> {
+    let taken: Vec<String> =
+        scene.handle.read(|session| session.schedules().map(|(_, one)| one.name.clone()).collect())?;
+    let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
+    Ok(engine::schedule::free_name(work, &taken))
+}
+
+/// Begins what a schedule stands for, and follows it.
+fn run(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
+    choose::volumes_known(scene, true)?;
+    let (schedule, _) = meant(scene, word)?;
+    let problems = scene.handle.read(|session| session.problems().len())?;
+    scene.handle.command(Command::RunSchedule { schedule })?;
+    let last = move |session: &Session| {
+        session.schedules().find(|(id, _)| *id == schedule).and_then(|(_, one)| one.last.clone())
+    };
+    match scene.handle.read(last)?.map(|last| last.came) {
+        Some(Came::Begun { run: Some(run) }) => agents::follow(scene, run, true, problems),
+        Some(Came::Failed { why }) => {
+            writeln!(scene.errors, "tracebook: it could not begin: {why}")?;
+            Ok(FAILED)
+        }
+        Some(Came::Begun { run: None } | Came::Ended { .. } | Came::Done | Came::Skipped { .. }) | None => {
+            let rests = move |session: &Session| (!session.is_keeping_up() && session.errands() == 0).then_some(());
+            scene.handle.wait(Some(PATIENCE), rests)?;
+            export::open_note::saved(scene.handle)?;
+            let done = matches!(scene.handle.read(last)?.map(|last| last.came), Some(Came::Done));
+            Ok(if done { DONE } else { FAILED })
+        }
+    }
+}
+
+/// Stays, begins what is due, and tells what happens; with `once` only what is due by now, to its end.
+fn watch(scene: &mut Scene<'_>, once: bool) -> Result<u8, Refusal> {
+    let mut number = scene.handle.read(|session| session.notices().last())?;
+    let zones = clock::zones(scene.handle.read(clock::named)?);
+    scene.handle.command(Command::MindSchedules { zones })?;
+    let mut good = true;
+    loop {
+        let look = move |session: &Session| {
+            let new: Vec<Noticed> = session.notices().after(number).cloned().collect();
+            let over = once && new.is_empty() && session.schedules_rest();
+            (over || !new.is_empty()).then_some(new)
+        };
+        let Some(new) = scene.handle.wait(None, look)? else { continue };
+        if new.is_empty() {
+            break;
+        }
+        for noticed in new {
+            number = noticed.number;
+            good &= match &noticed.notice {
+                Notice::RunEnded { ending, .. } => *ending == Ending::Done,
+                Notice::Skipped { .. } => false,
+                _ => true,
+            };
+            match scene.json {
+                true => writeln!(scene.out, "{}", serde_json::to_string(&noticed).unwrap_or_default())?,
+                false => writeln!(scene.out, "{}  {}", agents::when(noticed.at.0), noticed.notice.words())?,
+            }
+        }
+        scene.out.flush()?;
+    }
+    export::open_note::saved(scene.handle)?;
+    Ok(if good { DONE } else { FAILED })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read() {
+        let cases = [("90", Some(90)), ("30m", Some(1_800)), ("12h", Some(43_200)), ("2d", Some(172_800))];
+        for (word, span) in cases {
+            assert_eq!(seconds(word), span);
+        }
+        for wrong in ["", "h", "1.5h", "3w", "-1", "99999999999999999999", "9999999999999999999d"] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+    }
+}

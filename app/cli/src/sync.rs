@@ -1,0 +1,313 @@
+//! `sync`: volumes shared with other devices over hubs.
+
+use super::{DONE, FAILED, Refusal, Scene, choose};
+use clap::ArgMatches;
+use engine::{Command, HubState, LAN, Merge, Reach, Seen, Session, Spread};
+use host::fs::copy;
+use serde_json::json;
+use std::time::Duration;
+use text::compare::unified;
+use text::visible;
+
+/// How long `sync now` and `sync join` wait for all of it, unless they are told otherwise.
+const PATIENCE: u64 = 60;
+/// Longer than anything is on its way between two threads.
+const MOMENT: Duration = Duration::from_millis(200);
+
+pub(super) fn sync(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let word = |name: &str| args.get_one::<String>(name).map(String::as_str);
+    let wanted = |name: &'static str, what: &str| {
+        word(name).map(str::to_owned).ok_or_else(|| Refusal::usage(format!("{what} is missing")))
+    };
+    let patience = super::parse::number(args, "for")?.unwrap_or(PATIENCE);
+    let patience = Duration::from_secs(patience.min(7 * 24 * 3_600));
+    match super::parse::needed(args, "WHAT")? {
+        "status" => match word("NAME") {
+            Some(note) => of_note(scene, note),
+            None => status(scene),
+        },
+        "log" => log(scene),
+        "merges" => match word("NAME") {
+            Some(number) => merge(scene, number),
+            None => merges(scene),
+        },
+        "share" => {
+            let volume = volume(scene, &wanted("NAME", "the volume")?)?;
+            let hub = wanted("PLACE", "the hub's address")?;
+            scene.handle.command(Command::ShareVolume { volume, hub: hub.clone() })?;
+            let address = engine::volume_address(&engine::hub_address(&hub)?, volume);
+            if scene.json {
+                writeln!(scene.out, "{}", json!({"address": address}))?;
+            } else {
+                writeln!(scene.out, "{address}")?;
+            }
+            Ok(DONE)
+        }
+        "join" => {
+            let address = wanted("NAME", "the volume's address")?;
+            let folder = copy::absolute(scene.folder, &wanted("PLACE", "the folder")?);
+            if !copy::is_empty(&folder) {
+                return Err(Refusal::usage(format!("the folder is not empty: {}", folder.display())));
+            }
+            copy::make_folder(&folder).map_err(Refusal::workspace)?;
+            let (_, volume) = engine::read_volume_address(&address)?;
+            scene.handle.command(Command::JoinVolume { address, folder })?;
+            let look = move |session: &Session| {
+                let here = session.volume(volume).is_some_and(|volume| !session.sync().is_awaited(volume.id));
+                here.then_some(())
+            };
+            let here = scene.handle.wait(Some(patience), look)?.is_some();
+            match here && settled(scene, patience)? {
+                true => status(scene),
+                false => {
+                    let why = "it has not all arrived yet; it comes while Tracebook runs (`tracebook sync status`)";
+                    writeln!(scene.errors, "tracebook: {why}")?;
+                    Ok(FAILED)
+                }
+            }
+        }
+        "leave" => {
+            let volume = volume(scene, &wanted("NAME", "the volume")?)?;
+            let hub = word("PLACE").unwrap_or_default().to_owned();
+            scene.handle.command(Command::UnshareVolume { volume, hub })?;
+            Ok(DONE)
+        }
+        "pause" => {
+            scene.handle.command(Command::PauseSync { paused: true })?;
+            Ok(DONE)
+        }
+        "resume" => {
+            scene.handle.command(Command::PauseSync { paused: false })?;
+            Ok(DONE)
+        }
+        "retry" => {
+            scene.handle.command(Command::RetrySync)?;
+            Ok(DONE)
+        }
+        "now" => {
+            choose::volumes_known(scene, true)?;
+            export::open_note::saved(scene.handle)?;
+            let done = settled(scene, patience)?;
+            status(scene)?;
+            Ok(if done { DONE } else { FAILED })
+        }
+        other => Err(Refusal::usage(format!(
+            "`sync {other}` is none of status, log, merges, share, join, leave, pause, resume, retry, now"
+        ))),
+    }
+}
+
+fn volume(scene: &Scene<'_>, name: &str) -> Result<store::DocId, Refusal> {
+    choose::volume(scene, Some(name))?.ok_or_else(|| Refusal::usage(format!("there is no volume {name}")))
+}
+
+/// Waits until all is everywhere, and still is a moment later: what is on its way between two threads is not seen.
+fn settled(scene: &Scene<'_>, patience: Duration) -> Result<bool, Refusal> {
+    for _ in 0..3 {
+        let look = |session: &Session| in_step(session).then_some(());
+        if scene.handle.wait(Some(patience), look)?.is_none() {
+            return Ok(false);
+        }
+        super::pause(MOMENT);
+    }
+    Ok(true)
+}
+
+/// Whether all hubs that are wanted have the same as this device.
+fn in_step(session: &Session) -> bool {
+    let sync = session.sync();
+    let there = |state: Option<&HubState>| {
+        state.is_some_and(|state| state.reach == Reach::Online && state.behind.is_empty() && state.documents > 0)
+    };
+    // What nobody has who is there is not waited for.
+    let brought = |state: Option<&HubState>| {
+        state.is_some_and(|state| state.blobs.there == 0 && state.blobs.going == 0 && state.blobs.busy == 0)
+    };
+    let reading = session.notes().any(|note| note.phase == engine::Phase::Reading) || session.moving().is_some();
+    !reading
+        && session.is_saved()
+        && sync.is_settled()
+        && sync.is_heard()
+        && session.kept_settled()
+        && sync.shares.hubs.iter().map(|hub| sync.states.get(&hub.url)).all(|state| there(state) && brought(state))
+}
+
+/// How far it has got, and when whoever is away was there last.
+fn far(spread: &Spread) -> String {
+    let seen = spread.last_seen().map(|(who, at)| format!(", {who} last seen {}", host::clock::moment(at.0)));
+    spread.words() + &seen.unwrap_or_default()
+}
+
+fn status(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+    let hubs = scene.handle.read(|session| {
+        let sync = session.sync();
+        let name = |id| session.volume(id).map_or_else(|| "a volume that is closed".to_owned(), |one| one.name.clone());
+        let one = |hub: &engine::Hub| {
+            let volume = |id: &store::DocId| (name(*id), engine::volume_address(&hub.url, *id), session.spread(*id));
+            let volumes: Vec<(String, String, Spread)> = hub.volumes.iter().map(volume).collect();
+            (hub.url.clone(), sync.states.get(&hub.url).cloned().unwrap_or_else(untold), volumes)
+        };
+        let devices: Vec<(Seen, bool)> = sync.devices().into_iter().map(|(seen, here)| (seen.clone(), here)).collect();
+        (sync.shares.paused, session.standing(), sync.shares.hubs.iter().map(one).collect::<Vec<_>>(), devices)
+    })?;
+    let (paused, standing, hubs, devices) = hubs;
+    if scene.json {
+        let one = |(url, state, volumes): &(String, HubState, Vec<(String, String, Spread)>)| {
+            let volume = |(name, address, spread): &(String, String, Spread)| {
+                json!({"name": name, "address": address, "state": spread.words(), "documents": spread.documents,
+                    "behind": spread.behind, "coming": spread.coming,
+                    "received": spread.received.map(|at| at.0), "same": spread.same.map(|at| at.0),
+                    "seen": spread.seen.map(|at| at.0)})
+            };
+            let (reach, why) = reach(&state.reach);
+            json!({"hub": url, "reach": reach, "why": why, "seen": state.seen.map(|seen| seen.0),
+                "documents": state.documents, "behind": state.behind.len(), "files": files(&state.blobs),
+                "volumes": volumes.iter().map(volume).collect::<Vec<_>>()})
+        };
+        let all: Vec<serde_json::Value> = hubs.iter().map(one).collect();
+        let device = |(seen, here): &(Seen, bool)| json!({"name": seen.name, "here": here, "seen": seen.at.0});
+        let devices: Vec<serde_json::Value> = devices.iter().map(device).collect();
+        let line = json!({"paused": paused, "state": standing.words(), "hubs": all, "devices": devices});
+        writeln!(scene.out, "{line}")?;
+        return Ok(DONE);
+    }
+    if hubs.is_empty() {
+        writeln!(scene.out, "Nothing is shared. `tracebook sync share VOLUME ws://hub:port` begins.")?;
+    }
+    if paused {
+        writeln!(scene.out, "Paused; `tracebook sync resume` goes on.")?;
+    }
+    for (url, state, volumes) in hubs {
+        let (reach, why) = reach(&state.reach);
+        let why = if why.is_empty() { String::new() } else { format!(" ({})", visible::line(why)) };
+        let name = if url == LAN { "The local network" } else { &url };
+        writeln!(
+            scene.out,
+            "{name}: {reach}{why}; {} documents, {} on their way",
+            state.documents,
+            state.behind.len()
+        )?;
+        let words = state.blobs.words();
+        if !words.is_empty() {
+            writeln!(scene.out, "  {words}")?;
+        }
+        for (name, address, spread) in volumes {
+            writeln!(scene.out, "  {}: {}", visible::line(&name), far(&spread))?;
+            writeln!(scene.out, "    {address}")?;
+        }
+    }
+    for (seen, here) in devices {
+        let when = if here { "here now".to_owned() } else { format!("last seen {}", host::clock::moment(seen.at.0)) };
+        writeln!(scene.out, "{}: {when}", visible::line(&seen.name))?;
+    }
+    Ok(DONE)
+}
+
+/// How far one note has got.
+fn of_note(scene: &mut Scene<'_>, note: &str) -> Result<u8, Refusal> {
+    let note = choose::note(scene, note)?;
+    let read = move |session: &Session| {
+        (session.place(note).map(|(_, path)| path.to_owned()).unwrap_or_default(), session.spread(note))
+    };
+    let (path, spread) = scene.handle.read(read)?;
+    // As another program with automerge-repo finds it, and knows whether it has the same.
+    let _held = export::open_note::hold(scene.handle, note)?;
+    let heads = |note: &engine::Note| {
+        let heads = note.document().map(|doc| doc.heads()).unwrap_or_default();
+        let mut heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
+        heads.sort_unstable();
+        heads
+    };
+    let heads = export::open_note::loaded(scene.handle, note, heads)?;
+    let address = store::sync::document_address(note);
+    let moment = |at: Option<engine::Time>| at.map(|at| host::clock::moment(at.0));
+    if scene.json {
+        let line = json!({"note": path, "state": spread.words(), "behind": spread.behind,
+            "received": spread.received.map(|at| at.0), "same": spread.same.map(|at| at.0),
+            "address": address, "heads": heads});
+        writeln!(scene.out, "{line}")?;
+    } else {
+        writeln!(scene.out, "{}: {}", visible::line(&path), far(&spread))?;
+        writeln!(scene.out, "  {address}")?;
+        if let Some(at) = moment(spread.received) {
+            writeln!(scene.out, "  received from another device {at}")?;
+        }
+    }
+    Ok(DONE)
+}
+
+/// What other devices changed, newest first.
+fn merges(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+    let merges: Vec<Merge> = scene.handle.read(|session| session.sync().merges.iter().rev().cloned().collect())?;
+    if scene.json {
+        let one = |(at, merge): (usize, &Merge)| {
+            json!({"number": at + 1, "from": merge.from.0, "to": merge.to.0, "note": merge.note.to_string(),
+                "path": merge.path, "what": merge.words(), "texts": merge.has_texts()})
+        };
+        let all: Vec<serde_json::Value> = merges.iter().enumerate().map(one).collect();
+        writeln!(scene.out, "{}", serde_json::Value::Array(all))?;
+        return Ok(DONE);
+    }
+    if merges.is_empty() {
+        writeln!(scene.out, "Other devices have changed nothing yet.")?;
+    }
+    for (at, merge) in merges.iter().enumerate() {
+        let when = host::clock::moment(merge.to.0);
+        writeln!(scene.out, "{:>4}  {when}  {} {}", at + 1, visible::line(&merge.path), visible::line(&merge.words()))?;
+    }
+    Ok(DONE)
+}
+
+/// One of them: the note before and after, as a diff.
+fn merge(scene: &mut Scene<'_>, number: &str) -> Result<u8, Refusal> {
+    let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let found = scene.handle.read(move |session| session.sync().merges.iter().rev().nth(place?).cloned())?;
+    let merge = found
+        .ok_or_else(|| Refusal::usage(format!("there is no change {number}; `tracebook sync merges` lists them")))?;
+    choose::volumes_known(scene, true)?;
+    let texts = scene.handle.merged(&merge).map_err(Refusal::workspace)?;
+    if scene.json {
+        let texts = texts.map(|texts| json!({"before": &*texts.old, "after": &*texts.new}));
+        let line = json!({"path": merge.path, "what": merge.words(), "texts": texts});
+        writeln!(scene.out, "{line}")?;
+        return Ok(DONE);
+    }
+    writeln!(scene.out, "{} {}", visible::line(&merge.path), visible::line(&merge.words()))?;
+    if let Some(texts) = texts {
+        write!(scene.out, "{}", unified(&merge.path, Some(&texts.old), Some(&texts.new)))?;
+    }
+    Ok(DONE)
+}
+
+/// How attachments and large outputs stand with a hub.
+fn files(blobs: &engine::BlobState) -> serde_json::Value {
+    json!({"kept": blobs.kept, "coming": blobs.coming, "there": blobs.there, "going": blobs.going,
+        "refused": blobs.refused})
+}
+
+/// A hub of which nothing was heard yet.
+fn untold() -> HubState {
+    HubState { reach: Reach::Trying, ..HubState::default() }
+}
+
+fn reach(reach: &Reach) -> (&'static str, &str) {
+    match reach {
+        Reach::Off => ("off", ""),
+        Reach::Trying => ("trying", ""),
+        Reach::Online => ("online", ""),
+        Reach::Offline { why } => ("offline", why),
+    }
+}
+
+fn log(scene: &mut Scene<'_>) -> Result<u8, Refusal> {
+    let lines: Vec<(i64, String)> =
+        scene.handle.read(|session| session.sync().log.iter().map(|(at, line)| (at.0, line.clone())).collect())?;
+    for (at, line) in lines {
+        if scene.json {
+            writeln!(scene.out, "{}", json!({"at": at, "line": line}))?;
+        } else {
+            writeln!(scene.out, "{}  {}", host::clock::moment(at), visible::line(&line))?;
+        }
+    }
+    Ok(DONE)
+}

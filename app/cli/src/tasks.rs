@@ -1,0 +1,262 @@
+//! `tasks`: plans as notes: listed, made, carried out, given up.
+
+use super::memory::{text_of, write};
+use super::{DONE, FAILED, Refusal, Scene, agents, choose, notes, volumes};
+use clap::ArgMatches;
+use engine::Command;
+use engine::agent::block::{self, Standing, TASKS, TaskBlock};
+use engine::agent::{crew, definition, planner};
+use engine::memory::{Mode, Recall};
+use host::agents::experience;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use store::DocId;
+
+pub(super) fn tasks(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let action = args.get_one::<String>("ACTION").map_or("list", String::as_str);
+    let word = args.get_one::<String>("WHAT").cloned();
+    let needed =
+        |what: &str| word.clone().ok_or_else(|| Refusal::usage(format!("say {what}: tracebook tasks {action} …")));
+    choose::volumes_known(scene, action != "list")?;
+    match action {
+        "list" => list(scene, args),
+        "agents" => crew_of(scene, args),
+        "add" => add(scene, args, &needed("what is to be done")?),
+        "plan" => plan(scene, args, needed("the goal")?),
+        "show" => {
+            let (_, tasks, id) = meant(scene, &needed("which plan, or PLAN#TASK")?)?;
+            let wanted = tasks.iter().filter(|task| id.as_ref().is_none_or(|id| *id == task.id));
+            for task in wanted {
+                writeln!(scene.out, "{}", serde_json::to_string_pretty(&whole(task)).unwrap_or_default())?;
+            }
+            Ok(DONE)
+        }
+        "run" => run(scene, args, &needed("which plan, or PLAN#TASK")?),
+        "cancel" | "reopen" => {
+            let (note, tasks, id) = meant(scene, &needed("which task: PLAN#TASK")?)?;
+            let task = id.ok_or_else(|| Refusal::usage("say which task of the plan: PLAN#TASK"))?;
+            let gone = tasks.iter().any(|one| one.id == task && one.standing == Standing::Cancelled);
+            if action == "reopen" && !gone {
+                return Err(Refusal::usage(format!("the task {task} is not given up")));
+            }
+            let said = if action == "reopen" { "is open again" } else { "is given up" };
+            let named = task.clone();
+            scene.handle.command(match action {
+                "reopen" => Command::ReopenTask { note, task, failed: false },
+                _ => Command::CancelTask { note, task },
+            })?;
+            let done = |session: &engine::Session| (session.errands() == 0).then_some(());
+            scene.handle.wait(Some(super::memory::PATIENCE), done)?;
+            export::open_note::saved(scene.handle)?;
+            writeln!(scene.out, "{named} {said}")?;
+            Ok(DONE)
+        }
+        other => Err(Refusal::usage(format!(
+            "tasks can be listed (list, show), made (add, plan), carried out (run), given up (cancel), taken up again \
+             (reopen), and agents listed (agents), not “{other}”"
+        ))),
+    }
+}
+
+/// A task with all its fields, also those that say what goes without saying.
+fn whole(task: &TaskBlock) -> Value {
+    json!({
+        "id": task.id, "goal": task.goal, "standing": task.standing.word(), "inputs": task.inputs,
+        "constraints": task.constraints, "priority": task.priority, "tools_required": task.tools_required,
+        "mode": task.mode, "agent": task.agent, "needs": task.needs,
+    })
+}
+
+/// The plan that a word means, its tasks, and the one of them that it names behind `#`.
+fn meant(scene: &mut Scene<'_>, word: &str) -> Result<(DocId, Vec<TaskBlock>, Option<String>), Refusal> {
+    let (name, id) = word.split_once('#').map_or((word, None), |(name, id)| (name, Some(id.to_owned())));
+    let note = choose::note(scene, name)?;
+    let held = export::open_note::hold(scene.handle, note)?;
+    let text = scene.handle.read(move |session| session.note(note).map(engine::Note::text))?.unwrap_or_default();
+    drop(held);
+    let (tasks, problems) = block::read(&text);
+    for problem in problems {
+        writeln!(scene.errors, "tracebook: {problem}: {name}")?;
+    }
+    if let Some(id) = id.as_ref().filter(|id| tasks.iter().all(|task| task.id != **id)) {
+        return Err(Refusal::usage(format!("there is no task {id} in {name}; `tracebook tasks` lists them")));
+    }
+    Ok((note, tasks, id))
+}
+
+fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let named = args.get_one::<String>("project").cloned();
+    let all: Vec<(String, PathBuf)> = scene.handle.read(|session| {
+        session.volumes().filter_map(|volume| Some((volume.name.clone(), volume.root.clone()?))).collect()
+    })?;
+    for (name, root) in all.iter().filter(|(name, _)| named.as_ref().is_none_or(|named| named == name)) {
+        for (path, text) in experience::plans(root) {
+            let (tasks, problems) = block::read(&text);
+            for problem in problems {
+                writeln!(scene.errors, "tracebook: {problem}: {path}")?;
+            }
+            if !scene.json && !tasks.is_empty() {
+                writeln!(scene.out, "{path}")?;
+            }
+            for task in &tasks {
+                if scene.json {
+                    let mut value = whole(task);
+                    value["plan"] = json!(path);
+                    value["project"] = json!(name);
+                    writeln!(scene.out, "{value}")?;
+                } else {
+                    writeln!(scene.out, "{}", line(task))?;
+                }
+            }
+        }
+    }
+    Ok(DONE)
+}
+
+/// Who could do tasks: the program's agents, the user's own, and those of the project.
+fn crew_of(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    agents::setup_known(scene)?;
+    let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
+    let (own, root) = scene.handle.read(move |session| {
+        let own = session.agents().setup().map(|setup| setup.agents.clone()).unwrap_or_default();
+        (own, session.volume(volume).and_then(|volume| volume.root.clone()))
+    })?;
+    let crew = root.map(|root| experience::crew(&root)).unwrap_or_default();
+    let mut all: Vec<(String, &str, String)> = Vec::new();
+    let given = [("yours", own), ("built in", definition::built_in()), ("project", crew.definitions)];
+    for (whose, agents) in given {
+        for agent in agents {
+            if all.iter().all(|(name, ..)| *name != agent.name) {
+                all.push((agent.name, whose, agent.description));
+            }
+        }
+    }
+    all.extend(crew.python.into_iter().map(|agent| (agent.class, "project, Python", agent.description)));
+    for (name, whose, description) in all {
+        let first = description.lines().next().unwrap_or_default();
+        let wanted = name.clone();
+        let off = scene.handle.read(move |session| session.is_switched_off(&wanted))?;
+        let state = if off { ", switched off" } else { "" };
+        match scene.json {
+            true => {
+                let one = json!({"name": name, "from": whose, "description": first, "enabled": !off});
+                writeln!(scene.out, "{one}")?;
+            }
+            false => writeln!(scene.out, "{name}  ({whose}{state})  {first}")?,
+        }
+    }
+    for problem in crew.problems {
+        writeln!(scene.errors, "tracebook: {problem}")?;
+    }
+    Ok(DONE)
+}
+
+fn line(task: &TaskBlock) -> String {
+    let agent = task.agent.as_ref().map(|agent| format!("  @{agent}")).unwrap_or_default();
+    let needs = if task.needs.is_empty() { String::new() } else { format!("  (after {})", task.needs.join(", ")) };
+    format!("  [{}] {}  {}{agent}{needs}", task.standing.mark(), task.id, task.goal)
+}
+
+/// Brings a task into a plan.
+fn add(scene: &mut Scene<'_>, args: &ArgMatches, goal: &str) -> Result<u8, Refusal> {
+    let value = |name: &str| args.get_one::<String>(name).cloned();
+    let values = |name: &str| args.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<String>>();
+    let volume = agents::volume(scene, value("project"), None)?;
+    if let Some(name) = value("agent") {
+        agents::askable(scene, volume, &name)?;
+    }
+    let path = value("plan").unwrap_or_else(|| format!("{TASKS}/tasks.md"));
+    let old = text_of(scene, volume, &path)?;
+    let (mut all, _) = block::read(&old);
+    let priority = super::parse::number(args, "priority")?.unwrap_or(u64::from(block::PRIORITY));
+    let mut inputs = std::collections::BTreeMap::new();
+    for pair in values("input") {
+        let (name, text) =
+            pair.split_once('=').ok_or_else(|| Refusal::usage(format!("--input wants NAME=VALUE, not “{pair}”")))?;
+        inputs.insert(name.to_owned(), serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+    }
+    let task = TaskBlock {
+        id: (all.len() + 1..)
+            .map(|number| format!("t{number}"))
+            .find(|id| all.iter().all(|task| task.id != *id))
+            .unwrap_or_default(),
+        goal: goal.split_whitespace().collect::<Vec<_>>().join(" "),
+        standing: Standing::Open,
+        inputs,
+        constraints: values("constraint"),
+        priority: u8::try_from(priority).unwrap_or(u8::MAX),
+        tools_required: values("tool"),
+        mode: super::memory::mode(args)?,
+        agent: value("agent"),
+        needs: values("needs"),
+    };
+    all.push(task.clone());
+    agents::setup_known(scene)?;
+    let tools: BTreeSet<String> =
+        scene.handle.read(|session| session.agent_tools().into_iter().map(|tool| tool.name).collect())?;
+    block::order(&all, &tools).map_err(Refusal::usage)?;
+    let text = match old.is_empty() {
+        true => block::plan("Tasks", std::slice::from_ref(&task)),
+        false => format!("{old}{}{}", if old.ends_with('\n') { "" } else { "\n" }, task.written()),
+    };
+    write(scene, volume, &path, &text)?;
+    writeln!(scene.out, "{path}#{}", task.id)?;
+    Ok(DONE)
+}
+
+/// Splits a goal into tasks: by rules, or by a model.
+fn plan(scene: &mut Scene<'_>, args: &ArgMatches, goal: String) -> Result<u8, Refusal> {
+    let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
+    if args.get_flag("model") {
+        let run = agents::fresh();
+        let command = Command::Ask {
+            run,
+            session: agents::fresh(),
+            volume,
+            note: None,
+            parent: None,
+            text: goal,
+            agent: Some("planner".to_owned()),
+            budget: agents::budget(args)?,
+            allow: Vec::new(),
+            recall: Recall { mode: Mode::Learner, without: Vec::new() },
+        };
+        let problems = scene.handle.read(|session| session.problems().len())?;
+        scene.handle.command(command)?;
+        return agents::follow(scene, run, true, problems);
+    }
+    let (mut tasks, _) = planner::by_rules(&goal);
+    agents::setup_known(scene)?;
+    let known = scene.handle.read(|session| {
+        let mut known = definition::built_in();
+        known.retain(|agent| !session.is_switched_off(&agent.name));
+        known
+    })?;
+    for task in &mut tasks {
+        task.agent = crew::fitting(&task.goal, known.iter()).map(|(name, _)| name);
+    }
+    let name = planner::slug(&goal);
+    let path = args.get_one::<String>("plan").cloned().unwrap_or_else(|| format!("{TASKS}/{name}.md"));
+    if !text_of(scene, volume, &path)?.is_empty() {
+        return Err(Refusal::usage(format!("there is a plan of that name already; give another with --plan: {path}")));
+    }
+    write(scene, volume, &path, &block::plan(&goal, &tasks))?;
+    writeln!(scene.out, "{path}")?;
+    for task in &tasks {
+        writeln!(scene.out, "{}", line(task))?;
+    }
+    Ok(DONE)
+}
+
+/// Has a plan carried out, or one task of it.
+fn run(scene: &mut Scene<'_>, args: &ArgMatches, word: &str) -> Result<u8, Refusal> {
+    let (note, tasks, id) = meant(scene, word)?;
+    let run = agents::fresh();
+    let allow = args.get_many::<String>("approve").into_iter().flatten().cloned().collect();
+    let (session, budget) = (agents::fresh(), agents::budget(args)?);
+    let problems = scene.handle.read(|session| session.problems().len())?;
+    scene.handle.command(Command::RunTasks { run, session, note, tasks, only: id, budget, allow })?;
+    let code = agents::follow(scene, run, args.get_flag("no-wait"), problems)?;
+    Ok(if code == DONE { DONE } else { FAILED })
+}

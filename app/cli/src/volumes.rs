@@ -1,0 +1,326 @@
+//! `open`, `new`, `ls`, `import`, `export`: what concerns volumes and their files.
+
+use super::parse::needed;
+use super::{DONE, Refusal, Scene, choose, notebooks};
+use clap::ArgMatches;
+use engine::event::Skipped;
+use engine::{Command, Session};
+use export::{self, Form, Progress, What};
+use host::fs::copy;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::DocId;
+use text::visible;
+use typeset::pdf::Paper;
+
+/// How long a folder may take to be looked through.
+const SCAN: Duration = Duration::from_secs(3_600);
+
+struct Opened {
+    id: DocId,
+    name: String,
+    notes: u64,
+    /// All files that are no notes, and how many of them are collections.
+    attachments: u64,
+    collections: u64,
+    skipped: Vec<Skipped>,
+    trouble: Option<String>,
+}
+
+/// Makes a volume of a folder (or looks at it again) and waits until all of it is known.
+fn open_volume(scene: &mut Scene<'_>, folder: PathBuf, name: Option<String>) -> Result<Opened, Refusal> {
+    choose::volumes_known(scene, false)?;
+    let root = folder.clone();
+    let before = scene.handle.read(move |session| {
+        let known = session.volumes().find(|volume| volume.root.as_ref() == Some(&root));
+        known.map_or(0, |volume| volume.scans + u64::from(volume.scanning != engine::Scanning::Idle))
+    })?;
+    scene.handle.command(Command::OpenFolder { folder: folder.clone(), name })?;
+    let look = move |session: &Session| {
+        let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&folder))?;
+        (volume.scans > before && volume.scanning == engine::Scanning::Idle).then(|| {
+            let (notes, attachments) = volume.counts();
+            let skipped = volume.skipped.iter().chain(&volume.demoted).cloned().collect();
+            let (id, name, trouble) = (volume.id, volume.name.clone(), volume.trouble.clone());
+            let is_one = |row: &&store::disk::FileRow| row.kind == store::FileKind::Collection;
+            let collections = volume.files.values().filter(is_one).count() as u64;
+            Opened { id, name, notes, attachments, collections, skipped, trouble }
+        })
+    };
+    let opened = scene.handle.wait_on_disk(Some(SCAN), look)?;
+    opened.ok_or_else(|| Refusal::workspace("the folder could not be looked through in an hour"))
+}
+
+/// Refuses `open` and `import` of what is not there, before a workspace is made for it.
+pub(super) fn there(command: &str, args: &ArgMatches, here: &Path) -> Result<(), Refusal> {
+    match command {
+        "open" => {
+            let folder = copy::absolute(here, needed(args, "FOLDER")?);
+            if !copy::is_folder(&folder) {
+                return Err(Refusal::usage(format!("there is no such folder: {}", folder.display())));
+            }
+        }
+        "import" => {
+            if let Some(missing) = to_import(args, here).iter().find(|path| !path.exists()) {
+                return Err(Refusal::usage(format!("there is no such file: {}", missing.display())));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn to_import(args: &ArgMatches, here: &Path) -> Vec<PathBuf> {
+    args.get_many::<String>("PATH")
+        .map(|paths| paths.map(|path| copy::absolute(here, path)).collect())
+        .unwrap_or_default()
+}
+
+pub(super) fn open(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let folder = copy::absolute(scene.folder, needed(args, "FOLDER")?);
+    let opened = open_volume(scene, folder, None)?;
+    if let Some(trouble) = opened.trouble {
+        return Err(Refusal::usage(trouble));
+    }
+    export::open_note::saved(scene.handle)?;
+    let Opened { id, name, notes, attachments, collections, skipped, .. } = opened;
+    if scene.json {
+        let answer = serde_json::json!({
+            "volume": name, "id": id, "notes": notes, "attachments": attachments, "skipped": skipped,
+        });
+        writeln!(scene.out, "{answer}")?;
+    } else {
+        let shelves = if collections > 0 { format!("{collections} collections, ") } else { String::new() };
+        let (name, rest) = (visible::line(&name), attachments - collections);
+        writeln!(scene.out, "{name}: {notes} notes, {shelves}{rest} attachments")?;
+        for Skipped { path, why } in skipped {
+            writeln!(scene.out, "  {}: {}", visible::line(&path), visible::line(&why))?;
+        }
+    }
+    Ok(DONE)
+}
+
+/// The volume of that name, else the first one, else a new one in the workspace's own folder.
+fn volume_or_own(scene: &mut Scene<'_>, name: Option<&str>, first: bool) -> Result<(DocId, PathBuf), Refusal> {
+    let named = name.is_some() || first;
+    let found = if named { choose::volume(scene, name)? } else { choose::volume(scene, Some("Notes")).ok().flatten() };
+    let id = match found {
+        Some(id) => id,
+        None => {
+            let folder = scene.handle.workspace_folder().join("Notes");
+            copy::make_folder(&folder).map_err(Refusal::workspace)?;
+            open_volume(scene, folder, Some("Notes".to_owned()))?.id
+        }
+    };
+    let root = scene.handle.read(move |session| session.volume(id).and_then(|volume| volume.root.clone()))?;
+    let root = root.ok_or_else(|| Refusal::usage("the volume has no folder on this device"))?;
+    Ok((id, root))
+}
+
+pub(super) fn new(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let path = needed(args, "PATH")?.to_owned();
+    let mut text = args.get_one::<String>("text").cloned().unwrap_or_default();
+    if text == "-" {
+        text.clear();
+        if scene.input.take(64 << 20).read_to_string(&mut text).is_err() {
+            return Err(Refusal::usage("standard input is not UTF-8 text"));
+        }
+    }
+    let (volume, _) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), true)?;
+    choose::volumes_known(scene, true)?;
+    scene.handle.command(Command::NewNote { volume, path: path.clone(), text })?;
+    export::open_note::saved(scene.handle)?;
+    let made = scene.handle.read(move |session| {
+        let volume = session.volume(volume)?;
+        let path = path.trim_start_matches("./");
+        let row = volume.files.get(path).or_else(|| volume.files.get(&format!("{path}.md")))?;
+        Some((row.id, row.path.clone(), volume.name.clone()))
+    })?;
+    if let Some((note, path, volume)) = made {
+        let _ = scene.handle.command(Command::CloseNote { note });
+        if scene.json {
+            writeln!(scene.out, "{}", serde_json::json!({"path": path, "volume": volume, "id": note}))?;
+        } else {
+            writeln!(scene.out, "{}:{}", visible::line(&volume), visible::line(&path))?;
+        }
+    }
+    Ok(DONE)
+}
+
+pub(super) fn list(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let only = match args.get_one::<String>("volume") {
+        Some(name) => choose::volume(scene, Some(name))?,
+        None => None,
+    };
+    choose::volumes_known(scene, true)?;
+    let rows = scene.handle.read(move |session| {
+        let mut rows: Vec<serde_json::Value> = Vec::new();
+        let mut volumes: Vec<_> =
+            session.volumes().filter(|volume| only.is_none_or(|only| only == volume.id)).collect();
+        volumes.sort_by_key(|volume| &volume.name);
+        for volume in volumes {
+            for row in volume.files.values() {
+                let open = session.note(row.id).filter(|note| note.is_settled());
+                let (blocks, cells) = match open {
+                    Some(note) => (note.blocks().count(), note.cells().count()),
+                    None => (row.blocks as usize, row.cells as usize),
+                };
+                let mut shown = serde_json::json!({
+                    "path": row.path, "kind": row.kind, "blocks": blocks, "cells": cells, "volume": volume.name,
+                });
+                if let Some(problem) = volume.links.outline(row.id).and_then(|outline| outline.problem.clone()) {
+                    shown["problem"] = problem.into();
+                }
+                rows.push(shown);
+            }
+            for Skipped { path, why } in &volume.skipped {
+                rows.push(serde_json::json!({"path": path, "kind": "skipped", "why": why, "volume": volume.name}));
+            }
+        }
+        rows
+    })?;
+    if scene.json {
+        writeln!(scene.out, "{}", serde_json::Value::from(rows))?;
+        return Ok(DONE);
+    }
+    let mut volume = String::new();
+    for row in rows {
+        let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
+        if text("volume") != volume {
+            volume = text("volume");
+            writeln!(scene.out, "{}", visible::line(&volume))?;
+        }
+        let cells = match row["cells"].as_u64() {
+            Some(0) | None => String::new(),
+            Some(1) => ", 1 cell".to_owned(),
+            Some(cells) => format!(", {cells} cells"),
+        };
+        let kind = match row["kind"].as_str() {
+            Some("note") => String::new(),
+            Some("skipped") => format!("  (skipped: {})", visible::line(&text("why"))),
+            _ => format!("  ({})", text("kind")),
+        };
+        writeln!(scene.out, "  {}{kind}{cells}", visible::line(&text("path")))?;
+        if let Some(problem) = row["problem"].as_str() {
+            writeln!(scene.out, "    {}", visible::line(problem))?;
+        }
+    }
+    Ok(DONE)
+}
+
+pub(super) fn import(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let (notebooks, paths): (Vec<PathBuf>, Vec<PathBuf>) =
+        to_import(args, scene.folder).into_iter().partition(|path| export::notebook_import::is(path));
+    let notebooks = export::notebook_import::read(&notebooks)?;
+    let (_, root) = volume_or_own(scene, args.get_one::<String>("volume").map(String::as_str), false)?;
+    // All or nothing: two of one name would meet in the middle of the copying.
+    let twins = |at: usize| paths[..at].iter().any(|other| other.file_name() == paths[at].file_name());
+    if let Some(twin) = (0..paths.len()).find(|at| twins(*at)) {
+        return Err(Refusal::usage(format!("two of that name are to be imported: {}", paths[twin].display())));
+    }
+    if let Some((twin, _)) = notebooks
+        .iter()
+        .enumerate()
+        .find_map(|(at, notebook)| notebooks[..at].iter().any(|other| other.0 == notebook.0).then_some(notebook))
+    {
+        return Err(Refusal::usage(format!("two of that name are to be imported: {twin}")));
+    }
+    let made = notebooks.iter().map(|(name, _)| Path::new(name));
+    if let Some(why) = paths.iter().map(PathBuf::as_path).chain(made).find_map(|path| copy::taken(path, &root)) {
+        return Err(Refusal::usage(why));
+    }
+    let mut copied = copy::Copied::default();
+    for path in &paths {
+        let one = copy::copy_into(path, &root).map_err(Refusal::usage)?;
+        copied.files.extend(one.files);
+        copied.skipped.extend(one.skipped);
+    }
+    let opened = open_volume(scene, root, None)?;
+    for (name, laid) in notebooks {
+        export::notebook_import::make(scene.handle, opened.id, &name, laid)?;
+        copied.files.push(name);
+    }
+    export::open_note::saved(scene.handle)?;
+    let (files, skipped) = (copied.files, copied.skipped);
+    if scene.json {
+        let answer = serde_json::json!({"volume": opened.name, "imported": files, "skipped": skipped});
+        writeln!(scene.out, "{answer}")?;
+    } else {
+        writeln!(scene.out, "{}: {} files imported", opened.name, files.len())?;
+        for Skipped { path, why } in &skipped {
+            writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
+        }
+    }
+    Ok(DONE)
+}
+
+pub(super) fn export(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Refusal> {
+    let dest = scene.folder.join(needed(args, "DEST")?);
+    let what = match choose::any(scene, needed(args, "NOTE_OR_VOLUME")?)? {
+        choose::Found::Note(note) => What::Note(note),
+        choose::Found::Volume(volume) => What::Folder(volume, String::new()),
+    };
+    let done = match (form(&what, &dest, args)?, &what) {
+        (Wanted::Ours(form), _) => export::export(scene.handle, &what, form, &dest, &Progress::default())?,
+        (Wanted::Jupyter(form), What::Note(note)) => {
+            let files = vec![notebooks::note(scene, *note, &dest, form)?];
+            export::Done { files, ..export::Done::default() }
+        }
+        (Wanted::Jupyter(form), What::Folder(volume, _)) => {
+            export::fresh(scene.handle, *volume, &dest)?;
+            let (files, skipped) = notebooks::volume(scene, *volume, &dest, form)?;
+            export::Done { files, skipped, ..export::Done::default() }
+        }
+    };
+    if scene.json {
+        let mut answer = serde_json::json!({"exported": done.files, "skipped": done.skipped});
+        if !done.limited.is_empty() {
+            answer["limited"] = serde_json::json!(done.limited);
+        }
+        writeln!(scene.out, "{answer}")?;
+    } else {
+        let files = if done.files.len() == 1 { "file" } else { "files" };
+        writeln!(scene.out, "{} {files} exported to {}", done.files.len(), dest.display())?;
+        for Skipped { path, why } in done.skipped.iter().chain(&done.limited) {
+            writeln!(scene.out, "  {}: {}", visible::line(path), visible::line(why))?;
+        }
+    }
+    if !done.missing.is_empty() {
+        writeln!(scene.errors, "tracebook: {}", export::lacking(&done.missing))?;
+    }
+    Ok(DONE)
+}
+
+/// What notes shall become.
+enum Wanted {
+    Ours(Form),
+    Jupyter(notebooks::Form),
+}
+
+/// What is asked for: by an option, or by the ending of the new file's name.
+fn form(what: &What, dest: &Path, args: &ArgMatches) -> Result<Wanted, Refusal> {
+    let paper = match args.get_one::<String>("paper").map(|name| name.to_ascii_lowercase()).as_deref() {
+        None | Some("a4") => Paper::A4,
+        Some("letter") => Paper::Letter,
+        Some(other) => return Err(Refusal::usage(format!("the paper is a4 or letter, not {other}"))),
+    };
+    let named = |name: &str| match name {
+        "html" | "htm" => Some(Wanted::Ours(Form::Html)),
+        "pdf" => Some(Wanted::Ours(Form::Pdf(paper))),
+        "ipynb" => Some(Wanted::Jupyter(notebooks::Form::Notebook)),
+        "py" => Some(Wanted::Jupyter(notebooks::Form::Script)),
+        "md" => Some(Wanted::Ours(Form::Files)),
+        _ => None,
+    };
+    if args.get_flag("html") {
+        return Ok(Wanted::Ours(Form::Html));
+    }
+    if let Some(to) = args.get_one::<String>("to") {
+        return named(to).ok_or_else(|| Refusal::usage(format!("no export to “{to}”: html, pdf, ipynb, py, md")));
+    }
+    let ending = dest.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_ascii_lowercase();
+    // A volume becomes a folder, whatever that is called; one document is asked for by its name.
+    let named = named(&ending).filter(|_| matches!(what, What::Note(_)) || ending == "pdf");
+    Ok(named.unwrap_or(Wanted::Ours(Form::Files)))
+}

@@ -1,0 +1,259 @@
+//! What stands around a note that is exported: the files of its volume, and what draws.
+
+use crate::drawings::{Question, Reply};
+use crate::error::ExportError;
+use collection as base;
+use collection::{Base, Embed, Mirror, Told};
+use engine::Session;
+use host::Handle;
+use host::clock;
+use host::fs::confined::ConfinedPath;
+use pulldown_cmark::{Event, Tag};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{DocId, FileKind};
+use text::links::Links;
+use text::markdown::dialect::{self, Token};
+use text::outline::{self, Outline};
+
+/// A larger picture is named, not shown.
+const LARGEST: u64 = 32 << 20;
+/// Texts of notes that are shown inside others are kept up to so many bytes.
+const MAX_KEPT_BYTES: usize = 32 << 20;
+/// A collection waits this long until all notes were looked at.
+const INDEXED: Duration = Duration::from_secs(600);
+/// Files that are looked at before the window may draw again.
+const SLICE: usize = 500;
+
+/// A volume's files as exports see them.
+pub(super) struct Files {
+    pub(super) root: PathBuf,
+    kinds: BTreeMap<String, (DocId, FileKind)>,
+    /// Where their links lead. What has not been looked through yet is added when it is exported.
+    links: RefCell<Links>,
+    /// Whether the other notes are exported, too.
+    all: bool,
+    handle: Handle,
+    volume: DocId,
+    /// Texts of notes that are shown inside others, by their paths.
+    embedded: RefCell<HashMap<String, Rc<str>>>,
+    /// What collections are worked out over, once there is one.
+    mirror: OnceCell<Result<Mirror, String>>,
+}
+
+impl Files {
+    pub(super) fn of(handle: &Handle, volume: DocId, all: bool) -> Result<Files, ExportError> {
+        let read = move |session: &Session| {
+            let volume = session.volume(volume)?;
+            let rows = volume.files.values();
+            let rows = rows.map(|row| (row.path.clone(), row.id, row.kind, volume.links.outline(row.id).cloned()));
+            Some((volume.root.clone()?, rows.collect::<Vec<_>>()))
+        };
+        let (root, rows) =
+            handle.read(read)?.ok_or_else(|| ExportError::usage("the volume has no folder on this device"))?;
+        let (mut kinds, mut links) = (BTreeMap::new(), Links::default());
+        for (path, id, kind, outline) in rows {
+            links.enter(id, &path);
+            outline.into_iter().for_each(|outline| links.set(id, outline));
+            kinds.insert(path, (id, kind));
+        }
+        let links = RefCell::new(links);
+        Ok(Files {
+            root,
+            kinds,
+            links,
+            all,
+            handle: handle.clone(),
+            volume,
+            embedded: RefCell::default(),
+            mirror: OnceCell::new(),
+        })
+    }
+
+    fn kind(&self, path: &str) -> Option<FileKind> {
+        self.kinds.get(path).map(|(_, kind)| *kind)
+    }
+
+    /// The text of a note with a table in place of each collection in it.
+    pub(super) fn with_tables(&self, own: &str, text: &str) -> String {
+        let text = &engine::view::written(text);
+        if let Some((id, _)) = self.kinds.get(own) {
+            self.links.borrow_mut().set(*id, Arc::new(Outline::of(text)));
+        }
+        base::replaced(text, |embed| match self.table(own, embed) {
+            // What is found changes: the question stays as it is written.
+            _ if matches!(embed, Embed::Search { .. }) => None,
+            Ok(table) => Some(table),
+            Err(why) => Some(format!("*This collection is not shown: {}.*", why.trim_end_matches('.'))),
+        })
+    }
+
+    fn table(&self, own: &str, embed: Embed<'_>) -> Result<String, String> {
+        let (text, view) = match embed {
+            Embed::Text { text, .. } => (text.to_owned(), None),
+            Embed::Search { .. } => return Err("a search shows its hits in the window alone".to_owned()),
+            Embed::File { target, view } => {
+                let path = self.find(own, target).ok_or_else(|| format!("there is no {target}"))?;
+                (ConfinedPath::new(&self.root, &path).read_text(LARGEST)?, view)
+            }
+        };
+        let source = self.mirror.get_or_init(|| self.mirrored()).as_ref().map_err(String::clone)?.source();
+        let this = source.files.get(own).map(|row| row.id);
+        let work = || -> Result<String, String> {
+            let base = Base::read(&text)?;
+            let view = base.view(view).ok_or_else(|| format!("it has no view “{}”", view.unwrap_or_default()))?;
+            Ok(base.table(source, view, this, clock::now()).markdown())
+        };
+        let made = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(base::STACK).spawn_scoped(scope, work).ok()?;
+            thread.join().ok()
+        });
+        made.unwrap_or_else(|| Err("it could not be worked out".to_owned()))
+    }
+
+    fn mirrored(&self) -> Result<Mirror, String> {
+        let (gone, volume) = (|gone: host::Gone| gone.to_string(), self.volume);
+        let look = move |session: &Session| session.volume(volume).is_none_or(engine::Volume::is_indexed).then_some(());
+        let indexed = self.handle.wait(Some(INDEXED), look).map_err(gone)?;
+        indexed.ok_or("the notes could not be read in ten minutes")?;
+        let (mut mirror, mut from): (Mirror, Option<String>) = Default::default();
+        loop {
+            let begin = from.clone();
+            let read = move |session: &Session| -> Vec<(String, Told)> {
+                let Some(volume) = session.volume(volume) else { return Vec::new() };
+                let begin = begin.map_or(Bound::Unbounded, Bound::Excluded);
+                let rows = volume.files.range((begin, Bound::Unbounded)).take(SLICE);
+                rows.map(|(path, row)| (path.clone(), Mirror::look(volume.into(), row.id))).collect()
+            };
+            let told = self.handle.read(read).map_err(gone)?;
+            let Some((last, _)) = told.last() else { return Ok(mirror) };
+            from = Some(last.clone());
+            told.into_iter().for_each(|(_, file)| mirror.take(file));
+        }
+    }
+
+    fn find(&self, own: &str, target: &str) -> Option<String> {
+        if target.is_empty() {
+            return None;
+        }
+        // A page that is no note, such as the list of all pages, stands at the top.
+        let own = self.kinds.get(own).map_or(DocId([0; 16]), |(id, _)| *id);
+        let links = self.links.borrow();
+        links.path(links.meant(own, target)?).map(str::to_owned)
+    }
+
+    /// The text of a note that is shown inside others, which may be many times.
+    fn embedded(&self, path: &str) -> Option<Rc<str>> {
+        if let Some(known) = self.embedded.borrow().get(path) {
+            return Some(known.clone());
+        }
+        (self.kind(path) == Some(FileKind::Note)).then_some(())?;
+        let text = String::from_utf8(ConfinedPath::new(&self.root, path).read(LARGEST)?).ok()?;
+        let text: Rc<str> = Rc::from(self.with_tables(path, &text));
+        let mut embedded = self.embedded.borrow_mut();
+        if embedded.values().map(|text| text.len()).sum::<usize>() + text.len() > MAX_KEPT_BYTES {
+            embedded.clear();
+        }
+        embedded.insert(path.to_owned(), text.clone());
+        Some(text)
+    }
+
+    /// The files that a note shows or links to and that are no notes.
+    pub(super) fn attached(&self, own: &str, text: &str) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for (token, _) in dialect::tokens(text, dialect::options()) {
+            let Token::Mark(Event::Start(Tag::Image { dest_url, .. } | Tag::Link { dest_url, .. })) = token else {
+                continue;
+            };
+            let (target, _) = dialect::wiki_target(&dest_url);
+            if let Some(path) = self.find(own, target)
+                && self.kind(&path) == Some(FileKind::Attachment)
+            {
+                found.insert(path);
+            }
+        }
+        found
+    }
+}
+
+/// What stands around one note: it answers what a process asks that lays the note out.
+pub(super) struct Near<'a> {
+    pub(super) files: &'a Files,
+    pub(super) own: &'a str,
+    /// Attachments that pages link to.
+    pub(super) linked: &'a RefCell<BTreeSet<String>>,
+    /// Whether it is part of one document, in which links lead to places.
+    pub(super) document: bool,
+}
+
+impl Near<'_> {
+    /// Answers a question about the files around the note.
+    pub(super) fn answer(&self, question: &Question) -> (Reply, Vec<u8>) {
+        let text = |text: Option<String>| text.map_or(Reply::Nothing, Reply::Text);
+        match question {
+            Question::Picture(_, target) => match self.picture(target) {
+                Some(bytes) => (Reply::Bytes, bytes),
+                None => (Reply::Nothing, Vec::new()),
+            },
+            Question::Link(_, target) => (text(self.link(target)), Vec::new()),
+            Question::Note(_, target) => (text(self.note(target)), Vec::new()),
+            Question::Text(_, path) => match self.files.embedded(path) {
+                Some(text) => (Reply::Bytes, text.as_bytes().to_vec()),
+                None => (Reply::Nothing, Vec::new()),
+            },
+            Question::Ready
+            | Question::Next
+            | Question::GoOn(_)
+            | Question::Diagram(..)
+            | Question::Figure(_)
+            | Question::Svg(_)
+            | Question::Image(_)
+            | Question::Formula { .. }
+            | Question::Mathml { .. } => (Reply::Nothing, Vec::new()),
+        }
+    }
+
+    fn picture(&self, target: &str) -> Option<Vec<u8>> {
+        let path = self.files.find(self.own, target)?;
+        (self.files.kind(&path) == Some(FileKind::Attachment))
+            .then(|| ConfinedPath::new(&self.files.root, &path).read(LARGEST))
+            .flatten()
+    }
+
+    fn link(&self, target: &str) -> Option<String> {
+        let path = self.files.find(self.own, target).filter(|_| self.files.all)?;
+        let note = self.files.kind(&path) == Some(FileKind::Note);
+        if self.document {
+            return note.then(|| format!("#{path}"));
+        }
+        let to = if note {
+            page_path(&path)
+        } else {
+            self.linked.borrow_mut().insert(path.clone());
+            path
+        };
+        let up = "../".repeat(self.own.matches('/').count());
+        Some(format!("{up}{}", outline::escape(&to)))
+    }
+
+    fn note(&self, target: &str) -> Option<String> {
+        let path = self.files.find(self.own, target)?;
+        (self.files.kind(&path) == Some(FileKind::Note)).then_some(path)
+    }
+}
+
+/// The path of the page of a note.
+pub(super) fn page_path(path: &str) -> String {
+    format!("{}.html", path.strip_suffix(".md").unwrap_or(path))
+}
+
+/// The title of a note, by its path.
+pub(super) fn title(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(".md").unwrap_or(name)
+}

@@ -1,0 +1,382 @@
+//! Drawings that take their time, each with a limit: diagrams, SVG, formulas and pictures as pixels, the colours of
+//! code, whole notes as pages. Each is made in another process that has so much time and memory and is killed beyond
+//! it, so that what a note holds can neither hang nor end the program, nor fill the machine. Never called on the thread
+//! that draws.
+
+mod job;
+mod worker;
+
+pub(crate) use job::{Laid, Question, Reply};
+
+use host::renderer::{self, Answer, Budget, Line, Message};
+use job::{Job, Made};
+use std::ops::Range;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use typeset::colour::Hue;
+use typeset::failure::Failure;
+use typeset::formula::{self, Formula};
+use typeset::pdf::Paper;
+use typeset::tints::{Rgb, Tints};
+use typeset::vector::Raster;
+
+/// A build without optimisation takes so many times as long.
+const PACE: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
+/// What one formula, diagram or picture may use.
+const DRAWING: Budget = Budget { time: Duration::from_secs(2).saturating_mul(PACE), memory: 256 << 20 };
+/// What all drawings of one note that is laid out may take together.
+const MAX_DRAWINGS_TIME: Duration = Duration::from_secs(20).saturating_mul(PACE);
+/// What a note of little text may use to be laid out.
+const NOTE: Budget = Budget { time: Duration::from_secs(2).saturating_mul(PACE), memory: 256 << 20 };
+/// What each byte of its text and outputs adds to that.
+const TIME_PER_BYTE: Duration = Duration::from_nanos(6_000).saturating_mul(PACE);
+const MEMORY_PER_BYTE: u64 = 400;
+/// No note may use more, however long it is.
+const MAX_NOTE: Budget = Budget { time: Duration::from_secs(60).saturating_mul(PACE), memory: 2 << 30 };
+/// No document of many notes may use more memory.
+const MAX_DOCUMENT_MEMORY: u64 = 4 << 30;
+
+/// Why a whole note or document was not laid out.
+pub(crate) use host::renderer::Failure as Unfinished;
+
+/// The whole process that draws.
+pub fn serve() -> ExitCode {
+    renderer::serve(|job, asker| worker::perform(job, Some(asker)))
+}
+
+/// A limit, as a sentence that a page says.
+pub(crate) fn sentence(why: &Unfinished) -> String {
+    let why = why.to_string();
+    let mut letters = why.chars();
+    let first = letters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// Has a single drawing made.
+fn draw(job: &Job, body: Vec<u8>) -> Result<(Made, Vec<u8>), Failure> {
+    let message = worker::message(job, body);
+    // There is no program to start where the units of this crate are tested.
+    let done = if cfg!(test) {
+        worker::perform(message, None)
+    } else {
+        let mut answer = |question: Message| {
+            let ready = matches!(serde_json::from_slice(&question.head), Ok(Question::Ready));
+            let renew = ready.then_some(DRAWING.time);
+            Some(Answer { message: worker::message(&Reply::Nothing, Vec::new()), renew, ..Answer::default() })
+        };
+        renderer::perform(Line::Drawing, &message, DRAWING, &mut answer)
+            .map_err(|failure| Failure::Limit(sentence(&failure)))?
+    };
+    made(done)
+}
+
+fn made(done: Message) -> Result<(Made, Vec<u8>), Failure> {
+    match serde_json::from_slice(&done.head) {
+        Ok(Made::Failed(failure)) => Err(failure),
+        Ok(made) => Ok((made, done.body)),
+        Err(_) => Err(misunderstood()),
+    }
+}
+
+fn misunderstood() -> Failure {
+    Failure::Limit("The process that draws answered something else.".to_owned())
+}
+
+fn text((made, body): (Made, Vec<u8>)) -> Result<String, Failure> {
+    match made {
+        Made::Text => String::from_utf8(body).map_err(|_| misunderstood()),
+        _ => Err(misunderstood()),
+    }
+}
+
+/// Pixels, and how large they would like to be, in points.
+pub struct Pixels {
+    pub raster: Raster,
+    pub size: [f32; 2],
+    /// Whether the colours are multiplied by their opacity.
+    pub multiplied: bool,
+}
+
+fn pixels((made, bytes): (Made, Vec<u8>)) -> Result<Pixels, Failure> {
+    match made {
+        Made::Pixels { width, height, size, multiplied }
+            if bytes.len() as u64 == u64::from(width) * u64::from(height) * 4 =>
+        {
+            Ok(Pixels { raster: Raster { width, height, bytes }, size, multiplied })
+        }
+        _ => Err(misunderstood()),
+    }
+}
+
+/// A formula, set.
+///
+/// # Errors
+/// Why it is not.
+pub fn formula(source: &str, display: bool) -> Result<Formula, Failure> {
+    if formula::is_short(source) {
+        return Formula::new(source, display);
+    }
+    match draw(&Job::Formula { source: source.to_owned(), display }, Vec::new())? {
+        (Made::Formula(formula), _) => Ok(formula),
+        _ => Err(misunderstood()),
+    }
+}
+
+/// A formula as pixels, so many across.
+///
+/// # Errors
+/// Why it is not drawn.
+pub fn formula_pixels(formula: &Formula, ink: Rgb, width: f32) -> Result<Pixels, Failure> {
+    pixels(draw(&Job::FormulaPixels { formula: formula.clone(), ink, width }, Vec::new())?)
+}
+
+/// A mermaid diagram in the colours of a theme, so many pixels to a point.
+///
+/// # Errors
+/// Why it is not drawn.
+pub fn diagram_pixels(source: &str, tints: Tints, scale: f32) -> Result<Pixels, Failure> {
+    pixels(draw(&Job::DiagramPixels { source: source.to_owned(), tints, scale }, Vec::new())?)
+}
+
+/// An SVG that nobody vouches for, as pixels; no side has more than `side`.
+///
+/// # Errors
+/// Why it is not shown.
+pub fn svg_pixels(bytes: Vec<u8>, scale: f32, side: u32) -> Result<Pixels, Failure> {
+    pixels(draw(&Job::SvgPixels { scale, side }, bytes)?)
+}
+
+/// A picture of pixels, unpacked; no side has more than `side`.
+///
+/// # Errors
+/// Why it is not shown.
+pub fn bitmap(bytes: Vec<u8>, side: u32) -> Result<Pixels, Failure> {
+    pixels(draw(&Job::Bitmap { side }, bytes)?)
+}
+
+/// What stands out in a piece of code; nothing where that takes too long.
+pub fn colours(code: &str, language: &str) -> Option<Vec<(Range<usize>, Hue)>> {
+    match draw(&Job::Colours { code: code.to_owned(), language: language.to_owned() }, Vec::new()) {
+        // Ranges that fit no letter would be no use to who cuts the code by them.
+        Ok((Made::Colours(Some(hues)), _)) => {
+            hues.iter().all(|(range, _)| code.get(range.clone()).is_some()).then_some(hues)
+        }
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// HTML as Markdown; nothing where it says no more than its words, or takes too long.
+pub fn markdown(html: &str) -> Option<String> {
+    text(draw(&Job::Html, html.as_bytes().to_vec()).ok()?).ok()
+}
+
+/// A figure that a cell made: as PNG, so many pixels to a point, and as SVG.
+pub fn figure(json: &str, scale: f64) -> (Option<Vec<u8>>, Option<String>) {
+    let png = match draw(&Job::FigurePixels { scale }, json.as_bytes().to_vec()) {
+        Ok((Made::Text, png)) => Some(png),
+        Ok(_) | Err(_) => None,
+    };
+    let svg = draw(&Job::Figure { document: false }, json.as_bytes().to_vec());
+    (png, svg.ok().and_then(|made| text(made).ok()))
+}
+
+/// What a note of so many bytes may use.
+fn note_budget(bytes: usize) -> Budget {
+    let time = NOTE.time + TIME_PER_BYTE.saturating_mul(u32::try_from(bytes).unwrap_or(u32::MAX));
+    let memory = NOTE.memory.saturating_add(MEMORY_PER_BYTE.saturating_mul(bytes as u64));
+    Budget { time: time.min(MAX_NOTE.time), memory: memory.min(MAX_NOTE.memory) }
+}
+
+/// Answers what notes ask that are laid out: files, links and other notes, one note of a document after another.
+/// `None` stops it all.
+pub(crate) type Near<'a> = dyn FnMut(Question) -> Option<(Reply, Vec<u8>)> + 'a;
+
+/// A note as a page for a browser. `colours`: those that drawings follow; `alone`: nothing stands around it.
+///
+/// # Errors
+/// Why it is not laid out.
+pub(crate) fn page(note: Laid, theme: &Theme<'_>, alone: bool, near: &mut Near<'_>) -> Result<String, Unfinished> {
+    let bytes = size(&note);
+    let (light, dark) = (theme.light.to_owned(), theme.dark.to_owned());
+    let job = Job::Page { note, light, dark, colours: theme.drawn.css(), alone };
+    let made = lay_out(&job, note_budget(bytes), theme.drawn, false, near)?;
+    text(made).map_err(|failure| Unfinished::Ended(failure.why().to_owned()))
+}
+
+/// The colours of a page.
+pub(crate) struct Theme<'a> {
+    /// As CSS.
+    pub(crate) light: &'a str,
+    /// As CSS.
+    pub(crate) dark: &'a str,
+    /// Those in which drawings are made.
+    pub(crate) drawn: Tints,
+}
+
+/// Notes as one PDF, and the letters that no font has. `near` is asked for the notes.
+///
+/// # Errors
+/// Why it is not made.
+pub(crate) fn document(
+    title: &str,
+    paper: Paper,
+    tints: Tints,
+    near: &mut Near<'_>,
+) -> Result<(Vec<u8>, Vec<char>), Unfinished> {
+    let job = Job::Document { title: title.to_owned(), paper, tints };
+    match lay_out(&job, NOTE, tints, true, near)? {
+        (Made::Document { missing }, bytes) => Ok((bytes, missing)),
+        _ => Err(Unfinished::Ended("it made something else".to_owned())),
+    }
+}
+
+/// How long a note is as far as its budget goes, in bytes.
+fn size(note: &Laid) -> usize {
+    note.text.len() + serde_json::to_vec(&note.outputs).map_or(0, |json| json.len())
+}
+
+fn lay_out(
+    job: &Job,
+    budget: Budget,
+    tints: Tints,
+    document: bool,
+    near: &mut Near<'_>,
+) -> Result<(Made, Vec<u8>), Unfinished> {
+    let message = worker::message(job, Vec::new());
+    let mut desk =
+        Desk { tints, document, budget, given: budget.memory, drawing: Duration::ZERO, notes: Duration::ZERO };
+    let mut answer = |question: Message| {
+        let Message { head, body } = question;
+        let question = serde_json::from_slice(&head).ok()?;
+        desk.answer(question, body, near)
+    };
+    let done = renderer::perform(Line::Note, &message, budget, &mut answer)?;
+    made(done).map_err(|failure| Unfinished::Ended(failure.why().to_owned()))
+}
+
+/// What is known of notes that are being laid out.
+struct Desk {
+    tints: Tints,
+    document: bool,
+    budget: Budget,
+    /// Memory that was allowed so far.
+    given: u64,
+    /// What the drawings of the note have taken.
+    drawing: Duration,
+    /// What all notes so far may take.
+    notes: Duration,
+}
+
+impl Desk {
+    fn answer(&mut self, question: Question, body: Vec<u8>, near: &mut Near<'_>) -> Option<Answer> {
+        let plain =
+            |reply: &Reply, body: Vec<u8>| Answer { message: worker::message(reply, body), ..Answer::default() };
+        Some(match question {
+            Question::Ready => Answer { renew: Some(self.budget.time), ..plain(&Reply::Nothing, Vec::new()) },
+            Question::Next => {
+                let (reply, body) = near(Question::Next)?;
+                self.drawing = Duration::ZERO;
+                let (renew, memory) = match &reply {
+                    Reply::Note(laid) => {
+                        let budget = note_budget(size(laid));
+                        self.notes += budget.time;
+                        (budget.time, budget.memory - NOTE.memory)
+                    }
+                    // All were read: what comes is put on pages together.
+                    _ => (self.notes.max(NOTE.time), 0),
+                };
+                Answer { renew: Some(renew), memory: self.give(memory), ..plain(&reply, body) }
+            }
+            Question::Picture(note, target) => {
+                let (reply, body) = near(Question::Picture(note, target))?;
+                // A page holds it in letters, a document unpacked: that is counted when it was tried.
+                let memory = self.give(8 * body.len() as u64);
+                let time = Duration::from_nanos(50 * body.len() as u64).saturating_mul(PACE);
+                Answer { memory, time, ..plain(&reply, body) }
+            }
+            Question::Diagram(_, source) => {
+                let job = Job::Diagram { source, tints: self.tints, document: self.document };
+                self.drawn(&job, Vec::new())
+            }
+            Question::Figure(_) => self.drawn(&Job::Figure { document: self.document }, body),
+            Question::Svg(_) => self.drawn(&Job::Svg { document: self.document }, body),
+            Question::Image(_) => self.drawn(&Job::Image, body),
+            Question::Formula { source, display } => self.drawn(&Job::Formula { source, display }, Vec::new()),
+            Question::Mathml { source, display } => self.drawn(&Job::Mathml { source, display }, Vec::new()),
+            Question::GoOn(_) | Question::Link(..) | Question::Note(..) | Question::Text(..) => {
+                let (reply, body) = near(question)?;
+                plain(&reply, body)
+            }
+        })
+    }
+
+    /// More memory, as long as all of it is not too much.
+    fn give(&mut self, memory: u64) -> u64 {
+        let most = if self.document { MAX_DOCUMENT_MEMORY } else { MAX_NOTE.memory };
+        let memory = memory.min(most.saturating_sub(self.given));
+        self.given += memory;
+        memory
+    }
+
+    /// Has something drawn, or tried, by a process of its own: the note may not take its time.
+    fn drawn(&mut self, job: &Job, body: Vec<u8>) -> Answer {
+        let begun = Instant::now();
+        let done = if self.drawing >= MAX_DRAWINGS_TIME {
+            let most = MAX_DRAWINGS_TIME.as_secs();
+            Err(Failure::Limit(format!("The drawings of this note take longer than {most} s altogether.")))
+        } else {
+            draw(job, body)
+        };
+        let took = begun.elapsed();
+        self.drawing += took;
+        let mut memory = 0;
+        let (reply, body) = match done {
+            Ok((Made::Fits { bytes }, _)) => {
+                memory = self.give(bytes.saturating_mul(3));
+                (Reply::Nothing, Vec::new())
+            }
+            Ok((Made::Text, mathml)) if matches!(job, Job::Mathml { .. }) => match String::from_utf8(mathml) {
+                Ok(mathml) => (Reply::Text(mathml), Vec::new()),
+                Err(_) => (Reply::Failed(misunderstood()), Vec::new()),
+            },
+            Ok((Made::Text, svg)) => (Reply::Bytes, svg),
+            Ok((Made::Formula(formula), _)) => (Reply::Formula(formula), Vec::new()),
+            Ok(_) => (Reply::Nothing, Vec::new()),
+            Err(failure) => (Reply::Failed(failure), Vec::new()),
+        };
+        // What could be drawn once is drawn again in its place, which may take as long.
+        Answer {
+            message: worker::message(&reply, body),
+            time: took.min(DRAWING.time).saturating_mul(2),
+            memory,
+            is_free: true,
+            renew: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawings_are_made_and_refused_in_words() {
+        let drawn = diagram_pixels("flowchart LR\n A-->B", typeset::tints::LIGHT, 2.0).expect("a drawing");
+        assert!(drawn.multiplied && drawn.raster.width as f32 >= drawn.size[0] * 1.9);
+        let why = |drawn: Result<Pixels, Failure>| drawn.err().expect("refused").why().to_owned();
+        assert!(why(diagram_pixels("nonsense", typeset::tints::LIGHT, 1.0)).ends_with('.'));
+        assert!(why(svg_pixels(b"<svg".to_vec(), 1.0, 100)).ends_with('.'));
+        assert!(svg_pixels(vec![0xff], 1.0, 100).is_err() && bitmap(vec![1, 2, 3], 100).is_err());
+        assert!(formula(&format!("\\def\\a{{x}}{}", "\\a ".repeat(20)), true).is_ok());
+        assert_eq!(colours("let x = 1;", "rust").map(|hues| hues.len()), Some(2));
+        assert_eq!(sentence(&Unfinished::Memory(256 << 20)), "It needs more than 256 MB of memory.");
+    }
+
+    #[test]
+    fn a_longer_note_may_use_more_and_none_may_use_all() {
+        assert_eq!(note_budget(0), NOTE);
+        let long = note_budget(1_000_000);
+        assert!(long.time > NOTE.time && long.memory > NOTE.memory);
+        assert_eq!(note_budget(usize::MAX), MAX_NOTE);
+    }
+}

@@ -1,0 +1,429 @@
+//! Notes written to a new place: as they are, as pages for a browser, as PDF. The command line and the window do it
+//! alike, on a thread that does not draw. Nothing is overwritten.
+
+mod around;
+pub mod drawings;
+pub mod error;
+pub mod notebook_import;
+pub mod open_note;
+
+use crate::drawings::{Laid, Question, Reply, Theme, Unfinished};
+use crate::error::ExportError;
+use crate::open_note::{Held, saved};
+use around::{Files, Near, page_path, title};
+use engine::event::Skipped;
+use engine::{Note, Session};
+use host::fs::confined::{ConfinedPath, Folder};
+use host::{Handle, fs::copy};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use store::{DocId, Execution, FileKind, Output, OutputBody};
+use typeset::html;
+use typeset::pdf::Paper;
+use typeset::tints::{DARK, LIGHT, Tints};
+
+/// What notes become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Themselves, byte for byte.
+    Files,
+    /// Pages for a browser.
+    Html,
+    /// One document.
+    Pdf(Paper),
+}
+
+/// What is exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A note.
+    Note(DocId),
+    /// The files of a volume whose path begins so; all of them with an empty path.
+    Folder(DocId, String),
+}
+
+/// How far an export is, and whether it is still wanted. Shared between two threads.
+#[derive(Default)]
+pub struct Progress {
+    share: AtomicU32,
+    stop: AtomicBool,
+}
+
+impl Progress {
+    /// How much is done, 0 to 1.
+    pub fn share(&self) -> f32 {
+        f32::from_bits(self.share.load(Ordering::Relaxed))
+    }
+
+    /// It is no longer wanted.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Says how much is done. Whether to go on.
+    fn at(&self, share: f32) -> bool {
+        self.share.store(share.to_bits(), Ordering::Relaxed);
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// The paths of the volume that were.
+    pub files: Vec<String>,
+    /// Those that could not be.
+    pub skipped: Vec<Skipped>,
+    /// Those that are shown as their source, and why.
+    pub limited: Vec<Skipped>,
+    /// Letters that no font of this system has.
+    pub missing: Vec<char>,
+    /// The new file or folder.
+    pub dest: PathBuf,
+}
+
+/// What is to be said of letters that no font has.
+pub fn lacking(missing: &[char]) -> String {
+    let some: String = missing.iter().take(12).flat_map(|letter| [*letter, ' ']).collect();
+    let more = if missing.len() > 12 { "and others " } else { "" };
+    format!("no font of this system has the letters {some}{more}: they are boxes in the document")
+}
+
+/// How many files of a volume lie below a folder.
+fn inside(volume: &engine::Volume, below: &str) -> usize {
+    volume.files.keys().filter(|path| path.starts_with(below)).count()
+}
+
+/// Exports to a new file or folder.
+///
+/// # Errors
+/// What is in the way.
+pub fn export(handle: &Handle, what: &What, form: Form, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
+    match (what, form) {
+        (What::Note(id), _) => note(handle, *id, form, dest, progress),
+        (What::Folder(volume, below), Form::Pdf(paper)) => {
+            let (name, notes) = listed(handle, *volume, below)?;
+            document(handle, *volume, &name, notes, paper, dest, progress)
+        }
+        (What::Folder(volume, below), Form::Html) => {
+            fresh(handle, *volume, dest)?;
+            pages(handle, *volume, below, dest, progress)
+        }
+        (What::Folder(volume, below), Form::Files) => {
+            let root = fresh(handle, *volume, dest)?;
+            let mut copied = copy::Copied::default();
+            let all = handle.read({
+                let (volume, below) = (*volume, below.clone());
+                move |session| session.volume(volume).map_or(0, |volume| inside(volume, &below))
+            })?;
+            #[allow(clippy::cast_precision_loss, reason = "a share")]
+            let mut goes_on = |done: usize| progress.at((done as f32 / all.max(1) as f32).min(1.0));
+            copy::make_folder(dest).map_err(ExportError::workspace)?;
+            let source = Folder::root(&root).and_then(|root| root.folder(below));
+            let source = source.map_err(|refused| ExportError::workspace(refused.to_string()))?;
+            let target = Folder::chosen(dest).map_err(|refused| ExportError::workspace(refused.to_string()))?;
+            copy::copy_tree(&source, &target, &mut copied, &mut goes_on).map_err(ExportError::workspace)?;
+            Ok(Done { files: copied.files, skipped: copied.skipped, dest: dest.to_owned(), ..Done::default() })
+        }
+    }
+}
+
+/// A note's text and the last execution of each of its cells.
+fn content(handle: &Handle, note: DocId) -> Result<(String, Vec<Option<Execution>>), ExportError> {
+    let _held: Held<'_> = crate::open_note::hold(handle, note)?;
+    let read = |note: &Note| (note.text(), note.cells().map(|cell| note.execution(cell).cloned()).collect());
+    let (text, mut outputs): (String, Vec<Option<Execution>>) = crate::open_note::loaded(handle, note, read)?;
+    outputs.iter_mut().flatten().for_each(|execution| bring_figures(handle, &mut execution.outputs));
+    Ok((text, outputs))
+}
+
+/// Puts figures with much data, which are blobs, back among outputs.
+pub fn bring_figures(handle: &Handle, outputs: &mut [Output]) {
+    for output in outputs {
+        if let Some(whole) = output.whole.as_ref().filter(|whole| whole.mime == plot::MIME)
+            && let OutputBody::ExecuteResult { data, .. } | OutputBody::DisplayData { data, .. } = &mut output.body
+            && !data.contains_key(plot::MIME)
+            && let Some(json) = handle.blob(whole.blob).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+        {
+            data.insert(plot::MIME.to_owned(), json.into());
+        }
+    }
+}
+
+/// The name of a volume, or of a folder of it, and its notes in the order of their paths.
+fn listed(handle: &Handle, volume: DocId, below: &str) -> Result<(String, Vec<(String, DocId)>), ExportError> {
+    let below = below.to_owned();
+    let read = move |session: &Session| {
+        let volume = session.volume(volume)?;
+        let notes = volume.files.values().filter(|row| row.kind == FileKind::Note && row.path.starts_with(&below));
+        let folder = below.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty());
+        let name = folder.map_or_else(|| volume.name.clone(), str::to_owned);
+        Some((name, notes.map(|row| (row.path.clone(), row.id)).collect::<Vec<_>>()))
+    };
+    handle.read(read)?.ok_or_else(|| ExportError::usage("the volume is no longer there"))
+}
+
+/// Saves a volume that is to be exported into a new folder; gives the volume's own folder.
+pub fn fresh(handle: &Handle, volume: DocId, dest: &Path) -> Result<PathBuf, ExportError> {
+    if dest.exists() {
+        return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
+    }
+    saved(handle)?;
+    let root = handle.read(move |session| session.volume(volume).and_then(|volume| volume.root.clone()))?;
+    let root = root.ok_or_else(|| ExportError::usage("the volume has no folder on this device"))?;
+    if dest.starts_with(&root) {
+        return Err(ExportError::usage(format!(
+            "the new folder would lie inside the volume itself: {}",
+            dest.display()
+        )));
+    }
+    Ok(root)
+}
+
+/// A note as a page; as its source, with the reason, where it cannot be laid out within its limits.
+fn page(path: &str, text: &str, outputs: Vec<Option<Execution>>, near: &Near<'_>) -> (String, Option<Skipped>) {
+    let (light, dark) = (LIGHT.css(), DARK.css());
+    let theme = Theme { light: &light, dark: &dark, drawn: LIGHT };
+    let laid =
+        Laid { title: title(path).to_owned(), path: path.to_owned(), text: text.to_owned(), outputs, plain: None };
+    match drawings::page(laid, &theme, false, &mut |question| Some(near.answer(&question))) {
+        Ok(page) => (page, None),
+        Err(why) => {
+            let page = html::source_page(title(path), text, &limited(&why), &light, &dark);
+            (page, Some(Skipped { path: path.to_owned(), why: as_source(&why) }))
+        }
+    }
+}
+
+/// What a page says whose note is shown as its source.
+fn limited(why: &Unfinished) -> String {
+    format!("This is the note's source. Laying it out was stopped: {why}.")
+}
+
+fn as_source(why: &Unfinished) -> String {
+    format!("shown as its source, since laying it out was stopped: {why}")
+}
+
+/// A text of its own as a page: nothing stands around it.
+pub fn text_page(title: &str, text: &str) -> String {
+    let (light, dark) = (LIGHT.css(), DARK.css());
+    let theme = Theme { light: &light, dark: &dark, drawn: LIGHT };
+    let (path, outputs) = (String::new(), Vec::new());
+    let laid = Laid { title: title.to_owned(), path, text: text.to_owned(), outputs, plain: None };
+    drawings::page(laid, &theme, true, &mut |_| Some((Reply::Nothing, Vec::new())))
+        .unwrap_or_else(|why| html::source_page(title, text, &limited(&why), &light, &dark))
+}
+
+/// The colours of a document on white paper.
+fn printed() -> Tints {
+    Tints { paper: [0xff, 0xff, 0xff], ..LIGHT }
+}
+
+/// Writes one note. Gives its path in the volume.
+fn note(handle: &Handle, id: DocId, form: Form, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
+    let place = handle.read(move |session| session.place(id).map(|(volume, path)| (volume, path.to_owned())))?;
+    let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
+    let inside = |name: String| if copy::is_folder(dest) { dest.join(name) } else { dest.to_owned() };
+    let (mut missing, mut limited) = (Vec::new(), Vec::new());
+    let dest = match form {
+        Form::Files => {
+            let _held = crate::open_note::hold(handle, id)?;
+            let text = handle.read(move |session| session.note(id).map(Note::text).unwrap_or_default())?;
+            let dest = inside(path.rsplit('/').next().unwrap_or(&path).to_owned());
+            copy::write_new(&dest, text.as_bytes()).map_err(ExportError::usage)?;
+            dest
+        }
+        Form::Html => {
+            let (text, outputs) = content(handle, id)?;
+            let files = Files::of(handle, volume, false)?;
+            let linked = RefCell::default();
+            let near = Near { files: &files, own: &path, linked: &linked, document: false };
+            let text = files.with_tables(&path, &text);
+            let dest = inside(format!("{}.html", title(&path)));
+            let (page, source) = page(&path, &text, outputs, &near);
+            copy::write_new(&dest, page.as_bytes()).map_err(ExportError::usage)?;
+            limited.extend(source);
+            dest
+        }
+        Form::Pdf(paper) => {
+            let dest = inside(format!("{}.pdf", title(&path)));
+            let notes = vec![(path.clone(), id)];
+            let done = document(handle, volume, title(&path), notes, paper, &dest, progress)?;
+            (missing, limited) = (done.missing, done.limited);
+            dest
+        }
+    };
+    Ok(Done { files: vec![path], skipped: Vec::new(), limited, missing, dest })
+}
+
+/// Writes a note into a new folder, with the files that it shows and links to.
+///
+/// # Errors
+/// What is in the way.
+pub fn bundle(handle: &Handle, id: DocId, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
+    let place = handle.read(move |session| session.place(id).map(|(volume, path)| (volume, path.to_owned())))?;
+    let (volume, path) = place.ok_or_else(|| ExportError::usage("the note is no longer there"))?;
+    let root = fresh(handle, volume, dest)?;
+    let (text, _) = content(handle, id)?;
+    let files = Files::of(handle, volume, true)?;
+    let folder = path.rfind('/').map_or("", |slash| &path[..=slash]);
+    let name = path.strip_prefix(folder).unwrap_or(&path);
+    let with_tables = files.with_tables(&path, &text);
+    copy::write_below(dest, name, with_tables.as_bytes()).map_err(ExportError::usage)?;
+    let mut done = Done { files: vec![path.clone()], dest: dest.to_owned(), ..Done::default() };
+    let all = files.attached(&path, &text);
+    let count = all.len();
+    #[allow(clippy::cast_precision_loss, reason = "a share")]
+    for (at, attached) in all.into_iter().enumerate() {
+        if !progress.at(at as f32 / count as f32) {
+            return Err(ExportError::usage(copy::STOPPED));
+        }
+        // What lies below the note's folder keeps its place; all else lies beside the note, where a link finds it.
+        let to = attached.strip_prefix(folder).unwrap_or(attached.rsplit('/').next().unwrap_or(&attached));
+        match copy::copy_to(&ConfinedPath::new(&root, &attached), dest, to) {
+            Ok(()) => done.files.push(attached),
+            Err(why) => done.skipped.push(Skipped { path: attached, why }),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes notes as one PDF.
+fn document(
+    handle: &Handle,
+    volume: DocId,
+    name: &str,
+    notes: Vec<(String, DocId)>,
+    paper: Paper,
+    dest: &Path,
+    progress: &Progress,
+) -> Result<Done, ExportError> {
+    if dest.exists() {
+        return Err(ExportError::usage(format!("it exists already, and nothing is overwritten: {}", dest.display())));
+    }
+    let files = Files::of(handle, volume, notes.len() > 1)?;
+    let tints = printed();
+    let mut done = Done { dest: dest.to_owned(), ..Done::default() };
+    let mut read = Vec::new();
+    #[allow(clippy::cast_precision_loss, reason = "a share")]
+    for (at, (path, id)) in notes.iter().enumerate() {
+        if !progress.at(0.3 * at as f32 / notes.len() as f32) {
+            return Err(ExportError::usage(STOPPED));
+        }
+        match content(handle, *id) {
+            Ok((text, outputs)) => {
+                let text = files.with_tables(path, &text);
+                let title = title(path).to_owned();
+                read.push(Laid { title, path: path.clone(), text, outputs, plain: None });
+            }
+            Err(refusal) => done.skipped.push(Skipped { path: path.clone(), why: refusal.to_string() }),
+        }
+    }
+    let lay = |notes: &[Laid], from: f32| {
+        lay_out(&files, name, paper, tints, notes, &mut |share| progress.at(from + (1.0 - from) * share))
+    };
+    let mut made = lay(&read, 0.3);
+    if let Err(why) = &made
+        && *why != Unfinished::Stopped
+    {
+        // One of them is beyond its limits: each is tried alone, and those that are stand there as their source. Where
+        // even that is too much, the reason alone does.
+        for at in 0..read.len() {
+            let mut first = if read.len() == 1 { Err(why.clone()) } else { lay(&read[at..=at], 0.3) };
+            for round in 0..2 {
+                match first {
+                    Ok(_) => break,
+                    Err(Unfinished::Stopped) => return Err(ExportError::usage(STOPPED)),
+                    Err(why) if round == 0 => {
+                        done.limited.push(Skipped { path: read[at].path.clone(), why: as_source(&why) });
+                        read[at].plain = Some(limited(&why));
+                    }
+                    Err(_) => read[at].text.clear(),
+                }
+                first = lay(&read[at..=at], 0.3);
+            }
+        }
+        made = lay(&read, 0.3);
+    }
+    let (bytes, missing) = made.map_err(|why| match why {
+        Unfinished::Stopped => ExportError::usage(STOPPED),
+        why => {
+            ExportError::usage(format!("the document was not made: {why}; export fewer notes at a time, or as HTML"))
+        }
+    })?;
+    copy::write_new(dest, &bytes).map_err(ExportError::usage)?;
+    done.files = read.into_iter().map(|laid| laid.path).collect();
+    done.missing = missing;
+    Ok(done)
+}
+
+const STOPPED: &str = "it was stopped";
+
+/// Lays notes out as one PDF, in a process of its own.
+fn lay_out(
+    files: &Files,
+    name: &str,
+    paper: Paper,
+    tints: Tints,
+    notes: &[Laid],
+    go_on: &mut dyn FnMut(f32) -> bool,
+) -> Result<(Vec<u8>, Vec<char>), Unfinished> {
+    let linked = RefCell::default();
+    let mut next = 0;
+    drawings::document(name, paper, tints, &mut |question| match question {
+        Question::Next => {
+            let laid = notes.get(next).cloned();
+            next += 1;
+            Some((laid.map_or(Reply::Nothing, Reply::Note), Vec::new()))
+        }
+        Question::GoOn(share) => go_on(share).then_some((Reply::Nothing, Vec::new())),
+        Question::Picture(note, _) | Question::Link(note, _) | Question::Note(note, _) | Question::Text(note, _) => {
+            let Some(laid) = notes.get(note) else { return Some((Reply::Nothing, Vec::new())) };
+            let near = Near { files, own: &laid.path, linked: &linked, document: true };
+            Some(near.answer(&question))
+        }
+        _ => Some((Reply::Nothing, Vec::new())),
+    })
+}
+
+/// Writes notes as pages into a new folder, with the attachments that they link to and a page that lists them.
+fn pages(handle: &Handle, volume: DocId, below: &str, dest: &Path, progress: &Progress) -> Result<Done, ExportError> {
+    let (name, notes) = listed(handle, volume, below)?;
+    let files = Files::of(handle, volume, true)?;
+    let linked = RefCell::default();
+    let near = |own| Near { files: &files, own, linked: &linked, document: false };
+    let mut done = Done { dest: dest.to_owned(), ..Done::default() };
+    #[allow(clippy::cast_precision_loss, reason = "a share")]
+    for (at, (path, id)) in notes.iter().enumerate() {
+        if !progress.at(at as f32 / notes.len() as f32) {
+            return Err(ExportError::usage(copy::STOPPED));
+        }
+        let written = content(handle, *id).map_err(|refusal| refusal.to_string()).and_then(|(text, outputs)| {
+            let text = files.with_tables(path, &text);
+            let (page, source) = page(path, &text, outputs, &near(path));
+            copy::write_below(dest, &page_path(path), page.as_bytes()).map(|()| source)
+        });
+        match written {
+            Ok(source) => {
+                done.files.push(path.clone());
+                done.limited.extend(source);
+            }
+            Err(why) => done.skipped.push(Skipped { path: path.clone(), why }),
+        }
+    }
+    if !notes.iter().any(|(path, _)| page_path(path) == "index.html") {
+        let lines =
+            done.files.iter().map(|path| format!("- [{}](<{path}>)\n", path.strip_suffix(".md").unwrap_or(path)));
+        let text = format!("# {name}\n\n{}", lines.collect::<String>());
+        let (index, _) = page(&name, &text, Vec::new(), &near("index.md"));
+        copy::write_below(dest, "index.html", index.as_bytes()).map_err(ExportError::usage)?;
+    }
+    for path in linked.into_inner() {
+        match copy::copy_to(&ConfinedPath::new(&files.root, &path), dest, &path) {
+            Ok(()) => done.files.push(path),
+            Err(why) => done.skipped.push(Skipped { path, why }),
+        }
+    }
+    Ok(done)
+}

@@ -1,0 +1,70 @@
+//! Jupyter's notebooks as notes: what `import` and a dropped `.ipynb` file do.
+
+use crate::error::ExportError;
+use crate::open_note;
+use engine::{Command, Note};
+use host::fs::copy;
+use jupyter::Laid;
+use std::path::{Path, PathBuf};
+use store::{BlobRef, BlockId, DocId, Execution, OutputBody, Status};
+
+/// A larger file is not read.
+const LARGEST: u64 = 256 << 20;
+
+/// Whether a file to be imported is a notebook.
+pub fn is(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    ending.eq_ignore_ascii_case("ipynb") && !copy::is_folder(path)
+}
+
+/// Reads notebooks, each with the name of its note.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<(String, Laid)>, ExportError> {
+    let mut read = Vec::new();
+    for path in paths {
+        let wrong = |why: &str| ExportError::usage(format!("{why}: {}", path.display()));
+        let bytes = copy::read(path, LARGEST).ok_or_else(|| wrong("the notebook cannot be read, or is too large"))?;
+        let notebook = jupyter::read(&bytes).map_err(|error| wrong(&error.to_string()))?;
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        read.push((format!("{name}.md"), jupyter::lay(notebook)));
+    }
+    Ok(read)
+}
+
+/// Makes a note of a notebook: its text, the outputs of its cells, and beside them what a text cannot carry. Gives the
+/// note, which is closed again.
+pub fn make(handle: &host::Handle, volume: DocId, path: &str, laid: Laid) -> Result<DocId, ExportError> {
+    handle.command(Command::NewNote { volume, path: path.to_owned(), text: laid.text })?;
+    let own = path.to_owned();
+    let made = handle.read(move |session| Some(session.volume(volume)?.files.get(&own)?.id))?;
+    let note = made.ok_or_else(|| ExportError::workspace(format!("the note was not made: {path}")))?;
+    let cells: Vec<(usize, BlockId)> = open_note::loaded(handle, note, |note: &Note| {
+        note.cells().filter_map(|cell| Some((note.start(cell)?, cell))).collect()
+    })?;
+    let kept = laid.kept.bytes();
+    let size = kept.len() as u64;
+    let blob = handle.keep_blob(kept).map_err(ExportError::workspace)?;
+    let mut executions = Vec::new();
+    for printed in laid.printed {
+        // Cells in other languages are text here; their outputs stay with the notebook.
+        let Some((_, cell)) = cells.iter().find(|(at, _)| *at == printed.at) else { continue };
+        let bodies = printed.outputs.into_iter().filter_map(|output| serde_json::from_value::<OutputBody>(output).ok());
+        let outputs: Vec<_> = bodies.map(|body| handle.lighten(body)).collect();
+        let failed = outputs.iter().any(|output| matches!(output.body, OutputBody::Error { .. }));
+        executions.push(Execution {
+            id: printed.execution,
+            cell: *cell,
+            code: String::new(),
+            started: 0,
+            duration: None,
+            status: if failed { Status::Error } else { Status::Ok },
+            count: printed.count,
+            outputs,
+            cached: false,
+            inputs: None,
+        });
+    }
+    let notebook = BlobRef { blob, mime: "application/x-ipynb+json".to_owned(), size };
+    handle.command(Command::TakeNotebook { note, notebook, executions })?;
+    handle.command(Command::CloseNote { note })?;
+    Ok(note)
+}

@@ -1,0 +1,74 @@
+//! Notes that are kept open while a command reads them, and waiting until all is saved.
+
+use crate::error::ExportError;
+use engine::{Command, Note, Phase, Session};
+use std::time::Duration;
+use store::DocId;
+
+/// A note is read within this time, or it is said that it cannot be.
+const READ: Duration = Duration::from_secs(120);
+/// How long files may take to be written.
+const SAVE: Duration = Duration::from_secs(15);
+
+/// Keeps a note open while a command works with it.
+pub struct Held<'a> {
+    handle: &'a host::Handle,
+    pub note: DocId,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _ = self.handle.command(Command::ReleaseNote { note: self.note });
+    }
+}
+
+/// Opens a note and waits until it can be read.
+pub fn hold<'a>(handle: &'a host::Handle, note: DocId) -> Result<Held<'a>, ExportError> {
+    handle.command(Command::HoldNote { note })?;
+    let held = Held { handle, note };
+    let look = move |session: &Session| match session.note(note) {
+        Some(open) => match &open.phase {
+            Phase::Failed(why) => Some(Err(why.clone())),
+            Phase::Ready | Phase::Reading => open.is_settled().then_some(Ok(())),
+        },
+        None => Some(Err("it was closed meanwhile".to_owned())),
+    };
+    match handle.wait(Some(READ), look)? {
+        Some(Ok(())) => Ok(held),
+        Some(Err(why)) => Err(ExportError::workspace(format!("the note cannot be read: {why}"))),
+        None => Err(ExportError::workspace("the note could not be read in two minutes")),
+    }
+}
+
+/// Waits until the note's documents are loaded, then looks at it.
+pub fn loaded<R: Send + 'static>(
+    handle: &host::Handle,
+    note: DocId,
+    read: impl Fn(&Note) -> R + Send + 'static,
+) -> Result<R, ExportError> {
+    let look = move |session: &Session| {
+        let note = session.note(note)?;
+        (!note.is_loading()).then(|| read(note))
+    };
+    handle
+        .wait(Some(READ), look)?
+        .ok_or_else(|| ExportError::workspace("the note's document could not be read in two minutes"))
+}
+
+/// Waits until everything is in the database and in its file.
+pub fn saved(handle: &host::Handle) -> Result<(), ExportError> {
+    handle.command(Command::Save)?;
+    let look = |session: &Session| {
+        let trouble = session.saving().trouble.clone();
+        let stuck = session.notes().find_map(|note| note.file.trouble.clone());
+        match trouble.or(stuck) {
+            Some(why) => Some(Err(why)),
+            None => session.is_saved().then_some(Ok(())),
+        }
+    };
+    match handle.wait(Some(SAVE), look)? {
+        Some(Ok(())) => Ok(()),
+        Some(Err(why)) => Err(ExportError::workspace(format!("not everything could be saved yet: {why}"))),
+        None => Err(ExportError::workspace("saving takes longer than it should; `tracebook doctor` looks at the disk")),
+    }
+}

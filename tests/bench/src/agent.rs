@@ -1,0 +1,204 @@
+//! What agents cost without their models: a step of the loop, a long run opened, a session with many branches opened.
+
+use super::remote::Bare;
+use super::report::{Goal, Report};
+use super::{ms, until, workspace};
+use crate::stage::Stage;
+use eframe::egui::vec2;
+use engine::agent::config;
+use engine::agent::model::{Answer, Stop};
+use engine::{Command, Event, Input, Setup};
+use host::measure::{self, Scratch};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use store::{
+    AgentState, DocId, Ending, ExecutionStep, Message, MessageId, Role, RunAbout, Spent, StepId, StepKind, ToolCall,
+};
+
+const STEPS: u64 = 10_000;
+const MESSAGES: u64 = 5_000;
+const BRANCHES: u64 = 200;
+const TURNS: usize = 1_000;
+/// Frames of each kind.
+const FRAMES: usize = 200;
+
+/// All figures of agents.
+pub(super) fn measure(report: &mut Report) -> Result<(), String> {
+    turns(report)?;
+    opened(report)
+}
+
+/// Turns of a run in which the model asks for a tool that is done at once.
+fn turns(report: &mut Report) -> Result<(), String> {
+    let mut bare = Bare::open()?;
+    bare.note("# A\n".to_owned())?;
+    bare.setup = Setup { config: config::merge(&[]).map_err(|error| error.to_string())?, ..Setup::default() };
+    let volume = bare.session.volumes().next().ok_or("the volume is not there")?.id;
+    let run = DocId([5; 16]);
+    bare.answer(Input::Command(Command::Ask {
+        run,
+        session: DocId([6; 16]),
+        volume,
+        note: None,
+        parent: None,
+        text: "work".to_owned(),
+        agent: None,
+        budget: None,
+        allow: Vec::new(),
+        recall: engine::memory::Recall::default(),
+    }))?;
+    let mut times = Vec::new();
+    for turn in 0..TURNS {
+        let Some(call) = bare.calls.pop() else {
+            // Its limit of iterations.
+            bare.answer(Input::Command(Command::ResumeRun { run, more: Some(100), budget: None }))?;
+            continue;
+        };
+        let todos = json!({"todos": [{"content": format!("step {turn}")}]});
+        let asked = ToolCall {
+            id: format!("c{turn}"),
+            name: "todo_write".to_owned(),
+            arguments: todos.as_object().cloned().unwrap_or_default(),
+        };
+        let answer = Answer {
+            text: "I go on.".to_owned(),
+            thinking: String::new(),
+            calls: vec![asked],
+            malformed: Vec::new(),
+            spent: Spent::default(),
+            stop: Stop::Done,
+        };
+        let begun = measure::thread_cpu();
+        bare.answer(Input::Event(Event::ModelDone { call, result: Ok(Box::new(answer)) }))?;
+        // A thinking, a call, a result and a todo step.
+        times.push(ms(measure::thread_cpu().saturating_sub(begun)) / 4.0);
+    }
+    let steps = bare.session.agents().run(run).map_or(0, |run| run.steps.len());
+    if steps < TURNS {
+        report.wrong("the run has fewer steps than turns");
+    }
+    report.figure("agent loop, steps of the run", steps as f64, "", Goal::None);
+    report.spread("agent loop, one step without model and disk, CPU", &mut times, "ms", Goal::Under(2.0));
+    Ok(())
+}
+
+fn step(number: u64) -> ExecutionStep {
+    let id = number.to_string();
+    let kind = match number % 4 {
+        0 => StepKind::Thinking { content: "I look at the next file and compare.".repeat(3), is_streaming: None },
+        1 => StepKind::ToolCall {
+            tool_call_id: id,
+            tool_name: "read_file".to_owned(),
+            params: json!({"path": format!("notes/{number}.md")}).as_object().cloned().unwrap_or_default(),
+        },
+        2 => StepKind::ToolResult {
+            tool_call_id: id,
+            success: true,
+            result: Some(json!("a line of the file\n".repeat(20))),
+            error: None,
+            whole: None,
+        },
+        _ => StepKind::Todo { todos: Vec::new() },
+    };
+    let parents = (number > 0).then(|| StepId(number - 1)).into_iter().collect();
+    let timestamp = i64::try_from(number).unwrap_or(0);
+    ExecutionStep { id: StepId(number), timestamp, duration: Some(5), parents, kind, spent: None, route: None }
+}
+
+/// A long run and a session with many branches, read from the disk as the window reads them.
+fn opened(report: &mut Report) -> Result<(), String> {
+    let scratch = Scratch::new("agent")?;
+    let (run, session) = (DocId([5; 16]), DocId([6; 16]));
+    {
+        scratch.write("notes/a.md", b"# A\n")?;
+        let folder = scratch.folder().join("notes");
+        let mut driver = workspace(&scratch)?;
+        driver.command(Command::OpenFolder { folder, name: None }).map_err(|reject| reject.0)?;
+        let volume = driver.session().volumes().next().ok_or("the volume is not there")?.id;
+        let messages = (1..=MESSAGES).map(|number| {
+            let branch = MESSAGES / BRANCHES;
+            // Each branch leaves the first one, before its end.
+            let parent = match number {
+                1 => 0,
+                _ if number % branch == 1 => (number / branch) % (branch - 1) + 1,
+                _ => number - 1,
+            };
+            let parents = (parent > 0).then_some(MessageId(parent)).into_iter().collect();
+            let role = if number % 2 == 1 { Role::User } else { Role::Assistant };
+            let at = i64::try_from(number).unwrap_or(0);
+            Message {
+                parents,
+                ..Message::new(MessageId(number), role, "What was said, in a line or two. ".repeat(6), at)
+            }
+        });
+        let messages = messages.collect();
+        let title = "long".to_owned();
+        driver
+            .command(Command::ImportSession { session, volume, title, messages, imported: None })
+            .map_err(|reject| reject.0)?;
+        let about = RunAbout {
+            session,
+            asked: MessageId(1),
+            head: MessageId(1),
+            volume,
+            note: None,
+            prompt: "work".to_owned(),
+            agent: "assistant".to_owned(),
+            start_time: 0,
+            ended: Some(1),
+            ending: Some(Ending::Done),
+            iteration: 1,
+            limit: 20,
+            agent_state: AgentState::Idle,
+            spent: Spent::default(),
+            budget: None,
+            origin: store::Origin::User,
+            phase: 0,
+            imported: None,
+        };
+        let steps = (0..STEPS).map(step).collect();
+        let import = Command::ImportRun { run, about: Box::new(about), todos: Vec::new(), steps };
+        driver.command(import).map_err(|reject| reject.0)?;
+        driver.close()?;
+    }
+    let (mut runs, mut sessions) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let mut driver = workspace(&scratch)?;
+        let begun = Instant::now();
+        driver.command(Command::OpenRun { run }).map_err(|reject| reject.0)?;
+        until(&mut driver, "the run is read", |session| session.agents().run(run).is_some())?;
+        runs.push(ms(begun.elapsed()));
+        let steps = driver.session().agents().run(run).map_or(0, |run| run.steps.len());
+        let begun = Instant::now();
+        driver.command(Command::OpenSession { session }).map_err(|reject| reject.0)?;
+        until(&mut driver, "the session is read", |state| state.agents().session(session).is_some())?;
+        sessions.push(ms(begun.elapsed()));
+        let tree = driver.session().agents().session(session).map(engine::Conversation::tree);
+        let (messages, branches) = tree.map_or((0, 0), |tree| (tree.len() as u64, tree.leaves().len() as u64));
+        if (steps as u64, messages, branches) != (STEPS, MESSAGES, BRANCHES) {
+            report.wrong(format!("{steps} steps, {messages} messages and {branches} branches were read"));
+        }
+        driver.close()?;
+    }
+    report.spread("a run of 10,000 steps is opened", &mut runs, "ms", Goal::Under(100.0));
+    report.spread("a session of 5,000 messages is opened", &mut sessions, "ms", Goal::Under(100.0));
+    timeline(report, &scratch, run)
+}
+
+/// Frames of the long run's timeline, while somebody moves it.
+fn timeline(report: &mut Report, scratch: &Scratch, run: DocId) -> Result<(), String> {
+    let mut stage = Stage::new(workspace(scratch)?);
+    stage.command(Command::OpenRun { run });
+    stage.run_until("the run is read", |session| session.agents().run(run).is_some())?;
+    stage.perform("agent.timeline");
+    stage.run(Duration::from_secs(1));
+    stage.grab(true);
+    let mut moved: Vec<f64> = (0..FRAMES).map(|_| ms(stage.pull(vec2(-40.0, 0.0)).cpu)).collect();
+    stage.grab(false);
+    report.spread("timeline of 10,000 steps, moved, CPU", &mut moved, "ms", Goal::Under(16.0));
+    let mut zoomed: Vec<f64> =
+        (0..FRAMES).map(|at| ms(stage.wheel(if at / 50 % 2 == 0 { 60.0 } else { -60.0 }))).collect();
+    report.spread("timeline of 10,000 steps, zoomed, CPU", &mut zoomed, "ms", Goal::Under(16.0));
+    stage.close();
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! `bench`: the figures of BENCHMARKS.md, measured on this machine with this program.
+//!
+//! Every measurement makes what it needs in a folder of its own, goes through the same doors as a user, and takes the
+//! folder away again. It changes nothing of the user's, and prints what it found, also where a goal is missed.
+
+mod agent;
+mod cells;
+mod collection;
+mod conversations;
+mod frames;
+mod hub;
+mod import;
+mod meanwhile;
+mod memory;
+mod open;
+mod plots;
+mod prose;
+mod remote;
+mod replay;
+mod report;
+mod retrieval;
+pub mod screenshots;
+mod search;
+pub mod stage;
+mod sync;
+mod tools;
+mod trace;
+mod typing;
+
+use crate::stage::Stage;
+use clap::ArgMatches;
+use cli::{DONE, FAILED, Refusal, parse};
+use engine::{Command, Scanning, Session};
+use host::measure::Scratch;
+use host::{Driver, Options};
+use report::Report;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use store::DocId;
+
+/// How long anything may take before the measurement is given up.
+const PATIENCE: Duration = Duration::from_secs(1_800);
+
+/// The program `tracebook-bench`: all of `tracebook`, with `bench` and `screenshots`.
+pub fn main() -> std::process::ExitCode {
+    cli::main(cli::Hooks {
+        window: |driver, first_frame| tracebook::window::run(driver, first_frame),
+        bench: Some(run),
+    })
+}
+
+fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {
+    if name == "screenshots" { screenshots::screenshots(args, json, out) } else { bench(args) }
+}
+
+fn bench(args: &ArgMatches) -> Result<u8, Refusal> {
+    let what = parse::needed(args, "WHAT")?;
+    let known = "edit, open, import, frames, search, cells, tools, agent, hub, sync, replay, memory or retrieval";
+    if known.split([' ', ',']).filter(|word| *word != "or").all(|word| word != what) {
+        return Err(Refusal::usage(format!("bench measures {known}, not “{what}”")));
+    }
+    if what == "retrieval" {
+        let Some(corpus) = args.get_one::<String>("corpus") else {
+            return Err(Refusal::usage(
+                "bench retrieval wants --corpus DIR with corpus.jsonl, queries.jsonl, qrels.tsv",
+            ));
+        };
+        let foreign = args.get_one::<String>("foreign").map(Path::new);
+        let found = retrieval::measure(Path::new(corpus), foreign).map_err(|why| Refusal { code: FAILED, why })?;
+        return retrieval::print(&found, args.get_flag("json"), &mut std::io::stdout());
+    }
+    if what == "replay" || what == "memory" {
+        let path = |name: &str| args.get_one::<String>(name).map(Path::new);
+        let said = path("conversations").filter(|_| what == "memory");
+        let corpus = path("corpus");
+        if corpus.is_none() && said.is_none() {
+            let or = if what == "memory" { ", or --conversations FILE of LoCoMo's form" } else { "" };
+            let why = format!("bench {what} wants --corpus DIR: the unpacked wheel of bfcl-eval (PyPI){or}");
+            return Err(Refusal::usage(why));
+        }
+        let mut report = Report::new(what, args.get_flag("json"));
+        let done = corpus.map_or(Ok(()), |corpus| match what {
+            "memory" => memory::measure(&mut report, corpus),
+            _ => replay::measure(&mut report, corpus),
+        });
+        let done = done.and_then(|()| said.map_or(Ok(()), |file| conversations::measure(&mut report, file)));
+        report.end();
+        done.map_err(|why| Refusal { code: FAILED, why })?;
+        return Ok(if report.is_right() { DONE } else { FAILED });
+    }
+    let asked = parse::number(args, "notes")?.or(parse::number(args, "size")?);
+    let asked = asked.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let mut report = Report::new(what, args.get_flag("json"));
+    let done = match (what, asked) {
+        ("edit", Some(count)) => meanwhile::measure(&mut report, count),
+        ("edit", None) => trace::measure(&mut report)
+            .and_then(|()| typing::measure(&mut report))
+            .and_then(|()| remote::measure(&mut report)),
+        ("cells", _) => cells::measure(&mut report, asked.unwrap_or(500)),
+        ("agent", _) => agent::measure(&mut report),
+        ("hub", _) => hub::measure(&mut report, asked.unwrap_or(1_000)),
+        ("sync", _) => sync::measure(&mut report, asked.unwrap_or(50_000)),
+        ("tools", _) => tools::measure(&mut report, asked.unwrap_or(200)),
+        ("frames", _) => frames::measure(&mut report, asked.unwrap_or(10_000)),
+        ("search", _) => search::measure(&mut report, asked.unwrap_or(10_000)),
+        ("open", _) => open::measure(&mut report, asked.unwrap_or(10_000)),
+        _ => import::measure(&mut report, asked.unwrap_or(50_000)),
+    };
+    report.end();
+    done.map_err(|why| Refusal { code: FAILED, why })?;
+    Ok(if report.is_right() { DONE } else { FAILED })
+}
+
+/// Opens (or makes) the workspace `W` of a measurement.
+fn workspace(scratch: &Scratch) -> Result<Driver, String> {
+    let program = std::env::current_exe().map_err(|error| format!("the program does not find itself ({error})"))?;
+    let folder = scratch.folder().join("W");
+    let mut driver = host::open(&folder, Options { program, create: true }).map_err(|error| error.to_string())?;
+    until(&mut driver, "the workspace is open", Session::is_open)?;
+    Ok(driver)
+}
+
+/// Makes a volume of a folder and waits until all of it is known.
+fn volume(driver: &mut Driver, folder: &Path) -> Result<DocId, String> {
+    let folder = folder.to_owned();
+    driver.command(Command::OpenFolder { folder: folder.clone(), name: None }).map_err(|reject| reject.0)?;
+    let find = move |session: &Session| {
+        let volume = session.volumes().find(|volume| volume.root.as_ref() == Some(&folder))?;
+        (volume.scans > 0).then_some(volume.id)
+    };
+    until(driver, "the folder is known", |session| find(session).is_some())?;
+    find(driver.session()).ok_or_else(|| "the volume is gone".to_owned())
+}
+
+/// A window on a volume of the folder `N` of the scratch folder, once all its notes are known.
+fn staged(scratch: &Scratch) -> Result<Stage, String> {
+    let mut stage = Stage::new(workspace(scratch)?);
+    stage.command(Command::OpenFolder { folder: scratch.folder().join("N"), name: None });
+    stage.run_until("all notes are known", |session| {
+        let mut volumes = session.volumes();
+        volumes.any(|volume| volume.scans > 0 && volume.is_indexed() && volume.scanning == Scanning::Idle)
+            && session.is_saved()
+    })?;
+    Ok(stage)
+}
+
+/// A window on the only note of the folder `N` of the scratch folder, once it can be read.
+fn staged_note(scratch: &Scratch) -> Result<(Stage, DocId), String> {
+    staged_note_of(workspace(scratch)?, scratch)
+}
+
+/// The same in a workspace that is open.
+fn staged_note_of(mut driver: Driver, scratch: &Scratch) -> Result<(Stage, DocId), String> {
+    let volume = volume(&mut driver, &scratch.folder().join("N"))?;
+    let row = driver.session().volume(volume).and_then(|volume| volume.files.values().next());
+    let note = row.map(|row| row.id).ok_or("the note is not there")?;
+    driver.command(Command::OpenNote { note }).map_err(|reject| reject.0)?;
+    let mut stage = Stage::new(driver);
+    stage.run_until("the note is readable", |session| session.note(note).is_some_and(engine::Note::is_settled))?;
+    Ok((stage, note))
+}
+
+/// Works until something is so.
+fn until(driver: &mut Driver, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
+    let begun = Instant::now();
+    while !so(driver.session()) {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("given up waiting until {what}"));
+        }
+        driver.wait(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Milliseconds.
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,331 @@
+//! The window without a screen, to be measured or to be pictured: the same frames, fed with the same events, up to the
+//! triangles that a graphics card would be given.
+
+use super::screenshots::canvas::Canvas;
+use eframe::App;
+use eframe::egui::epaint::ClippedPrimitive;
+use eframe::egui::{
+    self, ColorImage, Event, Key, Modifiers, PointerButton, Pos2, RawInput, Rect, Vec2, ViewportInfo, pos2, vec2,
+};
+use engine::{Command, Session};
+use host::Driver;
+use host::measure;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use tracebook::window::Window;
+
+/// How long anything may take before it is given up.
+const PATIENCE: Duration = Duration::from_secs(1_800);
+/// The window's size in points.
+const SIZE: (f32, f32) = (1_280.0, 800.0);
+
+/// What one frame took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Drawn {
+    /// From its first event to the last triangle.
+    pub(crate) wall: Duration,
+    /// The same as CPU time of this thread.
+    pub(crate) cpu: Duration,
+    /// Of it, how long this thread waited for a core that others were on; zero where the system does not say.
+    pub(crate) waited: Duration,
+    /// How often this thread gave up its core meanwhile to wait for something.
+    pub(crate) gave_way: u64,
+    /// How often it read or wrote, or touched memory that had to come from the disk.
+    pub(crate) transfers: u64,
+    /// Of it, the taking in of what happened elsewhere.
+    pub(crate) pump: Duration,
+    /// The same as CPU time.
+    pub(crate) pump_cpu: Duration,
+    /// How far the session was on disk once that was taken in, and when that was.
+    pub(crate) durable: Option<(u64, Instant)>,
+}
+
+/// A window that is drawn for nobody.
+pub(crate) struct Stage {
+    context: egui::Context,
+    window: Window,
+    frame: eframe::Frame,
+    begun: Instant,
+    repaints: Receiver<Duration>,
+    /// When the window wants to be drawn again.
+    due: Option<Instant>,
+    none: Session,
+    /// Pixels a point.
+    scale: f32,
+    /// What a picture needs; measurements do without.
+    canvas: Option<Canvas>,
+    triangles: Vec<ClippedPrimitive>,
+    /// Where something is held.
+    pointer: Pos2,
+}
+
+impl Stage {
+    /// Opens the window on a workspace, to be pictured.
+    pub(crate) fn with_canvas(driver: Driver, scale: f32) -> Stage {
+        Stage { scale, canvas: Some(Canvas::default()), ..Stage::new(driver) }
+    }
+
+    /// Opens the window on a workspace.
+    pub(crate) fn new(driver: Driver) -> Stage {
+        let context = egui::Context::default();
+        let (tell, repaints) = channel();
+        context.set_request_repaint_callback(move |info| _ = tell.send(info.delay));
+        let window = Window::new(&context, driver);
+        let frame = eframe::Frame::_new_kittest();
+        Stage {
+            context,
+            window,
+            frame,
+            begun: Instant::now(),
+            repaints,
+            due: None,
+            none: Session::new(),
+            scale: 1.0,
+            canvas: None,
+            triangles: Vec::new(),
+            pointer: middle(0.0),
+        }
+    }
+
+    /// The state behind the window.
+    pub(crate) fn session(&self) -> &Session {
+        self.window.session().unwrap_or(&self.none)
+    }
+
+    /// Sends a command as a view does.
+    pub(crate) fn command(&mut self, command: Command) {
+        self.window.wish(command);
+    }
+
+    /// Draws a frame in which these events come in.
+    pub(crate) fn frame(&mut self, events: Vec<Event>) -> Drawn {
+        let viewport = ViewportInfo { native_pixels_per_point: Some(self.scale), ..ViewportInfo::default() };
+        let input = RawInput {
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, vec2(SIZE.0, SIZE.1))),
+            time: Some(self.begun.elapsed().as_secs_f64()),
+            focused: true,
+            events,
+            viewports: [(egui::ViewportId::ROOT, viewport)].into_iter().collect(),
+            ..RawInput::default()
+        };
+        let (Stage { context, window, frame, canvas, .. }, mut drawn) = (&mut *self, Drawn::default());
+        let (waited, gave_way) = (measure::thread_waited(), measure::thread_gave_way());
+        // Looking is reading, too: what that adds is known from looking twice.
+        let (looked, transfers) = (measure::thread_transfers(), measure::thread_transfers());
+        let (begun, cpu) = (Instant::now(), measure::thread_cpu());
+        let mut output = context.run_ui(input, |ui| {
+            let (begun, cpu) = (Instant::now(), measure::thread_cpu());
+            window.logic(ui.ctx(), frame);
+            drawn.pump += begun.elapsed();
+            drawn.pump_cpu += measure::thread_cpu().saturating_sub(cpu);
+            drawn.durable = window.session().map(|session| (session.saving().durable, Instant::now()));
+            window.ui(ui, frame);
+        });
+        let triangles = context.tessellate(output.shapes, output.pixels_per_point);
+        drawn.wall = begun.elapsed();
+        drawn.cpu = measure::thread_cpu().saturating_sub(cpu);
+        if let (Some(looked), Some(before), Some(after)) = (looked, transfers, measure::thread_transfers()) {
+            drawn.transfers = after.saturating_sub(before).saturating_sub(before - looked);
+        }
+        if let (Some(before), Some(after)) = (gave_way, measure::thread_gave_way()) {
+            drawn.gave_way = after.saturating_sub(before);
+        }
+        if let Some(canvas) = canvas {
+            canvas.take(&output.textures_delta);
+        }
+        output.textures_delta.clear();
+        if let (Some(before), Some(after)) = (waited, measure::thread_waited()) {
+            drawn.waited = after.saturating_sub(before);
+        }
+        self.triangles = std::hint::black_box(triangles);
+        drawn
+    }
+
+    /// The frame that was drawn last, as a picture.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a window")]
+    pub(crate) fn picture(&self) -> ColorImage {
+        let size = [(SIZE.0 * self.scale) as usize, (SIZE.1 * self.scale) as usize];
+        let canvas = self.canvas.as_ref();
+        canvas.map_or_else(ColorImage::default, |canvas| {
+            canvas.paint(size, egui::Color32::BLACK, self.scale, &self.triangles)
+        })
+    }
+
+    /// Performs a command of the table.
+    pub(crate) fn perform(&mut self, id: &str) {
+        self.window.perform_command(&self.context, id);
+        self.run(Duration::from_millis(60));
+    }
+
+    /// Asks for a command of the table, and draws nothing yet.
+    pub(crate) fn ask(&mut self, id: &str) {
+        self.window.perform_command(&self.context, id);
+    }
+
+    /// Presses the button in the middle of the page, or lets it go.
+    pub(crate) fn grab(&mut self, pressed: bool) {
+        let (pos, button, modifiers) = (self.pointer, PointerButton::Primary, Modifiers::NONE);
+        self.frame(vec![Event::PointerMoved(pos)]);
+        self.frame(vec![Event::PointerButton { pos, button, pressed, modifiers }]);
+    }
+
+    /// Moves the pointer, and what it holds.
+    pub(crate) fn pull(&mut self, by: Vec2) -> Drawn {
+        self.pointer += by;
+        self.frame(vec![Event::PointerMoved(self.pointer)])
+    }
+
+    /// Presses a key that is no letter.
+    pub(crate) fn press(&mut self, key: &str) {
+        let (modifiers, key) = match key.strip_prefix("Shift+") {
+            Some(key) => (Modifiers::SHIFT, key),
+            None => (Modifiers::NONE, key),
+        };
+        let key = Key::from_name(key).unwrap_or(Key::Escape);
+        let event = |pressed| Event::Key { key, physical_key: None, pressed, repeat: false, modifiers };
+        self.frame(vec![event(true)]);
+        self.frame(vec![event(false)]);
+    }
+
+    /// Types a text.
+    pub(crate) fn type_text(&mut self, text: &str) {
+        self.run(Duration::from_millis(60));
+        self.frame(vec![Event::Text(text.to_owned())]);
+    }
+
+    /// Shows a note.
+    pub(crate) fn show(&mut self, note: store::DocId) {
+        self.window.show(note);
+    }
+
+    /// The note that is shown.
+    pub(crate) fn note(&self) -> Option<store::DocId> {
+        self.window.note()
+    }
+
+    /// How many rows the collection that is shown has, once its table is there.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        self.window.rows()
+    }
+
+    /// How many figures of the note are drawn.
+    pub(crate) fn figures(&self) -> usize {
+        self.window.figures()
+    }
+
+    /// Puts the caret there.
+    pub(crate) fn place_caret(&mut self, at: usize) {
+        self.window.place_caret(at);
+        self.frame(Vec::new());
+    }
+
+    /// Waits at most `limit`, as the system's loop does: until the window wants to be drawn. Whether it does.
+    pub(crate) fn wait(&mut self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        loop {
+            while let Ok(delay) = self.repaints.try_recv() {
+                self.repaint_after(delay);
+            }
+            let now = Instant::now();
+            if self.due.is_some_and(|due| due <= now) {
+                self.due = None;
+                return true;
+            }
+            if now >= until {
+                return false;
+            }
+            let next = self.due.map_or(until, |due| due.min(until));
+            if let Ok(delay) = self.repaints.recv_timeout(next - now) {
+                self.repaint_after(delay);
+            }
+        }
+    }
+
+    fn repaint_after(&mut self, delay: Duration) {
+        let at = Instant::now().checked_add(delay);
+        self.due = [self.due, at].into_iter().flatten().min();
+    }
+
+    /// Draws whenever the window wants it, for a while.
+    pub(crate) fn run(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            if self.wait(until.saturating_duration_since(Instant::now())) {
+                self.frame(Vec::new());
+            }
+        }
+    }
+
+    /// Draws until something is so.
+    pub(crate) fn run_until(&mut self, what: &str, so: impl Fn(&Session) -> bool) -> Result<(), String> {
+        let begun = Instant::now();
+        while !so(self.session()) {
+            if begun.elapsed() > PATIENCE {
+                return Err(format!("given up waiting until {what}"));
+            }
+            self.wait(Duration::from_millis(20));
+            self.frame(Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Puts the caret at a byte of the open note, and the page there.
+    pub(crate) fn place(&mut self, at: usize) {
+        self.window.place_caret(at);
+    }
+
+    /// Turns the wheel by so many points; gives the CPU time of the costlier of the two frames that it takes.
+    pub(crate) fn wheel(&mut self, by: f32) -> Duration {
+        let turn = Self::turn(by);
+        let first = self.frame(vec![Event::PointerMoved(middle(0.0)), turn]).cpu;
+        first.max(self.frame(Vec::new()).cpu)
+    }
+
+    /// Scrolls the page by so many points.
+    pub(crate) fn scroll(&mut self, by: f32) {
+        let turn = Self::turn(by);
+        self.frame(vec![Event::PointerMoved(middle(0.0)), turn]);
+        self.run(Duration::from_millis(600));
+    }
+
+    fn turn(by: f32) -> Event {
+        Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            delta: vec2(0.0, -by),
+            phase: egui::TouchPhase::Move,
+            source: egui::MouseWheelSource::Unknown,
+            modifiers: Modifiers::NONE,
+        }
+    }
+
+    /// Clicks into the middle of the page, `down` points below its centre.
+    pub(crate) fn click(&mut self, down: f32) {
+        let button = |pressed| Event::PointerButton {
+            pos: middle(down),
+            button: PointerButton::Primary,
+            pressed,
+            modifiers: Modifiers::NONE,
+        };
+        self.frame(vec![Event::PointerMoved(middle(down))]);
+        self.frame(vec![button(true)]);
+        self.frame(vec![button(false)]);
+        self.run(Duration::from_millis(100));
+    }
+
+    /// Ends the window and saves.
+    pub(crate) fn close(mut self) {
+        self.window.on_exit(None);
+    }
+}
+
+/// The centre of the page, the tree being at the left.
+fn middle(down: f32) -> Pos2 {
+    pos2(SIZE.0 / 2.0 + 100.0, SIZE.1 / 2.0 + down)
+}
+
+/// A key going down, as a keyboard sends it.
+pub(crate) fn press(letter: char) -> Vec<Event> {
+    let key = Key::from_name(&letter.to_uppercase().to_string()).unwrap_or(Key::Space);
+    let down = Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers: Modifiers::NONE };
+    vec![down, Event::Text(letter.to_string())]
+}
