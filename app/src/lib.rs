@@ -1,6 +1,5 @@
 //! The program `tracebook`: its window and its command line, two callers of the same commands.
 
-pub mod tokens;
 pub mod window;
 
 /// The whole program.

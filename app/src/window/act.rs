@@ -565,7 +565,7 @@ impl Window {
     /// Draws what floats.
     pub(super) fn overlays(&mut self, ctx: &egui::Context) {
         let dark = ctx.global_style().visuals.dark_mode;
-        let colours = crate::tokens::Colours::dark(dark);
+        let colours = ui::tokens::Colours::dark(dark);
         self.slash_menu(ctx);
         self.exports(ctx);
         match &mut self.overlay {

@@ -1,9 +1,7 @@
 //! The agenda: the tasks of all notes by their day. A box that is clicked edits the task's note.
 
-use super::controls::{self, clipped, named};
 use super::page::Action;
 use super::tree::shown_name;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
@@ -13,6 +11,8 @@ use host::clock;
 use std::collections::BTreeSet;
 use text::markdown::dialect;
 use text::task::{Day, NORMAL};
+use ui::controls::{self, clipped, named};
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// Notes are named in a column as wide as this, at most.
 const NAMES: f32 = 120.0;
@@ -151,7 +151,7 @@ fn task(
     controls::ring(ui, &check, CORNER);
     if done {
         ui.painter().rect_filled(square, 4.0, colours.ok);
-        let tick = super::icons::CHECK;
+        let tick = ui::icons::CHECK;
         ui.painter().text(square.center(), Align2::CENTER_CENTER, tick, tokens::icon(12.0), colours.paper);
     } else {
         let colour = if check.hovered() { colours.accent } else { colours.muted };
@@ -184,7 +184,7 @@ fn task(
     }
     if task.repeat.is_some() {
         let at = pos2(right, middle);
-        ui.painter().text(at, Align2::RIGHT_CENTER, super::icons::REDO, tokens::icon(13.0), colours.muted);
+        ui.painter().text(at, Align2::RIGHT_CENTER, ui::icons::REDO, tokens::icon(13.0), colours.muted);
         right -= 14.0 + space::S;
     }
     right -= space::XS;

@@ -22,17 +22,17 @@ pub(super) use timeline::Timeline;
 pub(super) use tools::Tools;
 
 use super::Window;
-use super::controls::{icon_button, named};
-use super::icons;
 use super::page::Action;
 use super::views::View;
-use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Agents, Command, Conversation, Run, Session};
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, MessageId, Role as Speaker, StepId, StepKind};
+use ui::controls::{icon_button, named};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
 
 /// The lower part takes no more of the panel than this.
 const FOOT: f32 = 0.72;
@@ -326,8 +326,8 @@ impl Agent {
         let response = ui.interact(left, Id::unique("agent's title"), sense);
         let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
         let at = left.left_center() + vec2(space::S, -10.0);
-        super::controls::clipped(ui, at, left.width() - space::S, text, &style, Colours::of(ui).ink);
-        super::controls::ring(ui, &response, tokens::CORNER);
+        ui::controls::clipped(ui, at, left.width() - space::S, text, &style, Colours::of(ui).ink);
+        ui::controls::ring(ui, &response, tokens::CORNER);
         if conversation.is_some() {
             named(&response, Role::Button, &format!("Change the title: {text}"));
             if response.clicked() {
@@ -411,7 +411,7 @@ impl Agent {
     /// A word on what waits in another session.
     fn elsewhere(&mut self, ui: &mut Ui, agents: &Agents, count: usize) {
         let words = if count == 1 { "Another session waits for you" } else { "Other sessions wait for you" };
-        if super::controls::text_button(ui, words, false).clicked() {
+        if ui::controls::text_button(ui, words, false).clicked() {
             let other = agents.open_runs().find(|run| run.about.ending.is_none() && run.pending().next().is_some());
             self.turn(other.map(|run| run.about.session));
         }
@@ -430,12 +430,12 @@ fn called(session: &Session, text: &str) -> Option<String> {
 fn low(ui: &mut Ui, text: &str, actions: &mut Vec<Action>) {
     let colours = Colours::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), tokens::size::HIT), Sense::click());
-    super::controls::ground(ui, &response);
+    ui::controls::ground(ui, &response);
     let at = rect.left_center() + vec2(14.0, 0.0);
     ui.painter().text(at, egui::Align2::CENTER_CENTER, icons::WARNING, tokens::icon(size::ICON), colours.warn);
     let room = rect.width() - 30.0;
-    super::controls::clipped(ui, rect.left_center() + vec2(30.0, -8.0), room, text, &tokens::caption(), colours.warn);
-    super::controls::ring(ui, &response, tokens::CORNER);
+    ui::controls::clipped(ui, rect.left_center() + vec2(30.0, -8.0), room, text, &tokens::caption(), colours.warn);
+    ui::controls::ring(ui, &response, tokens::CORNER);
     named(&response, Role::Link, text);
     if response.on_hover_text(text).clicked() {
         actions.push(Action::Run("view.budget"));

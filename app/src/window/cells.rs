@@ -1,13 +1,10 @@
 //! Cells: a box for the code with a gutter at its left, what came out straight below. Draws and says what was asked
 //! for; running is the session's.
 
-use super::controls::{clipped, named, ring, word_button};
 use super::figure::Figures;
-use super::icons;
 use super::outputs::{self, Outputs, Views};
 use super::page::Action;
 use super::render::Pen;
-use crate::tokens::{self, CORNER, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text_selection::LabelSelectionState;
@@ -15,6 +12,9 @@ use egui::{Align2, Color32, Galley, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, V
 use engine::{Command, Note, Question, Stale};
 use std::collections::{HashMap, HashSet};
 use store::{BlockId, Execution, Status};
+use ui::controls::{clipped, named, ring, word_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, space};
 
 /// The room above and below code in its box.
 pub(super) const PAD: f32 = space::S;

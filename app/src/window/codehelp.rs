@@ -2,10 +2,8 @@
 //! is. The kernel knows both while it rests; while it runs, or is not there, the names that the note's cells bind must
 //! do.
 
-use super::controls::{floating, named};
 use super::editor::Edit;
 use super::{Overlay, Window};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
@@ -16,6 +14,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
+use ui::controls::{floating, named};
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// So many lines are in sight; the others come with the arrow keys.
 const SHOWN: usize = 8;
@@ -420,10 +420,10 @@ impl List {
                     let code = tokens::code();
                     let at = pos2(rect.left() + space::S, rect.center().y - code.line / 2.0);
                     let room = rect.width() - 2.0 * space::S;
-                    let width = super::controls::clipped(ui, at, room * 0.7, &choice.text, &code, colours.ink);
+                    let width = ui::controls::clipped(ui, at, room * 0.7, &choice.text, &code, colours.ink);
                     let about = pos2(at.x + width + space::S, rect.center().y - 8.0);
                     let rest = room - width - space::S;
-                    super::controls::clipped(ui, about, rest, &choice.kind, &tokens::caption(), colours.muted);
+                    ui::controls::clipped(ui, about, rest, &choice.kind, &tokens::caption(), colours.muted);
                     named(&response, Role::ListBoxOption, &choice.text);
                     if response.clicked() {
                         clicked = Some(index);
@@ -455,10 +455,10 @@ fn show_card(ctx: &egui::Context, at: Pos2, text: &str) {
             let mut job = LayoutJob::default();
             let (head, doc) = text.split_once("\n\n").unwrap_or((text, ""));
             let (code, small) = (tokens::code(), tokens::small());
-            job.append(head.trim_end(), 0.0, super::render::format(code.font, code.line, colours.ink));
+            job.append(head.trim_end(), 0.0, ui::controls::format(code.font, code.line, colours.ink));
             if !doc.trim().is_empty() {
                 let doc = format!("\n{}", doc.trim_end());
-                job.append(&doc, 0.0, super::render::format(small.font, small.line, colours.muted));
+                job.append(&doc, 0.0, ui::controls::format(small.font, small.line, colours.muted));
             }
             job.wrap.max_width = WIDE;
             job.wrap.max_rows = LINES;

@@ -11,7 +11,6 @@ mod table;
 
 use super::page::Action;
 use super::{Window, states};
-use crate::tokens::{self, Colours, space};
 use collection::{Base, Change, Row, Table, changed};
 use desk::{Answer, Asked};
 use eframe::egui;
@@ -25,6 +24,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::DocId;
 use text::splice;
+use ui::tokens::{self, Colours, space};
 
 /// A line of a table: a group's name, or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,12 +269,12 @@ impl Collection {
         if let Some(missing) = &self.missing {
             let colours = Colours::of(ui);
             let text = format!("There is no view “{missing}”; another one is shown.");
-            states::bar(ui, super::icons::WARNING, &text, colours.warn, false);
+            states::bar(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if let Some(problem) = table.problems.first() {
             let colours = Colours::of(ui);
             let text = format!("Some of this collection is not understood: {problem}.");
-            states::bar(ui, super::icons::WARNING, &text, colours.warn, false);
+            states::bar(ui, ui::icons::WARNING, &text, colours.warn, false);
         }
         if table.rows.is_empty() {
             let words = "No note fits this view.";
@@ -297,7 +297,7 @@ impl Collection {
             }
         };
         if let Some(words) = instead {
-            states::bar(ui, super::icons::INFO, &words, Colours::of(ui).muted, false);
+            states::bar(ui, ui::icons::INFO, &words, Colours::of(ui).muted, false);
         }
         match kind {
             "cards" => self.cards(ui, &mut scene, table),
@@ -311,12 +311,12 @@ impl Collection {
         let style = tokens::small();
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = (ui.available_width() - 2.0 * space::L).max(80.0);
-        job.append(words, 0.0, super::render::format(style.font, style.line, colour));
+        job.append(words, 0.0, ui::controls::format(style.font, style.line, colour));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let at = ui.available_rect_before_wrap().min + egui::vec2(space::L, space::S);
         let rect = Rect::from_min_size(at, galley.size());
         let response = ui.interact(rect, ui.scope_id().with("said"), egui::Sense::hover());
-        super::controls::named(&response, egui::accesskit::Role::Label, words);
+        ui::controls::named(&response, egui::accesskit::Role::Label, words);
         ui.painter().galley(at, galley, colour);
         self.high = rect.bottom() + space::S - ui.max_rect().top();
     }
@@ -337,7 +337,7 @@ impl Collection {
         let area = ui.available_rect_before_wrap();
         let colours = Colours::of(ui);
         let response = ui.interact(area, ui.scope_id().with("waiting"), egui::Sense::hover());
-        super::controls::named(&response, egui::accesskit::Role::Status, &words);
+        ui::controls::named(&response, egui::accesskit::Role::Status, &words);
         let at = area.center_top() + egui::vec2(0.0, space::XXXL);
         ui.painter().text(at, Align2::CENTER_TOP, words, tokens::small().font, colours.muted);
         #[allow(clippy::cast_precision_loss, reason = "counts of files")]

@@ -1,10 +1,8 @@
 //! What `[[` offers: notes whose names hold what was typed, behind `#` the headings of the note. Nothing is changed
 //! before one is chosen.
 
-use super::controls::{clipped, floating, named};
 use super::editor::Edit;
 use super::{Overlay, Window};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Area, Id, Key, Modifiers, Order, Sense, pos2, vec2};
@@ -12,6 +10,8 @@ use engine::{Session, Volume};
 use store::DocId;
 use text::links::without_ending;
 use text::outline::LinkKind;
+use ui::controls::{clipped, floating, named};
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// As many are offered.
 const SHOWN: usize = 8;

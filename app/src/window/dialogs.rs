@@ -1,17 +1,17 @@
 //! Dialogs: a new note, a folder to open, what to do when the disk refuses at the end. Each says what
 //! was decided; none does it.
 
-use super::controls::{floating, named, text_button};
 use super::exports::{Exporting, Wanted};
 use super::kernels::Wish;
 use super::outputs::Save;
-use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Modal, Ui, vec2};
 use export::What;
 use store::DocId;
 use typeset::pdf::Paper;
+use ui::controls::{floating, named, text_button};
+use ui::tokens::{self, Colours, size, space};
 
 /// What is open.
 pub(super) enum Dialog {

@@ -1,13 +1,13 @@
 //! A row as it was laid out: what to paint where, and the way back from a point to the source.
 
 use super::sights;
-use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::epaint::text::CharIndex;
 use egui::{Align2, Color32, CornerRadius, Galley, Pos2, Rect, Stroke, TextureHandle, Vec2, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
 use typeset::formula::Formula;
+use ui::tokens::{self, Colours};
 
 /// From a character of laid-out text back to the byte of the source.
 #[derive(Debug, Default)]

@@ -5,7 +5,6 @@
 use super::Window;
 use super::editor::Edit;
 use super::page::Action;
-use crate::tokens::{self, Colours, size, space};
 use cli::notebooks;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
@@ -15,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
+use ui::tokens::{self, Colours, size, space};
 
 /// Pictures by their ending: these are shown, all else is linked.
 const PICTURES: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "avif"];

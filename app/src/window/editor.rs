@@ -8,7 +8,6 @@ use super::render::Pen;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
 use super::source;
-use crate::tokens;
 use eframe::egui;
 use egui::Galley;
 use egui::text::LayoutJob;
@@ -17,6 +16,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId};
 use text::splice::moved;
+use ui::tokens;
 
 /// The control that has the keyboard while somebody writes: the row that holds the caret.
 pub(super) fn field() -> egui::Id {

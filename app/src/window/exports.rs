@@ -1,9 +1,7 @@
 //! Exports: asked for in a dialog, written on a thread of their own, with what is done shown meanwhile.
 
-use super::controls::{floating, named, text_button};
 use super::dialogs::Dialog;
 use super::{Overlay, Window};
-use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Order, vec2};
@@ -16,6 +14,8 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use text::outline;
 use typeset::pdf::Paper;
+use ui::controls::{floating, named, text_button};
+use ui::tokens::{self, Colours, size, space};
 
 /// What notes shall become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

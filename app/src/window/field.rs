@@ -6,7 +6,6 @@ use super::editor::{self, Editor, Shape, Target, World, char_of};
 use super::page::{Page, pressed};
 use super::presence::{self, Person};
 use super::rows::Kind;
-use crate::tokens::{Colours, size, space};
 use eframe::egui;
 use egui::accesskit::{Action as Wish, Role};
 use egui::emath::TSTransform;
@@ -15,6 +14,7 @@ use egui::text_selection::accesskit_text::update_accesskit_for_text_widget;
 use egui::text_selection::visuals::paint_text_cursor;
 use egui::{CursorIcon, EventFilter, Galley, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use std::sync::Arc;
+use ui::tokens::{Colours, size, space};
 
 impl Page {
     /// Draws the row that is edited and gives its layout. `area`: where the pointer finds it.
@@ -253,5 +253,5 @@ pub(super) fn ring(ui: &Ui, origin: Pos2, width: f32, bottom: f32) {
     let ring =
         Rect::from_min_max(pos2(origin.x - space::S, origin.y - 2.0), pos2(origin.x + width + space::S, bottom + 2.0));
     let stroke = Stroke::new(size::RING, Colours::of(ui).accent);
-    ui.painter().rect_stroke(ring, crate::tokens::CORNER, stroke, egui::StrokeKind::Inside);
+    ui.painter().rect_stroke(ring, ui::tokens::CORNER, stroke, egui::StrokeKind::Inside);
 }

@@ -5,7 +5,6 @@ mod act;
 mod shapes;
 
 use super::render::Pen;
-use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
 use plot::{Look, Place, Ready, View};
@@ -15,6 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::{BlobHash, ExecutionId, Output, OutputBody};
+use ui::tokens::{self, Colours};
 
 pub(super) use act::Turn;
 

@@ -1,10 +1,8 @@
 //! Find and replace in the open note: a bar above it, what was found on a ground of its own.
 
-use super::controls::{icon_button, named, ring, text_button};
+use super::Window;
 use super::page::Action;
 use super::pane::Pane;
-use super::{Window, icons};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, WidgetInfo, pos2, vec2};
@@ -14,6 +12,9 @@ use std::ops::Range;
 use std::rc::Rc;
 use store::DocId;
 use text::splice::Splice;
+use ui::controls::{icon_button, named, ring, text_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// More is not found: who looks for a letter in a book does not read on.
 const MOST: usize = 100_000;
@@ -220,7 +221,7 @@ impl Find {
         };
         let rect = ui.available_rect_before_wrap();
         let at = pos2(rect.left(), rect.center().y - 8.0);
-        super::controls::clipped(ui, at, rect.width(), &text, &tokens::caption(), colour);
+        ui::controls::clipped(ui, at, rect.width(), &text, &tokens::caption(), colour);
         let response = ui.interact(rect, Id::unique("find count"), Sense::hover());
         named(&response, Role::Status, &text);
     }

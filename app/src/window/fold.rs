@@ -2,17 +2,17 @@
 //! are folded is remembered as long as the note is open; it is no part of the note.
 
 use super::Window;
-use super::controls::{named, ring};
 use super::editor::{Editor, World};
-use super::icons;
 use super::rows::Kind;
 use super::sheet::{Sheet, Spot};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Pos2, Rect, Sense, Ui, Vec2, pos2};
 use engine::Note;
 use store::{Block, BlockId};
+use ui::controls::{named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 impl Sheet {
     /// Whether a row is folded away.

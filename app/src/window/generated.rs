@@ -3,12 +3,10 @@
 //! button becomes a run, of which the policy decides.
 
 use super::Window;
-use super::controls::{clipped, named, ring, text_button, word_button};
 use super::editor::World;
 use super::figure::{Figures, Slot};
 use super::page::Action;
 use super::render::Pen;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, pos2, vec2};
@@ -20,6 +18,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::{BlobHash, DocId, Ending, ExecutionId, Output, OutputBody, StepKind};
+use ui::controls::{clipped, named, ring, text_button, word_button};
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// A table shows so many rows without scrolling.
 const ROWS: usize = 12;
@@ -392,7 +392,7 @@ fn words(ui: &mut Ui, text: &str, look: Look, colour: egui::Color32) {
     };
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, super::render::format(style.font, style.line, colour));
+    job.append(text, 0.0, ui::controls::format(style.font, style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(galley.size(), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

@@ -1,11 +1,9 @@
 //! The graph of all notes, or of those around the open one: a thread lays it out in steps, the window draws what there
 //! is as one mesh. Names are written where there is room for them.
 
-use super::controls::named;
 use super::page::Action;
 use super::references::button;
 use super::tree::shown_name;
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Mesh, Pos2, Rect, Sense, Shape, Ui, UiBuilder, Vec2, pos2, vec2};
@@ -14,6 +12,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use store::{DocId, FileKind};
+use ui::controls::named;
+use ui::tokens::{self, Colours, space};
 
 /// A frame may spend this much on looking up links.
 const BUDGET: Duration = Duration::from_millis(4);

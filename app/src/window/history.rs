@@ -8,11 +8,8 @@ mod writers;
 pub(super) use list::{short, when};
 pub(super) use sides::Sides;
 
-use super::controls::{chip, clipped, icon_button, named, ring, text_button};
-use super::icons;
 use super::views::View;
 use super::{Window, states};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -24,6 +21,9 @@ use std::sync::Arc;
 use store::DocId;
 use text::history::{Story, Who};
 use text::splice::{self, Splice};
+use ui::controls::{chip, clipped, icon_button, named, ring, text_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 use writers::Writers;
 
 /// The list of versions is this wide.

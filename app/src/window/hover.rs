@@ -1,14 +1,14 @@
 //! The beginning of a note in a card, while the pointer rests on a link to it.
 
-use super::controls::{floating, named};
 use super::{Overlay, Window, follow};
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Area, Id, Order, Pos2, vec2};
 use engine::{Command, Phase};
 use store::DocId;
+use ui::controls::{floating, named};
+use ui::tokens::{self, Colours, space};
 
 /// The pointer rests for this long, in seconds.
 const RESTS: f64 = 0.3;
@@ -107,11 +107,11 @@ fn card(ctx: &egui::Context, at: Pos2, name: &str, lines: &[String]) {
             ui.set_max_width(WIDE);
             let mut job = LayoutJob::default();
             let title = tokens::heading(3);
-            job.append(name, 0.0, super::render::format(title.font, title.line, colours.ink));
+            job.append(name, 0.0, ui::controls::format(title.font, title.line, colours.ink));
             let small = tokens::small();
             for line in lines {
                 let text = format!("\n{line}");
-                job.append(&text, 0.0, super::render::format(small.font.clone(), small.line, colours.muted));
+                job.append(&text, 0.0, ui::controls::format(small.font.clone(), small.line, colours.muted));
             }
             job.wrap.max_width = WIDE;
             job.wrap.max_rows = LINES + 2;

@@ -1,16 +1,16 @@
 //! Where everything stands: tree, strip, note, panel, status line, in the order in which one reads, which is also the
 //! order of Tab.
 
-use super::controls::named;
 use super::page::Action;
 use super::tabs::{self, Stage};
 use super::{Overlay, Window, references, tree};
-use crate::tokens::{self, Colours, size};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
 use egui::{Align, Align2, CursorIcon, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2};
 use std::ops::RangeInclusive;
+use ui::controls::named;
+use ui::tokens::{self, Colours, size};
 
 /// How wide the edge of a panel is to grab.
 const GRAB: f32 = 8.0;

@@ -12,7 +12,6 @@ use super::page::Page;
 use super::rows::Kind;
 use super::vim::{Deed, Ground, Mode, Places, Press, Stroke, Vim};
 use super::{commands, motion, source};
-use crate::tokens;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::keymap::Preset;
@@ -21,6 +20,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use store::DocId;
+use ui::tokens;
 
 /// Wrapped lines that one command goes over at most.
 const ROWS: usize = 1_000;

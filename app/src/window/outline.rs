@@ -1,11 +1,9 @@
 //! The panel at the right: for now the outline of the open note and what is known about it.
 
-use super::controls::{self, clipped, named};
 use super::editor::World;
 use super::outputs::amount;
 use super::rows::Kind;
 use super::status::thousands;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
@@ -15,6 +13,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use store::DocId;
+use ui::controls::{self, clipped, named};
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// A frame may spend this much on rows that nobody looked at yet.
 const BUDGET: Duration = Duration::from_millis(4);

@@ -7,14 +7,12 @@ mod save;
 mod table;
 mod tree;
 
-use super::controls::{named, word_button};
 use super::drawn::{Drawn as Row, rects};
 use super::figure::Slot;
 use super::page::Action;
-use super::render::{self, Pen, format};
+use super::render::{self, Pen};
 use super::rows::Kind;
 use super::sights::{self, Bytes, Vector};
-use crate::tokens::{self, FOLD, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
@@ -28,6 +26,9 @@ use store::{Execution, ExecutionId, Output, OutputBody, Status};
 use table::Table;
 use tree::Tree;
 use typeset::printed::{Ink, Style, coloured, joined};
+use ui::controls::format;
+use ui::controls::{named, word_button};
+use ui::tokens::{self, FOLD, size, space};
 
 pub(super) use save::Save;
 

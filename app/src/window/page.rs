@@ -16,7 +16,6 @@ use super::search::Aim;
 use super::sheet::{Sheet, Spot};
 use super::tree::Wish;
 use super::{keys, sights};
-use crate::tokens::{self, Colours, size, space};
 pub(super) use drag::{Hold, past_cell};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
@@ -27,6 +26,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use store::{Block, BlockId, DocId, StepId};
 use text::splice::{Splice, moved};
+use ui::tokens::{self, Colours, size, space};
 
 /// The room above the first row and below the last.
 const TOP: f32 = space::XXL;

@@ -2,17 +2,17 @@
 //! chosen.
 
 use super::commands::{self, What};
-use super::controls::named;
-use super::fuzzy::{Hay, letters};
-use super::hits::{self, Pick};
 use super::vim::ex;
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Key, Rect, Sense, Ui, pos2, vec2};
 use engine::{KernelSpec, Session};
 use store::DocId;
+use ui::controls::named;
+use ui::fuzzy::{Hay, letters};
+use ui::hits::{self, Pick};
+use ui::tokens::{self, Colours, space};
 
 /// Hits that are shown; the rest is found by typing on.
 const SHOWN: usize = 100;
@@ -335,9 +335,9 @@ impl Palette {
                 tokens::inter(tokens::Cut::Regular, 14.0)
             };
             let colour = if hit { colours.accent } else { colours.ink };
-            job.append(c.encode_utf8(&mut [0; 4]), 0.0, super::render::format(font, 20.0, colour));
+            job.append(c.encode_utf8(&mut [0; 4]), 0.0, ui::controls::format(font, 20.0, colour));
         }
-        job.append(about, space::M, super::render::format(style.font, 20.0, colours.muted));
+        job.append(about, space::M, ui::controls::format(style.font, 20.0, colours.muted));
         job.wrap = egui::text::TextWrapping::truncate_at_width((right - rect.left() - space::M).max(0.0));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let at = pos2(rect.left() + space::M, rect.center().y - galley.size().y / 2.0);

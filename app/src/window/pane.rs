@@ -8,10 +8,10 @@ use super::render::Pen;
 use super::script::Script;
 use super::sheet::Sheet;
 use super::tree;
-use crate::tokens::{self, size, space};
 use eframe::egui;
 use engine::{Phase, Session};
 use store::{Block, DocId, FileKind};
+use ui::tokens::{self, size, space};
 
 /// The name of a pane, as long as the window is open.
 pub(super) type PaneId = u64;

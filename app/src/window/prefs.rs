@@ -2,9 +2,9 @@
 //! is dragged.
 
 use super::Window;
-use crate::tokens;
 use eframe::egui;
 use engine::{Command, Settings, Theme};
+use ui::tokens;
 
 /// Widths and sizes are kept once they have been still for this long, in seconds.
 const STILL: f64 = 0.5;

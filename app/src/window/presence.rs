@@ -2,8 +2,6 @@
 //! Says also where the user's carets are, to those others.
 
 use super::Window;
-use super::controls::named;
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Id, Rect, Sense, Ui, pos2, vec2};
@@ -12,6 +10,8 @@ use std::ops::Range;
 use std::time::Duration;
 use store::DocId;
 use text::splice::moved;
+use ui::controls::named;
+use ui::tokens::{self, Colours, space};
 
 /// A name stands beside a caret for this long, in seconds, after it has moved.
 const NAMED: f64 = 3.0;

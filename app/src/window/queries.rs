@@ -1,10 +1,8 @@
 //! Searches that a note holds: below a code block in the language `query` stand the notes that fit it now, with the
 //! words that were found marked. They follow the index and are never waited for.
 
-use super::controls::{self, clipped, named};
 use super::page::Action;
 use super::search::{self, Aim};
-use crate::tokens::{self, CORNER, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::TextWrapping;
@@ -13,6 +11,8 @@ use host::search::{Answer, Ask, Search};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use store::DocId;
+use ui::controls::{self, clipped, named};
+use ui::tokens::{self, CORNER, Colours, space};
 
 /// As many notes are shown; the search itself shows more.
 const SHOWN: usize = 50;

@@ -1,12 +1,9 @@
 //! The links of the open note: which notes link to it, where its own lead, where its name stands without being a link.
 //! And the page of all links that lead nowhere.
 
-use super::controls::{self, clipped, named, text_button, word_button};
-use super::icons;
 use super::page::Action;
 use super::related::{Near, Related};
 use super::tree::shown_name;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Response, Sense, Ui, pos2, vec2};
@@ -18,6 +15,9 @@ use std::time::{Duration, Instant};
 use store::DocId;
 use text::markdown::dialect;
 use text::outline::Link;
+use ui::controls::{self, clipped, named, text_button, word_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 24.0;
 

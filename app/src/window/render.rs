@@ -4,7 +4,6 @@
 use super::drawn::{Drawn, Map, Part, Run};
 use super::rows::Kind;
 use super::table::Table;
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Align, Color32, CornerRadius, Galley, Pos2, Rect, Vec2, pos2, vec2};
@@ -13,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::DocId;
 use text::markdown::dialect::{self, CalloutKind, Token};
+use ui::tokens::{self, Colours, space};
 
 mod blocks;
 mod fields;
@@ -47,14 +47,9 @@ impl Pen<'_> {
     pub(super) fn text(&self, text: &str, kind: &tokens::Type, colour: Color32, width: f32) -> Arc<Galley> {
         let mut job = LayoutJob::default();
         job.wrap.max_width = width;
-        job.append(text, 0.0, format(kind.font.clone(), kind.line, colour));
+        job.append(text, 0.0, ui::controls::format(kind.font.clone(), kind.line, colour));
         self.galley(job)
     }
-}
-
-/// A text format with a line height.
-pub(super) fn format(font: egui::FontId, line: f32, colour: Color32) -> TextFormat {
-    TextFormat { font_id: font, line_height: Some(line), color: colour, valign: Align::Center, ..Default::default() }
 }
 
 /// Lays a row out. `source` is its content; `width` the column, `wide` what a table may take.

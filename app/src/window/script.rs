@@ -1,16 +1,16 @@
 //! A script: the code of a `.py` file at the left, what it shows at the right. While one writes, it runs by itself once
 //! the keys rest and the code can be read; never because it was opened.
 
-use super::controls::named;
 use super::editor::World;
 use super::page::{Action, Page};
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, ScrollArea, Sense, Stroke, Ui, vec2};
 use engine::{Command, KernelPhase, Note, Session};
 use std::time::Duration;
 use text::names::Names;
+use ui::controls::named;
+use ui::tokens::{self, Colours, space};
 
 /// A narrower pane shows what came out below the code, as in notes.
 const WIDE: f32 = 720.0;

@@ -2,12 +2,7 @@
 //! full below. It asks the host and never waits for it; what was chosen is opened at the block.
 
 use super::Window;
-use super::controls::{self, clipped, named};
-use super::hits::{self, Pick};
-use super::icons;
-use super::render::format;
 use super::status::thousands;
-use crate::tokens::{self, CORNER, Colours, Cut, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::{LayoutJob, LayoutSection, TextWrapping};
@@ -18,6 +13,11 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::{BlockId, DocId};
+use ui::controls::format;
+use ui::controls::{self, clipped, named};
+use ui::hits::{self, Pick};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, Cut, size, space};
 
 /// Notes that are shown; the rest is found by typing on.
 const SHOWN: usize = 30;

@@ -8,9 +8,6 @@ mod pages;
 mod providers;
 
 use super::commands;
-use super::controls::{floating, icon_button, named, ring};
-use super::icons;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use devices::Devices;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -22,6 +19,9 @@ use host::search::Search;
 use lines::Lines;
 use meaning::Meaning;
 use providers::Models;
+use ui::controls::{floating, icon_button, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 const WIDTH: f32 = 800.0;
 const HEIGHT: f32 = 560.0;

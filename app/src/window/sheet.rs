@@ -3,11 +3,11 @@
 
 use super::comments::{self, Comment};
 use super::rows::{self, Before, Kind, Row};
-use crate::tokens::{self, space};
 use engine::Note;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use store::{Block, BlockId, DocId};
+use ui::tokens::{self, space};
 
 /// A row by its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

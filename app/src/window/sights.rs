@@ -2,7 +2,6 @@
 //! while it is laid out and is laid out again when it is there; reading, decoding, drawing and colouring happen on a
 //! thread of their own.
 
-use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, ColorImage, Context, Galley, Painter, Rect, TextureHandle, TextureOptions, Ui, Vec2, vec2};
@@ -19,6 +18,7 @@ use text::markdown::{self, dialect};
 use typeset::colour::Hue;
 use typeset::failure::Failure;
 use typeset::formula::{self, Formula};
+use ui::tokens::{self, Colours};
 
 /// A file larger than this is named, not shown.
 const LARGEST: u64 = 64 << 20;
@@ -269,7 +269,7 @@ impl egui::Plugin for Sights {
 
 fn format() -> TextFormat {
     let body = tokens::body();
-    super::render::format(body.font, body.line, egui::Color32::PLACEHOLDER)
+    ui::controls::format(body.font, body.line, egui::Color32::PLACEHOLDER)
 }
 
 fn with<R>(ctx: &Context, what: impl FnOnce(&mut Sights) -> R) -> Option<R> {

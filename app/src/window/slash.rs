@@ -1,16 +1,16 @@
 //! The menu behind a slash: on an empty line it offers what can stand there, to those who do not know the marks.
 
 use super::Window;
-use super::controls::{floating, named};
 use super::editor::{Editor, Target};
-use super::fuzzy::Hay;
-use super::icons;
 use super::keys::Done;
 use super::rows::Kind;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Key, Modifiers, Order, Rect, Sense, pos2, vec2};
+use ui::controls::{floating, named};
+use ui::fuzzy::Hay;
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// How high and wide a line of the menu is.
 const LINE: f32 = 32.0;

@@ -2,16 +2,17 @@
 //! when the caret comes and goes.
 
 use super::python::{self, Token};
-use super::render::{INDENT, Pen, QUOTE, format};
+use super::render::{INDENT, Pen, QUOTE};
 use super::rows::Kind;
 use super::sights;
-use crate::tokens::{self, Cut};
 use eframe::egui;
 use egui::text::{LayoutJob, TextFormat};
 use pulldown_cmark::{Event as Mark, Options, Tag, TagEnd};
 use std::ops::Range;
 use text::markdown::dialect::{self, Token as Spoken};
 use typeset::colour::Hue;
+use ui::controls::format;
+use ui::tokens::{self, Cut};
 
 /// The font and line height in which a row's source is set.
 pub(super) fn type_of(kind: Kind) -> tokens::Type {

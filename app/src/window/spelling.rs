@@ -8,7 +8,6 @@ use super::editor::Edit;
 use super::motion;
 use super::page::Action;
 use super::palette::Palette;
-use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::{Galley, Painter, Pos2, Rect, Shape, Stroke, pos2};
 use host::spelling::{Speller, language};
@@ -18,6 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::DocId;
+use ui::tokens::{self, Colours};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Texts whose words are remembered.

@@ -1,12 +1,12 @@
 //! What the middle shows where there is no note to show: nothing yet, nothing chosen, loading, failed. Each says one
 //! sentence and offers one thing to do.
 
-use super::controls::{named, text_button};
 use super::page::Action;
-use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Ui, pos2, vec2};
+use ui::controls::{named, text_button};
+use ui::tokens::{self, Colours, size, space};
 
 /// A skeleton is shown only to those who have waited this long, in seconds.
 pub(super) const PATIENCE: f64 = 0.15;
@@ -22,10 +22,10 @@ pub(super) fn sentence(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str
     let mut job = egui::text::LayoutJob { halign: egui::Align::Center, ..Default::default() };
     job.wrap.max_width = width;
     let body = tokens::body();
-    job.append(text, 0.0, super::render::format(body.font, body.line, colours.ink));
+    job.append(text, 0.0, ui::controls::format(body.font, body.line, colours.ink));
     if !hint.is_empty() {
         let small = tokens::small();
-        job.append(&format!("\n{hint}"), 0.0, super::render::format(small.font, small.line, colours.muted));
+        job.append(&format!("\n{hint}"), 0.0, ui::controls::format(small.font, small.line, colours.muted));
     }
     let response = child.label(job);
     named(&response, Role::Label, text);
@@ -61,7 +61,7 @@ pub(super) fn bar(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, ca
     let small = tokens::small();
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = inner.max(80.0);
-    job.append(text, 0.0, super::render::format(small.font, small.line, colours.ink));
+    job.append(text, 0.0, ui::controls::format(small.font, small.line, colours.ink));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let height = (galley.size().y + space::L).max(size::STRIP);
     let (rect, response) = ui.allocate_exact_size(vec2(width, height), egui::Sense::hover());
@@ -80,7 +80,7 @@ pub(super) fn bar(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, ca
         vec2(size::HIT, size::HIT),
     );
     let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(text));
-    super::controls::icon_button(&mut child, super::icons::X, "Put away", None).clicked()
+    ui::controls::icon_button(&mut child, ui::icons::X, "Put away", None).clicked()
 }
 
 /// The whole of a workspace without volumes.

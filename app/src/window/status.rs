@@ -1,14 +1,14 @@
 //! The status line: in words, what is saved and what is not, what is being looked at, what the kernel does.
 
 use super::commands;
-use super::controls::{self, clipped, named};
-use super::icons;
 use super::page::Action;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
 use engine::{KernelPhase, Note, Phase, Scanning, Session, Standing, Theme};
+use ui::controls::{self, clipped, named};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// For this long, in seconds, a keystroke may be on its way before the line says so.
 const PATIENCE: f64 = 0.25;
@@ -208,7 +208,7 @@ fn synced(
 
 fn put(ui: &Ui, right: f32, text: &str, colour: Color32) -> f32 {
     let mut job = egui::text::LayoutJob::default();
-    job.append(text, 0.0, super::render::format(tokens::tabular(12.0), 16.0, colour));
+    job.append(text, 0.0, ui::controls::format(tokens::tabular(12.0), 16.0, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let rect = Rect::from_min_size(pos2(right - galley.size().x, ui.max_rect().center().y - 8.0), galley.size());
     ui.painter().galley(rect.min, galley, colour);

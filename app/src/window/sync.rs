@@ -3,14 +3,12 @@
 
 mod merges;
 
-use super::controls::{clipped, icon_button, named, ring, text_button};
 use super::dialogs::Dialog;
 use super::history::when;
 use super::page::Action;
 use super::settings::Section;
 use super::views::View;
-use super::{Overlay, Window, icons, states};
-use crate::tokens::{self, CORNER, Colours, size, space};
+use super::{Overlay, Window, states};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -19,6 +17,9 @@ use merges::Merges;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::DocId;
+use ui::controls::{clipped, icon_button, named, ring, text_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 52.0;
 /// The log shows a line in this height.
@@ -410,7 +411,7 @@ fn part(ui: &mut Ui, text: &str, on: bool) -> bool {
     if on {
         ui.painter().rect_filled(rect, CORNER, colours.sunken);
     } else {
-        super::controls::ground(ui, &response);
+        ui::controls::ground(ui, &response);
     }
     ui.painter().galley(Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min, galley, colour);
     ring(ui, &response, CORNER);

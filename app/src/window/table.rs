@@ -2,11 +2,11 @@
 
 use super::drawn::Part;
 use super::render::{Inline, Pen};
-use crate::tokens::{self, space};
 use eframe::egui;
 use egui::{CornerRadius, Galley, Rect, pos2, vec2};
 use pulldown_cmark::Alignment;
 use std::sync::Arc;
+use ui::tokens::{self, space};
 
 /// The room at the left and right of a cell's text.
 const PAD: f32 = space::M;

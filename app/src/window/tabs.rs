@@ -3,13 +3,10 @@
 
 use super::collection::Source;
 use super::commands;
-use super::controls::{clipped, icon_button, named, ring};
-use super::icons;
 use super::page::{Action, Hold, Page};
 use super::pane::{Pane, PaneId};
 use super::script;
 use super::states;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{
@@ -20,6 +17,9 @@ use egui_tiles::{
 };
 use engine::{Command, Phase, Session};
 use std::collections::{HashMap, HashSet};
+use ui::controls::{clipped, icon_button, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// A tab is as wide as its name, within these.
 const NARROWEST: f32 = 96.0;
@@ -400,7 +400,7 @@ impl egui_tiles::Behavior<PaneId> for Stage<'_> {
     fn drag_ui(&mut self, tiles: &Tiles<PaneId>, ui: &mut Ui, tile: TileId) {
         let name = tiles.get_pane(&tile).map_or_else(|| "Tabs".to_owned(), |pane| self.title(*pane).0);
         let dark = ui.visuals().dark_mode;
-        let frame = super::controls::floating(Colours::of(ui), dark).inner_margin(egui::Margin::symmetric(12, 4));
+        let frame = ui::controls::floating(Colours::of(ui), dark).inner_margin(egui::Margin::symmetric(12, 4));
         frame.show(ui, |ui| ui.label(name));
     }
 

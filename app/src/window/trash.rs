@@ -1,16 +1,17 @@
 //! The trash: what was deleted, when, and where it lay; taken back, or deleted for good.
 
-use super::controls::{clipped, icon_button, named, text_button};
 use super::dialogs::Dialog;
 use super::page::Action;
 use super::tree::{Wish, shown_name};
-use super::{Overlay, Window, icons, states};
-use crate::tokens::{self, CORNER, Colours, size, space};
+use super::{Overlay, Window, states};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Session};
 use store::{DocId, FileKind};
+use ui::controls::{clipped, icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 52.0;
 

@@ -1,12 +1,9 @@
 //! The tree at the left: starred and recent notes, then volumes, folders, notes. Flattened when something changed,
 //! drawn only where it is in sight. Lines can be dragged into folders; each has a menu.
 
-use super::controls::{self, clipped, icon_button};
+use super::commands;
 use super::exports::Exporting;
-use super::icons;
 use super::page::Action;
-use super::{commands, controls::word_button};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
@@ -16,6 +13,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use store::disk::FileRow;
 use store::{DocId, FileKind};
+use ui::controls::word_button;
+use ui::controls::{self, clipped, icon_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = size::HIT;
 const STEP: f32 = space::L;

@@ -2,9 +2,7 @@
 //! into the cell at a click.
 
 use super::Window;
-use super::controls::{clipped, named, ring};
 use super::editor::Edit;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
@@ -13,6 +11,8 @@ use host::{Answer, Inquiry, Variable};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use store::DocId;
+use ui::controls::{clipped, named, ring};
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 44.0;
 
@@ -184,7 +184,7 @@ impl Variables {
                     let galley = ui.painter().layout_no_wrap(name.to_owned(), font, colour);
                     let wanted = vec2(galley.size().x + 2.0 * space::S, size::HIT);
                     let (rect, response) = ui.allocate_exact_size(wanted, Sense::click());
-                    super::controls::ground(ui, &response);
+                    ui::controls::ground(ui, &response);
                     let at = Align2::CENTER_CENTER.align_size_within_rect(galley.size(), rect).min;
                     ui.painter().galley(at, galley, colour);
                     ring(ui, &response, CORNER);

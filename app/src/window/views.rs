@@ -3,20 +3,21 @@
 
 use super::agenda::Agenda;
 use super::agent::{Branches, Changes, Timeline, Tools};
-use super::controls::{clipped, icon_button, named};
 use super::dialogs::Dialog;
 use super::graph::Graph;
 use super::memory::{Agents, Budget, Experiences, Plans, Schedules, Traces};
 use super::page::Action;
 use super::references::Broken;
 use super::trash::Trash;
-use super::{Overlay, Window, history, icons, sync};
-use crate::tokens::{self, Colours, size, space};
+use super::{Overlay, Window, history, sync};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Session};
 use store::DocId;
+use ui::controls::{clipped, icon_button, named};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
 
 /// A command of the table that concerns links and files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +171,7 @@ pub(super) fn filter(ui: &mut Ui, query: &mut String, (name, hint): (&str, &str)
     let layout = egui::Layout::right_to_left(egui::Align::Center);
     let mut child = ui.new_child(UiBuilder::new().max_rect(line).id_salt("filter").layout(layout));
     child.spacing_mut().item_spacing.x = space::S;
-    let clicked = super::controls::text_button(&mut child, button, false).clicked();
+    let clicked = ui::controls::text_button(&mut child, button, false).clicked();
     let style = tokens::small();
     let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
     let field = egui::TextEdit::singleline(query)

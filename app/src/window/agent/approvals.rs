@@ -1,10 +1,7 @@
 //! What waits for the user's word, pinned above the field: what, why, with what, and the buttons that decide.
 
-use super::super::controls::{clipped, named, text_button};
-use super::super::icons;
 use super::super::page::Action;
 use super::{key, prose, words};
-use crate::tokens::{self, CARD, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
@@ -13,6 +10,9 @@ use engine::{Command, Run};
 use serde_json::{Map, Value};
 use store::{Approval, Decision, DocId, Scope};
 use text::visible;
+use ui::controls::{clipped, named, text_button};
+use ui::icons;
+use ui::tokens::{self, CARD, Colours, space};
 
 /// No more of what is asked for stands there without scrolling.
 const HIGHEST: f32 = 160.0;
@@ -250,7 +250,7 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = room;
         let font = tokens::inter(tokens::Cut::SemiBold, 13.0);
-        job.append(text, 0.0, super::super::render::format(font, 20.0, colours.ink));
+        job.append(text, 0.0, ui::controls::format(font, 20.0, colours.ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let (rect, response) = ui.allocate_exact_size(vec2(room, galley.size().y), Sense::hover());
         ui.painter().galley(rect.min, galley, colours.ink);
@@ -267,7 +267,7 @@ fn title(ui: &mut Ui, text: &str, more: &str) {
 fn line(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, super::super::render::format(style.font.clone(), style.line, colour));
+    job.append(text, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

@@ -1,11 +1,8 @@
 //! What is remembered of a question: shown while it is written, with the reason for each, so that any of it can be left
 //! out before it is sent; and what a run was given of it. Found elsewhere, and never waited for.
 
-use super::super::controls::{clipped, icon_button, named, ring};
-use super::super::icons;
 use super::super::memory::Wish;
 use super::super::page::Action;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -19,6 +16,9 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use store::{DocId, StepKind};
+use ui::controls::{clipped, icon_button, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// It is looked for once nothing was typed for so long, in seconds.
 const PAUSE: f64 = 0.35;

@@ -1,18 +1,19 @@
 //! The branches of a session, as a page: what was asked, each with the beginning of its answer, set in where a branch
 //! begins. A click goes there; what another branch came to is brought over.
 
-use super::super::controls::{clipped, ring, word_button};
 use super::super::page::Action;
-use super::super::{icons, states};
+use super::super::states;
 use super::comparison::Comparison;
 use super::words;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::{Command, Conversation, Session};
 use std::collections::BTreeSet;
 use store::{DocId, Message, MessageId, Role};
+use ui::controls::{clipped, ring, word_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 48.0;
 /// How far a branch is set in, and how often at most.

@@ -1,16 +1,16 @@
 //! What a run changed, as a page: each file with its hunks; a hunk is taken back or brought again, or all of it.
 
-use super::super::controls::{clipped, named, text_button, word_button};
-use super::super::icons;
 use super::super::page::Action;
 use super::super::states;
 use super::{prose, words};
-use crate::tokens::{self, CARD, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Command, Run, Session};
 use store::{Change, ChangeKind, DocId};
+use ui::controls::{clipped, named, text_button, word_button};
+use ui::icons;
+use ui::tokens::{self, CARD, Colours, size, space};
 
 /// A part of a change, as it is drawn.
 struct Piece {
@@ -198,7 +198,7 @@ fn title(ui: &mut Ui, rect: Rect, file: &File, actions: &mut Vec<Action>) {
     let ink = if response.hovered() && file.file.is_some() { colours.accent } else { colours.ink };
     clipped(ui, rect.left_center() + vec2(24.0, -12.0), room, &file.title, &style, ink);
     ui.painter().text(rect.right_center(), Align2::RIGHT_CENTER, &file.about, tokens::caption().font, colours.muted);
-    super::super::controls::ring(ui, &response, tokens::CORNER);
+    ui::controls::ring(ui, &response, tokens::CORNER);
     named(&response, Role::Heading, &format!("{}: {}", file.title, file.about));
     if response.clicked() {
         actions.extend(file.file.map(Action::Open));

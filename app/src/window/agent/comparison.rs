@@ -1,13 +1,13 @@
 //! Two branches of a session side by side, from where they part; and what can be done with the other one.
 
-use super::super::controls::{named, text_button};
 use super::super::page::Action;
-use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Sense, Ui, vec2};
 use engine::{Command, Conversation};
 use store::{Message, MessageId, Role};
+use ui::controls::{named, text_button};
+use ui::tokens::{self, Colours, size, space};
 
 /// So much of each branch is shown: messages, and letters of each.
 const MESSAGES: usize = 100;
@@ -101,7 +101,7 @@ impl Comparison {
 fn line(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, role: Part) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, super::super::render::format(style.font.clone(), style.line, colour));
+    job.append(text, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

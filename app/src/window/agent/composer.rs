@@ -1,16 +1,16 @@
 //! Where a message to the agent is written: several lines, `@` completes notes and agents, an arrow brings back what
 //! was asked before.
 
-use super::super::controls::{clipped, icon_button, named, ring};
-use super::super::fuzzy::Hay;
-use super::super::icons;
 use super::{key, lately};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Id, Key, Modifiers, Sense, Ui, vec2};
 use engine::Session;
 use store::{DocId, FileKind, MessageId};
+use ui::controls::{clipped, icon_button, named, ring};
+use ui::fuzzy::Hay;
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// So many names are offered.
 const OFFERED: usize = 6;

@@ -1,12 +1,9 @@
 //! The branch of a session that is looked at: messages as Markdown, tool calls as quiet lines that unfold. Only what is
 //! in sight is drawn; how high the rest is was measured before, or is guessed.
 
-use super::super::controls::{clipped, named, ring};
-use super::super::icons;
 use super::super::page::Action;
 use super::prose::{self, Prose, Setting};
 use super::{composer, phases, words};
-use crate::tokens::{self, CARD, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Pos2, Rect, Sense, Ui, pos2, vec2};
@@ -14,6 +11,9 @@ use engine::{Agents, CallPhase, Command, Conversation, Run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::{DocId, Message, MessageId, Role, StepKind, ToolCall};
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CARD, CORNER, Colours, size, space};
 
 /// A frame may spend this much on measuring what nobody looked at yet.
 const BUDGET: Duration = Duration::from_millis(4);
@@ -525,7 +525,7 @@ fn quiet_line(
 ) -> bool {
     let colours = Colours::of(ui);
     let response = ui.interact(rect, id.with("line"), Sense::click());
-    super::super::controls::ground(ui, &response);
+    ui::controls::ground(ui, &response);
     ui.painter().text(rect.left_center() + vec2(10.0, 0.0), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     ui.painter().text(
@@ -554,7 +554,7 @@ fn faint(ui: &mut Ui, right: &mut f32, foot: Rect, icon: &str, name: &str, seen:
     let response = ui.interact(rect, id.with(name), Sense::click());
     let colours = Colours::of(ui);
     if seen || response.has_focus() {
-        super::super::controls::ground(ui, &response);
+        ui::controls::ground(ui, &response);
         let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
         ui.painter().text(rect.center(), Align2::CENTER_CENTER, icon, tokens::icon(14.0), colour);
     }

@@ -1,17 +1,17 @@
 //! The phases of a run whose agent works in phases: where it is, in one line; and each of them below, which leads to
 //! its first step.
 
-use super::super::controls::{clipped, named, ring};
-use super::super::icons;
 use super::super::page::Action;
 use super::{todos, words};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
 use engine::{Agents, PHASES, Reached, Run, RunPhase};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{DocId, Message, MessageId, Role as Speaker, StepKind};
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// What is seen of them.
 #[derive(Default)]
@@ -92,7 +92,7 @@ fn line(ui: &mut Ui, run: &Run, phase: &RunPhase, actions: &mut Vec<Action>) {
     let sense = if step.is_some() { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), sense);
     if step.is_some() {
-        super::super::controls::ground(ui, &response);
+        ui::controls::ground(ui, &response);
     }
     let (icon, colour, word) = hue(phase.reached, colours);
     let middle = rect.left_center() + vec2(14.0, 0.0);

@@ -5,12 +5,12 @@ use super::super::drawn::{Drawn, Part};
 use super::super::render::{self, Pen};
 use super::super::rows::{self, Before, Kind, Row};
 use super::super::sights;
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::{Pos2, Rect, Ui, pos2, vec2};
 use std::collections::HashMap;
 use std::rc::Rc;
 use store::DocId;
+use ui::tokens::{self, Colours, space};
 
 /// Rows that are kept beyond those of the last frames.
 const KEPT: usize = 2_000;
@@ -123,7 +123,7 @@ impl Setting {
                 drawn.parts.iter().any(|part| matches!(part, Part::Text { links, .. } if !links.is_empty()));
             let sense = if has_links { egui::Sense::click() } else { egui::Sense::hover() };
             let response = ui.interact(area, id.with(("row", index)), sense);
-            super::super::controls::named(&response, egui::accesskit::Role::Label, &drawn.text);
+            ui::controls::named(&response, egui::accesskit::Role::Label, &drawn.text);
             let pointer = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
             if let Some(link) = pointer.and_then(|pointer| drawn.at(source, pointer - origin).1) {
                 ui.ctx().set_cursor_icon(egui::CursorIcon::PointingHand);
@@ -173,7 +173,7 @@ fn lines(ui: &Ui, width: f32, text: &str, paint: Option<Pos2>) -> f32 {
         let mut job = egui::text::LayoutJob::default();
         job.wrap.max_width = (width - 2.0 * space::S).max(48.0);
         job.wrap.break_anywhere = true;
-        job.append(&line[..line.floor_char_boundary(LINE)], 0.0, render::format(font.clone(), 18.0, ink));
+        job.append(&line[..line.floor_char_boundary(LINE)], 0.0, ui::controls::format(font.clone(), 18.0, ink));
         let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
         let height = galley.size().y.max(18.0);
         if let Some(at) = paint {

@@ -1,12 +1,12 @@
 //! The sessions that there are, to choose from: the newest first, found by their titles.
 
-use super::super::controls::{clipped, ring};
-use crate::tokens::{self, CORNER, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
 use engine::Agents;
 use store::DocId;
+use ui::controls::{clipped, ring};
+use ui::tokens::{self, CORNER, Colours, space};
 
 const LINE: f32 = 48.0;
 

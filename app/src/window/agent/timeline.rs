@@ -1,11 +1,9 @@
 //! The steps of a run as a graph, as a page: by time from the left to the right, calls that ran at once one below the
 //! other. Laid out once for each revision; of ten thousand steps only those in sight are drawn.
 
-use super::super::controls::{clipped, named, ring, text_button};
 use super::super::page::Action;
-use super::super::{icons, states};
+use super::super::states;
 use super::{phases, prose, words};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::epaint::Mesh;
@@ -14,6 +12,9 @@ use engine::{Run, RunPhase, Session};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use store::{DocId, ExecutionStep, StepId, StepKind};
+use ui::controls::{clipped, named, ring, text_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// A step's box, and how far the next one is.
 const BOX: Vec2 = vec2(184.0, 48.0);
@@ -542,7 +543,7 @@ fn text(ui: &mut Ui, words: &str, style: &tokens::Type, colour: Color32, role: R
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     job.wrap.max_rows = 4;
-    job.append(words, 0.0, super::super::render::format(style.font.clone(), style.line, colour));
+    job.append(words, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

@@ -1,15 +1,15 @@
 //! What a run is to do, seen and changed while it works; and what it has used of its iterations, tokens and money.
 
-use super::super::controls::{clipped, icon_button, named, ring, text_button};
-use super::super::icons;
 use super::super::page::Action;
 use super::{key, words};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align2, Key, Modifiers, Sense, Ui, vec2};
 use engine::{Command, Run};
 use store::{DocId, Ending, TodoItem, TodoStatus};
+use ui::controls::{clipped, icon_button, named, ring, text_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// More todos than these are scrolled.
 const HIGHEST: f32 = 168.0;
@@ -170,7 +170,7 @@ impl Todos {
 pub(super) fn head(ui: &mut Ui, title: &str, open: bool) -> bool {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT), Sense::click());
     let colours = Colours::of(ui);
-    super::super::controls::ground(ui, &response);
+    ui::controls::ground(ui, &response);
     let caret = if open { icons::CARET_DOWN } else { icons::CARET_RIGHT };
     let at = rect.left_center() + vec2(14.0, 0.0);
     ui.painter().text(at, Align2::CENTER_CENTER, caret, tokens::icon(12.0), colours.muted);
@@ -240,7 +240,7 @@ fn stopped(ui: &mut Ui, run: DocId, why: &str, offers: &[(&str, Option<u64>, Opt
     job.wrap.max_width = ui.available_width() - space::XL;
     job.wrap.max_rows = 6;
     let small = tokens::small();
-    job.append(why, 0.0, super::super::render::format(small.font, small.line, colours.ink));
+    job.append(why, 0.0, ui::controls::format(small.font, small.line, colours.ink));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     let at = rect.left_top() + vec2(8.0, 10.0);

@@ -1,11 +1,9 @@
 //! The user's own tools, as a page: what waits to be read, with its code and what it may do; approved, switched off,
 //! removed; brought in from a file and written to one.
 
-use super::super::controls::{named, text_button};
 use super::super::page::Action;
 use super::super::states;
 use super::prose;
-use crate::tokens::{self, CARD, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
@@ -14,6 +12,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{Registered, UserTool};
 use text::visible;
+use ui::controls::{named, text_button};
+use ui::tokens::{self, CARD, Colours, space};
 
 /// A file of tools has at most so many bytes.
 const LARGEST: u64 = 16 << 20;
@@ -201,7 +201,7 @@ fn words(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, r
     let text = &visible::block(text);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
-    job.append(text, 0.0, super::super::render::format(style.font.clone(), style.line, colour));
+    job.append(text, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

@@ -1,17 +1,17 @@
 //! The bar above a collection: its views, how many notes there are, and what narrows, orders and groups them.
 
-use super::super::controls::{clipped, named, ring};
-use super::super::icons;
 use super::super::page::Action;
 use super::cell::tool;
 use super::desk::Answer;
 use super::{Collection, Deed, Scene};
-use crate::tokens::{self, CORNER, Colours, Cut, size, space};
 use collection::{Change, bare};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Popup, PopupCloseBehavior, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use std::collections::BTreeSet;
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, Cut, size, space};
 
 /// A condition that is being made.
 #[derive(Default)]

@@ -1,16 +1,16 @@
 //! The cards of a collection: a picture, a name, and the other columns below it.
 
-use super::super::controls::{clipped, named, ring};
-use super::super::icons;
 use super::super::page::Action;
 use super::super::sights::{self, Sight};
 use super::{Collection, Line, Scene};
-use crate::tokens::{self, CARD, Colours, Cut, space};
 use collection::{Row, Table};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 use std::sync::Arc;
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CARD, Colours, Cut, space};
 
 /// The width of a card where none is said.
 const WIDE: f32 = 220.0;

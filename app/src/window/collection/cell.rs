@@ -1,10 +1,7 @@
 //! What stands in a cell: how it is drawn, and the field in which it is edited.
 
-use super::super::controls::{clipped, named, ring};
-use super::super::icons;
 use super::super::page::Action;
 use super::{Editing, Scene};
-use crate::tokens::{self, CORNER, Colours, space};
 use collection::Cell;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -12,6 +9,9 @@ use egui::{Align2, Id, Key, Rect, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec
 use serde_json::Value;
 use text::outline::plain;
 use text::properties::{Kind, typed};
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, space};
 
 /// The inset of words in a cell.
 const INSET: f32 = space::S;
@@ -234,7 +234,7 @@ pub(super) fn tool(ui: &mut Ui, icon: &str, words: &str, name: &str, on: bool) -
     let gap = if words.is_empty() { 0.0 } else { space::XS };
     let width = 16.0 + gap + galley.size().x + 2.0 * space::S;
     let (rect, response) = ui.allocate_exact_size(vec2(width, tokens::size::HIT), Sense::click());
-    super::super::controls::ground(ui, &response);
+    ui::controls::ground(ui, &response);
     let at = pos2(rect.left() + space::S + 8.0, rect.center().y);
     ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(15.0), colour);
     let words = pos2(rect.left() + space::S + 16.0 + gap, rect.center().y - galley.size().y / 2.0);

@@ -1,14 +1,12 @@
 //! Collections inside notes: below the row in which one is written stands its view, as on its page, and no higher than
 //! a part of the window. `this` means the note around it.
 
-use super::super::controls::named;
 use super::super::editor::World;
 use super::super::generated::Generated;
 use super::super::page::Action;
 use super::super::queries::Hits;
 use super::super::{Window, follow};
 use super::{Collection, Source};
-use crate::tokens::{CARD, Colours, space};
 use collection::{Embed, embed, is_collection};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -17,6 +15,8 @@ use engine::{Command, Phase};
 use host::search::Search;
 use std::collections::{BTreeSet, HashMap};
 use store::{BlockId, DocId};
+use ui::controls::named;
+use ui::tokens::{CARD, Colours, space};
 
 /// No collection in a note is higher than this, and no generated view; what is longer scrolls.
 const HIGHEST: f32 = 444.0;

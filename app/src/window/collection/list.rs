@@ -1,14 +1,14 @@
 //! The list of a collection: a line for each file, or one for each of its properties.
 
-use super::super::controls::{clipped, named, ring};
 use super::super::page::Action;
 use super::{Collection, Line, Scene, cell};
-use crate::tokens::{self, CORNER, Colours, space};
 use collection::{Cell, Row, Table};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Ui, pos2, vec2};
 use std::sync::Arc;
+use ui::controls::{clipped, named, ring};
+use ui::tokens::{self, CORNER, Colours, space};
 
 /// The height of a line.
 const LINE: f32 = 28.0;

@@ -1,18 +1,18 @@
 //! The table of a collection: rows in sight, a head that stays, columns that are dragged wider, one chosen cell that
 //! the keyboard moves.
 
-use super::super::controls::{clipped, named, ring};
-use super::super::icons;
 use super::super::page::Action;
 use super::cell::{self, Edited, text_of};
 use super::{Collection, Editing, Line, Scene};
-use crate::tokens::{self, CORNER, Colours, Cut, size, space};
 use collection::{Cell, Change, Column, SUMMARIES, Table};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, EventFilter, Id, Key, Modifiers, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
 use text::properties::Kind;
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, Cut, size, space};
 
 /// The height of a row.
 const ROW: f32 = 32.0;

@@ -1,13 +1,13 @@
 //! What somebody does with a figure: zooms, moves, hovers, hides series. With the pointer, and with the keyboard.
 
-use super::super::controls::{named, ring, word_button};
 use super::super::render::Pen;
 use super::{Figures, Slot};
-use crate::tokens::{self, CORNER, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
 use plot::{Entry, Ready};
+use ui::controls::{named, ring, word_button};
+use ui::tokens::{self, CORNER, Colours, space};
 
 /// One step of the keyboard looks so many times as closely.
 const STEP: f64 = 1.25;

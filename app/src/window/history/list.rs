@@ -1,9 +1,6 @@
 //! The versions of a note, newest first: days, sittings, and the versions of a sitting that is unfolded.
 
-use super::super::controls::{clipped, named, ring};
-use super::super::icons;
 use super::{glyph, hue};
-use crate::tokens::{self, CORNER, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, EventFilter, Key, Rect, Sense, Ui, pos2, vec2};
@@ -12,6 +9,9 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use std::collections::BTreeSet;
 use text::history::{Sitting, Story, Version, sittings};
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, space};
 
 const LINE: f32 = 48.0;
 

@@ -1,9 +1,7 @@
 //! Two texts side by side, or one below the other where there is little room: what is gone at the left, what came at
 //! the right, the words that differ marked, what both have folded away.
 
-use super::super::controls::{icon_button, named, ring};
-use super::super::{icons, states};
-use crate::tokens::{self, CORNER, Colours, size, space};
+use super::super::states;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
@@ -14,6 +12,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use text::compare::{Line, Part, lines};
+use ui::controls::{icon_button, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// Lines around a change that are shown.
 const CONTEXT: usize = 3;
@@ -271,7 +272,7 @@ impl Sides {
             else {
                 return;
             };
-            let mut format = super::super::render::format(font.clone(), style.line, ink);
+            let mut format = ui::controls::format(font.clone(), style.line, ink);
             format.background = ground.unwrap_or(Color32::TRANSPARENT);
             job.append(piece, 0.0, format);
         };
@@ -283,7 +284,7 @@ impl Sides {
         }
         put(at..line.range.end, None);
         if end < line.range.end {
-            job.append(" …", 0.0, super::super::render::format(font, style.line, Colours::of(ui).muted));
+            job.append(" …", 0.0, ui::controls::format(font, style.line, Colours::of(ui).muted));
         }
         Some(ui.fonts_mut(|fonts| fonts.layout_job(job)))
     }

@@ -1,11 +1,9 @@
 //! Who wrote what: the note as it was at a version, each line with who wrote in it last and when, each passage on a
 //! ground of its writer's colour.
 
-use super::super::controls::{clipped, named, ring};
 use super::list::{short, when};
 use super::sides::fences;
 use super::{glyph, hue};
-use crate::tokens::{self, CORNER, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
@@ -16,6 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use text::compare::lines;
 use text::history::{Story, Who, Written};
+use ui::controls::{clipped, named, ring};
+use ui::tokens::{self, CORNER, Colours, space};
 
 /// Who and when, left of the text.
 const MARGIN: f32 = 176.0;
@@ -141,7 +141,7 @@ impl Writers {
         for one in authored.written.get(row.written.clone()).unwrap_or_default() {
             let (from, to) = (one.range.start.max(row.range.start), one.range.end.min(end));
             let Some(piece) = authored.text.get(from..to).filter(|piece| !piece.is_empty()) else { continue };
-            let mut format = super::super::render::format(font.clone(), 20.0, colours.ink);
+            let mut format = ui::controls::format(font.clone(), 20.0, colours.ink);
             if let Some(who) = one.who.as_ref().filter(|who| **who != Who::Found) {
                 format.background = colours.paper.lerp_to_gamma(hue(who, colours), 0.14);
             }

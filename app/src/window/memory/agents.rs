@@ -3,10 +3,8 @@
 
 use super::parts::{self, Lines};
 use super::{Shelf, Shelved, Wish, file, home};
-use crate::tokens::{self, Colours, size, space};
-use crate::window::controls::{clipped, icon_button, named, text_button};
 use crate::window::page::Action;
-use crate::window::{icons, states, views};
+use crate::window::{states, views};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -15,6 +13,9 @@ use engine::agent::definition::{self, Definition};
 use engine::{Session, phases_of};
 use std::path::Path;
 use store::DocId;
+use ui::controls::{clipped, icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
 
 /// Whose agents are listed.
 const WHOSE: [&str; 4] = ["All agents", "Of projects", "Yours", "The program's"];

@@ -3,16 +3,17 @@
 
 use super::Wish;
 use super::parts;
-use crate::tokens::{self, CORNER, Colours, size, space};
-use crate::window::controls::{clipped, named, ring};
 use crate::window::page::Action;
-use crate::window::{icons, states, status};
+use crate::window::{states, status};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use engine::{Balance, Purse, Session, Spending, Time};
 use store::DocId;
 use text::task::Day;
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// How high a line is.
 const LINE: f32 = 48.0;

@@ -5,10 +5,8 @@
 use super::parts::{self, LINE, Lines};
 use super::shown::{One, Shown, project};
 use super::{Forgotten, Shelf, Wish, file};
-use crate::tokens::{self, Colours, size, space};
-use crate::window::controls::{icon_button, named, text_button};
 use crate::window::page::Action;
-use crate::window::{icons, states, views};
+use crate::window::{states, views};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -18,6 +16,9 @@ use engine::{Command, Session};
 use host::clock;
 use std::collections::BTreeSet;
 use store::{DocId, Message};
+use ui::controls::{icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
 
 /// What the tiers of memory are here.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! What the pages of memory are drawn with: choices, lines that unfold, small figures.
 
-use crate::tokens::{self, CORNER, Colours, size, space};
-use crate::window::controls::{chip, clipped, named, ring};
-use crate::window::{icons, render};
+use crate::window::render;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Rect, Response, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::sync::Arc;
+use ui::controls::{chip, clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// How high a line of a list is.
 pub(super) const LINE: f32 = 52.0;
@@ -149,9 +150,9 @@ pub(super) fn facts(ui: &Ui, facts: &[(&str, String)], width: f32) -> Arc<egui::
     let strong = tokens::inter(tokens::Cut::SemiBold, 13.0);
     for (name, text) in facts.iter().filter(|(_, text)| !text.trim().is_empty()) {
         let gap = if job.text.is_empty() { "" } else { "\n" };
-        job.append(&format!("{gap}{name}  "), 0.0, render::format(strong.clone(), small.line, colours.muted));
+        job.append(&format!("{gap}{name}  "), 0.0, ui::controls::format(strong.clone(), small.line, colours.muted));
         let text = &text[..text.floor_char_boundary(4_000)];
-        job.append(text.trim_end(), 0.0, render::format(small.font.clone(), small.line, colours.ink));
+        job.append(text.trim_end(), 0.0, ui::controls::format(small.font.clone(), small.line, colours.ink));
     }
     ui.fonts_mut(|fonts| fonts.layout_job(job))
 }
@@ -174,7 +175,7 @@ pub(super) fn prose(ui: &mut Ui, text: &str, colour: egui::Color32) {
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width();
     let style = tokens::caption();
-    job.append(text, 0.0, render::format(style.font, style.line, colour));
+    job.append(text, 0.0, ui::controls::format(style.font, style.line, colour));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
     ui.painter().galley(rect.min, galley, colour);

@@ -3,10 +3,8 @@
 
 use super::parts::{self, Lines};
 use super::{Forgotten, Shelf, Shelved, Wish, file, home};
-use crate::tokens::{self, Colours, size, space};
-use crate::window::controls::{clipped, icon_button, named, text_button};
 use crate::window::page::Action;
-use crate::window::{icons, states, views};
+use crate::window::{states, views};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -17,6 +15,9 @@ use engine::{Command, Session};
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::DocId;
+use ui::controls::{clipped, icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
 
 /// Which tasks are listed.
 const STATES: [&str; 5] = ["All tasks", "Open", "Under way", "Failed", "Done"];

@@ -1,10 +1,8 @@
 //! What begins by itself and when, as a page: made, begun now, paused, removed.
 
 use super::{Forgotten, Wish, parts};
-use crate::tokens::{self, Colours, size, space};
-use crate::window::controls::{icon_button, named, text_button};
+use crate::window::act;
 use crate::window::page::Action;
-use crate::window::{act, icons};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -13,6 +11,9 @@ use engine::{Command, Session, Time};
 use host::clock;
 use store::DocId;
 use text::zone::Zone;
+use ui::controls::{icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
 
 /// How high a line is.
 const LINE: f32 = 52.0;

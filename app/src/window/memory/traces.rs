@@ -3,10 +3,8 @@
 
 use super::parts::{self, Lines};
 use super::{Shelf, Wish, file};
-use crate::tokens::{self, Colours, size, space};
-use crate::window::controls::{icon_button, named, text_button};
 use crate::window::page::Action;
-use crate::window::{icons, states, status, views};
+use crate::window::{states, status, views};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -16,6 +14,9 @@ use engine::memory::{Filed, Memory};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
+use ui::controls::{icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
 
 /// A library has at most so many bytes.
 const LARGEST: u64 = 64 << 20;

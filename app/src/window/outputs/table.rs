@@ -1,19 +1,19 @@
 //! Tables in outputs: a million rows of which those in sight are drawn, ordered by a column, narrowed by words, copied.
 //! Reading, ordering and narrowing happen on a thread of their own.
 
-use super::super::controls::{clipped, named, ring, word_button};
-use super::super::icons;
-use super::super::render::format;
 use super::super::sights::{self, Bytes};
 use super::super::status::thousands;
 use super::data::{self, Data, Sort};
-use crate::tokens::{self, CORNER, Colours, Cut, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Context, CursorIcon, EventFilter, Id, Key, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use ui::controls::format;
+use ui::controls::{clipped, named, ring, word_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, Cut, size, space};
 
 /// The height of a row.
 const ROW: f32 = 24.0;

@@ -1,15 +1,15 @@
 //! JSON in outputs: a tree whose branches are opened and closed.
 
-use super::super::controls::{named, ring};
-use super::super::icons;
-use super::super::render::format;
-use crate::tokens::{self, CORNER, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
 use egui::{Align2, Pos2, Rect, Sense, Ui, pos2, vec2};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use ui::controls::format;
+use ui::controls::{named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, space};
 
 /// Entries of a branch that are shown at first, and how many more each time.
 const SOME: usize = 100;

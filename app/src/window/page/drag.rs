@@ -2,21 +2,21 @@
 //! are dropped. An item takes the items inside it along; a folded heading what is below it. Over a tab or another pane
 //! they go into the note there.
 
-use super::super::controls::named;
 use super::super::editor::{Caret, Edit, Editor, World};
-use super::super::icons;
 use super::super::marks::{branch, bytes, is_item, neighbours, renumber};
 use super::super::render::INDENT;
 use super::super::rows::{Kind, Row};
 use super::super::sheet::Spot;
 use super::{Action, Page, TOP};
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
 use std::ops::Range;
 use store::DocId;
 use text::splice::{Splice, perform};
+use ui::controls::named;
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
 const NEAR: f32 = 36.0;

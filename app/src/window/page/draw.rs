@@ -2,7 +2,6 @@
 
 use super::super::cells::{self, Shown};
 use super::super::comments::Comment;
-use super::super::controls::{self, named};
 use super::super::drawn::{Drawn, Map, Part, Run};
 use super::super::editor::{self, Edit, Editor, Target, World};
 use super::super::rows::{Kind, Row};
@@ -11,7 +10,6 @@ use super::super::{field, fold, motion, presence, render, sights, source, spelli
 use super::drag;
 use super::pointer::pressed;
 use super::{Action, Kept, Page, Seen, TOP, go_behind, inset_of, pads, source_height};
-use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
@@ -19,6 +17,8 @@ use engine::Command;
 use std::ops::Range;
 use std::rc::Rc;
 use text::task::Task;
+use ui::controls::{self, named};
+use ui::tokens::{self, Colours, size, space};
 
 impl Page {
     /// A row that is read, laid out.

@@ -3,10 +3,10 @@
 use super::super::editor::{self, Drag, Editor, Target, World, byte_of, target_of};
 use super::super::{keys, motion};
 use super::{Action, Page, RESTS};
-use crate::tokens::space;
 use eframe::egui;
 use egui::{Pos2, Ui, vec2};
 use std::ops::Range;
+use ui::tokens::space;
 
 /// A press so soon after another, in seconds, at the same place, means more: a word, a row.
 const AGAIN: f64 = 0.5;

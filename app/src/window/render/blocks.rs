@@ -3,10 +3,10 @@
 use super::super::drawn::{Map, Part, Run};
 use super::super::source;
 use super::{Draw, INDENT};
-use crate::tokens::{self, space};
 use eframe::egui;
 use egui::{Rect, pos2, vec2};
 use std::ops::Range;
+use ui::tokens::{self, space};
 
 impl Draw<'_> {
     /// The mark of an item: a dot, or its number right-aligned in front of the text.

@@ -1,10 +1,10 @@
 //! Fields among the words of a line, as `[due:: 2026-11-20]`: they stand back behind what the line says.
 
-use crate::tokens::Colours;
 use eframe::egui;
 use egui::epaint::text::ByteIndex;
 use egui::text::LayoutJob;
 use std::ops::Range;
+use ui::tokens::Colours;
 
 /// Sets the fields of a line in `muted`.
 pub(super) fn quiet(job: &mut LayoutJob, colours: &Colours) {

@@ -1,11 +1,9 @@
 //! What stands among the words of a row and is more than words: callouts, tags, pictures, embedded notes.
 
 use super::super::drawn::{Drawn, Map, Part, Run};
-use super::super::icons;
 use super::super::rows::Kind;
 use super::super::sights::{self, Sight, Vector};
-use super::{Dedented, Draw, Image, Inline, Inset, Pen, Quote, Title, What, format};
-use crate::tokens::{self, Cut, space};
+use super::{Dedented, Draw, Image, Inline, Inset, Pen, Quote, Title, What};
 use collection::is_collection;
 use eframe::egui;
 use egui::{CornerRadius, Rect, Vec2, pos2, vec2};
@@ -14,6 +12,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use text::markdown::dialect::{self, Callout, CalloutKind};
 use typeset::formula::Formula;
+use ui::controls::format;
+use ui::icons;
+use ui::tokens::{self, Cut, space};
 
 /// Embeds inside embeds are followed this far.
 const DEEPEST: u8 = 2;

@@ -1,13 +1,13 @@
 //! The properties of a note, as a quiet table above its text.
 
 use super::super::drawn::{Drawn, Map, Part, Run};
-use super::super::icons;
 use super::{Pen, plain};
-use crate::tokens::{self, space};
 use eframe::egui;
 use egui::{CornerRadius, Rect, pos2, vec2};
 use std::ops::Range;
 use text::properties::{self, Kind, Property};
+use ui::icons;
+use ui::tokens::{self, space};
 
 /// The height of a line.
 const LINE: f32 = 28.0;

@@ -1,15 +1,16 @@
 //! A line of text under way: its words, how they look, and what stands behind them or in place of some.
 
 use super::super::drawn::{Map, Part, Run, rects};
-use super::super::icons;
-use super::{Draw, Quote, format};
-use crate::tokens::{self, Cut};
+use super::{Draw, Quote};
 use eframe::egui;
 use egui::text::LayoutJob;
 use egui::{Align, Color32, CornerRadius, Galley, Rect, Stroke, Vec2, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
 use typeset::formula::Formula;
+use ui::controls::format;
+use ui::icons;
+use ui::tokens::{self, Cut};
 
 /// How far the ground of code reaches beyond its letters, which is room that it takes from nobody.
 const CHIP: f32 = 3.0;

@@ -1,9 +1,7 @@
 //! The page on devices: which were paired, one more by a code or a QR code, one less. All that waits (disk, keyring,
 //! network) is done by threads; the page shows what they say.
 
-use super::super::controls::{named, text_button};
 use super::lines::{Lines, text};
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
@@ -17,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
+use ui::controls::{named, text_button};
+use ui::tokens::{self, Colours, space};
 
 /// A field of the QR code, in points.
 const FIELD: f32 = 4.0;

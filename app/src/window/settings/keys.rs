@@ -1,17 +1,18 @@
 //! The keys of every command: which they are, how another is given, and which command has lost one.
 
-use super::super::controls::{clipped, icon_button, named, text_button};
+use super::super::commands;
 use super::super::palette::keys as caps;
-use super::super::{commands, icons};
 use super::lines::{line, segments};
 use super::{Asking, Change, LINE, Page};
-use crate::tokens::{self, Colours, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::Settings;
 use engine::commands::{CommandInfo, command};
 use engine::keymap::{Preset, keymap, taken};
+use ui::controls::{clipped, icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, space};
 
 impl Page {
     pub(super) fn keys(&mut self, ui: &mut Ui, settings: &Settings, changes: &mut Vec<Change>) {

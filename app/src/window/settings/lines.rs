@@ -1,12 +1,12 @@
 //! What the settings are made of: a line for each, and the few controls that set something.
 
-use super::super::controls::{chip, clipped, icon_button, named, ring};
-use super::super::icons;
-use crate::tokens::{self, CORNER, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use std::ops::RangeInclusive;
+use ui::controls::{chip, clipped, icon_button, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// The settings of a page, or of all pages those that are looked for.
 pub(super) struct Lines<'a> {

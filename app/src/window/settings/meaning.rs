@@ -1,11 +1,8 @@
 //! The page on search: which model finds by meaning, how far it is, and the searches that are kept.
 
-use super::super::controls::{clipped, icon_button, text_button};
-use super::super::icons;
 use super::super::status::thousands;
 use super::Change;
 use super::lines::{Lines, segments, switch, text};
-use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::Settings;
@@ -13,6 +10,9 @@ use host::search::{Choice, Freshness, Runtime, Search, known, known_rerankers};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+use ui::controls::{clipped, icon_button, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours};
 
 /// Models that are named in the line below the field.
 const NAMED: usize = 3;

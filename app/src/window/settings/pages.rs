@@ -1,15 +1,15 @@
 //! The pages of the settings but for the keys: each setting with its control.
 
-use super::super::controls::{clipped, icon_button, text_button};
 use super::super::filing::write_date;
-use super::super::icons;
 use super::Change;
 use super::lines::{Lines, points, segments, steps, switch, text};
-use crate::tokens::{self, Colours};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::{Settings, Theme};
 use jiff::Zoned;
+use ui::controls::{clipped, icon_button, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours};
 
 pub(super) fn look(lines: &mut Lines<'_>, settings: &Settings, changes: &mut Vec<Change>) {
     lines.line("Colours", "As the system has it, or always the same.", |ui| {

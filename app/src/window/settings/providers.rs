@@ -1,10 +1,7 @@
 //! The page on agents: which language models there are, whether they answer, where their configuration lies, and what
 //! the user has allowed for good. Keys are never shown.
 
-use super::super::controls::{clipped, icon_button, text_button};
-use super::super::icons;
 use super::lines::Lines;
-use crate::tokens::{self, Colours, size};
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
 use engine::agent::config::Config;
@@ -18,6 +15,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use text::visible;
+use ui::controls::{clipped, icon_button, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size};
 
 /// The file in the workspace's folder.
 const FILE: &str = "config.yaml";

@@ -1,11 +1,9 @@
 //! What other devices changed: entries of the report at the left, newest first; at the right the chosen note before
 //! and after. Texts are made elsewhere.
 
-use super::super::controls::{clipped, icon_button, named, ring, text_button};
 use super::super::history::{Sides, when};
 use super::super::page::Action;
-use super::super::{icons, layout, states, tree};
-use crate::tokens::{self, CORNER, Colours, size, space};
+use super::super::{layout, states, tree};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, EventFilter, Key, Layout, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -14,6 +12,9 @@ use host::Driver;
 use host::history::Compared;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use ui::controls::{clipped, icon_button, named, ring, text_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// The list is this wide; on a narrower page it goes above the texts.
 const LIST: f32 = 264.0;

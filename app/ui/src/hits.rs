@@ -8,8 +8,8 @@ use egui::{Align2, Color32, Id, Key, Modal, Rect, Response, Sense, Ui, pos2, vec
 
 /// Which line of a list is chosen.
 #[derive(Debug)]
-pub(super) struct Pick {
-    pub(super) line: usize,
+pub struct Pick {
+    pub line: usize,
     /// It shall come into sight.
     scroll: bool,
 }
@@ -22,7 +22,7 @@ impl Default for Pick {
 
 impl Pick {
     /// A key that moves the choice among so many lines, of which so many are in sight. Whether it did.
-    pub(super) fn key(&mut self, key: Key, lines: usize, sight: usize) -> bool {
+    pub fn key(&mut self, key: Key, lines: usize, sight: usize) -> bool {
         let (lines, page) = (lines.max(1), sight.saturating_sub(1));
         self.line = match key {
             Key::ArrowDown => (self.line + 1) % lines,
@@ -36,7 +36,7 @@ impl Pick {
     }
 
     /// Draws so many lines of a height, of which `draw` draws each. The line that was clicked.
-    pub(super) fn list(
+    pub fn list(
         &mut self,
         ui: &mut Ui,
         lines: usize,
@@ -80,7 +80,7 @@ impl Pick {
 }
 
 /// The line to type in, with the keyboard; `behind` draws what stands at its right, `room` wide.
-pub(super) fn entry(
+pub fn entry(
     ui: &mut Ui,
     query: &mut String,
     id: &str,
@@ -111,7 +111,7 @@ pub(super) fn entry(
 }
 
 /// Floats above the window, a part of its height down, and dims what is below. Whether that was clicked.
-pub(super) fn float(
+pub fn float(
     ctx: &egui::Context,
     id: &str,
     part: f32,

@@ -3,21 +3,21 @@
 
 /// A hit: how good, and the places of the letters (characters of the text).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hit {
-    pub(super) score: i32,
-    pub(super) places: Vec<usize>,
+pub struct Hit {
+    pub score: i32,
+    pub places: Vec<usize>,
 }
 
 /// A text made ready to be searched many times.
 #[derive(Clone, Debug)]
-pub(super) struct Hay {
+pub struct Hay {
     letters: Vec<char>,
     /// Whether a word begins at the letter.
     begins: Vec<bool>,
 }
 
 impl Hay {
-    pub(super) fn new(text: &str) -> Hay {
+    pub fn new(text: &str) -> Hay {
         let mut before = ' ';
         let mut hay = Hay { letters: Vec::new(), begins: Vec::new() };
         for c in text.chars() {
@@ -30,7 +30,7 @@ impl Hay {
     }
 
     /// Looks for the letters of a query (lower case, without spaces).
-    pub(super) fn find(&self, query: &[char]) -> Option<Hit> {
+    pub fn find(&self, query: &[char]) -> Option<Hit> {
         if query.is_empty() {
             return Some(Hit { score: 0, places: Vec::new() });
         }
@@ -70,7 +70,7 @@ impl Hay {
 }
 
 /// The letters of a query.
-pub(super) fn letters(query: &str) -> Vec<char> {
+pub fn letters(query: &str) -> Vec<char> {
     query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
 

@@ -28,18 +28,18 @@ impl Toast {
 
 /// The toasts that are there.
 #[derive(Default)]
-pub(super) struct Toasts {
+pub struct Toasts {
     all: Vec<Toast>,
 }
 
 impl Toasts {
     /// Adds one, unless it says what the last one says.
-    pub(super) fn say(&mut self, text: impl Into<String>) {
+    pub fn say(&mut self, text: impl Into<String>) {
         self.add(text.into(), None);
     }
 
     /// Adds one with a word to click that means a command of the table.
-    pub(super) fn offer(&mut self, text: impl Into<String>, word: &'static str, command: &'static str) {
+    pub fn offer(&mut self, text: impl Into<String>, word: &'static str, command: &'static str) {
         self.add(text.into(), Some((word, command)));
     }
 
@@ -56,7 +56,7 @@ impl Toasts {
     }
 
     /// Draws them and lets go of the old ones. Gives the command that was chosen.
-    pub(super) fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<&'static str> {
+    pub fn show(&mut self, ctx: &egui::Context, colours: &'static Colours, dark: bool) -> Option<&'static str> {
         if self.all.is_empty() {
             return None;
         }

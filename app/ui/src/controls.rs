@@ -7,7 +7,7 @@ use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Rect, Response, Sense, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, vec2};
 
 /// The ring around what has the focus.
-pub(super) fn ring(ui: &Ui, response: &Response, corner: CornerRadius) {
+pub fn ring(ui: &Ui, response: &Response, corner: CornerRadius) {
     if response.has_focus() {
         let stroke = Stroke::new(size::RING, Colours::of(ui).accent);
         ui.painter().rect_stroke(response.rect, corner, stroke, StrokeKind::Inside);
@@ -15,7 +15,7 @@ pub(super) fn ring(ui: &Ui, response: &Response, corner: CornerRadius) {
 }
 
 /// A button that is an icon. `name` is what it does; `key` stands in its hint.
-pub(super) fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Response {
+pub fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>) -> Response {
     let (rect, response) = ui.allocate_exact_size(Vec2::splat(size::HIT), Sense::click());
     let colours = Colours::of(ui);
     let colour = if response.hovered() || response.has_focus() { colours.ink } else { colours.muted };
@@ -28,7 +28,7 @@ pub(super) fn icon_button(ui: &mut Ui, icon: &str, name: &str, key: Option<&str>
 }
 
 /// A button that is words, set flat; `lead` is the one that a dialog is for.
-pub(super) fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
+pub fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
     let colours = Colours::of(ui);
     let style = tokens::small();
     let colour = if lead { colours.paper } else { colours.ink };
@@ -52,7 +52,7 @@ pub(super) fn text_button(ui: &mut Ui, text: &str, lead: bool) -> Response {
 }
 
 /// A button that is a small word in the accent's colour.
-pub(super) fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str) -> Response {
+pub fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, name: &str) -> Response {
     let response = ui.interact(rect, id, Sense::click());
     let colours = Colours::of(ui);
     let colour = if response.hovered() { colours.ink } else { colours.accent };
@@ -64,7 +64,7 @@ pub(super) fn word_button(ui: &mut Ui, rect: Rect, id: egui::Id, text: &str, nam
 }
 
 /// The ground of a flat control under the pointer.
-pub(super) fn ground(ui: &Ui, response: &Response) {
+pub fn ground(ui: &Ui, response: &Response) {
     if response.hovered() || response.is_pointer_button_down_on() {
         let colours = Colours::of(ui);
         ui.painter().rect_filled(response.rect, CORNER, colours.hover(colours.paper));
@@ -72,7 +72,7 @@ pub(super) fn ground(ui: &Ui, response: &Response) {
 }
 
 /// One of a few that exclude each other, on a ground of its own; whether it was clicked. `name`: for those who listen.
-pub(super) fn chip(ui: &mut Ui, text: &str, name: &str, is: bool, style: &tokens::Type) -> bool {
+pub fn chip(ui: &mut Ui, text: &str, name: &str, is: bool, style: &tokens::Type) -> bool {
     let colours = Colours::of(ui);
     let colour = if is { colours.accent } else { colours.ink };
     let galley = ui.painter().layout_no_wrap(text.to_owned(), style.font.clone(), colour);
@@ -90,16 +90,16 @@ pub(super) fn chip(ui: &mut Ui, text: &str, name: &str, is: bool, style: &tokens
 }
 
 /// Gives a control its name.
-pub(super) fn named(response: &Response, role: Role, name: &str) {
+pub fn named(response: &Response, role: Role, name: &str) {
     response.widget_info(|| WidgetInfo::labeled(role, true, name));
 }
 
 /// Text that is cut with an ellipsis where there is no more room; gives its width.
-pub(super) fn clipped(ui: &Ui, at: egui::Pos2, width: f32, text: &str, style: &tokens::Type, colour: Color32) -> f32 {
+pub fn clipped(ui: &Ui, at: egui::Pos2, width: f32, text: &str, style: &tokens::Type, colour: Color32) -> f32 {
     // Names and titles are others' text: what would turn their letters around is seen.
     let text = &text::visible::line(text);
     let mut job = egui::text::LayoutJob::default();
-    job.append(text, 0.0, super::render::format(style.font.clone(), style.line, colour));
+    job.append(text, 0.0, format(style.font.clone(), style.line, colour));
     job.wrap = egui::text::TextWrapping::truncate_at_width(width.max(0.0));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let width = galley.size().x;
@@ -108,10 +108,21 @@ pub(super) fn clipped(ui: &Ui, at: egui::Pos2, width: f32, text: &str, style: &t
 }
 
 /// A frame for what floats, in these colours.
-pub(super) fn floating(colours: &Colours, dark: bool) -> egui::Frame {
+pub fn floating(colours: &Colours, dark: bool) -> egui::Frame {
     egui::Frame::NONE
         .fill(colours.raised)
         .stroke(Stroke::new(1.0, colours.line))
         .corner_radius(tokens::CARD)
         .shadow(tokens::shadow(dark))
+}
+
+/// A text format with a line height.
+pub fn format(font: eframe::egui::FontId, line: f32, colour: eframe::egui::Color32) -> eframe::egui::TextFormat {
+    eframe::egui::TextFormat {
+        font_id: font,
+        line_height: Some(line),
+        color: colour,
+        valign: eframe::egui::Align::Center,
+        ..Default::default()
+    }
 }

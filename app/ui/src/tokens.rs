@@ -367,7 +367,7 @@ pub fn code() -> Type {
 }
 
 /// Whether a font is the one of code.
-pub(crate) fn is_mono(font: &FontId) -> bool {
+pub fn is_mono(font: &FontId) -> bool {
     match &font.family {
         FontFamily::Monospace => true,
         FontFamily::Proportional => false,
@@ -406,7 +406,7 @@ fn fonts() -> FontDefinitions {
     };
     macro_rules! file {
         ($name:literal) => {
-            ($name, include_bytes!(concat!("../../assets/fonts/", $name, ".ttf")).as_slice())
+            ($name, include_bytes!(concat!("../../../assets/fonts/", $name, ".ttf")).as_slice())
         };
     }
     let regular = file!("Inter-Regular");
