@@ -1,7 +1,5 @@
 //! The program `tracebook`: its window and its command line, two callers of the same commands.
 
-pub mod window;
-
 /// The whole program.
 pub fn main() -> std::process::ExitCode {
     cli::main(cli::Hooks { window: |driver, first_frame| window::run(driver, first_frame), bench: None })

@@ -44,10 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// The program `tracebook-bench`: all of `tracebook`, with `bench` and `screenshots`.
 pub fn main() -> std::process::ExitCode {
-    cli::main(cli::Hooks {
-        window: |driver, first_frame| tracebook::window::run(driver, first_frame),
-        bench: Some(run),
-    })
+    cli::main(cli::Hooks { window: |driver, first_frame| window::run(driver, first_frame), bench: Some(run) })
 }
 
 fn run(name: &str, args: &ArgMatches, json: bool, out: &mut dyn Write) -> Result<u8, Refusal> {

@@ -12,7 +12,7 @@ use host::Driver;
 use host::measure;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use tracebook::window::Window;
+use window::Window;
 
 /// How long anything may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(1_800);

@@ -417,7 +417,7 @@ fn pasts() -> Drive {
 }
 
 fn pasting() -> Drive {
-    use tracebook::window::pasting::Clip;
+    use window::pasting::Clip;
     let mut drive = Drive::on(&[("One.md", "a\n")]);
     drive.window.state_mut().read_clipboard(|| {
         let html = "<meta charset='utf-8'><p>some <b>bold</b> words</p>".to_owned();

@@ -7,7 +7,7 @@ use egui_kittest::kittest::Queryable;
 use engine::{Command, Phase, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tracebook::window::Window;
+use window::Window;
 
 /// A window under test.
 pub(super) type Driven = Harness<'static, Window>;

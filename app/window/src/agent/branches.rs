@@ -1,0 +1,189 @@
+//! The branches of a session, as a page: what was asked, each with the beginning of its answer, set in where a branch
+//! begins. A click goes there; what another branch came to is brought over.
+
+use super::super::page::Action;
+use super::super::states;
+use super::comparison::Comparison;
+use super::words;
+use eframe::egui;
+use egui::accesskit::Role as Part;
+use egui::{Align2, Id, Rect, Sense, Stroke, Ui, pos2, vec2};
+use engine::{Command, Conversation, Session};
+use std::collections::BTreeSet;
+use store::{DocId, Message, MessageId, Role};
+use ui::controls::{clipped, ring, word_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
+
+const LINE: f32 = 48.0;
+/// How far a branch is set in, and how often at most.
+const INDENT: f32 = 20.0;
+const DEEPEST: usize = 12;
+/// More messages than these are not walked through.
+const MOST: usize = 100_000;
+
+/// A question, and what it came to.
+struct Line {
+    id: MessageId,
+    depth: usize,
+    text: String,
+    about: String,
+    /// Whether it stands on the branch that is looked at.
+    on: bool,
+}
+
+/// The page.
+pub(crate) struct Branches {
+    session: DocId,
+    made: Option<(u64, Option<MessageId>)>,
+    lines: Vec<Line>,
+    /// The branch that is looked at beside another one.
+    compared: Option<Comparison>,
+}
+
+fn first(text: &str) -> String {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").chars().take(200).collect()
+}
+
+impl Branches {
+    pub(crate) fn new(session: DocId) -> Branches {
+        Branches { session, made: None, lines: Vec::new(), compared: None }
+    }
+
+    fn make(&mut self, session: &Conversation) {
+        let key = (session.revision, session.head());
+        if self.made == Some(key) {
+            return;
+        }
+        let tree = session.tree();
+        let on: BTreeSet<MessageId> = session.branch().iter().map(|message| message.id).collect();
+        self.lines.clear();
+        let mut seen = BTreeSet::new();
+        let mut left: Vec<(MessageId, usize)> = tree.children(None).iter().rev().map(|id| (*id, 0)).collect();
+        if tree.children(None).len() > 1 {
+            left.iter_mut().for_each(|(_, depth)| *depth = 1);
+        }
+        while let Some((id, depth)) = left.pop().filter(|_| seen.len() < MOST) {
+            let Some(message) = tree.get(id).filter(|_| seen.insert(id)) else { continue };
+            match message.role {
+                Role::User => self.lines.push(Line {
+                    id,
+                    depth,
+                    text: first(&message.content),
+                    about: words::clock(message.timestamp),
+                    on: on.contains(&id),
+                }),
+                Role::Assistant => self.answered(message),
+                Role::System | Role::Tool => {}
+            }
+            let children = tree.children(Some(id));
+            let deeper = depth + usize::from(children.len() > 1);
+            left.extend(children.iter().rev().map(|child| (*child, deeper)));
+        }
+        self.made = Some(key);
+    }
+
+    /// The last question came to this.
+    fn answered(&mut self, message: &Message) {
+        let text = first(&message.content);
+        if let Some(line) = self.lines.last_mut().filter(|_| !text.is_empty()) {
+            line.about = format!("{}  ·  {text}", words::clock(message.timestamp));
+        }
+    }
+
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        let Some(conversation) = session.agents().session(self.session) else {
+            states::sentence(ui, "Reading the session…", None, "");
+            return;
+        };
+        if let Some(compared) = &mut self.compared {
+            if compared.show(ui, conversation, actions) {
+                self.compared = None;
+            }
+            return;
+        }
+        self.make(conversation);
+        let mut beside = None;
+        let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+        let margin = ((ui.available_width() - width) / 2.0).max(space::L);
+        ui.add_space(space::L);
+        ui.spacing_mut().item_spacing.y = 0.0;
+        egui::ScrollArea::vertical().id_salt("branches").auto_shrink(false).show_rows(
+            ui,
+            LINE,
+            self.lines.len(),
+            |ui, rows| {
+                for line in self.lines.get(rows).unwrap_or_default() {
+                    let (row, _) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+                    let inset = INDENT * line.depth.min(DEEPEST) as f32;
+                    let left = row.left() + margin + inset;
+                    let rect =
+                        Rect::from_min_max(pos2(left, row.top()), pos2(row.left() + margin + width, row.bottom()));
+                    beside = one(ui, rect, line, conversation, actions).or(beside);
+                }
+            },
+        );
+        if let Some(other) = beside {
+            self.compared = Some(Comparison::new(other));
+            ui.ctx().request_repaint();
+        }
+    }
+}
+
+/// A question. Gives the end of its branch where that is to be looked at beside the current one.
+fn one(ui: &mut Ui, rect: Rect, line: &Line, session: &Conversation, actions: &mut Vec<Action>) -> Option<MessageId> {
+    let colours = Colours::of(ui);
+    let id = Id::unique(("branch", line.id.0));
+    let rect = rect.shrink2(vec2(0.0, 1.0));
+    let response = ui.interact(rect, id, Sense::click());
+    if response.hovered() {
+        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+    }
+    let colour = if line.on { colours.accent } else { colours.muted };
+    let rail = pos2(rect.left() + 10.0, rect.center().y);
+    let stroke = Stroke::new(if line.on { 2.0 } else { 1.0 }, if line.on { colours.accent } else { colours.line });
+    ui.painter().vline(rail.x, rect.expand(1.0).y_range(), stroke);
+    if line.on {
+        ui.painter().circle_filled(rail, 5.0, colour);
+    } else {
+        ui.painter().circle(rail, 4.5, colours.paper, Stroke::new(1.5, colour));
+    }
+    ring(ui, &response, CORNER);
+    let end = session.tree().newest_below(line.id);
+    let room = rect.width() - 28.0 - if line.on { space::S } else { 192.0 };
+    let cut = if line.on { tokens::Cut::SemiBold } else { tokens::Cut::Regular };
+    let style = tokens::Type { font: tokens::inter(cut, 13.0), line: 20.0 };
+    clipped(ui, rect.left_top() + vec2(28.0, 3.0), room, &line.text, &style, colours.ink);
+    clipped(ui, rect.left_top() + vec2(28.0, 24.0), room, &line.about, &tokens::caption(), colours.muted);
+    response.widget_info(|| egui::WidgetInfo::selected(Part::TreeItem, true, line.on, &line.text));
+    if response.clicked() {
+        let to = if line.on { line.id } else { end };
+        // On the branch that is looked at, the answer is what one goes on from.
+        let to = if line.on { answer_to(session, to) } else { to };
+        actions.push(Action::Do(Command::GoTo { session: session.id, message: to }));
+    }
+    if line.on {
+        return None;
+    }
+    let compare = Rect::from_min_max(pos2(rect.right() - 176.0, rect.top()), pos2(rect.right() - 116.0, rect.bottom()));
+    let name = format!("Compare: {}", line.text);
+    let compared = word_button(ui, compare, id.with("compare"), "Compare", &name).clicked();
+    let at = Rect::from_min_max(pos2(rect.right() - 100.0, rect.top()), rect.max);
+    let name = format!("Bring over: {}", line.text);
+    let icon = pos2(at.left() - 10.0, at.center().y);
+    ui.painter().text(icon, Align2::CENTER_CENTER, icons::BRANCH, tokens::icon(13.0), colours.accent);
+    if word_button(ui, at, id.with("over"), "Bring over", &name).clicked()
+        && let Some(into) = session.head()
+    {
+        actions.push(Action::Do(Command::MergeBranch { session: session.id, from: end, into }));
+    }
+    compared.then_some(end)
+}
+
+/// The last message on the branch that is looked at before the next question.
+fn answer_to(session: &Conversation, question: MessageId) -> MessageId {
+    let branch = session.branch();
+    let own = branch.iter().skip_while(|message| message.id != question).skip(1);
+    own.take_while(|message| message.role != Role::User).last().map_or(question, |message| message.id)
+}

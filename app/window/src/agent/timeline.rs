@@ -1,0 +1,608 @@
+//! The steps of a run as a graph, as a page: by time from the left to the right, calls that ran at once one below the
+//! other. Laid out once for each revision; of ten thousand steps only those in sight are drawn.
+
+use super::super::page::Action;
+use super::super::states;
+use super::{phases, prose, words};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::epaint::Mesh;
+use egui::{Align2, Color32, EventFilter, Id, Key, Modifiers, Pos2, Rect, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
+use engine::{Run, RunPhase, Session};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use store::{DocId, ExecutionStep, StepId, StepKind};
+use ui::controls::{clipped, named, ring, text_button};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
+
+/// A step's box, and how far the next one is.
+const BOX: Vec2 = vec2(184.0, 48.0);
+const PITCH: Vec2 = vec2(216.0, 64.0);
+/// Nearer than this, boxes hold their words.
+const LEGIBLE: f32 = 0.55;
+/// Nearer than this, lines lead from step to step.
+const EDGES: f32 = 0.1;
+/// From no farther than this one sees a run.
+const FARTHEST: f32 = 0.000_5;
+/// Of what a step is about.
+const DETAILS: f32 = 340.0;
+/// How high the line is in which phases are named.
+const NAMES: f32 = 24.0;
+
+/// Where a step stands: its column and its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    column: usize,
+    lane: usize,
+}
+
+/// The page.
+pub(crate) struct Timeline {
+    run: DocId,
+    /// For which revision, and of how many steps, the layout is.
+    made: Option<(u64, usize)>,
+    places: Vec<Place>,
+    /// The steps of each column.
+    columns: Vec<Vec<usize>>,
+    parents: Vec<Vec<usize>>,
+    /// The phases of the run, the one of each step, from 1, and the columns that belong to one, by its place.
+    phases: Vec<RunPhase>,
+    of: Vec<usize>,
+    bands: Vec<(usize, Range<usize>)>,
+    lanes: usize,
+    /// The point of the graph at the left edge and the middle, and points of the screen for one of it.
+    centre: Vec2,
+    zoom: f32,
+    moved: bool,
+    chosen: Option<usize>,
+    /// The step that is shown once the run is there.
+    wanted: Option<StepId>,
+    focus: bool,
+}
+
+/// Where steps stand. A call stands behind the step that asks for it, its result behind it on the same lane; all else
+/// waits for what was before.
+fn lay_out(steps: &[ExecutionStep]) -> (Vec<Place>, Vec<Vec<usize>>) {
+    let mut numbers: HashMap<StepId, usize> = HashMap::with_capacity(steps.len());
+    let mut places: Vec<Place> = Vec::with_capacity(steps.len());
+    let mut parents: Vec<Vec<usize>> = Vec::with_capacity(steps.len());
+    // Where calls stand, and where their results will.
+    let mut taken: HashSet<(usize, usize)> = HashSet::new();
+    let mut next = 0;
+    for (at, step) in steps.iter().enumerate() {
+        let from: Vec<usize> = step.parents.iter().filter_map(|parent| numbers.get(parent).copied()).collect();
+        let parent = from.first().copied();
+        let place = match (&step.kind, parent) {
+            (StepKind::ToolCall { .. }, Some(parent)) => {
+                let column = places[parent].column + 1;
+                let free = |lane: &usize| !taken.contains(&(column, *lane)) && !taken.contains(&(column + 1, *lane));
+                let lane = (0..).find(free).unwrap_or_default();
+                taken.extend([(column, lane), (column + 1, lane)]);
+                Place { column, lane }
+            }
+            (StepKind::ToolResult { .. }, Some(parent)) => {
+                Place { column: places[parent].column + 1, lane: places[parent].lane }
+            }
+            _ => Place { column: next, lane: 0 },
+        };
+        next = next.max(place.column + 1);
+        places.push(place);
+        parents.push(from);
+        numbers.insert(step.id, at);
+    }
+    (places, parents)
+}
+
+impl Timeline {
+    pub(crate) fn new(run: DocId) -> Timeline {
+        Timeline {
+            run,
+            made: None,
+            places: Vec::new(),
+            columns: Vec::new(),
+            parents: Vec::new(),
+            phases: Vec::new(),
+            of: Vec::new(),
+            bands: Vec::new(),
+            lanes: 1,
+            centre: Vec2::ZERO,
+            zoom: 1.0,
+            moved: false,
+            chosen: None,
+            wanted: None,
+            focus: true,
+        }
+    }
+
+    /// The same, at a step.
+    pub(crate) fn at(run: DocId, step: Option<StepId>) -> Timeline {
+        Timeline { wanted: step, ..Timeline::new(run) }
+    }
+
+    fn make(&mut self, run: &Run) {
+        let key = (run.revision, run.steps.len());
+        if self.made == Some(key) {
+            return;
+        }
+        if self.made.is_none_or(|(_, steps)| steps != run.steps.len()) {
+            (self.places, self.parents) = lay_out(&run.steps);
+            self.lanes = self.places.iter().map(|place| place.lane + 1).max().unwrap_or(1);
+            let count = self.places.iter().map(|place| place.column + 1).max().unwrap_or(0);
+            self.columns = vec![Vec::new(); count];
+            for (step, place) in self.places.iter().enumerate() {
+                self.columns[place.column].push(step);
+            }
+            self.of = run.step_phases();
+            self.bands.clear();
+            for (column, steps) in self.columns.iter().enumerate() {
+                let phase = steps.iter().filter_map(|step| self.of.get(*step)).min().copied().unwrap_or(0);
+                match self.bands.last_mut() {
+                    Some((known, range)) if *known == phase => range.end = column + 1,
+                    _ if phase > 0 => self.bands.push((phase, column..column + 1)),
+                    _ => {}
+                }
+            }
+        }
+        self.phases = run.phases();
+        self.made = Some(key);
+    }
+
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        let Some(run) = session.agents().run(self.run) else {
+            states::sentence(ui, "Reading the run…", None, "");
+            return;
+        };
+        if run.steps.is_empty() {
+            states::sentence(ui, "The run has made no step yet.", None, "");
+            return;
+        }
+        self.make(run);
+        let all = ui.available_rect_before_wrap();
+        if let Some(wanted) = self.wanted.take()
+            && let Some(at) = run.steps.iter().position(|step| step.id == wanted)
+        {
+            self.reveal(at, all);
+            self.moved = true;
+        }
+        let chosen = self.chosen.and_then(|at| run.steps.get(at)).is_some();
+        let beside = chosen && all.width() > 2.0 * DETAILS;
+        let area = match (chosen, beside) {
+            (false, _) => all,
+            (true, true) => all.with_max_x(all.right() - DETAILS),
+            (true, false) => all.with_max_y(all.center().y),
+        };
+        self.graph(ui, run, area);
+        if chosen {
+            let rest = if beside { all.with_min_x(area.right()) } else { all.with_min_y(area.bottom()) };
+            self.details(ui, run, rest, actions);
+        }
+    }
+
+    fn graph(&mut self, ui: &mut Ui, run: &Run, area: Rect) {
+        let colours = Colours::of(ui);
+        let id = Id::unique("timeline");
+        let response = ui.interact(area, id, Sense::click_and_drag());
+        let words = format!("Timeline of {} steps", run.steps.len());
+        named(&response, Role::Canvas, &words);
+        if std::mem::take(&mut self.focus) {
+            response.request_focus();
+        }
+        self.steer(ui, run, &response, area);
+        let painter = ui.painter().with_clip_rect(area);
+        let origin = area.left_center() + vec2(space::XL, 0.0) - self.centre * self.zoom;
+        let top = (self.lanes.min(8) as f32 - 1.0) * PITCH.y / 2.0;
+        let place = |place: Place| {
+            let at = vec2(place.column as f32 * PITCH.x, place.lane as f32 * PITCH.y - top - BOX.y / 2.0);
+            Rect::from_min_size(origin + at * self.zoom, BOX * self.zoom)
+        };
+        let column = |x: f32| ((x - origin.x) / (PITCH.x * self.zoom)).floor().max(0.0) as usize;
+        let (from, to) = (column(area.left()).saturating_sub(1), column(area.right()) + 2);
+        let legible = self.zoom >= LEGIBLE;
+        let bands: Vec<(usize, Rect)> = self
+            .bands
+            .iter()
+            .map(|(phase, range)| {
+                let side = |column: usize| origin.x + (column as f32 * PITCH.x - (PITCH.x - BOX.x) / 2.0) * self.zoom;
+                (*phase, area.with_min_x(side(range.start)).with_max_x(side(range.end)))
+            })
+            .filter(|(_, band)| band.intersects(area))
+            .collect();
+        for (phase, band) in &bands {
+            if phase % 2 == 0 {
+                painter.rect_filled(band.intersect(area), 0.0, colours.sunken);
+            }
+        }
+        let mut mesh = Mesh::default();
+        let mut clicked = None;
+        let seen = self.columns.get(from..to.min(self.columns.len())).unwrap_or_default();
+        // Far away, steps that would share a point of the screen are drawn as one.
+        let stride = (1.0 / (PITCH.x * self.zoom)).ceil().max(1.0) as usize;
+        for step in seen.iter().step_by(stride).flatten().copied() {
+            let rect = place(self.places[step]);
+            for parent in self.parents[step].iter().filter(|_| self.zoom > EDGES) {
+                let before = place(self.places[*parent]);
+                edge(&painter, before.right_center(), rect.left_center(), colours.muted.gamma_multiply(0.6));
+            }
+            if !rect.intersects(area) {
+                continue;
+            }
+            let is_chosen = self.chosen == Some(step);
+            if legible {
+                if boxed(ui, &painter, rect, &run.steps[step], step, is_chosen, run.about.start_time) {
+                    clicked = Some(step);
+                }
+            } else {
+                let colour = if is_chosen { colours.accent } else { hue(&run.steps[step].kind, colours) };
+                let rect = Rect::from_center_size(rect.center(), rect.size().max(Vec2::splat(1.0)));
+                mesh.add_colored_rect(rect.intersect(area), colour);
+            }
+        }
+        painter.add(Shape::mesh(mesh));
+        if !legible
+            && response.clicked()
+            && let Some(pointer) = response.interact_pointer_pos()
+        {
+            clicked =
+                seen.iter().flatten().copied().find(|step| place(self.places[*step]).expand(2.0).contains(pointer));
+        }
+        if clicked.is_some() {
+            self.chosen = clicked;
+            response.request_focus();
+        } else if response.clicked() {
+            self.chosen = None;
+        }
+        self.name_phases(ui, &painter, area, &bands);
+        ring(ui, &response, CORNER);
+        let says = format!("{words}. Arrows go from step to step, the wheel zooms, dragging moves.");
+        let at = area.left_bottom() + vec2(space::L, -space::M);
+        painter.text(at, Align2::LEFT_BOTTOM, says, tokens::caption().font, colours.muted);
+        let corner = Rect::from_min_size(area.left_top() + vec2(space::L, space::M), vec2(320.0, size::HIT));
+        let mut child = ui.new_child(
+            egui::UiBuilder::new()
+                .max_rect(corner)
+                .id_salt("zoom")
+                .layout(egui::Layout::left_to_right(egui::Align::Min)),
+        );
+        child.spacing_mut().item_spacing.x = space::XS;
+        for (word, by) in [("Nearer", 1.25), ("Farther", 0.8)] {
+            if text_button(&mut child, word, false).clicked() {
+                self.zoom = (self.zoom * by).clamp(FARTHEST, 2.0);
+                self.moved = true;
+            }
+        }
+        if text_button(&mut child, "All of it", false).clicked() {
+            let wide = self.columns.len() as f32 * PITCH.x;
+            self.zoom = ((area.width() - 2.0 * space::XL) / wide.max(1.0)).clamp(FARTHEST, 1.0);
+            (self.centre, self.moved) = (Vec2::ZERO, true);
+        }
+    }
+
+    /// The names of the phases above their steps, as far as these are in sight.
+    fn name_phases(&self, ui: &Ui, painter: &egui::Painter, area: Rect, bands: &[(usize, Rect)]) {
+        let colours = Colours::of(ui);
+        let top = area.top() + space::M + size::HIT + space::S;
+        for (at, (phase, band)) in bands.iter().enumerate() {
+            let Some(phase) = phase.checked_sub(1).and_then(|at| self.phases.get(at)) else { continue };
+            let seen = band.intersect(area);
+            let strip = Rect::from_min_size(pos2(seen.left(), top), vec2(seen.width(), NAMES));
+            let ground = if phase.number % 2 == 0 { colours.sunken } else { colours.paper };
+            painter.rect_filled(strip, 0.0, ground);
+            painter.vline(band.left(), area.y_range(), Stroke::new(1.0, colours.line));
+            let words = phases::title(phase, self.phases.len());
+            let name = format!("{}  {}", phase.number, phase.name);
+            let room = strip.width() - 2.0 * space::S;
+            if room > space::XL {
+                let style = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 12.0), line: 16.0 };
+                let at = strip.left_center() + vec2(space::S, -8.0);
+                clipped(ui, at, room, &name, &style, colours.muted);
+            }
+            let response = ui.interact(strip, Id::unique(("phase", phase.number, at)), Sense::hover());
+            named(&response, Role::Label, &words);
+            response.on_hover_text(words);
+        }
+    }
+
+    /// Panning, zooming, and the arrows.
+    fn steer(&mut self, ui: &Ui, run: &Run, response: &egui::Response, area: Rect) {
+        if response.dragged() {
+            self.centre -= response.drag_delta() / self.zoom;
+            self.moved = true;
+        }
+        if response.hovered() {
+            let (scroll, pinch, pointer) =
+                ui.input(|input| (input.smooth_scroll_delta(), input.zoom_delta(), input.pointer.latest_pos()));
+            let zoom = (self.zoom * (scroll.y * 0.004).exp() * pinch).clamp(FARTHEST, 2.0);
+            if scroll != Vec2::ZERO || pinch != 1.0 {
+                let pointer = pointer.unwrap_or(area.center()) - (area.left_center() + vec2(space::XL, 0.0));
+                // What is under the pointer stays there.
+                self.centre += pointer / self.zoom - pointer / zoom;
+                self.centre.x -= scroll.x / zoom;
+                (self.zoom, self.moved) = (zoom, true);
+            }
+        }
+        if !self.moved && super::works(run) {
+            // The end is what happens.
+            let wide = self.columns.len() as f32 * PITCH.x;
+            self.centre.x = (wide - (area.width() - 2.0 * space::XL) / self.zoom).max(0.0);
+        }
+        if !response.has_focus() {
+            return;
+        }
+        let filter = EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
+        ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+        let pressed = |key| super::key(ui, key, Modifiers::NONE);
+        let next = match self.chosen {
+            None if pressed(Key::ArrowRight) || pressed(Key::ArrowDown) => Some(0),
+            None => None,
+            Some(at) if pressed(Key::ArrowLeft) => self.parents.get(at).and_then(|parents| parents.first().copied()),
+            Some(at) if pressed(Key::ArrowRight) => self.after(at),
+            Some(at) if pressed(Key::ArrowUp) => self.beside(at, true),
+            Some(at) if pressed(Key::ArrowDown) => self.beside(at, false),
+            Some(_) if pressed(Key::Home) => Some(0),
+            Some(_) if pressed(Key::End) => run.steps.len().checked_sub(1),
+            Some(_) => None,
+        };
+        if let Some(next) = next {
+            self.reveal(next, area);
+        }
+    }
+
+    /// The step behind one: what follows from it, or else what comes next.
+    fn after(&self, at: usize) -> Option<usize> {
+        let place = self.places.get(at)?;
+        let column = self.columns.get(place.column + 1)?;
+        let child = column.iter().find(|step| self.parents[**step].contains(&at));
+        child.or(column.first()).copied()
+    }
+
+    /// The step above or below one, of what ran at the same time.
+    fn beside(&self, at: usize, up: bool) -> Option<usize> {
+        let place = *self.places.get(at)?;
+        let column = self.columns.get(place.column)?.iter().copied();
+        let lane = |step: &usize| self.places[*step].lane;
+        if up {
+            column.filter(|step| lane(step) < place.lane).max_by_key(lane)
+        } else {
+            column.filter(|step| lane(step) > place.lane).min_by_key(lane)
+        }
+    }
+
+    /// Chooses a step and has it in sight.
+    fn reveal(&mut self, step: usize, area: Rect) {
+        self.chosen = Some(step);
+        let Some(place) = self.places.get(step) else { return };
+        let (left, wide) = (place.column as f32 * PITCH.x, (area.width() - 2.0 * space::XL) / self.zoom);
+        // With the details open there is less room.
+        let wide = (wide - DETAILS / self.zoom).max(BOX.x);
+        if left < self.centre.x {
+            self.centre.x = left;
+            self.moved = true;
+        } else if left + BOX.x > self.centre.x + wide {
+            self.centre.x = left + BOX.x - wide;
+            self.moved = true;
+        }
+    }
+
+    /// What is said of the chosen step.
+    fn details(&mut self, ui: &mut Ui, run: &Run, rect: Rect, actions: &mut Vec<Action>) {
+        let Some((at, step)) = self.chosen.and_then(|at| Some((at, run.steps.get(at)?))) else { return };
+        let colours = Colours::of(ui);
+        ui.painter().rect_filled(rect, 0.0, colours.paper);
+        ui.painter().vline(rect.left() + 0.5, rect.y_range(), Stroke::new(1.0, colours.line));
+        let mut panel = super::super::layout::part(ui, "step", rect.shrink2(vec2(space::L, 0.0)), rect);
+        let ui = &mut panel;
+        let (kind, _) = words::step(step);
+        ui.add_space(space::M);
+        let title = match &step.kind {
+            StepKind::ToolCall { tool_name, .. } => format!("{}. {kind}: {tool_name}", at + 1),
+            _ => format!("{}. {kind}", at + 1),
+        };
+        text(
+            ui,
+            &title,
+            &tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 15.0), line: 24.0 },
+            colours.ink,
+            Role::Heading,
+        );
+        let mut facts =
+            vec![format!("At {}, {} after the start", words::clock(step.timestamp), since(step, run.about.start_time))];
+        facts.extend(step.duration.map(|duration| format!("Took {}", words::took(duration))));
+        if let Some(spent) = &step.spent {
+            facts.push(format!("{} read, {} written, {}", spent.input_tokens, spent.output_tokens, words::cost(spent)));
+        }
+        let phase = self.of.get(at).and_then(|phase| self.phases.get(phase.checked_sub(1)?));
+        match phase {
+            // What stands on a step of the program says no more than its phase does.
+            Some(phase) => {
+                facts.push(phases::title(phase, self.phases.len()));
+                facts.extend(step.route.clone().filter(|route| !route.starts_with("phase/")));
+            }
+            None => facts.extend(step.route.clone()),
+        }
+        for fact in &facts {
+            text(ui, fact, &tokens::caption(), colours.muted, Role::Label);
+        }
+        let parents = self.parents.get(at).cloned().unwrap_or_default();
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing.x = space::XS;
+            for parent in parents {
+                if text_button(ui, &format!("Follows from step {}", parent + 1), false).clicked() {
+                    self.chosen = Some(parent);
+                }
+            }
+            let changed = run.changes.iter().any(|change| change.step == step.id);
+            if changed && text_button(ui, "What it changed", false).clicked() {
+                actions.push(Action::Run("agent.changes"));
+            }
+        });
+        ui.add_space(space::S);
+        let whole = words::whole(step);
+        let whole = &whole[..whole.floor_char_boundary(prose::LONGEST)];
+        if whole.is_empty() {
+            return;
+        }
+        egui::ScrollArea::vertical().id_salt(("step", at)).auto_shrink(false).show(ui, |ui| {
+            let width = ui.available_width();
+            let height = prose::height(ui, width, whole) + 2.0 * space::S;
+            let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
+            ui.painter().rect_filled(rect, CORNER, colours.sunken);
+            prose::mono(ui, rect.min + vec2(0.0, space::S), width, whole);
+            named(&response, Role::Label, whole);
+            ui.add_space(space::L);
+        });
+    }
+}
+
+fn since(step: &ExecutionStep, start: i64) -> String {
+    words::took(u64::try_from(step.timestamp.saturating_sub(start)).unwrap_or(0))
+}
+
+fn hue(kind: &StepKind, colours: &Colours) -> Color32 {
+    match kind {
+        StepKind::Thinking { .. } => colours.thought,
+        StepKind::ToolCall { .. } | StepKind::ToolResult { success: true, .. } => colours.tool,
+        StepKind::ToolResult { success: false, .. } | StepKind::Error { .. } => colours.bad,
+        StepKind::Todo { .. } => colours.muted,
+        StepKind::FinalAnswer { .. } => colours.ok,
+    }
+}
+
+fn glyph(kind: &StepKind) -> &'static str {
+    match kind {
+        StepKind::Thinking { .. } => icons::BRAIN,
+        StepKind::ToolCall { .. } => icons::WRENCH,
+        StepKind::ToolResult { success: true, .. } => icons::ARROW_LEFT,
+        StepKind::ToolResult { success: false, .. } => icons::X_CIRCLE,
+        StepKind::Todo { .. } => icons::LIST_BULLETS,
+        StepKind::FinalAnswer { .. } => icons::CHECK_CIRCLE,
+        StepKind::Error { .. } => icons::WARNING,
+    }
+}
+
+/// A step in its box; whether it was clicked.
+fn boxed(
+    ui: &Ui,
+    painter: &egui::Painter,
+    rect: Rect,
+    step: &ExecutionStep,
+    number: usize,
+    chosen: bool,
+    start: i64,
+) -> bool {
+    let colours = Colours::of(ui);
+    let response = ui.interact(rect.intersect(painter.clip_rect()), Id::unique(("step", step.id.0)), Sense::CLICK);
+    let (kind, about) = words::step(step);
+    let ground = if chosen { colours.accent_ground } else { colours.raised };
+    let line = match (chosen, response.hovered()) {
+        (true, _) => Stroke::new(2.0, colours.accent),
+        (false, true) => Stroke::new(1.0, colours.muted),
+        (false, false) => Stroke::new(1.0, colours.line),
+    };
+    painter.rect(rect, CORNER, ground, line, egui::StrokeKind::Inside);
+    let colour = hue(&step.kind, colours);
+    let bar = rect.with_max_x(rect.left() + 3.0).shrink2(vec2(0.0, 6.0));
+    painter.rect_filled(bar, 1.5, colour);
+    let inner = rect.shrink2(vec2(space::S, 0.0));
+    painter.text(
+        inner.left_center() + vec2(10.0, 0.0),
+        Align2::CENTER_CENTER,
+        glyph(&step.kind),
+        tokens::icon(14.0),
+        colour,
+    );
+    let took = step.duration.map(words::took).unwrap_or_default();
+    let left = inner.left() + 24.0;
+    let tall = rect.height() >= 40.0;
+    let title = if about.is_empty() { kind } else { about.as_str() };
+    let y = if tall { rect.center().y - 19.0 } else { rect.center().y - 10.0 };
+    clipped(ui, pos2(left, y), inner.right() - left, title, &tokens::small(), colours.ink);
+    if tall {
+        let words = if took.is_empty() { since(step, start) } else { took };
+        let line = format!("{kind}  ·  {words}");
+        clipped(ui, pos2(left, rect.center().y + 2.0), inner.right() - left, &line, &tokens::caption(), colours.muted);
+    }
+    let name = format!("Step {}: {kind} {about}", number + 1);
+    response.widget_info(|| egui::WidgetInfo::selected(Role::ListBoxOption, true, chosen, name.trim()));
+    response.clicked()
+}
+
+fn edge(painter: &egui::Painter, from: Pos2, to: Pos2, colour: Color32) {
+    let stroke = Stroke::new(1.0, colour);
+    if (from.y - to.y).abs() < 0.5 {
+        painter.line_segment([from, to], stroke);
+        return;
+    }
+    let middle = (from.x + to.x) / 2.0;
+    painter.line(vec![from, pos2(middle, from.y), pos2(middle, to.y), to], stroke);
+}
+
+/// A text in its lines.
+fn text(ui: &mut Ui, words: &str, style: &tokens::Type, colour: Color32, role: Role) {
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = ui.available_width();
+    job.wrap.max_rows = 4;
+    job.append(words, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
+    ui.painter().galley(rect.min, galley, colour);
+    named(&response, role, words);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(id: u64, parents: &[u64], kind: StepKind) -> ExecutionStep {
+        let parents = parents.iter().map(|parent| StepId(*parent)).collect();
+        ExecutionStep { id: StepId(id), timestamp: 0, duration: None, parents, kind, spent: None, route: None }
+    }
+
+    fn call(name: &str) -> StepKind {
+        StepKind::ToolCall { tool_call_id: name.to_owned(), tool_name: name.to_owned(), params: serde_json::Map::new() }
+    }
+
+    fn result(name: &str) -> StepKind {
+        let whole = None;
+        StepKind::ToolResult { tool_call_id: name.to_owned(), success: true, result: None, error: None, whole }
+    }
+
+    #[test]
+    fn calls_that_run_at_once_stand_below_each_other() {
+        let think = || StepKind::Thinking { content: String::new(), is_streaming: None };
+        let steps = [
+            step(1, &[], think()),
+            step(2, &[1], call("a")),
+            step(3, &[1], call("b")),
+            step(4, &[3], result("b")),
+            step(5, &[2], result("a")),
+            step(6, &[5], think()),
+        ];
+        let (places, parents) = lay_out(&steps);
+        let places: Vec<(usize, usize)> = places.iter().map(|place| (place.column, place.lane)).collect();
+        assert_eq!(places, [(0, 0), (1, 0), (1, 1), (2, 1), (2, 0), (3, 0)]);
+        assert_eq!(parents[5], [4]);
+    }
+
+    #[test]
+    fn calls_that_are_made_while_others_run_have_lanes_of_their_own() {
+        let think = || StepKind::Thinking { content: String::new(), is_streaming: None };
+        let steps = [
+            step(1, &[], think()),
+            step(2, &[1], call("a")),
+            step(3, &[1], call("b")),
+            step(4, &[2], result("a")),
+            step(5, &[4], call("c")),
+            step(6, &[3], result("b")),
+            step(7, &[6], call("d")),
+            step(8, &[5], result("c")),
+            step(9, &[7], result("d")),
+        ];
+        let (places, _) = lay_out(&steps);
+        let places: Vec<(usize, usize)> = places.iter().map(|place| (place.column, place.lane)).collect();
+        assert_eq!(places, [(0, 0), (1, 0), (1, 1), (2, 0), (3, 0), (2, 1), (3, 1), (4, 0), (4, 1)]);
+        let alone: std::collections::BTreeSet<(usize, usize)> = places.iter().copied().collect();
+        assert_eq!(alone.len(), places.len(), "no step stands on another");
+    }
+}

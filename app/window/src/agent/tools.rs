@@ -1,0 +1,209 @@
+//! The user's own tools, as a page: what waits to be read, with its code and what it may do; approved, switched off,
+//! removed; brought in from a file and written to one.
+
+use super::super::page::Action;
+use super::super::states;
+use super::prose;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Sense, Ui, vec2};
+use engine::{Command, Session};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use store::{Registered, UserTool};
+use text::visible;
+use ui::controls::{named, text_button};
+use ui::tokens::{self, CARD, Colours, space};
+
+/// A file of tools has at most so many bytes.
+const LARGEST: u64 = 16 << 20;
+/// Of a tool's code so much is seen without scrolling.
+const CODE: f32 = 320.0;
+
+/// What came of a file.
+enum Done {
+    Read(Result<Vec<UserTool>, String>),
+    Written(Result<PathBuf, String>),
+}
+
+/// The page.
+#[derive(Default)]
+pub(crate) struct Tools {
+    asked: bool,
+    file: String,
+    waits: Option<Receiver<Done>>,
+    said: Option<Result<String, String>>,
+}
+
+impl Tools {
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        if !std::mem::replace(&mut self.asked, true) {
+            actions.push(Action::Do(Command::ReadSetup));
+            let home = std::env::home_dir().unwrap_or_default();
+            self.file = home.join("tools.json").display().to_string();
+        }
+        self.receive(actions);
+        let Some(tools) = session.user_tools() else {
+            states::sentence(ui, "Reading the tools…", None, "");
+            return;
+        };
+        let width = tokens::size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
+        let margin = ((ui.available_width() - width) / 2.0).max(space::L);
+        egui::ScrollArea::vertical().id_salt("tools").auto_shrink(false).show(ui, |ui| {
+            #[allow(clippy::cast_possible_truncation, reason = "points of a window")]
+            let around = egui::Margin { left: margin as i8, right: 0, top: 16, bottom: 24 };
+            egui::Frame::NONE.inner_margin(around).show(ui, |ui| {
+                ui.set_width(width);
+                ui.spacing_mut().item_spacing = vec2(space::S, space::S);
+                self.files(ui, tools);
+                if tools.is_empty() {
+                    let none = "There is no tool of your own yet: an agent proposes one, or a file brings some.";
+                    words(ui, none, &tokens::small(), Colours::of(ui).muted, Role::Label);
+                }
+                // What waits for a word comes first.
+                for waits in [true, false] {
+                    for tool in tools.iter().filter(|tool| tool.is_pending() == waits) {
+                        card(ui, tool, actions);
+                    }
+                }
+            });
+        });
+    }
+
+    fn files(&mut self, ui: &mut Ui, tools: &[Registered]) {
+        let colours = Colours::of(ui);
+        ui.horizontal_wrapped(|ui| {
+            let field = egui::TextEdit::singleline(&mut self.file)
+                .font(tokens::small().font)
+                .margin(egui::Margin::symmetric(8, 6))
+                .desired_width(320.0);
+            ui.add(field).accessible_name("File of tools");
+            let path = PathBuf::from(self.file.trim());
+            let free = self.waits.is_none() && !self.file.trim().is_empty();
+            if text_button(ui, "Import", false).clicked() && free {
+                let path = path.clone();
+                self.begin(ui, move || Done::Read(read(&path)));
+            }
+            if text_button(ui, "Export", false).clicked() && free {
+                let all: Vec<UserTool> = tools.iter().filter_map(|tool| tool.newest().cloned()).collect();
+                self.begin(ui, move || {
+                    let json = serde_json::to_vec_pretty(&all).unwrap_or_default();
+                    Done::Written(host::fs::copy::write_new(&path, &json).map(|()| path))
+                });
+            }
+        });
+        match &self.said {
+            Some(Ok(said)) => words(ui, said, &tokens::caption(), colours.ok, Role::Status),
+            Some(Err(why)) => words(ui, why, &tokens::caption(), colours.bad, Role::Status),
+            None => {}
+        }
+    }
+
+    /// Files are read and written elsewhere.
+    fn begin(&mut self, ui: &Ui, work: impl FnOnce() -> Done + Send + 'static) {
+        let (tell, told) = channel();
+        let wake = ui.ctx().clone();
+        std::thread::spawn(move || {
+            let _ = tell.send(work()); // the page may be closed
+            wake.request_repaint();
+        });
+        (self.waits, self.said) = (Some(told), None);
+    }
+
+    fn receive(&mut self, actions: &mut Vec<Action>) {
+        let Some(waits) = &self.waits else { return };
+        let done = match waits.try_recv() {
+            Ok(done) => done,
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => Done::Read(Err("The file could not be read.".to_owned())),
+        };
+        self.waits = None;
+        self.said = Some(match done {
+            Done::Read(Ok(tools)) => {
+                let said = match tools.len() {
+                    1 => "1 tool was read: it waits for your word.".to_owned(),
+                    many => format!("{many} tools were read: they wait for your word."),
+                };
+                let propose = |tool| Action::Do(Command::ProposeTool { tool: Box::new(tool) });
+                actions.extend(tools.into_iter().map(propose));
+                Ok(said)
+            }
+            Done::Written(Ok(path)) => Ok(format!("Saved as {}", path.display())),
+            Done::Read(Err(why)) | Done::Written(Err(why)) => Err(super::super::act::sentence(&why)),
+        });
+    }
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<UserTool>, String> {
+    let bytes = host::fs::copy::read(path, LARGEST).ok_or("the file cannot be read, or is too large")?;
+    let one = serde_json::from_slice::<UserTool>(&bytes).map(|tool| vec![tool]);
+    one.or_else(|_| serde_json::from_slice(&bytes)).map_err(|error| format!("it is no file of tools: {error}"))
+}
+
+/// A tool: its name, what it may do, its code, and what can be said to it.
+fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<Action>) {
+    let Some(newest) = tool.newest() else { return };
+    let colours = Colours::of(ui);
+    let frame = egui::Frame::NONE
+        .stroke(egui::Stroke::new(1.0, if tool.is_pending() { colours.warn } else { colours.line }))
+        .corner_radius(CARD)
+        .inner_margin(egui::Margin::same(12));
+    let shown = frame.show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing = vec2(space::XS, space::XS);
+        let state = match (tool.is_pending(), tool.approved) {
+            (true, Some(version)) => format!("waits for your word; agents use version {version} meanwhile"),
+            (true, None) => "waits for your word".to_owned(),
+            (false, _) => "approved".to_owned(),
+        };
+        let strong = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 15.0), line: 24.0 };
+        let title = format!("{} version {}: {state}", newest.name, newest.version);
+        words(ui, &title, &strong, colours.ink, Role::Heading);
+        words(ui, &newest.description, &tokens::small(), colours.ink, Role::Label);
+        let network = if newest.network { "It may use the network." } else { "It has no network." };
+        let author = if newest.author.is_empty() { "somebody" } else { newest.author.as_str() };
+        let may = format!("{network} It runs in the sandbox and sees the project. Written by {author}.");
+        words(ui, &may, &tokens::caption(), colours.muted, Role::Label);
+        // What is approved is what is seen.
+        let code = visible::block(&newest.code);
+        let width = ui.available_width();
+        let height = prose::height(ui, width, &code) + 2.0 * space::XS;
+        let area = ui.available_rect_before_wrap();
+        let ground = egui::Rect::from_min_size(area.min, vec2(width, height.min(CODE)));
+        ui.painter().rect_filled(ground, tokens::CORNER, colours.sunken);
+        egui::ScrollArea::vertical().id_salt(("code", &newest.name)).max_height(CODE).show(ui, |ui| {
+            let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
+            prose::mono(ui, rect.min + vec2(0.0, space::XS), width, &code);
+            named(&response, Role::Label, &code);
+        });
+        ui.horizontal_wrapped(|ui| {
+            let name = newest.name.clone();
+            let approve = |version| Command::ApproveTool { name: name.clone(), version };
+            if tool.is_pending() && text_button(ui, &format!("Approve {name}"), true).clicked() {
+                actions.push(Action::Do(approve(Some(newest.version))));
+            }
+            if tool.approved.is_some() && text_button(ui, &format!("Switch off {name}"), false).clicked() {
+                actions.push(Action::Do(approve(None)));
+            }
+            let refuses = tool.is_pending() && tool.approved.is_none();
+            let word = if refuses { format!("Refuse {name}") } else { format!("Remove {name}") };
+            if text_button(ui, &word, false).clicked() {
+                actions.push(Action::Do(Command::RemoveTool { name: name.clone() }));
+            }
+        });
+    });
+    named(&shown.response, Role::Group, &format!("Tool: {}", newest.name));
+}
+
+/// A text in its lines.
+fn words(ui: &mut Ui, text: &str, style: &tokens::Type, colour: egui::Color32, role: Role) {
+    let text = &visible::block(text);
+    let mut job = egui::text::LayoutJob::default();
+    job.wrap.max_width = ui.available_width();
+    job.append(text, 0.0, ui::controls::format(style.font.clone(), style.line, colour));
+    let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), galley.size().y), Sense::hover());
+    ui.painter().galley(rect.min, galley, colour);
+    named(&response, role, text);
+}

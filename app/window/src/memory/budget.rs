@@ -1,0 +1,215 @@
+//! What runs have spent, as a page: what is left of the month, and each spend by task, session, project or month. And a
+//! word before a spend when little is left.
+
+use super::Wish;
+use super::parts;
+use crate::page::Action;
+use crate::{states, status};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
+use engine::{Balance, Purse, Session, Spending, Time};
+use store::DocId;
+use text::task::Day;
+use ui::controls::{clipped, named, ring};
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
+
+/// How high a line is.
+const LINE: f32 = 48.0;
+/// How high a balance is.
+const BALANCE: f32 = 56.0;
+
+const GROUPS: [&str; 4] = ["Task", "Session", "Project", "Month"];
+const PURSES: [Purse; 4] = [Purse::Task, Purse::Session, Purse::Project, Purse::Month];
+
+/// The page.
+#[derive(Default)]
+pub(crate) struct Budget {
+    group: usize,
+    /// For what the rows were made.
+    made: Option<(u64, usize, Day)>,
+    rows: Vec<Spending>,
+    balances: Vec<Balance>,
+}
+
+/// The time by the system's clock.
+fn now() -> Time {
+    Time(jiff::Timestamp::now().as_millisecond())
+}
+
+fn day(at: i64) -> Day {
+    Day(at.div_euclid(86_400_000))
+}
+
+/// A word on what is left, where it is little, for the place from which something is asked.
+#[derive(Default)]
+pub(crate) struct Low {
+    /// For what it was worked out.
+    made: Option<(u64, Option<DocId>, Day)>,
+    words: Option<String>,
+}
+
+impl Low {
+    /// The word, if there is one.
+    pub(crate) fn look(&mut self, session: &Session, volume: Option<DocId>) -> Option<&str> {
+        let now = now();
+        let key = (session.agents().revision(), volume, day(now.0));
+        if self.made != Some(key) {
+            self.made = Some(key);
+            self.words = session.low_balance(now, volume);
+        }
+        self.words.as_deref()
+    }
+}
+
+impl Budget {
+    fn refresh(&mut self, session: &Session) {
+        let now = now();
+        let key = (session.agents().revision(), self.group, day(now.0));
+        if self.made == Some(key) {
+            return;
+        }
+        self.made = Some(key);
+        self.balances = session.balances(now);
+        let by = PURSES.get(self.group).copied().unwrap_or(Purse::Task);
+        self.rows = session.spending(by);
+    }
+
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        if session.agents().setup().is_none() {
+            states::sentence(ui, "Reading what was spent…", None, "");
+            return;
+        }
+        self.refresh(session);
+        ui.add_space(space::XL);
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let (margin, width) = parts::column(ui);
+        let colours = Colours::of(ui);
+        egui::ScrollArea::vertical().id_salt("budget").auto_shrink(false).show_viewport(ui, |ui, viewport| {
+            let page = ui.max_rect();
+            let left = page.left() + margin;
+            for balance in &self.balances {
+                let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), BALANCE), Sense::hover());
+                draw_balance(ui, Rect::from_min_size(pos2(left, line.top()), vec2(width, BALANCE)), balance);
+            }
+            if self.balances.iter().all(|balance| balance.limit.is_none()) {
+                let hint =
+                    "There is no limit. The configuration sets one, in US dollars: budget: {month: 5, project: 2}";
+                parts::row(ui, |ui| said(ui, hint));
+            }
+            ui.add_space(space::L);
+            parts::row(ui, |ui| {
+                self.group = parts::chips(ui, "Spent by", &GROUPS, self.group).unwrap_or(self.group);
+            });
+            ui.add_space(space::S);
+            if self.rows.is_empty() {
+                parts::row(ui, |ui| said(ui, "Nothing was spent yet: no agent was asked."));
+                return;
+            }
+            let top = ui.cursor().top();
+            ui.allocate_space(vec2(ui.available_width(), self.rows.len() as f32 * LINE + space::XL));
+            for (place, row) in self.rows.iter().enumerate() {
+                let y = top + place as f32 * LINE;
+                if y + LINE < page.top() + viewport.top() || y > page.top() + viewport.bottom() {
+                    continue;
+                }
+                let rect = Rect::from_min_size(pos2(left, y), vec2(width, LINE));
+                if draw_row(ui, rect, place, row, colours)
+                    && let Some(doc) = row.doc
+                {
+                    actions.push(Action::Memory(Box::new(Wish::ShowRun(doc, String::new()))));
+                }
+            }
+        });
+    }
+}
+
+/// A quiet line of text.
+fn said(ui: &mut Ui, text: &str) {
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 24.0), Sense::hover());
+    clipped(ui, rect.left_top() + vec2(0.0, 2.0), rect.width(), text, &tokens::small(), Colours::of(ui).muted);
+    named(&response, Role::Label, text);
+}
+
+fn money(usd: f64) -> String {
+    if usd == 0.0 || usd >= 0.995 { format!("${usd:.2}") } else { format!("${usd:.4}") }
+}
+
+fn count(tokens: u64) -> String {
+    status::thousands(usize::try_from(tokens).unwrap_or(usize::MAX))
+}
+
+fn draw_balance(ui: &mut Ui, rect: Rect, balance: &Balance) {
+    let colours = Colours::of(ui);
+    let left = match (balance.limit, balance.left()) {
+        (Some(limit), Some(left)) => format!("{} of {} left", money(left), money(limit)),
+        _ => "no limit".to_owned(),
+    };
+    let mut about = vec![format!("{} spent", money(balance.spent)), format!("{} tokens", count(balance.tokens))];
+    about.extend((balance.unknown > 0).then(|| format!("{} of unknown price", balance.unknown)));
+    let about = about.join("  ·  ");
+    let low = balance.low();
+    let (icon, colour) = match (&low, balance.left()) {
+        (Some(_), Some(left)) if left <= 0.0 => (Some(icons::WARNING), colours.bad),
+        (Some(_), _) => (Some(icons::WARNING), colours.warn),
+        (None, _) => (None, colours.accent),
+    };
+    let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
+    let mut at = rect.left();
+    if let Some(icon) = icon {
+        let place = pos2(at + 8.0, rect.top() + 18.0);
+        ui.painter().text(place, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+        at += 24.0;
+    }
+    let room = rect.width() - 200.0;
+    clipped(ui, pos2(at, rect.top() + 8.0), room, &crate::act::sentence(&balance.of), &bold, colours.ink);
+    let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
+    clipped(ui, pos2(at, rect.top() + 28.0), room, &about, &style, colours.muted);
+    let ink = if low.is_some() { colour } else { colours.ink };
+    let place = pos2(rect.right(), rect.top() + 18.0);
+    ui.painter().text(place, Align2::RIGHT_CENTER, &left, tokens::tabular(13.0), ink);
+    if let Some(limit) = balance.limit.filter(|limit| *limit > 0.0) {
+        let bar = Rect::from_min_size(pos2(rect.right() - 160.0, rect.top() + 34.0), vec2(160.0, 3.0));
+        parts::bar(ui, bar, balance.spent / limit, colour);
+    }
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    let response = ui.interact(rect, ui.scope_id().with(("balance", &balance.of)), Sense::hover());
+    named(&response, Role::Label, &format!("{}: {left}, {about}", balance.of));
+}
+
+/// A line of the log; whether it was chosen.
+fn draw_row(ui: &Ui, rect: Rect, place: usize, row: &Spending, colours: &Colours) -> bool {
+    // A run and a session can be looked at.
+    let leads = row.doc.is_some() && !row.project.is_empty();
+    let sense = if leads { Sense::click() } else { Sense::hover() };
+    let response = ui.interact(rect, ui.scope_id().with(("spend", place)), sense);
+    if response.hovered() && leads {
+        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), CORNER, colours.hover(colours.paper));
+    }
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    let spent = if row.unknown > 0 && row.spent == 0.0 { "cost unknown".to_owned() } else { money(row.spent) };
+    let cost = match row.limit {
+        Some(limit) => format!("{spent} of {}", money(limit)),
+        None => spent,
+    };
+    let tokens = format!("{} tokens", count(row.tokens));
+    let right = rect.right();
+    let top = pos2(right, rect.top() + 16.0);
+    let ink = if row.limit.is_some_and(|limit| row.spent >= limit) { colours.bad } else { colours.ink };
+    ui.painter().text(top, Align2::RIGHT_CENTER, &cost, tokens::tabular(13.0), ink);
+    let below = pos2(right, rect.top() + 34.0);
+    ui.painter().text(below, Align2::RIGHT_CENTER, &tokens, tokens::tabular(12.0), colours.muted);
+    let moment = host::clock::moment(row.at);
+    let mut about = vec![row.project.as_str(), moment.get(..10).unwrap_or_default()];
+    about.retain(|part| !part.is_empty());
+    let about = about.join("  ·  ");
+    let room = rect.width() - 180.0;
+    clipped(ui, pos2(rect.left(), rect.top() + 6.0), room, &row.title, &tokens::small(), colours.ink);
+    clipped(ui, pos2(rect.left(), rect.top() + 26.0), room, &about, &tokens::caption(), colours.muted);
+    ring(ui, &response, CORNER);
+    let role = if leads { Role::Link } else { Role::Label };
+    named(&response, role, &format!("Spent: {}, {cost}, {tokens}", row.title));
+    response.clicked()
+}

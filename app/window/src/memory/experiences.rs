@@ -1,0 +1,413 @@
+//! What all projects remember, as a page: experiences, what was done lately by the logs of sessions, traces; filtered
+//! by words, tier, outcome and project; opened in their note to be edited; forgotten, and brought back. And the context
+//! of the session in which something was said last, to be read: it stands in no note, and other tiers are without it.
+
+use super::parts::{self, LINE, Lines};
+use super::shown::{One, Shown, project};
+use super::{Forgotten, Shelf, Wish, file};
+use crate::page::Action;
+use crate::{states, views};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
+use engine::memory::experience::{Experience, Outcome, Tier};
+use engine::memory::{Filed, Memory, log};
+use engine::{Command, Session};
+use host::clock;
+use std::collections::BTreeSet;
+use store::{DocId, Message};
+use ui::controls::{icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
+
+/// What the tiers of memory are here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    All,
+    Context,
+    Logs,
+    Traces,
+    Entries(Tier),
+}
+
+const TIERS: [(&str, Level); 7] = [
+    ("All tiers", Level::All),
+    ("Context", Level::Context),
+    ("Session logs", Level::Logs),
+    ("Traces", Level::Traces),
+    ("Episodic", Level::Entries(Tier::Episodic)),
+    ("Short term", Level::Entries(Tier::ShortTerm)),
+    ("Long term", Level::Entries(Tier::LongTerm)),
+];
+
+const OUTCOMES: [(&str, Option<Outcome>); 4] = [
+    ("All outcomes", None),
+    ("Went well", Some(Outcome::Success)),
+    ("Failed", Some(Outcome::Failure)),
+    ("Recovered", Some(Outcome::SuccessWithRecovery)),
+];
+
+/// By what the list is narrowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Filter {
+    query: String,
+    tier: usize,
+    outcome: usize,
+    project: Option<String>,
+}
+
+impl Filter {
+    fn level(&self) -> Level {
+        TIERS.get(self.tier).map_or(Level::All, |(_, level)| *level)
+    }
+
+    fn fits(&self, one: &Experience) -> bool {
+        let words = [&one.primary_goal, &one.learnings_or_issues].into_iter().chain(&one.components_used);
+        self.has(&[Level::Entries(one.tier)], Some(one.final_outcome), &one.project_name, words)
+    }
+
+    /// What was done lately is short-term memory.
+    fn fits_task(&self, task: &log::Task, project: &str) -> bool {
+        let words = [&task.goal, &task.results].into_iter().chain(&task.actions);
+        self.has(&[Level::Logs, Level::Entries(Tier::ShortTerm)], task.outcome(), project, words)
+    }
+
+    /// What is replayed has gone well.
+    fn fits_trace(&self, filed: &Filed, project: &str) -> bool {
+        let words =
+            std::iter::once(&filed.trace.known.goal_text).chain(filed.trace.steps.iter().map(|step| &step.tool));
+        self.has(&[Level::Traces], Some(Outcome::Success), project, words)
+    }
+
+    fn has<'a>(
+        &self,
+        own: &[Level],
+        came: Option<Outcome>,
+        project: &str,
+        mut words: impl Iterator<Item = &'a String>,
+    ) -> bool {
+        let level = self.level();
+        let outcome = OUTCOMES.get(self.outcome).and_then(|(_, outcome)| *outcome);
+        let query = self.query.trim().to_lowercase();
+        (level == Level::All || own.contains(&level))
+            && outcome.is_none_or(|outcome| came == Some(outcome))
+            && self.project.as_ref().is_none_or(|wanted| project == wanted)
+            && words.any(|text| text.to_lowercase().contains(&query))
+    }
+}
+
+/// Where on the shelf something lies that is listed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    volume: usize,
+    number: usize,
+    what: What,
+}
+
+/// Among what on the shelf it lies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Experience,
+    Task,
+    Trace,
+    Message,
+}
+
+/// The page.
+#[derive(Default)]
+pub(crate) struct Experiences {
+    shelf: Shelf<Memory>,
+    filter: Filter,
+    /// For what the rows were made: what was read, the filter, how many were forgotten meanwhile, and the context.
+    made: Option<(u64, Filter, usize, u64)>,
+    rows: Vec<Place>,
+    projects: Vec<String>,
+    /// The one that is unfolded.
+    open: Option<String>,
+    /// It shall be brought into sight.
+    reveal: bool,
+    /// What was forgotten since the files were read.
+    gone: BTreeSet<String>,
+    /// The context, where it is looked at.
+    context: Vec<Message>,
+    /// The session that was asked for, to have its context.
+    asked: Option<DocId>,
+}
+
+/// What lies at a place.
+fn at<'a>(shelf: &'a Shelf<Memory>, context: &'a [Message], place: Place) -> Option<One<'a>> {
+    let kept = || shelf.kept.get(place.volume).map(|kept| &kept.holds);
+    match place.what {
+        What::Experience => kept()?.entries.get(place.number).map(One::Experience),
+        What::Task => kept()?.logged.get(place.number).map(One::Task),
+        What::Trace => kept()?.traces.get(place.number).map(One::Trace),
+        What::Message => context.get(place.number).map(One::Message),
+    }
+}
+
+impl Experiences {
+    /// The page with one of them unfolded.
+    pub(crate) fn at(id: String) -> Experiences {
+        Experiences { open: Some(id), reveal: true, ..Experiences::default() }
+    }
+
+    /// What was forgotten is there again.
+    pub(crate) fn undone(&mut self) {
+        self.gone.clear();
+    }
+
+    /// Takes the context of the session in which something was said last. Gives what it is known by.
+    fn read_context(&mut self, session: &Session, actions: &mut Vec<Action>) -> u64 {
+        if self.filter.level() != Level::Context {
+            return 0;
+        }
+        let agents = session.agents();
+        let last = agents.sessions().max_by_key(|(_, line)| line.updated).map(|(id, _)| id);
+        match last.and_then(|id| agents.session(id)) {
+            Some(conversation) if self.made.as_ref().is_none_or(|made| made.3 != agents.revision() + 1) => {
+                self.context = conversation.context();
+            }
+            Some(_) => {}
+            None if last.is_some() && self.asked != last => {
+                self.asked = last;
+                actions.extend(last.map(|session| Action::Do(Command::OpenSession { session })));
+            }
+            None => {}
+        }
+        agents.revision() + 1
+    }
+
+    fn refresh(&mut self, ctx: &egui::Context, session: &Session, actions: &mut Vec<Action>) {
+        let before = self.shelf.revision;
+        self.shelf.refresh(ctx, session);
+        if self.shelf.revision != before {
+            self.gone.clear();
+        }
+        let context = self.read_context(session, actions);
+        let key = (self.shelf.revision, self.filter.clone(), self.gone.len(), context);
+        if self.made.as_ref() == Some(&key) {
+            return;
+        }
+        self.made = Some(key);
+        let mut projects = BTreeSet::new();
+        let mut rows: Vec<(&str, Place)> = Vec::new();
+        for (kept, volume) in self.shelf.kept.iter().zip(0..) {
+            for (entry, number) in kept.holds.entries.iter().zip(0..) {
+                let one = &entry.experience;
+                projects.insert(one.project_name.clone());
+                let open = self.reveal && self.open.as_ref() == Some(&one.experience_id);
+                if (self.filter.fits(one) || open) && !self.gone.contains(&one.experience_id) {
+                    rows.push((&one.timestamp, Place { volume, number, what: What::Experience }));
+                }
+            }
+            for (entry, number) in kept.holds.logged.iter().zip(0..) {
+                let project = project(&entry.path, &kept.name);
+                projects.insert(project.to_owned());
+                if self.filter.fits_task(&entry.task, project) && !self.gone.contains(&*One::Task(entry).name()) {
+                    rows.push((&entry.task.known.timestamp, Place { volume, number, what: What::Task }));
+                }
+            }
+            for (filed, number) in kept.holds.traces.iter().zip(0..) {
+                if self.filter.fits_trace(filed, project(&filed.path, &kept.name)) {
+                    rows.push((&filed.trace.known.created_at, Place { volume, number, what: What::Trace }));
+                }
+            }
+        }
+        rows.sort_by(|one, other| other.cmp(one));
+        if self.filter.level() == Level::Context {
+            let query = self.filter.query.trim().to_lowercase();
+            let fits = |message: &Message| message.content.to_lowercase().contains(&query);
+            let fitting = self.context.iter().zip(0..).filter(|(message, _)| fits(message));
+            // As it was said: the oldest first.
+            rows = fitting.map(|(_, number)| ("", Place { volume: 0, number, what: What::Message })).collect();
+        }
+        self.rows = rows.into_iter().map(|(_, place)| place).collect();
+        self.projects = projects.into_iter().collect();
+    }
+
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        self.refresh(ui.ctx(), session, actions);
+        if self.shelf.revision == 0 {
+            states::sentence(ui, "Reading what is remembered…", None, "");
+            return;
+        }
+        let empty = |memory: &Memory| memory.entries.is_empty() && memory.logged.is_empty() && memory.traces.is_empty();
+        let nothing = self.shelf.kept.iter().all(|kept| empty(&kept.holds));
+        if nothing && self.filter.level() != Level::Context {
+            if session.agents().sessions().next().is_some() {
+                self.choices(ui); // a context there may be
+            }
+            let hint = "What an agent did is kept here, with what can be learned of it; what bears on a later question \
+                        is shown before it is asked.";
+            states::sentence(ui, "Nothing is remembered yet.", None, hint);
+            return;
+        }
+        let words = ("Filter memory", "Filter by what was wanted or learned");
+        if views::filter(ui, &mut self.filter.query, words, "Trace library") {
+            actions.push(Action::Run("view.traces"));
+        }
+        self.choices(ui);
+        ui.add_space(space::S);
+        let (margin, width) = parts::column(ui);
+        if self.rows.is_empty() {
+            let at = pos2(ui.max_rect().left() + margin, ui.cursor().top());
+            let none = "Nothing that is remembered fits these filters.";
+            ui.painter().text(at, Align2::LEFT_TOP, none, tokens::small().font, Colours::of(ui).muted);
+            return;
+        }
+        let today = clock::today();
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let problems: Vec<String> = self.shelf.problems().map(str::to_owned).collect();
+        let Experiences { shelf, rows, open, reveal, gone, context, .. } = self;
+        let (shelf, context) = (&*shelf, context.as_slice());
+        let shown = |place: &Place| {
+            let kept = shelf.kept.get(place.volume);
+            let one = at(shelf, context, *place)?.shown(kept.map_or("", |kept| &kept.name), today);
+            Some((kept.map(|kept| kept.volume), one))
+        };
+        let mut show = None;
+        egui::ScrollArea::vertical().id_salt("experiences").auto_shrink(false).show_viewport(ui, |ui, viewport| {
+            let is_open = |place: &Place, open: &str| at(shelf, context, *place).is_some_and(|one| one.name() == open);
+            let opened = open.as_ref().and_then(|open| rows.iter().position(|place| is_open(place, open)));
+            let details = opened
+                .and_then(|place| shown(rows.get(place)?))
+                .map(|(_, one)| (parts::facts(ui, &one.facts, width - space::XL), parts::spoken(&one.facts)));
+            let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
+            let lines = Lines::begin(ui, viewport, (margin, width), rows.len(), (opened, more), problems.len());
+            if std::mem::take(reveal)
+                && let Some(place) = opened
+            {
+                let top = lines.page.top() + place as f32 * LINE;
+                ui.scroll_to_rect(Rect::from_min_size(pos2(lines.page.left(), top), vec2(width, LINE + more)), None);
+            }
+            for (place, row) in rows.iter().enumerate() {
+                let Some((rect, is)) = lines.at(place) else { continue };
+                let Some((volume, one)) = shown(row) else { continue };
+                let note = volume.and_then(|volume| file(session, volume, one.path));
+                let asked = line(ui, rect, &one, is);
+                let asked = match details.as_ref().filter(|_| is) {
+                    Some((galley, spoken)) => unfolded(ui, lines.below(rect), &one, galley, spoken).or(asked),
+                    None => asked,
+                };
+                match (asked, note) {
+                    (Some(Asked::Fold), _) => *open = (!is).then(|| one.name.clone()),
+                    (Some(Asked::Edit), Some(note)) => actions.push(Action::OpenAt(note, one.at)),
+                    (Some(Asked::Forget), Some(note)) if !one.text.is_empty() => {
+                        gone.insert(one.name.clone());
+                        let forgotten = Forgotten::Entry { note, at: one.at, text: one.text.to_owned() };
+                        actions.push(Action::Memory(Box::new(Wish::Forget(forgotten))));
+                    }
+                    (Some(Asked::Forget), Some(note)) if row.what == What::Trace => actions.push(Action::Delete(note)),
+                    (Some(Asked::Forget), Some(note)) => actions.push(Action::OpenAt(note, one.at)),
+                    (Some(Asked::Edit | Asked::Forget), None) => {
+                        actions.push(Action::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                    }
+                    (Some(Asked::Run(run, step)), _) => {
+                        actions.push(Action::Memory(Box::new(Wish::ShowRun(run, step))));
+                    }
+                    (Some(Asked::Other(id)), _) => show = Some(id),
+                    (None, _) => {}
+                }
+            }
+            lines.problems(ui, problems.iter().map(String::as_str));
+        });
+        if let Some(id) = show {
+            (self.open, self.reveal, self.made) = (Some(id), true, None);
+        }
+    }
+
+    fn choices(&mut self, ui: &mut Ui) {
+        let Experiences { filter, projects, .. } = self;
+        parts::row(ui, |ui| {
+            let names = TIERS.map(|(name, _)| name);
+            filter.tier = parts::chips(ui, "Tier", &names, filter.tier).unwrap_or(filter.tier);
+            let names = OUTCOMES.map(|(name, _)| name);
+            filter.outcome = parts::chips(ui, "Outcome", &names, filter.outcome).unwrap_or(filter.outcome);
+        });
+        if projects.len() > 1 {
+            ui.add_space(space::XS);
+            parts::row(ui, |ui| {
+                let names: Vec<&str> =
+                    std::iter::once("All projects").chain(projects.iter().map(String::as_str)).collect();
+                let at = projects.iter().position(|name| Some(name) == filter.project.as_ref()).map_or(0, |at| at + 1);
+                if let Some(chosen) = parts::chips(ui, "Project", &names, at) {
+                    filter.project = chosen.checked_sub(1).and_then(|at| projects.get(at)).cloned();
+                }
+            });
+        }
+    }
+}
+
+/// What is wished of something that is remembered.
+enum Asked {
+    Fold,
+    Edit,
+    Forget,
+    Run(DocId, String),
+    Other(String),
+}
+
+fn line(ui: &mut Ui, rect: Rect, one: &Shown<'_>, open: bool) -> Option<Asked> {
+    let colours = Colours::of(ui);
+    let goal = one.goal;
+    let id = ui.scope_id().with(("experience", one.path, &one.name));
+    let response = parts::ground(ui, rect, id, &one.label, open);
+    let (icon, colour) = match one.came {
+        _ if one.dim => (icons::CIRCLE_DASHED, colours.muted),
+        Some(Outcome::Success) => (icons::CHECK_CIRCLE, colours.ok),
+        Some(Outcome::SuccessWithRecovery) => (icons::WARNING_CIRCLE, colours.warn),
+        Some(Outcome::Failure) => (icons::X_CIRCLE, colours.bad),
+        None => (icons::CIRCLE, colours.muted),
+    };
+    let at = pos2(rect.left() + 26.0, rect.center().y);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    let layout = Layout::right_to_left(Align::Center);
+    let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt((one.path, &one.name)).layout(layout));
+    tools.spacing_mut().item_spacing.x = 0.0;
+    let kept = !one.path.is_empty();
+    let forget = kept && icon_button(&mut tools, icons::TRASH, &format!("Forget: {goal}"), Some("Delete")).clicked();
+    let edit = kept && icon_button(&mut tools, icons::PENCIL, &format!("Edit in its note: {goal}"), None).clicked();
+    let right = tools.min_rect().left() - space::S;
+    parts::two(ui, rect, rect.left() + 44.0, right, (goal, &one.about), one.dim);
+    let deletes =
+        kept && response.has_focus() && ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, Key::Delete));
+    match (forget || deletes, edit, response.clicked()) {
+        (true, _, _) => Some(Asked::Forget),
+        (_, true, _) => Some(Asked::Edit),
+        (_, _, true) => Some(Asked::Fold),
+        _ => None,
+    }
+}
+
+/// What is unfolded below a line.
+fn unfolded(
+    ui: &mut Ui,
+    rect: Rect,
+    one: &Shown<'_>,
+    galley: &std::sync::Arc<egui::Galley>,
+    spoken: &str,
+) -> Option<Asked> {
+    let colours = Colours::of(ui);
+    let text = Rect::from_min_size(rect.min + vec2(20.0, 0.0), galley.size());
+    ui.painter().galley(text.min, galley.clone(), colours.ink);
+    let id = Id::unique(("experience's facts", &one.name));
+    named(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
+    let place = Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::HIT));
+    let layout = Layout::left_to_right(Align::Center);
+    let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &one.name)).layout(layout));
+    tools.spacing_mut().item_spacing.x = space::S;
+    let mut asked = None;
+    if !one.path.is_empty() && text_button(&mut tools, "Edit in its note", false).clicked() {
+        asked = Some(Asked::Edit);
+    }
+    if let Some((run, step)) = &one.run
+        && text_button(&mut tools, "Show the run", false).clicked()
+    {
+        asked = Some(Asked::Run(*run, step.clone()));
+    }
+    if !one.superseded_by.is_empty() && text_button(&mut tools, "Show what supersedes it", false).clicked() {
+        asked = Some(Asked::Other(one.superseded_by.to_owned()));
+    }
+    asked
+}

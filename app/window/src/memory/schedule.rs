@@ -1,0 +1,226 @@
+//! What begins by itself and when, as a page: made, begun now, paused, removed.
+
+use super::{Forgotten, Wish, parts};
+use crate::act;
+use crate::page::Action;
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
+use engine::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
+use engine::{Command, Session, Time};
+use host::clock;
+use store::DocId;
+use text::zone::Zone;
+use ui::controls::{icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
+
+/// How high a line is.
+const LINE: f32 = 52.0;
+
+const WORKS: [&str; 3] = ["Ask an agent", "Run the open note", "Consolidate memory"];
+
+/// The page.
+pub(crate) struct Schedules {
+    when: String,
+    goal: String,
+    work: usize,
+    /// When an expression is next, for which it was worked out.
+    next: Option<(String, Result<String, String>)>,
+    /// The clock of this machine.
+    zone: Option<Zone>,
+}
+
+impl Default for Schedules {
+    fn default() -> Self {
+        Schedules {
+            when: "0 9 * * 1-5".to_owned(),
+            goal: String::new(),
+            work: 0,
+            next: None,
+            zone: clock::zone(None).ok(),
+        }
+    }
+}
+
+fn now() -> Time {
+    Time(jiff::Timestamp::now().as_millisecond())
+}
+
+/// A moment to the minute.
+fn minute(at: Time) -> String {
+    clock::moment(at.0).chars().take(16).collect()
+}
+
+impl Schedules {
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+        ui.add_space(space::XL);
+        self.form(ui, session, note, actions);
+        ui.add_space(space::L);
+        let mut all: Vec<(DocId, &Schedule)> = session.schedules().collect();
+        all.sort_by_key(|(_, one)| (one.paused, one.next, one.name.clone()));
+        if all.is_empty() {
+            let none =
+                "Nothing begins by itself yet. It does while this window, or `tracebook schedule watch`, is open.";
+            parts::row(ui, |ui| parts::said(ui, none, Colours::of(ui).muted, Role::Label));
+            return;
+        }
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let (margin, width) = parts::column(ui);
+        egui::ScrollArea::vertical().id_salt("schedule").auto_shrink(false).show_rows(
+            ui,
+            LINE,
+            all.len(),
+            |ui, range| {
+                for (id, one) in all.iter().skip(range.start).take(range.len()) {
+                    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
+                    let rect = Rect::from_min_size(pos2(rect.left() + margin, rect.top()), vec2(width, LINE));
+                    line(ui, rect, session, *id, one, actions);
+                }
+            },
+        );
+    }
+
+    /// A new one: when, and what.
+    fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+        let colours = Colours::of(ui);
+        let Schedules { when, goal, work, .. } = self;
+        let mut enters = false;
+        parts::row(ui, |ui| {
+            *work = parts::chips(ui, "What begins", &WORKS, *work).unwrap_or(*work);
+        });
+        ui.add_space(space::XS);
+        let mut add = false;
+        parts::row(ui, |ui| {
+            let mut field = |ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32| {
+                let style = tokens::small();
+                let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
+                let field = egui::TextEdit::singleline(text).font(style.font).hint_text(hint).desired_width(width);
+                let response = ui.add(field.margin(egui::Margin::symmetric(8, 6))).accessible_name(name);
+                enters |= response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            };
+            field(ui, when, "When: minute, hour, day, month, weekday", "0 9 * * 1-5", 120.0);
+            if *work == 0 {
+                let width = (ui.available_width() - 96.0).max(120.0);
+                field(ui, goal, "What is to be done", "What is to be done", width);
+            }
+            add = text_button(ui, "Add", true).clicked();
+        });
+        if self.next.as_ref().is_none_or(|(known, _)| *known != self.when) {
+            let one = self.made(session, note, Work::Consolidate);
+            let next = one.map_or_else(|| Err("Open a folder first.".to_owned()), |one| one.after(now()));
+            let by = self.zone.as_ref().map_or("UTC", |zone| zone.name.as_str());
+            let next = next.map(|next| format!("Next at {}, by {by}", minute(next)));
+            let next = next.map_err(|why| act::sentence(&why));
+            self.next = Some((self.when.clone(), next));
+        }
+        match &self.next {
+            Some((_, Ok(next))) => parts::row(ui, |ui| parts::said(ui, next, colours.muted, Role::Status)),
+            Some((_, Err(why))) => parts::row(ui, |ui| parts::said(ui, why, colours.bad, Role::Status)),
+            None => {}
+        }
+        parts::row(ui, |ui| parts::prose(ui, POLICY, colours.muted));
+        if !(add || enters) {
+            return;
+        }
+        let work = match (self.work, note) {
+            (0, _) if self.goal.trim().is_empty() => {
+                return actions.push(Action::Say("Say what is to be done.".to_owned()));
+            }
+            (0, note) => Work::Goal {
+                goal: self.goal.trim().to_owned(),
+                note,
+                agent: None,
+                budget: None,
+                mode: engine::memory::Mode::Auto,
+            },
+            (1, Some(note)) => Work::Cells { note, cell: None },
+            (1, None) => return actions.push(Action::Say("No note is open.".to_owned())),
+            _ => Work::Consolidate,
+        };
+        if let Some(what) = self.made(session, note, work) {
+            self.goal.clear();
+            let schedule = DocId::random(rand::random());
+            actions.push(Action::Do(Command::AddSchedule { schedule, what: Box::new(what) }));
+        }
+    }
+
+    /// A schedule of what stands in the form. `None`: there is no volume.
+    fn made(&self, session: &Session, note: Option<DocId>, work: Work) -> Option<Schedule> {
+        let here = note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
+        let first = || session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
+        let taken: Vec<&str> = session.schedules().map(|(_, one)| one.name.as_str()).collect();
+        Some(Schedule {
+            name: free_name(&work, &taken),
+            when: self.when.trim().to_owned(),
+            offset: 0,
+            zone: self.zone.clone(),
+            volume: here.or_else(first)?,
+            work,
+            allow: Vec::new(),
+            window: WINDOW,
+            paused: false,
+            next: None,
+            last: None,
+        })
+    }
+}
+
+fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, actions: &mut Vec<Action>) {
+    let colours = Colours::of(ui);
+    let next = match (one.paused, one.next) {
+        (true, _) => "rests".to_owned(),
+        (false, Some(next)) => format!("next {}", minute(next)),
+        (false, None) => "never again".to_owned(),
+    };
+    let last = one
+        .last
+        .as_ref()
+        .map_or_else(|| "never yet".to_owned(), |last| format!("last {}: {}", minute(last.at), last.words()));
+    let project = session.volume(one.volume).map_or("a closed project", |volume| volume.name.as_str());
+    let about = format!("{} ({})  ·  {next}  ·  {last}  ·  {project}", one.when, one.clock().name);
+    let words = act::sentence(&one.work.words());
+    let response = ui.interact(rect, ui.scope_id().with(("schedule", id)), Sense::hover());
+    named(&response, Role::ListItem, &format!("Schedule {}: {words}, {next}, {last}", one.name));
+    if ui.rect_contains_pointer(rect) {
+        ui.painter().rect_filled(rect.expand2(vec2(space::S, 0.0)), tokens::CORNER, colours.hover(colours.paper));
+    }
+    ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, colours.line));
+    let works = session.is_scheduled_now(id);
+    let (icon, colour) = match (one.paused, works, one.last.as_ref().map(|last| &last.came)) {
+        (true, _, _) => (icons::CIRCLE_DASHED, colours.muted),
+        (false, true, _) => (icons::HOURGLASS, colours.accent),
+        (false, false, Some(Came::Failed { .. } | Came::Skipped { .. })) => (icons::WARNING, colours.warn),
+        (false, false, _) => (icons::CLOCK, colours.muted),
+    };
+    let at = pos2(rect.left() + 8.0, rect.center().y);
+    ui.painter().text(at, Align2::CENTER_CENTER, icon, tokens::icon(size::ICON), colour);
+    let layout = Layout::right_to_left(Align::Center);
+    let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(id).layout(layout));
+    tools.spacing_mut().item_spacing.x = 0.0;
+    let name = &one.name;
+    if icon_button(&mut tools, icons::TRASH, &format!("Remove the schedule: {name}"), None).clicked() {
+        let gone = Forgotten::Schedule { id, what: Box::new(one.clone()) };
+        actions.push(Action::Memory(Box::new(Wish::Forget(gone))));
+    }
+    let (icon, word) = if one.paused { (icons::REDO, "Go on") } else { (icons::STOP, "Pause") };
+    if icon_button(&mut tools, icon, &format!("{word}: {name}"), None).clicked() {
+        actions.push(Action::Do(Command::PauseSchedule { schedule: id, paused: !one.paused }));
+    }
+    if icon_button(&mut tools, icons::PLAY, &format!("Run now: {name}"), None).clicked() {
+        actions.push(Action::Do(Command::RunSchedule { schedule: id }));
+    }
+    let run = one.last.as_ref().and_then(|last| match &last.came {
+        Came::Begun { run } => *run,
+        Came::Ended { run, .. } => Some(*run),
+        Came::Done | Came::Failed { .. } | Came::Skipped { .. } => None,
+    });
+    if let Some(run) = run
+        && icon_button(&mut tools, icons::GRAPH, &format!("Show the last run: {name}"), None).clicked()
+    {
+        actions.push(Action::Memory(Box::new(Wish::ShowRun(run, String::new()))));
+    }
+    let right = tools.min_rect().left() - space::S;
+    parts::two(ui, rect, rect.left() + 28.0, right, (&words, &about), one.paused);
+}

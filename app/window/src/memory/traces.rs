@@ -1,0 +1,362 @@
+//! The library of traces, as a page: what runs have learned to do again without a model, how sure each is, and what it
+//! has saved; opened as notes, deleted, exported and imported.
+
+use super::parts::{self, Lines};
+use super::{Shelf, Wish, file};
+use crate::page::Action;
+use crate::{states, status, views};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
+use engine::Session;
+use engine::memory::trace::{self, FOLLOWS, Trace};
+use engine::memory::{Filed, Memory};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use store::DocId;
+use ui::controls::{icon_button, named, text_button};
+use ui::icons;
+use ui::tokens::{self, Colours, size, space};
+
+/// A library has at most so many bytes.
+const LARGEST: u64 = 64 << 20;
+/// So many steps are listed.
+const STEPS: usize = 40;
+
+/// What came of a file.
+enum Done {
+    Read(Result<Vec<Trace>, String>),
+    Written(Result<PathBuf, String>),
+}
+
+/// The page.
+#[derive(Default)]
+pub(crate) struct Traces {
+    shelf: Shelf<Memory>,
+    query: String,
+    made: Option<(u64, String)>,
+    /// Volume and trace, by their places on the shelf.
+    rows: Vec<(usize, usize)>,
+    saved: String,
+    /// The one that is unfolded: its volume and path.
+    open: Option<(DocId, String)>,
+    file: String,
+    asked: bool,
+    waits: Option<Receiver<Done>>,
+    said: Option<Result<String, String>>,
+}
+
+/// What was saved, in words.
+fn saved(tokens: u64, usd: f64, secs: f64) -> String {
+    let tokens = status::thousands(usize::try_from(tokens).unwrap_or(usize::MAX));
+    let time = if secs >= 120.0 { format!("{:.0} min", secs / 60.0) } else { format!("{secs:.0} s") };
+    let usd = if usd >= 0.1 || usd == 0.0 { format!("${usd:.2}") } else { format!("${usd:.4}") };
+    format!("{tokens} tokens, {usd}, {time}")
+}
+
+impl Traces {
+    fn refresh(&mut self, ctx: &egui::Context, session: &Session) {
+        self.shelf.refresh(ctx, session);
+        let key = (self.shelf.revision, self.query.clone());
+        if self.made.as_ref() == Some(&key) {
+            return;
+        }
+        self.made = Some(key);
+        let wanted = self.query.trim().to_lowercase();
+        let all = self.shelf.kept.iter().zip(0..);
+        let all =
+            all.flat_map(|(kept, at)| kept.holds.traces.iter().zip(0..).map(move |(one, place)| (at, place, one)));
+        let fits = |one: &Filed| {
+            one.trace.known.goal_text.to_lowercase().contains(&wanted)
+                || one.trace.steps.iter().any(|step| step.tool.to_lowercase().contains(&wanted))
+        };
+        let mut rows: Vec<(&str, u64, usize, usize)> = Vec::new();
+        let (mut tokens, mut usd, mut secs) = (0_u64, 0.0, 0.0);
+        for (at, place, one) in all {
+            let known = &one.trace.known;
+            tokens = tokens.saturating_add(known.saved_tokens);
+            usd += known.saved_usd;
+            secs += known.saved_secs;
+            if fits(one) {
+                rows.push((&known.last_used, known.usage_count, at, place));
+            }
+        }
+        rows.sort_by(|one, other| other.cmp(one));
+        self.rows = rows.into_iter().map(|(_, _, at, place)| (at, place)).collect();
+        self.saved = format!("Replays have saved {} so far.", saved(tokens, usd, secs));
+    }
+
+    fn filed(&self, (at, place): (usize, usize)) -> Option<(DocId, &str, &Filed)> {
+        let kept = self.shelf.kept.get(at)?;
+        Some((kept.volume, &kept.name, kept.holds.traces.get(place)?))
+    }
+
+    /// Draws it.
+    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+        if !std::mem::replace(&mut self.asked, true) {
+            let home = std::env::home_dir().unwrap_or_default();
+            self.file = home.join("traces.yaml").display().to_string();
+        }
+        self.refresh(ui.ctx(), session);
+        self.receive(session, actions);
+        if self.shelf.revision == 0 {
+            states::sentence(ui, "Reading the traces…", None, "");
+            return;
+        }
+        let words = ("Filter traces", "Filter by goal or tool");
+        if views::filter(ui, &mut self.query, words, "Memory") {
+            actions.push(Action::Run("view.memory"));
+        }
+        self.files(ui);
+        ui.add_space(space::S);
+        let colours = Colours::of(ui);
+        let (margin, width) = parts::column(ui);
+        if self.rows.is_empty() {
+            let none = if self.query.is_empty() {
+                "There is no trace yet: a run that an agent did well becomes one."
+            } else {
+                "No trace has these words."
+            };
+            parts::row(ui, |ui| parts::said(ui, none, colours.muted, Role::Status));
+            return;
+        }
+        parts::row(ui, |ui| parts::said(ui, &self.saved, colours.muted, Role::Status));
+        ui.add_space(space::XS);
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let mut open = self.open.clone();
+        egui::ScrollArea::vertical().id_salt("traces").auto_shrink(false).show_viewport(ui, |ui, viewport| {
+            let is_open = |row: &(usize, usize)| {
+                self.filed(*row).is_some_and(|(volume, _, filed)| {
+                    open.as_ref().is_some_and(|(of, path)| *of == volume && *path == filed.path)
+                })
+            };
+            let opened = self.rows.iter().position(is_open);
+            let details = opened.and_then(|place| self.filed(*self.rows.get(place)?)).map(|(_, project, filed)| {
+                let facts = facts(project, filed);
+                (parts::facts(ui, &facts, width - 2.0 * space::XL), parts::spoken(&facts))
+            });
+            let more = details.as_ref().map_or(0.0, |(galley, _)| galley.size().y + size::HIT + 2.0 * space::M);
+            let problems: Vec<&str> = self.shelf.problems().collect();
+            let count = self.rows.len();
+            let lines = Lines::begin(ui, viewport, (margin, width), count, (opened, more), problems.len());
+            for (place, row) in self.rows.iter().enumerate() {
+                let Some((volume, _, filed)) = self.filed(*row) else { continue };
+                let Some((rect, is)) = lines.at(place) else { continue };
+                let mut asked = line(ui, rect, volume, filed, is);
+                if let Some((galley, spoken)) = details.as_ref().filter(|_| is) {
+                    asked = unfolded(ui, lines.below(rect), filed, galley, spoken).or(asked);
+                }
+                let note = file(session, volume, &filed.path);
+                match (asked, note) {
+                    (Some(Asked::Fold), _) => open = (!is).then(|| (volume, filed.path.clone())),
+                    (Some(Asked::Open), Some(note)) => actions.push(Action::Open(note)),
+                    (Some(Asked::Delete), Some(note)) => actions.push(Action::Delete(note)),
+                    (Some(Asked::Open | Asked::Delete), None) => {
+                        actions.push(Action::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                    }
+                    (None, _) => {}
+                }
+            }
+            lines.problems(ui, problems.into_iter());
+        });
+        self.open = open;
+    }
+
+    /// A library is read from a file, and what is shown is written to one.
+    fn files(&mut self, ui: &mut Ui) {
+        let colours = Colours::of(ui);
+        let rows = self.rows.clone();
+        let (mut reads, mut writes) = (false, false);
+        let count = rows.len();
+        let free = self.waits.is_none() && !self.file.trim().is_empty();
+        let Traces { file, said: told, .. } = self;
+        parts::row(ui, |ui| {
+            let field = egui::TextEdit::singleline(file)
+                .font(tokens::small().font)
+                .margin(egui::Margin::symmetric(8, 6))
+                .desired_width(320.0);
+            ui.add(field).accessible_name("File of traces");
+            reads = text_button(ui, "Import", false).clicked() && free;
+            let words = if count == 1 { "Export 1 trace".to_owned() } else { format!("Export {count} traces") };
+            writes = count > 0 && text_button(ui, &words, false).clicked() && free;
+        });
+        match told {
+            Some(Ok(words)) => parts::row(ui, |ui| parts::said(ui, words, colours.ok, Role::Status)),
+            Some(Err(why)) => parts::row(ui, |ui| parts::said(ui, why, colours.bad, Role::Status)),
+            None => {}
+        }
+        let path = crate::act::absolute(self.file.trim());
+        match (reads, writes, path) {
+            (true, _, Some(path)) => self.begin(ui, move || Done::Read(read(&path))),
+            (_, true, Some(path)) => {
+                let texts: Vec<String> =
+                    rows.iter().filter_map(|row| Some(self.filed(*row)?.2.trace.exported())).collect();
+                let text = texts.join("\n");
+                self.begin(ui, move || Done::Written(host::fs::copy::write_new(&path, text.as_bytes()).map(|()| path)));
+            }
+            (true, _, None) | (_, true, None) => {
+                self.said = Some(Err("Give the whole path, beginning with / or ~.".to_owned()));
+            }
+            (false, false, _) => {}
+        }
+    }
+
+    /// Files are read and written elsewhere.
+    fn begin(&mut self, ui: &Ui, work: impl FnOnce() -> Done + Send + 'static) {
+        let (tell, told) = channel();
+        let wake = ui.ctx().clone();
+        std::thread::spawn(move || {
+            let _ = tell.send(work()); // the page may be closed
+            wake.request_repaint();
+        });
+        (self.waits, self.said) = (Some(told), None);
+    }
+
+    fn receive(&mut self, session: &Session, actions: &mut Vec<Action>) {
+        let Some(waits) = &self.waits else { return };
+        let done = match waits.try_recv() {
+            Ok(done) => done,
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => Done::Read(Err("the file could not be read".to_owned())),
+        };
+        self.waits = None;
+        let volume = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
+        match (done, volume) {
+            (Done::Read(Ok(traces)), Some(volume)) => {
+                actions.push(Action::Memory(Box::new(Wish::Import { volume, traces })));
+            }
+            (Done::Read(Ok(_)), None) => self.said = Some(Err("Open a folder first: traces lie in one.".to_owned())),
+            (Done::Written(Ok(path)), _) => self.said = Some(Ok(format!("Saved as {}", path.display()))),
+            (Done::Read(Err(why)) | Done::Written(Err(why)), _) => {
+                self.said = Some(Err(crate::act::sentence(&why)));
+            }
+        }
+    }
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<Trace>, String> {
+    let bytes = host::fs::copy::read(path, LARGEST).and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = bytes.ok_or_else(|| format!("it is not there, too long, or no text: {}", path.display()))?;
+    trace::library(&text)
+}
+
+/// What is wished of a trace.
+enum Asked {
+    Fold,
+    Open,
+    Delete,
+}
+
+fn line(ui: &mut Ui, rect: Rect, volume: DocId, filed: &Filed, open: bool) -> Option<Asked> {
+    let known = &filed.trace.known;
+    let colours = Colours::of(ui);
+    let goal = known.goal_text.lines().next().unwrap_or_default();
+    let confidence = filed.trace.confidence();
+    let steps = filed.trace.steps.len();
+    let mut about = Vec::new();
+    if known.usage_count == 0 {
+        about.push("never used".to_owned());
+    } else {
+        about.push(format!("{} of {} good", known.verified_count, known.usage_count));
+        about.push(format!("last {}", known.last_used.get(..10).unwrap_or_default()));
+        about.push(format!("saved {}", saved(known.saved_tokens, known.saved_usd, known.saved_secs)));
+    }
+    about.push(if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") });
+    let about = about.join("  ·  ");
+    let id = ui.scope_id().with(("trace", volume, &filed.path));
+    let response = parts::ground(ui, rect, id, &format!("Trace: {goal}"), open);
+    let layout = Layout::right_to_left(Align::Center);
+    let mut tools = ui.new_child(UiBuilder::new().max_rect(rect).id_salt((volume, &filed.path)).layout(layout));
+    tools.spacing_mut().item_spacing.x = 0.0;
+    let delete = icon_button(&mut tools, icons::TRASH, &format!("Delete the trace: {goal}"), Some("Delete")).clicked();
+    let edit = icon_button(&mut tools, icons::PENCIL, &format!("Open as a note: {goal}"), None).clicked();
+    let right = tools.min_rect().left() - space::S;
+    // How sure it is, as a bar and in words.
+    let sure = format!("{:.0} % sure", confidence * 100.0);
+    let meter = Rect::from_min_size(pos2(right - 76.0, rect.center().y + 8.0), vec2(72.0, 3.0));
+    let follows = confidence > FOLLOWS;
+    let colour = if follows { colours.ok } else { colours.accent };
+    parts::bar(ui, meter, confidence, colour);
+    let at = pos2(meter.right(), rect.center().y - 4.0);
+    ui.painter().text(at, Align2::RIGHT_CENTER, &sure, tokens::tabular(12.0), colours.muted);
+    let spoken = if follows { format!("{sure}: replayed by itself") } else { format!("{sure}: replayed when asked") };
+    let place = Rect::from_min_max(pos2(meter.left(), rect.top() + 8.0), pos2(meter.right(), rect.bottom() - 8.0));
+    let id = ui.scope_id().with(("sure", volume, &filed.path));
+    let meter_response = ui.interact(place, id, Sense::hover());
+    named(&meter_response, Role::Label, &spoken);
+    meter_response.on_hover_text(spoken);
+    parts::two(ui, rect, rect.left() + 20.0, meter.left() - space::M, (goal, &about), false);
+    let deletes = response.has_focus() && ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, Key::Delete));
+    match (delete || deletes, edit, response.clicked()) {
+        (true, _, _) => Some(Asked::Delete),
+        (_, true, _) => Some(Asked::Open),
+        (_, _, true) => Some(Asked::Fold),
+        _ => None,
+    }
+}
+
+pub(super) fn facts(project: &str, filed: &Filed) -> Vec<(&'static str, String)> {
+    let Filed { path, trace, .. } = filed;
+    let slots: Vec<String> = trace
+        .slots
+        .iter()
+        .map(|slot| format!("{} ({}), such as {}", slot.name, slot.kind.word(), slot.value))
+        .collect();
+    let mut steps: Vec<String> = Vec::new();
+    for (step, number) in trace.steps.iter().zip(1_usize..).take(STEPS) {
+        let subject = engine::agent::policy::subject(&step.input).lines().next().unwrap_or_default();
+        let subject = &subject[..subject.floor_char_boundary(160)];
+        steps.push(format!("{number}. {} {subject}", step.tool).trim_end().to_owned());
+        let conditions: Vec<String> = step
+            .needs
+            .iter()
+            .map(|path| format!("{path} must be there"))
+            .chain(step.free.iter().map(|path| format!("{path} must not be there yet")))
+            .collect();
+        steps.extend((!conditions.is_empty()).then(|| format!("    {}", conditions.join(", "))));
+    }
+    steps.extend((trace.steps.len() > STEPS).then(|| format!("… and {} more", trace.steps.len() - STEPS)));
+    let known = &trace.known;
+    let learned = format!(
+        "{}, for {} tokens, ${:.4}, {:.0} s",
+        known.created_at.get(..10).unwrap_or_default(),
+        known.learned_tokens,
+        known.learned_usd,
+        known.learned_secs
+    );
+    let sure = if trace.confidence() > FOLLOWS {
+        "It is replayed without being asked for.".to_owned()
+    } else {
+        "It is replayed when you choose so before a run.".to_owned()
+    };
+    let rating = format!("{:.0} %", known.success_rating * 100.0);
+    vec![
+        ("Goal", known.goal_text.clone()),
+        ("Values", slots.join("; ")),
+        ("Steps", format!("\n{}", steps.join("\n"))),
+        ("Answer", trace.answer.clone().unwrap_or_default()),
+        ("Learned", learned),
+        ("Went well", if known.usage_count == 0 { String::new() } else { rating }),
+        ("Use", sure),
+        ("Note", format!("{path} in {project}")),
+    ]
+}
+
+/// What is unfolded below a line.
+fn unfolded(
+    ui: &mut Ui,
+    rect: Rect,
+    filed: &Filed,
+    galley: &std::sync::Arc<egui::Galley>,
+    spoken: &str,
+) -> Option<Asked> {
+    let colours = Colours::of(ui);
+    let text = Rect::from_min_size(rect.min, galley.size());
+    ui.painter().galley(text.min, galley.clone(), colours.ink);
+    let id = Id::unique(("trace's facts", &filed.path));
+    named(&ui.interact(text, id, Sense::hover()), Role::Label, spoken);
+    let place = Rect::from_min_size(text.left_bottom() + vec2(0.0, space::S), vec2(rect.width(), size::HIT));
+    let layout = Layout::left_to_right(Align::Center);
+    let mut tools = ui.new_child(UiBuilder::new().max_rect(place).id_salt(("facts", &filed.path)).layout(layout));
+    text_button(&mut tools, "Open as a note", false).clicked().then_some(Asked::Open)
+}

@@ -1,0 +1,439 @@
+//! Rows moved by the pointer: a grip at the left of the row under it, a line where they would go, one edit when they
+//! are dropped. An item takes the items inside it along; a folded heading what is below it. Over a tab or another pane
+//! they go into the note there.
+
+use super::super::editor::{Caret, Edit, Editor, World};
+use super::super::marks::{branch, bytes, is_item, neighbours, renumber};
+use super::super::render::INDENT;
+use super::super::rows::{Kind, Row};
+use super::super::sheet::Spot;
+use super::{Action, Page, TOP};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};
+use std::ops::Range;
+use store::DocId;
+use text::splice::{Splice, perform};
+use ui::controls::named;
+use ui::icons;
+use ui::tokens::{self, CORNER, Colours, size, space};
+
+/// How far left of the column the middle of a grip is: beside words, and beside what reaches out of the column.
+const NEAR: f32 = 36.0;
+const FAR: f32 = 58.0;
+/// So near to the edge of the page, the page moves.
+const EDGE: f32 = space::XXL;
+
+/// Rows that the pointer holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Hold {
+    /// Their note, and their bytes.
+    pub(crate) note: DocId,
+    rows: Range<usize>,
+    /// The revision of the note for which that is so.
+    pub(crate) revision: u64,
+    /// What is written elsewhere, and what goes here then.
+    load: Load,
+    pub(crate) gone: Splice,
+}
+
+/// Rows as they are written elsewhere.
+#[derive(Clone, Debug)]
+struct Load {
+    text: String,
+    /// How far in its first line stands.
+    indent: String,
+    /// Whether all of it is items; whether the first and the last row are.
+    list: bool,
+    items: (bool, bool),
+}
+
+/// A place between two rows.
+#[derive(Clone, Copy)]
+struct Gap {
+    /// The row below it; `None`: it is behind the last one.
+    below: Option<Spot>,
+    at: Pos2,
+}
+
+/// A grip, as it was drawn in this frame.
+pub(super) struct Grip {
+    spot: Spot,
+    rect: Rect,
+    pressed: bool,
+}
+
+/// Draws the grip of a row while the pointer is near it.
+pub(super) fn grip(ui: &Ui, spot: Spot, row: &Row, origin: Pos2, area: Rect, id: egui::Id) -> Option<Grip> {
+    let kind = row.kind;
+    let fixed = row.part || matches!(kind, Kind::Blank | Kind::Meta | Kind::Code { .. });
+    if fixed || !ui.rect_contains_pointer(area) {
+        return None;
+    }
+    let far = matches!(kind, Kind::Heading(_) | Kind::Cell);
+    let x = (origin.x - if far { FAR } else { NEAR }).max(area.left() + space::S);
+    let y = match kind {
+        Kind::Heading(_) => (origin.y + area.bottom()) / 2.0,
+        kind if kind.is_fenced() => origin.y + space::S + tokens::code().line / 2.0,
+        _ => origin.y + tokens::body().line / 2.0,
+    };
+    let rect = Rect::from_center_size(pos2(x, y), vec2(18.0, size::HIT));
+    let response = ui.interact(rect, id, Sense::click_and_drag() - Sense::FOCUSABLE);
+    named(&response, Role::Button, "Move block");
+    let colours = Colours::of(ui);
+    if response.hovered() {
+        ui.painter().rect_filled(rect, CORNER, colours.hover(colours.paper));
+    }
+    let colour = if response.hovered() { colours.ink } else { colours.muted };
+    ui.painter().text(rect.center(), Align2::CENTER_CENTER, icons::GRIP, tokens::icon(14.0), colour);
+    let pressed = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_pressed());
+    if !pressed {
+        response.on_hover_cursor(CursorIcon::Grab).on_hover_text("Drag to move   Alt+Up, Alt+Down");
+    }
+    Some(Grip { spot, rect, pressed })
+}
+
+impl Page {
+    /// Lets go of what the pointer holds. Whether there was something.
+    pub(crate) fn let_go(&mut self) -> bool {
+        self.held.take().is_some()
+    }
+
+    /// What the pointer holds.
+    pub(crate) fn held(&self) -> Option<&Hold> {
+        self.held.as_ref()
+    }
+
+    /// Says what the pointer brings from other pages, and whether it is over one of these.
+    pub(crate) fn expect(&mut self, guest: Option<Hold>, away: bool) {
+        (self.guest, self.away) = (guest, away);
+    }
+
+    /// Whether a press at the grip is under way, which leaves the caret where it is.
+    pub(super) fn grips(&self, ui: &Ui) -> bool {
+        let point = ui.input(|input| input.pointer.latest_pos());
+        self.held.is_some() || point.is_some_and(|at| self.grip.as_ref().is_some_and(|grip| grip.rect.contains(at)))
+    }
+
+    /// Takes rows up, shows where they would go, and lets them go there.
+    pub(super) fn hold(&mut self, ui: &Ui, world: &mut World<'_>, editor: &mut Editor, actions: &mut Vec<Action>) {
+        if let Some(spot) = self.grip.as_ref().filter(|grip| grip.pressed).map(|grip| grip.spot) {
+            let rows = bytes(taken(spot, editor, world), world);
+            let whole = Splice { at: rows.start, delete: rows.len(), insert: String::new() };
+            let (load, gone) = (Load::of(&rows, world), leave(&rows, world).unwrap_or(whole));
+            self.held = Some(Hold { note: world.note.id, rows, revision: world.note.revision(), load, gone });
+            // Whoever writes goes on writing.
+            editor.focus = editor.caret.is_some();
+        }
+        let Some(held) = self.held.clone().or(self.guest.take()) else { return };
+        let own = held.note == world.note.id;
+        let (down, point) = ui.input(|input| (input.pointer.primary_down(), input.pointer.latest_pos()));
+        let Some(point) = point.filter(|_| !own || held.revision == world.note.revision()) else {
+            self.held = None; // somebody else has changed the note
+            return;
+        };
+        let gap = if self.away { None } else { self.gap(point, &held, world) };
+        if !down {
+            // Who holds them lets go of them once all pages were asked.
+            let released = ui.input(|input| input.pointer.primary_released());
+            let below = gap.filter(|_| released).map(|gap| gap.below);
+            if own && let Some((edits, start)) = below.and_then(|below| moved(&held.rows, below, world)) {
+                let inside = |at: usize| held.rows.start <= at && at <= held.rows.end;
+                let caret = editor.caret.filter(|caret| inside(caret.at));
+                let caret = caret.map(|caret| start + (caret.at - held.rows.start).min(held.rows.len()));
+                actions.push(Action::Move { edits, caret });
+            } else if !own && let Some((edit, caret)) = below.and_then(|below| arrival(&held, below, world)) {
+                actions.push(Action::Carry { from: Box::new(held), to: world.note.id, edit, caret });
+            }
+            ui.ctx().request_repaint();
+            return;
+        }
+        ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
+        let colours = Colours::of(ui);
+        let start =
+            |spot: Spot| world.sheet.start(spot.block) + world.sheet.row(spot).map_or(0, |row| row.content.start);
+        let taken = self.seen.iter().filter(|seen| own && held.rows.contains(&start(seen.spot)));
+        let rects = taken.map(|seen| {
+            let (left, right) = (seen.origin.x - space::S, seen.origin.x + world.width + space::S);
+            Rect::from_min_max(pos2(left, seen.origin.y - 2.0), pos2(right, seen.area.bottom() + 2.0))
+        });
+        if let Some(rect) = rects.reduce(Rect::union) {
+            ui.painter().rect_filled(rect, CORNER, colours.accent_ground.gamma_multiply(0.6));
+        }
+        if let Some(gap) = gap {
+            let right = gap.at.x.max(0.0) + world.width;
+            let left = gap.at.x + self.depth(gap, world);
+            ui.painter().hline(left..=right, gap.at.y, Stroke::new(2.0, colours.accent));
+            ui.painter().circle_filled(pos2(left, gap.at.y), 4.0, colours.accent);
+        }
+        if self.away {
+            return;
+        }
+        let view = ui.clip_rect();
+        let beyond = (point.y - view.bottom() + EDGE).max(0.0) - (view.top() + EDGE - point.y).max(0.0);
+        if beyond != 0.0 {
+            self.nudge += (beyond * 0.3).clamp(-24.0, 24.0);
+            ui.ctx().request_repaint();
+        }
+    }
+
+    /// The place between rows that is nearest to the pointer; none where nothing would move.
+    fn gap(&self, point: Pos2, held: &Hold, world: &mut World<'_>) -> Option<Gap> {
+        let mut nearest: Option<(f32, Gap, usize)> = None;
+        let mut take = |y: f32, x: f32, below: Option<Spot>, at: usize| {
+            let distance = (y - point.y).abs();
+            if nearest.as_ref().is_none_or(|(least, ..)| distance < *least) {
+                nearest = Some((distance, Gap { below, at: pos2(x, y) }, at));
+            }
+        };
+        for seen in &self.seen {
+            let Some(row) = world.sheet.row(seen.spot).filter(|row| !row.part && row.kind != Kind::Meta) else {
+                continue;
+            };
+            let at = world.sheet.start(seen.spot.block) + row.content.start;
+            let y = (seen.area.top() + seen.origin.y) / 2.0;
+            take(y - if seen.area.top() == seen.origin.y { 2.0 } else { 0.0 }, seen.origin.x, Some(seen.spot), at);
+        }
+        if let Some(last) = self.seen.last()
+            && world.after(last.spot).is_none()
+        {
+            take(last.area.bottom() + space::XS, last.origin.x, None, usize::MAX);
+        }
+        if world.texts.is_empty() {
+            let area = self.area?;
+            let at = pos2(area.left() + world.margin, area.top() + TOP);
+            return Some(Gap { below: None, at });
+        }
+        let (_, gap, at) = nearest?;
+        if held.note != world.note.id {
+            return Some(gap);
+        }
+        // Where they are already: before themselves, among themselves, right behind themselves.
+        let behind = world.find(held.rows.end).and_then(|last| world.sheet.row_after(last, world.note, world.texts));
+        let behind = behind.map_or(usize::MAX, |spot| bytes((spot, spot), world).start);
+        (at < held.rows.start || at > behind).then_some(gap)
+    }
+
+    /// How far in a line stands: as far as the item that it is above or below.
+    fn depth(&self, gap: Gap, world: &mut World<'_>) -> f32 {
+        let depth = |spot: Option<Spot>, world: &World<'_>| match spot.and_then(|spot| world.sheet.row(spot))?.kind {
+            Kind::Item { depth, .. } => Some(f32::from(depth.min(12)) * INDENT),
+            _ => None,
+        };
+        let above = above(gap.below, world);
+        depth(gap.below, world).or_else(|| depth(above, world)).unwrap_or(0.0)
+    }
+}
+
+/// The rows that a grip takes up: those that are selected with its own, or the row and what is inside it.
+fn taken(spot: Spot, editor: &Editor, world: &mut World<'_>) -> (Spot, Spot) {
+    for range in editor.selected() {
+        if let (Some(first), Some(last)) = (world.find(range.start), world.find(range.end))
+            && (first..=last).contains(&spot)
+            && first < last
+        {
+            return (first, whole(last, world));
+        }
+    }
+    (spot, whole(spot, world))
+}
+
+/// The last row of what belongs to one.
+fn whole(spot: Spot, world: &mut World<'_>) -> Spot {
+    let mut last = branch(spot, world).1;
+    while let Some(next) = world.sheet.row_after(last, world.note, world.texts).filter(|next| {
+        let part = world.sheet.row(*next).is_some_and(|row| row.part);
+        world.sheet.is_hidden(*next) || part
+    }) {
+        last = next;
+    }
+    last
+}
+
+/// The row above a place.
+fn above(below: Option<Spot>, world: &mut World<'_>) -> Option<Spot> {
+    match below {
+        Some(below) => world.sheet.row_before(below, world.note, world.texts),
+        None => {
+            let block = world.texts.len().checked_sub(1)?;
+            let row = world.rows(block).len().checked_sub(1)?;
+            Some(Spot { block, row })
+        }
+    }
+}
+
+/// Moves the rows of the caret past their neighbours, where one of them is a cell: it stays what it is, with what it
+/// has printed. The edits, and where the caret is then.
+pub(crate) fn past_cell(caret: Caret, down: bool, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
+    let spot = world.find(caret.at)?;
+    let (own, other) = neighbours(spot, caret, down, world)?;
+    (has_cell(own, world) || has_cell(other, world)).then_some(())?;
+    let below = if down { world.sheet.row_after(other.1, world.note, world.texts) } else { Some(other.0) };
+    let rows = bytes(own, world);
+    let (edits, start) = moved(&rows, below, world)?;
+    Some((edits, start + caret.at.saturating_sub(rows.start).min(rows.len())))
+}
+
+fn has_cell((first, last): (Spot, Spot), world: &mut World<'_>) -> bool {
+    let mut at = Some(first);
+    while let Some(spot) = at.filter(|spot| *spot <= last) {
+        if world.rows(spot.block).get(spot.row).is_some_and(|row| row.kind == Kind::Cell) {
+            return true;
+        }
+        at = world.sheet.row_after(spot, world.note, world.texts);
+    }
+    false
+}
+
+/// The edits that move rows above another one, or behind the last, and where they begin then.
+fn moved(rows: &Range<usize>, below: Option<Spot>, world: &mut World<'_>) -> Option<(Vec<Splice>, usize)> {
+    let (gone, load) = (leave(rows, world)?, Load::of(rows, world));
+    let (come, lead) = load.arrive(below, world)?;
+    let later = come.at > gone.at;
+    let start = come.at + lead + if later { gone.insert.len() } else { 0 } - if later { gone.delete } else { 0 };
+    let whole = gone.at.min(come.at)..(gone.at + gone.delete).max(come.at + come.delete);
+    let mut edits = vec![gone, come];
+    edits.sort_by_key(|edit| edit.at);
+    let touch = edits[0].at + edits[0].delete >= edits[1].at;
+    if !touch && !is_list(&whole, world) {
+        return Some((edits, start));
+    }
+    edits.iter_mut().for_each(|edit| edit.at -= whole.start);
+    let insert = perform(&slice(whole.clone(), world), &edits);
+    let edit = Edit { at: whole.start, delete: whole.len(), insert, caret: start, anchor: start };
+    // In a list the numbers go on from one another.
+    let edit = if load.items.0 { renumber(edit, false, world) } else { edit };
+    Some((vec![Splice { at: edit.at, delete: edit.delete, insert: edit.insert }], edit.caret))
+}
+
+/// The edit that writes rows of another note above a row, or behind the last, and where they begin then.
+fn arrival(held: &Hold, below: Option<Spot>, world: &mut World<'_>) -> Option<(Splice, usize)> {
+    let text = match world.session.place(held.note).zip(world.session.place(world.note.id)) {
+        // What its links led to, they lead to from there.
+        Some(((from, _), (to, _))) if from == to => {
+            let links = world.session.volume(to).map(|volume| &volume.links);
+            links.map(|links| links.carried(held.note, world.note.id, &held.load.text))
+        }
+        _ => None,
+    };
+    let text = text.unwrap_or_else(|| held.load.text.clone()).replace("\r\n", "\n");
+    let text = if world.crlf() { text.replace('\n', "\r\n") } else { text };
+    let load = Load { text, ..held.load.clone() };
+    if world.texts.is_empty() {
+        return Some((Splice { at: 0, delete: 0, insert: load.text }, 0));
+    }
+    let (come, lead) = load.arrive(below, world)?;
+    let start = come.at + lead;
+    let edit = Edit { at: come.at, delete: come.delete, insert: come.insert, caret: start, anchor: start };
+    let edit = if load.items.0 { renumber(edit, false, world) } else { edit };
+    Some((Splice { at: edit.at, delete: edit.delete, insert: edit.insert }, edit.caret))
+}
+
+fn slice(range: Range<usize>, world: &World<'_>) -> String {
+    world.note.slice(range.start, range.len()).unwrap_or_default()
+}
+
+fn lines(text: &str) -> usize {
+    text.matches('\n').count()
+}
+
+fn end(spot: Option<Spot>, world: &mut World<'_>) -> Option<usize> {
+    spot.map(|spot| bytes((spot, spot), world).end)
+}
+
+fn start(spot: Option<Spot>, world: &mut World<'_>) -> Option<usize> {
+    spot.map(|spot| bytes((spot, spot), world).start)
+}
+
+/// What takes rows away: what stood apart around them stands apart. `None`: there is nothing else.
+fn leave(rows: &Range<usize>, world: &mut World<'_>) -> Option<Splice> {
+    let (first, last) = (world.find(rows.start)?, world.find(rows.end)?);
+    let (before, behind) =
+        (world.sheet.row_before(first, world.note, world.texts), world.sheet.row_after(last, world.note, world.texts));
+    Some(match (end(before, world), start(behind, world)) {
+        (None, None) => return None,
+        (None, Some(behind)) => Splice { at: rows.start, delete: behind - rows.start, insert: String::new() },
+        (Some(before), None) => Splice { at: before, delete: rows.end - before, insert: String::new() },
+        (Some(from), Some(to)) => {
+            let (one, other) = (slice(from..rows.start, world), slice(rows.end..to, world));
+            let wider = if lines(&one) >= lines(&other) { one } else { other };
+            Splice { at: from, delete: to - from, insert: wider }
+        }
+    })
+}
+
+impl Load {
+    fn of(rows: &Range<usize>, world: &mut World<'_>) -> Load {
+        let (first, last) = (world.find(rows.start), world.find(rows.end));
+        let item = |spot: Option<Spot>, world: &mut World<'_>| spot.is_some_and(|spot| is_item(spot, world));
+        let items = (item(first, world), item(last, world));
+        let indent = first.map(|first| indent(first, world)).unwrap_or_default();
+        Load { text: slice(rows.clone(), world), indent, list: is_list(rows, world), items }
+    }
+
+    /// The edit that writes it above a row, or behind the last, and how far behind its beginning the text begins: an
+    /// item beside items on the next line, all else apart.
+    fn arrive(&self, below: Option<Spot>, world: &mut World<'_>) -> Option<(Splice, usize)> {
+        let newline = if world.crlf() { "\r\n" } else { "\n" };
+        let above = above(below, world);
+        let item = |spot: Option<Spot>, world: &mut World<'_>| spot.is_some_and(|spot| is_item(spot, world));
+        let mut text = self.text.clone();
+        if self.list {
+            let beside = if item(below, world) { below } else { above.filter(|spot| is_item(*spot, world)) };
+            let wanted = beside.map_or_else(String::new, |spot| indent(spot, world));
+            text = indented(&text, &self.indent, &wanted);
+        }
+        let there = match (end(above, world), start(below, world)) {
+            (Some(above), Some(below)) => slice(above..below, world),
+            _ => String::new(),
+        };
+        let gap = |beside: Option<Spot>, own: bool, world: &mut World<'_>| match (beside, own && item(beside, world)) {
+            (None, _) => String::new(),
+            (Some(_), true) if lines(&there) == 0 => newline.to_owned(),
+            (Some(_), true) if item(above, world) && item(below, world) => there.clone(),
+            (Some(_), true) => newline.to_owned(),
+            (Some(_), false) => newline.repeat(2),
+        };
+        let (lead, tail) = (gap(above, self.items.0, world), gap(below, self.items.1, world));
+        let at = end(above, world).or(start(below, world))?;
+        Some((Splice { at, delete: there.len(), insert: format!("{lead}{text}{tail}") }, lead.len()))
+    }
+}
+
+fn indent(spot: Spot, world: &mut World<'_>) -> String {
+    let line = bytes((spot, spot), world);
+    let text = slice(line, world);
+    text[..text.len() - text.trim_start_matches([' ', '\t']).len()].to_owned()
+}
+
+/// Whether all rows of a range are items.
+fn is_list(range: &Range<usize>, world: &mut World<'_>) -> bool {
+    let (mut at, last) = (world.find(range.start), world.find(range.end));
+    while let Some(spot) = at.filter(|spot| last.is_some_and(|last| *spot <= last)) {
+        if !is_item(spot, world) {
+            return false;
+        }
+        at = world.sheet.row_after(spot, world.note, world.texts);
+    }
+    true
+}
+
+/// Lines that stand in by one indentation, by another.
+fn indented(text: &str, old: &str, new: &str) -> String {
+    let line = |line: &str| match line.strip_prefix(old) {
+        Some(rest) if !line.trim().is_empty() => format!("{new}{rest}"),
+        _ => line.to_owned(),
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::indented;
+
+    #[test]
+    fn items_stand_in_as_far_as_those_beside_them() {
+        assert_eq!(indented("  - a\n    - b\n\n  c", "  ", ""), "- a\n  - b\n\nc");
+        assert_eq!(indented("- a\n  - b", "", "    "), "    - a\n      - b");
+    }
+}

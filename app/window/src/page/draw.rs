@@ -1,0 +1,511 @@
+//! Draws the rows in sight: each as it is read, or as it is edited, and what stands beside it.
+
+use super::super::cells::{self, Shown};
+use super::super::comments::Comment;
+use super::super::drawn::{Drawn, Map, Part, Run};
+use super::super::editor::{self, Edit, Editor, Target, World};
+use super::super::rows::{Kind, Row};
+use super::super::sheet::Spot;
+use super::super::{field, fold, motion, presence, render, sights, source, spelling};
+use super::drag;
+use super::pointer::pressed;
+use super::{Action, Kept, Page, Seen, TOP, go_behind, inset_of, pads, source_height};
+use eframe::egui;
+use egui::accesskit::Role;
+use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
+use engine::Command;
+use std::ops::Range;
+use std::rc::Rc;
+use text::task::Task;
+use ui::controls::{self, named};
+use ui::tokens::{self, Colours, size, space};
+
+impl Page {
+    /// A row that is read, laid out.
+    pub(super) fn drawn_row(&mut self, spot: Spot, row: &Row, world: &World<'_>) -> Rc<Drawn> {
+        let coloured = sights::coloured(world.pen.ctx);
+        let look = row.look();
+        if let Some(kept) = self.drawn.get_mut(&look)
+            && kept.waits.is_none_or(|waits| waits == coloured)
+        {
+            kept.used = self.frame;
+            return kept.drawn.clone();
+        }
+        let waits = sights::waits(world.pen.ctx);
+        let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
+        let (width, wide, ..) = self.look.unwrap_or_default();
+        let source = text.get(row.content.clone()).unwrap_or("");
+        let drawn = match &row.code {
+            _ if row.comment == Comment::Open => render::dimmed(source, row.kind, width, world.pen),
+            _ if row.base => unseen(source, world.pen),
+            Some(code) if row.kind.is_fenced() => code_row(text, row, code, width, world.pen),
+            _ => match &row.comment {
+                Comment::Hidden(hidden) => render::draw_without(source, row.kind, width, wide, hidden, world.pen),
+                Comment::None | Comment::Open => render::draw(source, row.kind, width, wide, world.pen),
+            },
+        };
+        let drawn = Rc::new(drawn);
+        let waits = (sights::waits(world.pen.ctx) != waits).then_some(coloured);
+        self.drawn.insert(look, Kept { drawn: drawn.clone(), used: self.frame, waits, spelt: None });
+        drawn
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+    pub(super) fn rows(
+        &mut self,
+        ui: &mut Ui,
+        viewport: Rect,
+        world: &mut World<'_>,
+        editor: &mut Editor,
+        target: Option<Target>,
+        hold: bool,
+        actions: &mut Vec<Action>,
+    ) {
+        let page = ui.max_rect();
+        let left = page.left() + world.margin;
+        self.seen.clear();
+        let hold = hold || self.grips(ui);
+        self.grip = None;
+        let mut edited = false;
+        let mut spot =
+            world.sheet.at_height((viewport.top() - TOP).max(0.0), world.note, world.texts).map(|(spot, _)| spot);
+        let mut y = spot.map_or(TOP, |spot| TOP + world.sheet.top(spot));
+        let far = |target: &Target, world: &mut World<'_>| {
+            let spot = target.spot.unwrap_or_default();
+            TOP + world.sheet.top(spot) + world.sheet.above(spot)
+        };
+        // The field of the caret is there even out of sight: who types comes back to it.
+        if let (Some(target), Some(first)) = (&target, spot)
+            && target.spot.is_some_and(|spot| spot < first)
+        {
+            let y = far(target, world);
+            self.field_out_of_sight(ui, pos2(left, page.top() + y), world, editor, target, hold);
+            edited = true;
+        }
+        while let Some(here) = spot {
+            if y > viewport.bottom() {
+                break;
+            }
+            if world.sheet.is_hidden(here) {
+                spot = world.after(here);
+                continue;
+            }
+            let above = world.sheet.above(here);
+            let height = self.extent(here, target.as_ref(), world) - above;
+            let origin = pos2(left, page.top() + y + above);
+            let area = Rect::from_min_max(pos2(page.left(), page.top() + y), pos2(page.right(), origin.y + height));
+            let editing = target.as_ref().filter(|target| target.spot == Some(here));
+            edited |= editing.is_some();
+            self.row(ui, here, origin, area, world, editor, editing, hold, actions);
+            y += above + height;
+            spot = world.after(here);
+        }
+        let end = TOP + world.sheet.height();
+        let behind = target.as_ref().is_some_and(|target| target.spot.is_none());
+        if spot.is_none() {
+            let origin = pos2(left, page.top() + end + if world.texts.is_empty() { 0.0 } else { space::M });
+            self.below(ui, Rect::from_min_max(pos2(page.left(), page.top() + end), page.max), world, editor);
+            if world.texts.is_empty() {
+                hint(ui, origin);
+            }
+            if let Some(target) = target.as_ref().filter(|_| behind) {
+                self.field_out_of_sight(ui, origin, world, editor, target, hold);
+                edited = true;
+            }
+        }
+        if let Some(target) = target.as_ref().filter(|_| !edited) {
+            let y = if behind { end } else { far(target, world) };
+            self.field_out_of_sight(ui, pos2(left, page.top() + y), world, editor, target, hold);
+        }
+        self.hold(ui, world, editor, actions);
+        self.pull(ui, target.as_ref(), world, editor);
+        self.rest(ui, target.as_ref(), world);
+        self.drop_text(ui, target.as_ref(), world, actions);
+    }
+
+    /// The field of a row that is not drawn where the rows are: out of sight, or behind the last one.
+    fn field_out_of_sight(
+        &mut self,
+        ui: &mut Ui,
+        origin: Pos2,
+        world: &mut World<'_>,
+        editor: &mut Editor,
+        target: &Target,
+        hold: bool,
+    ) {
+        let area = Rect::from_min_size(origin, vec2(world.width, editor::line_of(target.kind)));
+        self.field(ui, origin, area, world, editor, target, hold);
+    }
+
+    /// The grounds behind parts of the note: what was found, and what is selected.
+    pub(crate) fn grounds(&self, ui: &Ui, editor: &Editor, own: &Range<usize>) -> Vec<(Range<usize>, Color32)> {
+        let colours = Colours::of(ui);
+        let first = self.found.partition_point(|range| range.end <= own.start);
+        let found = self.found[first..].iter().take_while(|range| range.start < own.end);
+        let mut grounds: Vec<(Range<usize>, Color32)> = found.map(|range| (range.clone(), colours.mark)).collect();
+        if self.pointed.is_some_and(|(at, _)| own.contains(&at)) {
+            grounds.push((own.clone(), colours.mark));
+        }
+        let touches = |range: &Range<usize>| range.start <= own.end && range.end >= own.start;
+        let selected = editor.selected().into_iter().filter(touches);
+        grounds.extend(selected.map(|range| (range, colours.accent_ground)));
+        let current = self.current.iter().filter(|range| touches(range) && self.found.contains(range));
+        grounds.extend(current.map(|range| (range.clone(), colours.mark_strong)));
+        grounds
+    }
+
+    /// The empty room below: a click there goes on writing.
+    fn below(&mut self, ui: &mut Ui, area: Rect, world: &mut World<'_>, editor: &mut Editor) {
+        let response = ui.interact(area, ui.scope_id().with("below"), Sense::click() - Sense::FOCUSABLE);
+        named(&response, Role::Label, "End of the note");
+        let response = response.on_hover_cursor(CursorIcon::Text);
+        if pressed(ui, &response, editor) {
+            go_behind(world, editor);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+    fn row(
+        &mut self,
+        ui: &mut Ui,
+        spot: Spot,
+        origin: Pos2,
+        area: Rect,
+        world: &mut World<'_>,
+        editor: &mut Editor,
+        editing: Option<&Target>,
+        hold: bool,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(row) = world.sheet.row(spot).cloned() else { return };
+        let id = world.sheet.piece(spot.block).id;
+        let colours = Colours::of(ui);
+        self.seen.push(Seen { spot, origin, area });
+        let drawn = if editing.is_none() { Some(self.drawn_row(spot, &row, world)) } else { None };
+        let code_height = match (&drawn, editing) {
+            (Some(drawn), _) => drawn.height,
+            (None, Some(target)) => source_height(target, world),
+            (None, None) => 0.0,
+        };
+        let frame = cells::code_box(origin, world.width, code_height - 2.0 * cells::PAD, row.kind == Kind::Cell);
+        let bare = drawn.as_ref().is_some_and(|drawn| drawn.bare);
+        if (row.kind.is_fenced() && !bare) || (row.kind == Kind::Indented && editing.is_some()) {
+            let (top, bottom) = row.kind.pads();
+            let round = |round: bool, corner: u8| if round { corner } else { 0 };
+            let all = tokens::CORNER;
+            let corner = CornerRadius {
+                nw: round(top, all.nw),
+                ne: round(top, all.ne),
+                sw: round(bottom, all.sw),
+                se: round(bottom, all.se),
+            };
+            // Parts of one box reach into each other: no line of the paper shows between them.
+            let below = if row.kind.goes_on().1 { 1.0 } else { 0.0 };
+            ui.painter().rect_filled(frame.with_max_y(frame.bottom() + below), corner, colours.sunken);
+        }
+        let mut first = None;
+        match (&drawn, editing) {
+            (None, Some(target)) => {
+                let inset = pads(row.kind).0;
+                let is_boxed = row.kind.is_fenced() || row.kind == Kind::Indented;
+                let area = if is_boxed { area.with_max_y(frame.bottom()) } else { area };
+                first = self.field(ui, origin + vec2(0.0, inset), area, world, editor, target, hold);
+            }
+            (Some(drawn), _) => {
+                self.read(ui, spot, &row, drawn, origin, area, world, editor, actions);
+                if let Some(Part::Text { galley, .. }) = drawn.parts.first() {
+                    first = Some(galley.clone());
+                }
+            }
+            (None, None) => {}
+        }
+        if row.base {
+            let text = world.texts.get(spot.block).and_then(|block| block.text.get(row.content.clone())).unwrap_or("");
+            let start = world.sheet.start(spot.block) + row.content.start;
+            let end = start + row.content.len();
+            let marked = editor.selected().iter().any(|range| range.start <= start && end <= range.end);
+            let (key, at, wide) = (inset_of(spot, world), origin + vec2(0.0, code_height), self.output_width(world));
+            let how = (marked, editing.is_some());
+            self.insets.show(ui, key, text, start, at, wide, how, world, actions);
+        }
+        if self.held.is_none() && editor.drag.is_none() {
+            let grip = drag::grip(ui, spot, &row, origin, area, ui.scope_id().with(("grip", id, spot.row)));
+            self.grip = grip.or(self.grip.take());
+        }
+        match row.kind {
+            Kind::Heading(_) => {
+                let folded = world.sheet.is_folded(spot);
+                let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
+                let name = text.get(row.content.clone()).unwrap_or("").trim_start_matches(['#', ' ']);
+                if fold::chevron(ui, spot, origin, area, name, folded, id) {
+                    world.fold(spot);
+                    ui.ctx().request_repaint();
+                }
+                if let Some(end) = drawn.as_ref().and_then(|drawn| drawn.end()).filter(|_| folded) {
+                    let at = origin + end.right_center().to_vec2() + vec2(space::S, 0.0);
+                    ui.painter().text(at, Align2::LEFT_CENTER, "…", tokens::body().font, colours.muted);
+                }
+            }
+            Kind::Cell => {
+                let number = self.numbers.get(&id).copied().unwrap_or(0);
+                let (first, focused) = (first.as_deref(), editing.is_some());
+                let elsewhere = world.session.sync().runs_elsewhere(world.note.id, id);
+                let shown = Shown { cell: id, number, area: frame, first, focused, elsewhere };
+                self.cells.frame(ui, world.note, shown, actions);
+                let at = origin + vec2(0.0, code_height);
+                let wide = self.output_width(world);
+                let own =
+                    world.sheet.start(spot.block) + row.content.start..world.sheet.start(spot.block) + row.content.end;
+                let whole = editor.selected().iter().any(|range| range.start <= own.start && own.end <= range.end);
+                if !self.apart {
+                    self.cells.output(ui, id, number, at, wide, whole, actions, world.pen);
+                    self.cells.question(ui, world.note, (id, number), at, world.width, actions);
+                }
+            }
+            Kind::Fence { .. } | Kind::Code { first: true, .. } if !bare => {
+                self.language(ui, spot, &row, frame, first.as_deref(), world, editor);
+            }
+            _ => {}
+        }
+    }
+
+    /// A row as it is read: a press puts the caret into it, a click on a box or a link does what these say.
+    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+    fn read(
+        &mut self,
+        ui: &mut Ui,
+        spot: Spot,
+        row: &Row,
+        drawn: &Rc<Drawn>,
+        origin: Pos2,
+        area: Rect,
+        world: &mut World<'_>,
+        editor: &mut Editor,
+        actions: &mut Vec<Action>,
+    ) {
+        let block = world.sheet.piece(spot.block).id;
+        let start = world.sheet.start(spot.block);
+        let texts = world.texts;
+        let text = texts.get(spot.block).map_or("", |block| block.text.as_str());
+        let id = ui.scope_id().with(("row", block, spot.row));
+        let response = ui.interact(area, id, Sense::click());
+        let role = if matches!(row.kind, Kind::Heading(_)) { Role::Heading } else { Role::Label };
+        response.widget_info(|| {
+            egui::WidgetInfo::labeled(role, true, if drawn.text.is_empty() { "Empty line" } else { &drawn.text })
+        });
+        let source = text.get(row.content.clone()).unwrap_or("");
+        let own = start + row.content.start..start + row.content.end;
+        let people = presence::people(world.session, world.note);
+        let mut grounds = presence::grounds(&people, &own, Colours::of(ui));
+        grounds.extend(self.grounds(ui, editor, &own));
+        for (range, colour) in &mut grounds {
+            if range.end > own.end && range.start <= own.end {
+                // The line end is part of it.
+                let end = drawn.end().unwrap_or(Rect::from_min_size(Pos2::ZERO, vec2(0.0, tokens::body().line)));
+                let at = origin + end.right_top().to_vec2();
+                ui.painter().rect_filled(Rect::from_min_size(at, vec2(space::S, end.height())), 0.0, *colour);
+            }
+            *range = range.start.max(own.start) - own.start..range.end.clamp(own.start, own.end) - own.start;
+        }
+        drawn.paint(ui.painter(), origin, Colours::of(ui), source, &grounds);
+        for caret in editor.more.iter().filter(|caret| own.contains(&caret.at) || caret.at == own.end) {
+            let place = drawn.place(source, caret.at - own.start).unwrap_or(Rect::ZERO).translate(origin.to_vec2());
+            let since = ui.input(|input| input.time) - editor.touched;
+            let line = Rect::from_min_max(place.min, pos2(place.min.x + 2.0, place.max.y.max(place.min.y + 20.0)));
+            egui::text_selection::visuals::paint_text_cursor(ui, ui.painter(), line, since);
+        }
+        presence::carets(ui, &people, &own, |at| {
+            Some(drawn.place(source, at - own.start)?.translate(origin.to_vec2()))
+        });
+        if !row.kind.is_fenced() && !matches!(row.kind, Kind::Indented | Kind::Html | Kind::Meta) {
+            self.misspelt(ui.painter(), origin, row.look());
+        }
+        if response.has_focus() {
+            field::ring(ui, origin, world.width, area.bottom());
+        }
+        for (index, part) in drawn.parts.iter().enumerate() {
+            if let Part::Fold { rect, callout, open, label } = part {
+                let fold = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
+                let does = if *open { "Fold" } else { "Unfold" };
+                named(&fold, Role::Button, &format!("{does}: {label}"));
+                controls::ring(ui, &fold, tokens::CORNER);
+                if fold.on_hover_cursor(CursorIcon::PointingHand).clicked() {
+                    sights::turn(ui.ctx(), *callout);
+                }
+            }
+            if let Part::Remark { rect, text } = part {
+                let remark = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::hover());
+                named(&remark, Role::Label, text);
+                remark.on_hover_text(text);
+            }
+            if let Part::Edit { rect, range, insert, caret, label } = part {
+                let button = ui.interact(rect.translate(origin.to_vec2()), id.with(index), Sense::click());
+                named(&button, Role::Button, label);
+                controls::ring(ui, &button, tokens::CORNER);
+                if button.on_hover_cursor(CursorIcon::PointingHand).clicked() {
+                    let (at, delete) = (start + row.content.start + range.start, range.len());
+                    let insert = insert.clone();
+                    actions.push(match caret.map(|caret| at + caret) {
+                        Some(caret) => {
+                            editor.focus = true;
+                            Action::Edit(Edit { at, delete, insert, caret, anchor: caret })
+                        }
+                        None => Action::Do(Command::Edit { note: world.note.id, at, delete, insert }),
+                    });
+                }
+            }
+            if let Part::Task { rect, mark, done, label, .. } = part {
+                let rect = Rect::from_center_size(rect.center() + origin.to_vec2(), Vec2::splat(size::HIT));
+                let task = ui.interact(rect, id.with(index), Sense::click());
+                task.widget_info(|| egui::WidgetInfo::selected(Role::CheckBox, true, *done, label));
+                controls::ring(ui, &task, tokens::CORNER);
+                if task.clicked() {
+                    let line = source[..mark.start.min(source.len())].rfind('\n').map_or(0, |newline| newline + 1);
+                    let again = source[line..].lines().next().and_then(|text| Task::of(text, own.start + line));
+                    if let Some(again) = again.filter(|again| again.repeat.is_some()) {
+                        // Its next one comes with it.
+                        let (note, at, words, today) = (world.note.id, again.at, again.text, host::clock::today());
+                        actions.push(Action::Do(Command::Check { note, at, words, today }));
+                    } else {
+                        let at = start + row.content.start + mark.start;
+                        let words = if mark.len() > 1 { ["false", "true"] } else { [" ", "x"] };
+                        let insert = words[usize::from(!*done)].to_owned();
+                        actions.push(Action::Do(Command::Edit { note: world.note.id, at, delete: mark.len(), insert }));
+                    }
+                }
+            }
+        }
+        let code = row.code.clone().filter(|_| row.kind.is_fenced() && row.kind != Kind::Fence { closed: false });
+        let content = code.unwrap_or_else(|| row.content.clone());
+        let place = |point: Pos2| -> (usize, Option<String>) {
+            let (byte, link) = drawn.at(source, point - origin);
+            (row.content.start + motion::floor(source, byte), link.map(str::to_owned))
+        };
+        let over = ui.input(|input| input.pointer.latest_pos()).filter(|_| response.hovered());
+        let link = over.and_then(|point| place(point).1);
+        let icon = if link.is_some() { CursorIcon::PointingHand } else { CursorIcon::Text };
+        let response = response.on_hover_cursor(icon);
+        if let Some(link) = link {
+            self.over = over.map(|point| (link.clone(), point));
+            if response.clicked() {
+                actions.push(Action::Follow(link));
+            }
+            return;
+        }
+        if pressed(ui, &response, editor) {
+            let point = response.interact_pointer_pos().or(over);
+            let at = start + point.map_or(content.start, |point| place(point).0);
+            self.press(ui, at, point.unwrap_or(origin), world, editor);
+        }
+    }
+
+    /// Marks the misspelt words of a row; they are looked for once in each row that was laid out.
+    fn misspelt(&mut self, painter: &Painter, origin: Pos2, row: u64) {
+        let Some(kept) = self.drawn.get_mut(&row) else { return };
+        let version = spelling::version(painter.ctx());
+        let Some((_, marks)) = kept.spelt.as_ref().filter(|(known, _)| *known == version) else {
+            let marks = spelling::marks(painter.ctx(), &kept.drawn);
+            spelling::paint_marks(painter, origin, &marks);
+            kept.spelt = Some((version, marks));
+            return;
+        };
+        spelling::paint_marks(painter, origin, marks);
+    }
+
+    /// The word behind an opening fence; a click on it edits the fences.
+    #[allow(clippy::too_many_arguments, reason = "one frame's worth of context")]
+    fn language(
+        &mut self,
+        ui: &mut Ui,
+        spot: Spot,
+        row: &Row,
+        frame: Rect,
+        first: Option<&egui::Galley>,
+        world: &World<'_>,
+        editor: &mut Editor,
+    ) {
+        let text = world.texts.get(spot.block).map_or("", |block| block.text.as_str());
+        let opening = text.get(row.content.clone()).and_then(|text| text.lines().next()).unwrap_or("");
+        let word = opening.trim_start().trim_start_matches(['`', '~']).trim();
+        if word.is_empty() || editor.fence.is_some() {
+            return;
+        }
+        let galley = ui.painter().layout_no_wrap(word.to_owned(), tokens::caption().font, Colours::of(ui).muted);
+        let used = first.and_then(|first| first.rows.first()).map_or(0.0, |row| row.rect().width());
+        if used + galley.size().x + space::XL > world.width {
+            return;
+        }
+        let at = pos2(frame.right() - space::M - galley.size().x, frame.top() + cells::PAD + 3.0);
+        let area = Rect::from_min_size(at, galley.size()).expand2(vec2(space::XS, space::XS));
+        let id = world.sheet.piece(spot.block).id;
+        let response = ui.interact(area, ui.scope_id().with(("language", id, spot.row)), Sense::click());
+        named(&response, Role::Button, &format!("Language: {word}"));
+        controls::ring(ui, &response, tokens::CORNER);
+        ui.painter().galley(at, galley, Colours::of(ui).muted);
+        if response.clicked() {
+            editor.place(world.sheet.start(spot.block) + row.content.start + opening.trim_end_matches('\r').len());
+            editor.fence = Some((id, spot.row));
+        }
+    }
+}
+
+/// A row of which nothing is seen: what it means stands below it.
+fn unseen(source: &str, pen: render::Pen<'_>) -> Drawn {
+    let galley = pen.text("", &tokens::body(), pen.colours.ink, f32::INFINITY);
+    let map = Map { runs: vec![Run { chars: 0, source: 0..source.len(), exact: false }] };
+    let parts = vec![Part::Text { at: Vec2::ZERO, galley, map, links: Vec::new() }];
+    let what = if engine::view::block(source).is_some() { "View" } else { "Collection" };
+    Drawn { height: 0.0, parts, bare: true, text: format!("{what}: {source}") }
+}
+
+/// Code between fences, or a part of it, laid out.
+fn code_row(text: &str, row: &Row, code: &Range<usize>, width: f32, pen: render::Pen<'_>) -> Drawn {
+    let shown = |range: &Range<usize>| text.get(range.clone()).unwrap_or("").replace("\r\n", "\n");
+    let shown_code = shown(code);
+    let mut job = match &row.whole {
+        Some((whole, language)) => {
+            let body = shown_code.strip_suffix('\n').unwrap_or(&shown_code);
+            source::part(body, &shown(whole), shown(&(whole.start..code.start)).len(), language, pen)
+        }
+        None => {
+            let content = text.get(row.content.clone()).unwrap_or("");
+            let bare = row.kind == Kind::Cell && code.start == row.content.start;
+            let language = if bare { "python" } else { source::language(content) };
+            source::code(shown_code.trim_end_matches('\n'), language, false, pen)
+        }
+    };
+    job.wrap.max_width = cells::code_width(width);
+    let galley = pen.galley(job);
+    let (above, below) = pads(row.kind);
+    let height = galley.size().y.max(tokens::code().line) + above + below;
+    let map = code_map(text.get(code.clone()).unwrap_or(""), code.start - row.content.start);
+    let part = Part::Text { at: vec2(0.0, above), galley, map, links: Vec::new() };
+    let drawn = Drawn { height, parts: vec![part], bare: false, text: shown_code.clone() };
+    let content = text.get(row.content.clone()).unwrap_or("");
+    let is_diagram = row.whole.is_none() && row.kind != Kind::Cell && source::language(content) == "mermaid";
+    if is_diagram { render::diagram(drawn, &shown_code, 0..content.len(), width, pen) } else { drawn }
+}
+
+/// From the characters of code, shown with plain line ends, to the bytes of a row whose code begins at `start`.
+fn code_map(code: &str, start: usize) -> Map {
+    let (mut runs, mut chars, mut at) = (Vec::new(), 0, start);
+    for line in code.split_inclusive('\n') {
+        let end = line.strip_suffix("\r\n").map_or(line.len(), str::len);
+        runs.push(Run { chars, source: at..at + end, exact: true });
+        let shown = line.chars().count() - usize::from(end < line.len());
+        if end < line.len() {
+            runs.push(Run { chars: chars + shown - 1, source: at + end..at + line.len(), exact: false });
+        }
+        chars += shown;
+        at += line.len();
+    }
+    if runs.is_empty() {
+        runs.push(Run { chars: 0, source: start..start, exact: true });
+    }
+    Map { runs }
+}
+
+fn hint(ui: &Ui, origin: Pos2) {
+    let text = "Write something, or start a cell with ```python";
+    ui.painter().text(origin + vec2(0.0, 12.0), Align2::LEFT_CENTER, text, tokens::body().font, Colours::of(ui).muted);
+}

@@ -1,0 +1,221 @@
+//! Vim's block mode: the letters of several lines between two columns.
+
+use super::deeds::{Operator, cased};
+use super::registers::{Cut, Register};
+use super::travel::Ground;
+use super::{Deed, Mode, Stroke, Vim};
+use crate::motion;
+use eframe::egui;
+use egui::{Key, Modifiers};
+use std::ops::Range;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A block has at most so many lines.
+const LINES: usize = 1_000;
+
+impl Vim {
+    /// The lines of the block, and its columns; the second is the last one in it.
+    fn extent(&self, ground: &Ground<'_>) -> (Vec<usize>, usize, usize) {
+        let (from, to) = (self.anchor.min(self.head), self.anchor.max(self.head));
+        let (one, other) = (ground.column(self.anchor), ground.column(self.head));
+        let mut lines = self.lines(&(from..to + 1), ground);
+        lines.retain(|line| *line <= to);
+        lines.truncate(LINES);
+        // Up to the lines' ends: where this line ends says nothing.
+        (lines, if self.to_end { one } else { one.min(other) }, one.max(other))
+    }
+
+    /// What is in the block of each line; nothing where the line is too short.
+    pub(super) fn block(&self, ground: &Ground<'_>) -> Vec<Range<usize>> {
+        let (lines, left, right) = self.extent(ground);
+        let part = |line: &usize| {
+            let end = if self.to_end { ground.line(*line).end } else { ground.at_column(*line, right + 1) };
+            ground.at_column(*line, left).min(end)..end
+        };
+        lines.iter().map(part).collect()
+    }
+
+    pub(super) fn select_block(&self, ground: &Ground<'_>) -> Vec<Deed> {
+        let line = ground.line(self.head);
+        let backward = !self.to_end && ground.column(self.head) < ground.column(self.anchor);
+        let ends = |part: Range<usize>| if backward { (part.start, part.end) } else { (part.end, part.start) };
+        let (own, others): (Vec<Range<usize>>, Vec<Range<usize>>) = self
+            .block(ground)
+            .into_iter()
+            .filter(|part| !part.is_empty() || (line.start..=line.end).contains(&part.start))
+            .partition(|part| (line.start..=line.end).contains(&part.start));
+        let carets: Vec<(usize, usize)> = own.into_iter().chain(others).map(ends).collect();
+        if carets.is_empty() {
+            vec![Deed::Place { at: self.head, anchor: self.head }]
+        } else {
+            vec![Deed::Select(carets)]
+        }
+    }
+
+    /// The other corner in the same line leads.
+    pub(super) fn other_corner(&mut self, ground: &Ground<'_>) -> Vec<Deed> {
+        let (one, other) = (ground.column(self.anchor), ground.column(self.head));
+        let place = |at: usize, column: usize| ground.on_letter(ground.at_column(at, column));
+        (self.anchor, self.head) = (place(self.anchor, other), place(self.head, one));
+        self.select(ground)
+    }
+
+    /// Keys that select a block as large from wherever the caret will be.
+    pub(super) fn block_keys(&self, ground: &Ground<'_>) -> Vec<Stroke> {
+        let (lines, left, right) = self.extent(ground);
+        let steps = |count: usize, key: char| if count > 0 { format!("{count}{key}") } else { String::new() };
+        let across = if self.to_end { "$".to_owned() } else { steps(right - left, 'l') };
+        let keys = steps(lines.len().saturating_sub(1), 'j') + &across;
+        let begin = Stroke::Key(Key::V, Modifiers::COMMAND);
+        std::iter::once(begin).chain(keys.chars().map(|key| Stroke::Text(key.to_string()))).collect()
+    }
+
+    /// Does something with the block.
+    pub(super) fn on_block(&mut self, operator: Operator, letter: char, ground: &Ground<'_>) -> Vec<Deed> {
+        let range = self.selected(ground);
+        let parts = self.block(ground);
+        self.remember(letter, ground);
+        if let Operator::Shift { .. } | Operator::Indent = operator {
+            self.mode = Mode::Lines;
+            return self.operate(operator, letter, ground, range.start);
+        }
+        self.mode = Mode::Normal;
+        self.count = None;
+        self.changes = operator != Operator::Yank;
+        let Some(start) = parts.first().map(|part| part.start) else { return self.nothing() };
+        let mut deeds = Vec::new();
+        if matches!(operator, Operator::Delete | Operator::Change | Operator::Yank) {
+            let text: Vec<&str> = parts.iter().map(|part| &ground.text[part.clone()]).collect();
+            deeds = self.registers.keep(Register::new(text.join("\n"), Cut::Block, false), operator == Operator::Yank);
+        }
+        self.registers.chosen = None;
+        match operator {
+            Operator::Yank => {
+                self.places.copied(start, parts.last().map_or(start, |part| part.end));
+                deeds.push(Deed::Place { at: start, anchor: start });
+            }
+            Operator::Case(case) => {
+                let edits = parts.into_iter().map(|part| (part.clone(), cased(&ground.text[part], case))).collect();
+                deeds.push(Deed::Splices { edits, at: start });
+            }
+            _ => {
+                let change = operator == Operator::Change;
+                let line = ground.line(start);
+                let gone = !change && parts[0].end >= line.end && start > line.start;
+                let at = if gone { motion::before(ground.text, start) } else { start };
+                // Where a line is too short nothing is changed.
+                let held: Vec<Range<usize>> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                if change {
+                    self.insert(1);
+                }
+                let mut carets = carets(held.iter().map(|part| (part.clone(), 0)));
+                if carets.is_empty() {
+                    carets.push(start);
+                }
+                let edits = held.into_iter().map(|part| (part, String::new())).collect();
+                deeds.push(Deed::Splices { edits, at });
+                deeds.extend(change.then_some(Deed::Carets(carets)));
+            }
+        }
+        deeds
+    }
+
+    /// Writes in front of the block in every line, or behind it.
+    pub(super) fn write_block(&mut self, behind: bool, ground: &Ground<'_>) -> Vec<Deed> {
+        let (lines, left, right) = self.extent(ground);
+        let corner = lines.first().map(|line| ground.at_column(*line, left));
+        self.remember(if behind { 'A' } else { 'I' }, ground);
+        let column = if behind { right + 1 } else { left };
+        let mut pads = Vec::new();
+        for line in lines {
+            let own = ground.line(line);
+            let at = if behind && self.to_end { own.end } else { ground.at_column(line, column) };
+            let missing = column - ground.column(at).min(column);
+            match (behind, missing) {
+                (true, _) if self.to_end => pads.push((at..at, 0)),
+                (false, 1..) => {}
+                _ => pads.push((at..at, missing)),
+            }
+        }
+        if pads.is_empty() {
+            return self.nothing();
+        }
+        self.insert(1);
+        let carets = carets(pads.iter().cloned());
+        self.block = corner;
+        let edits: Vec<(Range<usize>, String)> = pads
+            .into_iter()
+            .filter(|(_, missing)| *missing > 0)
+            .map(|(at, missing)| (at, " ".repeat(missing)))
+            .collect();
+        let at = carets.first().copied().unwrap_or(self.head);
+        let pads = (!edits.is_empty()).then_some(Deed::Splices { edits, at });
+        pads.into_iter().chain([Deed::Carets(carets)]).collect()
+    }
+
+    /// `r`: other letters in place of those of the block.
+    pub(super) fn replace_block(&mut self, letter: char, ground: &Ground<'_>) -> Vec<Deed> {
+        let parts = self.block(ground);
+        let mut keys = self.block_keys(ground);
+        keys.extend(['r', letter].map(|key| Stroke::Text(key.to_string())));
+        self.tape = keys;
+        self.mode = Mode::Normal;
+        self.changes = true;
+        let Some(start) = parts.first().map(|part| part.start) else { return self.nothing() };
+        let with = |part: Range<usize>| letter.to_string().repeat(ground.text[part].graphemes(true).count());
+        let edits = parts.into_iter().map(|part| (part.clone(), with(part))).collect();
+        vec![Deed::Splices { edits, at: start }]
+    }
+
+    /// Puts a block that was cut out at a column of these lines.
+    pub(super) fn put_block(
+        &mut self,
+        text: &str,
+        behind: bool,
+        times: usize,
+        ground: &Ground<'_>,
+        at: usize,
+    ) -> Vec<Deed> {
+        let to = if behind && at < ground.line(at).end { motion::after(ground.text, at) } else { at };
+        let column = ground.column(to);
+        let width = text.split('\n').map(|part| part.graphemes(true).count()).max().unwrap_or(0);
+        let (mut edits, mut line, mut last) = (Vec::<(Range<usize>, String)>::new(), Some(at), at);
+        for part in text.split('\n') {
+            let padded = format!("{part}{}", " ".repeat(width - part.graphemes(true).count()));
+            match line {
+                Some(start) => {
+                    let place = ground.at_column(start, column);
+                    let ends = place >= ground.line(place).end;
+                    let pad = " ".repeat(column - ground.column(place).min(column));
+                    // Nothing is padded at the end of a line.
+                    let whole = if ends { padded.repeat(times - 1) + part } else { padded.repeat(times) };
+                    edits.push((place..place, pad + &whole));
+                    (last, line) = (start, ground.step(start, true));
+                }
+                // The text ends here: more lines come.
+                None => {
+                    let end = ground.line(last).end;
+                    let more = format!("\n{}{}", " ".repeat(column), padded.repeat(times - 1) + part);
+                    match edits.last_mut().filter(|(range, _)| range.start == end) {
+                        Some((_, with)) => with.push_str(&more),
+                        None => edits.push((end..end, more)),
+                    }
+                }
+            }
+        }
+        self.changes = true;
+        vec![Deed::Splices { edits, at: to }]
+    }
+}
+
+/// Where carets stand after edits: each puts so many bytes in place of a range.
+fn carets(edits: impl Iterator<Item = (Range<usize>, usize)>) -> Vec<usize> {
+    let (mut gone, mut come) = (0, 0);
+    let mut places = Vec::new();
+    for (range, with) in edits {
+        come += with;
+        places.push(range.start + come - gone);
+        gone += range.len();
+    }
+    places
+}

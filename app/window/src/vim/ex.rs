@@ -1,0 +1,454 @@
+//! Lines behind Vim's colon: `:w`, `:12`, `:%s/old/new/g`, `:g/old/d`. Reads them; `modal/lines.rs` does what they say.
+
+use regex_lite::{Captures, Regex, RegexBuilder};
+
+/// A line is read up to this many bytes.
+const LONG: usize = 10_000;
+
+/// What a line asks for.
+#[derive(Debug)]
+pub(crate) enum Ex {
+    /// Commands of the table, one after the other.
+    Run(&'static [&'static str]),
+    /// The caret goes to a line.
+    Line(Place),
+    Substitute(Substitute),
+    /// Lines go.
+    Delete((Place, Place)),
+    Global(Global),
+    /// What was found is no longer marked.
+    Unmark,
+}
+
+/// A line of the note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// By its number, from 1.
+    Number(usize),
+    /// So many lines behind that of the caret, or before it.
+    Here(isize),
+    /// The last one, or so many lines before.
+    Last(isize),
+    Mark(char),
+}
+
+/// Something is done in the lines that hold something, or in those that do not.
+#[derive(Debug)]
+pub(crate) struct Global {
+    /// The first and the last line that are looked at; the whole note, where none are named.
+    pub(crate) lines: (Place, Place),
+    /// What is looked for; `None`: what was looked for last.
+    pub(crate) pattern: Option<String>,
+    /// Whether lines without it are meant.
+    pub(crate) not: bool,
+    /// What comes in place of what in them; `None`: they go.
+    pub(crate) then: Option<Substitute>,
+}
+
+/// Words that come in place of others.
+#[derive(Debug)]
+pub(crate) struct Substitute {
+    /// The first and the last line.
+    pub(crate) lines: (Place, Place),
+    /// What is looked for, as a pattern of this program; `None`: what was looked for last.
+    pub(crate) pattern: Option<String>,
+    with: Vec<Part>,
+    /// Whether more than the first place of each line is meant.
+    pub(crate) all: bool,
+    /// Whether capitals count.
+    pub(crate) case: bool,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    Group(usize),
+}
+
+/// Lines that are commands of the table.
+const COMMANDS: &[(&[&str], &[&str])] = &[
+    (&["w", "write", "wa", "up", "update"], &["note.save"]),
+    (&["q", "quit", "q!", "bd", "close", "clo"], &["note.close"]),
+    (&["wq", "x", "xit", "exit"], &["note.save", "note.close"]),
+    (&["qa", "qall", "qa!", "wqa", "xa"], &["app.quit"]),
+    (&["e", "edit", "ls", "buffers", "b", "buffer"], &["switcher.open"]),
+    (&["enew", "new"], &["note.new"]),
+    (&["vs", "vsp", "vsplit"], &["pane.split_right"]),
+    (&["sp", "split"], &["pane.split_down"]),
+    (&["tabnew", "tabe"], &["tab.new"]),
+    (&["bn", "bnext", "tabn", "tabnext"], &["tab.next"]),
+    (&["bp", "bprevious", "tabp", "tabprevious"], &["tab.previous"]),
+    (&["u", "undo"], &["note.undo"]),
+    (&["red", "redo"], &["note.redo"]),
+    (&["h", "help", "map"], &["app.keys"]),
+    (&["set"], &["app.settings"]),
+];
+
+/// Reads a line without its colon. `None`: it is none of these; an error says what is wrong with it.
+pub(crate) fn read(line: &str) -> Option<Result<Ex, String>> {
+    let line = line.trim().trim_start_matches(':').trim_start();
+    if line.is_empty() || line.len() > LONG {
+        return None;
+    }
+    if let Some((_, ids)) = COMMANDS.iter().find(|(names, _)| names.contains(&line)) {
+        return Some(Ok(Ex::Run(ids)));
+    }
+    if matches!(line, "noh" | "nohl" | "nohlsearch") {
+        return Some(Ok(Ex::Unmark));
+    }
+    let (lines, rest) = range(line);
+    if rest.is_empty() {
+        let (_, last) = lines?;
+        return Some(Ok(Ex::Line(last)));
+    }
+    let here = (Place::Here(0), Place::Here(0));
+    if matches!(rest, "d" | "delete") {
+        return Some(Ok(Ex::Delete(lines.unwrap_or(here))));
+    }
+    if let Some(global) = global(rest, lines.unwrap_or((Place::Number(1), Place::Last(0)))) {
+        return Some(global.map(Ex::Global));
+    }
+    let rest = rest.strip_prefix("substitute").or_else(|| rest.strip_prefix('s'))?;
+    let mark = mark_of(rest)?;
+    Some(substitute(&rest[mark.len_utf8()..], mark, lines.unwrap_or(here)).map(Ex::Substitute))
+}
+
+/// The sign that parts what is looked for from what follows.
+fn mark_of(rest: &str) -> Option<char> {
+    rest.chars().next().filter(|mark| mark.is_ascii_punctuation() && !matches!(mark, '\\' | '"' | '|' | '!'))
+}
+
+/// `g/pattern/d`, `v/pattern/s/old/new/`.
+fn global(rest: &str, lines: (Place, Place)) -> Option<Result<Global, String>> {
+    let word = rest.find(|letter: char| !letter.is_ascii_alphabetic())?;
+    let (mut not, mut body) = match &rest[..word] {
+        "g" | "gl" | "global" => (false, &rest[word..]),
+        "v" | "vglobal" => (true, &rest[word..]),
+        _ => return None,
+    };
+    if let Some(other) = body.strip_prefix('!').filter(|_| !not) {
+        (not, body) = (true, other);
+    }
+    let mark = mark_of(body)?;
+    let (old, then) = until(&body[1..], mark);
+    let pattern = (!old.is_empty()).then(|| pattern(&old));
+    let then = match then.trim() {
+        "d" | "delete" => None,
+        then => {
+            let body = then.strip_prefix("substitute").or_else(|| then.strip_prefix('s'));
+            let Some((body, mark)) = body.and_then(|body| Some((body, mark_of(body)?))) else {
+                return Some(Err("In the lines that are found, only d and s/old/new/ can be done.".to_owned()));
+            };
+            // What is looked for need not be said twice.
+            match substitute(&body[1..], mark, lines) {
+                Ok(wish) => Some(Substitute { pattern: wish.pattern.or_else(|| pattern.clone()), ..wish }),
+                Err(why) => return Some(Err(why)),
+            }
+        }
+    };
+    if let Some(Err(why)) = pattern.as_deref().map(|pattern| regex(pattern, true)) {
+        return Some(Err(why));
+    }
+    Some(Ok(Global { lines, pattern, not, then }))
+}
+
+/// What a line would do, in words.
+pub(crate) fn says(line: &str) -> Option<String> {
+    Some(match read(line)? {
+        Err(why) => why,
+        Ok(Ex::Run(ids)) => {
+            let titles = ids.iter().filter_map(|id| engine::commands::command(id)).map(|command| command.title);
+            titles.collect::<Vec<&str>>().join(", then: ")
+        }
+        Ok(Ex::Line(Place::Number(number))) => format!("Go to line {number}"),
+        Ok(Ex::Line(Place::Last(0))) => "Go to the last line".to_owned(),
+        Ok(Ex::Line(_)) => "Go to that line".to_owned(),
+        Ok(Ex::Delete((from, to))) if from == to => "Delete a line".to_owned(),
+        Ok(Ex::Delete(_)) => "Delete these lines".to_owned(),
+        Ok(Ex::Global(wish)) => {
+            let what = wish.pattern.map_or("what was found last".to_owned(), |pattern| format!("“{pattern}”"));
+            let does = if wish.then.is_some() { "Replace in" } else { "Delete" };
+            format!("{does} the lines {} {what}", if wish.not { "without" } else { "with" })
+        }
+        Ok(Ex::Unmark) => "Unmark what was found".to_owned(),
+        Ok(Ex::Substitute(wish)) => {
+            let what = wish.pattern.map_or("what was found last".to_owned(), |pattern| format!("“{pattern}”"));
+            let place = match wish.lines {
+                (Place::Number(1), Place::Last(0)) => "in the whole note",
+                (from, to) if from == to => "in one line",
+                _ => "in these lines",
+            };
+            let all = if wish.all { "" } else { ", once in each line" };
+            format!("Replace {what} {place}{all}")
+        }
+    })
+}
+
+/// The lines in front of a command.
+fn range(line: &str) -> (Option<(Place, Place)>, &str) {
+    if let Some(rest) = line.strip_prefix('%') {
+        return (Some((Place::Number(1), Place::Last(0))), rest);
+    }
+    let (first, rest) = place(line);
+    let Some(first) = first.or_else(|| rest.starts_with(',').then_some(Place::Here(0))) else { return (None, line) };
+    match rest.strip_prefix(',') {
+        Some(rest) => {
+            let (second, rest) = place(rest);
+            (Some((first, second.unwrap_or(Place::Here(0)))), rest)
+        }
+        None => (Some((first, first)), rest),
+    }
+}
+
+/// One line's place.
+fn place(text: &str) -> (Option<Place>, &str) {
+    let digits = |text: &str| text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let (at, mut rest) = match text.chars().next() {
+        Some('.') => (Some(Place::Here(0)), &text[1..]),
+        Some('$') => (Some(Place::Last(0)), &text[1..]),
+        Some('\'') => match text[1..].chars().next() {
+            Some(mark) => (Some(Place::Mark(mark)), &text[1 + mark.len_utf8()..]),
+            None => (None, text),
+        },
+        Some('+' | '-') => (Some(Place::Here(0)), text),
+        Some('0'..='9') => {
+            let count = digits(text);
+            (Some(Place::Number(text[..count].parse().unwrap_or(usize::MAX))), &text[count..])
+        }
+        _ => (None, text),
+    };
+    let Some(mut at) = at else { return (None, rest) };
+    while let Some(sign @ ('+' | '-')) = rest.chars().next() {
+        let count = digits(&rest[1..]);
+        let by: isize = if count == 0 { 1 } else { rest[1..=count].parse().unwrap_or(isize::MAX / 4) };
+        let by = if sign == '-' { -by } else { by };
+        at = match at {
+            Place::Here(lines) => Place::Here(lines.saturating_add(by)),
+            Place::Last(lines) => Place::Last(lines.saturating_add(by)),
+            Place::Number(number) => Place::Number(number.saturating_add_signed(by)),
+            Place::Mark(mark) => Place::Mark(mark),
+        };
+        rest = &rest[1 + count..];
+    }
+    (Some(at), rest)
+}
+
+/// `old/new/flags`.
+fn substitute(text: &str, mark: char, lines: (Place, Place)) -> Result<Substitute, String> {
+    let (old, rest) = until(text, mark);
+    let (new, flags) = until(rest, mark);
+    let (mut all, mut case) = (false, true);
+    for flag in flags.trim().chars() {
+        match flag {
+            'g' => all = !all,
+            'i' => case = false,
+            'I' => case = true,
+            '&' | 'e' => {}
+            other => {
+                return Err(format!("There is no flag “{other}”: g is for all places of a line, i for any capitals."));
+            }
+        }
+    }
+    let pattern = (!old.is_empty()).then(|| pattern(&old));
+    let wish = Substitute { lines, pattern, with: replacement(&new), all, case };
+    if let Some(pattern) = &wish.pattern {
+        wish.regex(pattern)?;
+    }
+    Ok(wish)
+}
+
+/// A text up to a mark that has no backslash in front of it, and what is behind.
+fn until(text: &str, mark: char) -> (String, &str) {
+    let (mut out, mut letters) = (String::new(), text.char_indices());
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => match letters.next() {
+                Some((_, next)) if next == mark => out.push(next),
+                Some((_, next)) => out.extend(['\\', next]),
+                None => out.push('\\'),
+            },
+            letter if letter == mark => return (out, &text[at + letter.len_utf8()..]),
+            letter => out.push(letter),
+        }
+    }
+    (out, "")
+}
+
+/// Vim's pattern as one of this program: there, signs with a meaning have a backslash where they have none here.
+fn pattern(vim: &str) -> String {
+    let mut vim = vim;
+    let very = vim.starts_with("\\v");
+    let mut out = String::new();
+    if let Some(rest) = vim.strip_prefix("\\c") {
+        out.push_str("(?i)");
+        vim = rest;
+    }
+    if let Some(plain) = vim.strip_prefix("\\V") {
+        return plain.chars().fold(out, |mut out, letter| {
+            if letter.is_ascii_punctuation() {
+                out.push('\\');
+            }
+            out.push(letter);
+            out
+        });
+    }
+    let mut letters = vim.strip_prefix("\\v").unwrap_or(vim).chars();
+    let mut class = false;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match letters.next() {
+                Some('<' | '>') => out.push_str("\\b"),
+                Some('=') => out.push('?'),
+                Some(sign @ ('(' | ')' | '|' | '+' | '?' | '{' | '}')) if !very => out.push(sign),
+                Some('h') => out.push_str("[A-Za-z_]"),
+                Some('a') => out.push_str("[A-Za-z]"),
+                Some('l') => out.push_str("[a-z]"),
+                Some('u') => out.push_str("[A-Z]"),
+                Some('x') => out.push_str("[0-9A-Fa-f]"),
+                Some('/') => out.push('/'),
+                Some(other) => out.extend(['\\', other]),
+                None => out.push_str("\\\\"),
+            },
+            '[' if !class => {
+                class = true;
+                out.push('[');
+            }
+            ']' if class => {
+                class = false;
+                out.push(']');
+            }
+            '<' | '>' if very && !class => out.push_str("\\b"),
+            '(' | ')' | '|' | '+' | '?' | '{' | '}' if !very && !class => out.extend(['\\', letter]),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+/// What comes in place of a match.
+fn replacement(vim: &str) -> Vec<Part> {
+    let (mut parts, mut text) = (Vec::new(), String::new());
+    let mut letters = vim.chars();
+    while let Some(letter) = letters.next() {
+        let group = match letter {
+            '&' => 0,
+            '\\' => match letters.next() {
+                Some(digit @ '0'..='9') => digit as usize - '0' as usize,
+                other => {
+                    text.push(match other {
+                        Some('r' | 'n') => '\n',
+                        Some('t') => '\t',
+                        Some(other) => other,
+                        None => '\\',
+                    });
+                    continue;
+                }
+            },
+            letter => {
+                text.push(letter);
+                continue;
+            }
+        };
+        parts.push(Part::Text(std::mem::take(&mut text)));
+        parts.push(Part::Group(group));
+    }
+    parts.push(Part::Text(text));
+    parts
+}
+
+/// A pattern, ready to look with.
+///
+/// # Errors
+/// Says that it is none.
+pub(crate) fn regex(pattern: &str, case: bool) -> Result<Regex, String> {
+    let made = RegexBuilder::new(pattern).case_insensitive(!case).multi_line(true).crlf(true).build();
+    made.map_err(|error| format!("This is no pattern: {}", error.to_string().lines().last().unwrap_or("")))
+}
+
+impl Substitute {
+    /// The pattern, ready to look with.
+    ///
+    /// # Errors
+    /// Says that it is none.
+    pub(crate) fn regex(&self, pattern: &str) -> Result<Regex, String> {
+        regex(pattern, self.case)
+    }
+
+    /// What comes in place of a match.
+    pub(crate) fn put(&self, found: &Captures<'_>) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Group(group) => found.get(*group).map_or(String::new(), |group| group.as_str().to_owned()),
+        };
+        self.with.iter().map(part).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaced(line: &str, text: &str) -> String {
+        let Some(Ok(Ex::Substitute(wish))) = read(line) else { panic!("{line}: {:?}", read(line)) };
+        let regex = wish.regex(wish.pattern.as_deref().expect("a pattern")).expect("a pattern");
+        regex.replacen(text, usize::from(!wish.all), |found: &Captures<'_>| wish.put(found)).into_owned()
+    }
+
+    #[test]
+    fn lines_are_read_as_vim_reads_them() {
+        assert!(matches!(read("w"), Some(Ok(Ex::Run(["note.save"])))));
+        assert!(matches!(read(":wq"), Some(Ok(Ex::Run(["note.save", "note.close"])))));
+        assert!(matches!(read("12"), Some(Ok(Ex::Line(Place::Number(12))))));
+        assert!(matches!(read("$-2"), Some(Ok(Ex::Line(Place::Last(-2))))));
+        assert!(matches!(read(".+"), Some(Ok(Ex::Line(Place::Here(1))))));
+        assert!(matches!(read("noh"), Some(Ok(Ex::Unmark))));
+        assert!(read("bold").is_none() && read("").is_none() && read("split right").is_none());
+        assert!(matches!(read("%s/a/b/z"), Some(Err(_))) && matches!(read("s/\\(/b/"), Some(Err(_))));
+        let lines = |line: &str| match read(line) {
+            Some(Ok(Ex::Substitute(wish))) => wish.lines,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(lines("s/a/b"), (Place::Here(0), Place::Here(0)));
+        assert_eq!(lines("%s/a/b"), (Place::Number(1), Place::Last(0)));
+        assert_eq!(lines("2,$s/a/b"), (Place::Number(2), Place::Last(0)));
+        assert_eq!(lines("'<,'>s#a#b#"), (Place::Mark('<'), Place::Mark('>')));
+        assert_eq!(lines(".,+3s/a/b"), (Place::Here(0), Place::Here(3)));
+        let global = |line: &str| match read(line) {
+            Some(Ok(Ex::Global(wish))) => (wish.pattern, wish.not, wish.then.and_then(|then| then.pattern)),
+            other => panic!("{other:?}"),
+        };
+        let some = |word: &str| Some(word.to_owned());
+        assert_eq!(global("g/a b/d"), (some("a b"), false, None));
+        assert_eq!(global("%v#x#delete"), (some("x"), true, None));
+        assert_eq!(global("g!/x/s/a/b/g"), (some("x"), true, some("a")));
+        assert_eq!(global("2,3g/x/s//y/"), (some("x"), false, some("x")));
+        assert!(matches!(read("2,3d"), Some(Ok(Ex::Delete((Place::Number(2), Place::Number(3)))))));
+        assert!(matches!(read("g/a/p"), Some(Err(_))) && matches!(read("g/\\(/d"), Some(Err(_))));
+        assert!(read("graph view").is_none() && read("view.graph").is_none() && read("g").is_none());
+    }
+
+    #[test]
+    fn patterns_are_vims() {
+        for (line, text, after) in [
+            ("s/a/b/", "aaa", "baa"),
+            ("s/a/b/g", "aaa", "bbb"),
+            ("s/A/b/gi", "aaa", "bbb"),
+            ("s/(a)/[&]/", "f(a)", "f[(a)]"),
+            ("s/\\(a\\)\\(b\\)/\\2\\1/", "ab", "ba"),
+            ("s/a\\+/x/", "baaad", "bxd"),
+            ("s/a+/x/", "ba+d", "bxd"),
+            ("s/\\<one\\>/two/g", "one bone one", "two bone two"),
+            ("s/\\v(o)(n)/\\2\\1/", "one", "noe"),
+            ("s#/a#/b#", "x/a", "x/b"),
+            ("s/\\/a/&&/", "x/a", "x/a/a"),
+            ("s/, /,\\r/", "a, b", "a,\nb"),
+            ("s/x/a\\&b/", "x", "a&b"),
+            ("s/a\\|b/x/g", "abc", "xxc"),
+            ("s/[(|]/x/g", "(|a", "xxa"),
+            ("s/\\Va.b/x/", "a.b", "x"),
+            ("s/\\cA/x/", "a", "x"),
+        ] {
+            assert_eq!(replaced(line, text), after, "{line}");
+        }
+    }
+}

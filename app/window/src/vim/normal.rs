@@ -1,0 +1,177 @@
+//! Vim's keys of normal mode that are no motions and no operators.
+
+use super::deeds::{Case, Operator, cased};
+use super::travel::{Ground, Motion, Span};
+use super::{Deed, Mode, Stroke, Vim, Waits, is_digit};
+use crate::motion;
+use std::ops::Range;
+
+impl Vim {
+    /// A key of normal mode that is no motion and no operator.
+    pub(super) fn normal(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+        let (line, count) = (ground.line(at), self.count.take());
+        let times = count.unwrap_or(1);
+        let right = |times: usize| {
+            let (to, _) = ground.travel(Motion::Right, Some(times), at, false).unwrap_or((at, Span::Open));
+            at..to
+        };
+        let place = |at: usize| vec![Deed::Place { at, anchor: at }];
+        match letter {
+            'i' | 'I' | 'a' | 'A' => {
+                self.insert(times);
+                place(match letter {
+                    'i' => at,
+                    'I' => ground.indent(at),
+                    'a' => right(1).end,
+                    _ => line.end,
+                })
+            }
+            'o' | 'O' => {
+                self.insert(1);
+                let to = if letter == 'o' { line.end } else { line.start };
+                vec![Deed::Place { at: to, anchor: to }, Deed::Open { below: letter == 'o' }]
+            }
+            'x' => self.act(Operator::Delete, right(times), false, ground, at),
+            'X' => {
+                let (from, _) = ground.travel(Motion::Left, Some(times), at, false).unwrap_or((at, Span::Open));
+                self.act(Operator::Delete, from..at, false, ground, at)
+            }
+            's' => self.act(Operator::Change, right(times), false, ground, at),
+            'D' | 'C' => {
+                let (to, _) = ground.travel(Motion::End, count, at, false).unwrap_or((line.end, Span::Open));
+                let operator = if letter == 'D' { Operator::Delete } else { Operator::Change };
+                self.act(operator, at..to, false, ground, at)
+            }
+            'S' | 'Y' => {
+                let operator = if letter == 'S' { Operator::Change } else { Operator::Yank };
+                self.operator = Some((operator, count));
+                self.operate(operator, letter, ground, at)
+            }
+            'r' => {
+                (self.waits, self.count) = (Some(Waits::Replace), count);
+                Vec::new()
+            }
+            '~' => {
+                let range = right(times);
+                let with = cased(&ground.text[range.clone()], Case::Other);
+                self.changes = true;
+                let to = (range.start + with.len()).min(line.end + with.len() - range.len());
+                let at = if range.end >= line.end { motion::before(ground.text, line.end).max(line.start) } else { to };
+                vec![Deed::Replace { range, with, at }]
+            }
+            'R' => {
+                self.insert(1);
+                self.mode = Mode::Replace;
+                Vec::new()
+            }
+            'J' => self.join(ground, at, times.max(2), true),
+            'p' | 'P' => self.put(letter == 'p', times, ground, at),
+            'u' => vec![Deed::Undo(times)],
+            '.' => {
+                let mut keys = self.last.clone();
+                // The next of what was deleted, as `"1p` brings the last.
+                if let [Stroke::Text(mark), Stroke::Text(name), ..] = keys.as_mut_slice()
+                    && mark == "\""
+                    && let Some(number) = name.parse::<u8>().ok().filter(|number| (1..9).contains(number))
+                {
+                    *name = (number + 1).to_string();
+                    self.last.clone_from(&keys);
+                }
+                if let Some(count) = count {
+                    let digits = keys.iter().take_while(|stroke| is_digit(stroke)).count();
+                    keys.splice(..digits, count.to_string().chars().map(|digit| Stroke::Text(digit.to_string())));
+                }
+                vec![Deed::Again(keys)]
+            }
+            'v' => self.enter_visual(Mode::Visual, ground, at),
+            'V' => self.enter_visual(Mode::Lines, ground, at),
+            '&' => vec![Deed::ExAgain],
+            ':' => vec![Deed::Ex { visual: false }],
+            _ => self.nothing(),
+        }
+    }
+
+    /// Moves the page below the caret, or folds.
+    pub(super) fn seat(&mut self, letter: char, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+        let part = match letter {
+            't' | '\n' => 0.0,
+            'z' | '.' => 0.5,
+            'b' | '-' => 1.0,
+            'a' | 'o' | 'c' => return vec![Deed::Run("fold.here")],
+            'M' => return vec![Deed::Run("fold.all")],
+            'R' => return vec![Deed::Run("fold.none")],
+            _ => return self.nothing(),
+        };
+        if !matches!(letter, '\n' | '.' | '-') {
+            return vec![Deed::Seat { part }];
+        }
+        let mut deeds = self.arrive(ground.indent(at), ground);
+        deeds.push(Deed::Seat { part });
+        deeds
+    }
+
+    /// The way over the places from which the caret jumped.
+    pub(super) fn jump(&mut self, back: bool, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+        let times = self.count.take().unwrap_or(1);
+        match self.places.jumped(times, back, at) {
+            Some(to) => self.arrive(motion::floor(ground.text, to), ground),
+            None => self.nothing(),
+        }
+    }
+
+    /// Makes the number at the caret, or the next one of its line, larger or smaller; in a selection the first of each
+    /// line.
+    pub(super) fn count_up(&mut self, down: bool, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+        let times = i128::try_from(self.count.take().unwrap_or(1)).unwrap_or(1);
+        let by = if down { -times } else { times };
+        let from = if self.is_visual() { self.selected(ground).start } else { at };
+        let edits: Vec<(Range<usize>, String)> = match self.is_visual() {
+            true => {
+                let ranges = self.selected_in_lines(ground);
+                self.remember_count(down, ground);
+                self.mode = Mode::Normal;
+                ranges.into_iter().filter_map(|range| counted(ground.text, range, by)).collect()
+            }
+            false => counted(ground.text, at..ground.line(at).end, by).into_iter().collect(),
+        };
+        let Some((range, with)) = edits.first() else { return self.nothing() };
+        self.changes = true;
+        // At the last digit; a selection is left at its beginning.
+        let at = if from == at && edits.len() == 1 { range.start + with.len().saturating_sub(1) } else { from };
+        vec![Deed::Splices { edits, at }]
+    }
+}
+
+/// The first number that ends in a part of a line, as it is after counting.
+fn counted(text: &str, part: Range<usize>, by: i128) -> Option<(Range<usize>, String)> {
+    let line = motion::line_around(text, part.start);
+    let bytes = text.as_bytes();
+    let digits = |from: usize, is: fn(&u8) -> bool| from + bytes[from..line.end].iter().take_while(|b| is(b)).count();
+    let mut at = line.start;
+    while at < part.end {
+        if !bytes[at].is_ascii_digit() {
+            at += 1;
+            continue;
+        }
+        let hexadecimal = bytes[at..line.end].starts_with(b"0x") && digits(at + 2, u8::is_ascii_hexdigit) > at + 2;
+        let end = if hexadecimal { digits(at + 2, u8::is_ascii_hexdigit) } else { digits(at, u8::is_ascii_digit) };
+        if end <= part.start {
+            at = end;
+            continue;
+        }
+        let own = &text[at..end];
+        if hexadecimal {
+            let value = u64::from_str_radix(&own[2..], 16).ok()?;
+            let value = value.wrapping_add_signed(i64::try_from(by).ok()?);
+            let width = own.len() - 2;
+            return Some((at..end, format!("0x{value:0width$x}")));
+        }
+        let minus = at > line.start && bytes[at - 1] == b'-';
+        let value: i128 = own.parse().ok()?;
+        let value = (if minus { -value } else { value }).checked_add(by)?;
+        let width = if own.starts_with('0') { own.len() } else { 0 };
+        let sign = if value < 0 { "-" } else { "" };
+        return Some((at - usize::from(minus)..end, format!("{sign}{:0width$}", value.unsigned_abs())));
+    }
+    None
+}

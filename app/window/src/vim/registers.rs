@@ -1,0 +1,182 @@
+//! Vim's registers: what was deleted or copied, under a letter; and the keys that were recorded into one.
+
+use super::travel::Ground;
+use super::{Deed, Stroke, TAPE, Vim};
+use eframe::egui;
+use egui::{Key, Modifiers};
+use std::collections::BTreeMap;
+
+/// What a text was cut out as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Cut {
+    #[default]
+    Letters,
+    /// Whole lines; the last line end is left out.
+    Lines,
+    /// A part of each of several lines.
+    Block,
+}
+
+/// What stands in a register.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Register {
+    pub(super) text: String,
+    pub(super) cut: Cut,
+    /// Lines with an empty line beside them.
+    pub(super) spaced: bool,
+    /// Keys, where they were recorded.
+    keys: Vec<Stroke>,
+}
+
+impl Register {
+    pub(super) fn new(text: String, cut: Cut, spaced: bool) -> Register {
+        Register { text, cut, spaced, keys: Vec::new() }
+    }
+
+    /// Appends another one: to lines, or lines, on a line of its own.
+    fn append(&mut self, other: Register) {
+        if self.cut == Cut::Letters && other.cut == Cut::Letters {
+            self.text.push_str(&other.text);
+        } else if !self.text.is_empty() || self.cut == Cut::Lines {
+            self.cut = if self.cut == other.cut { self.cut } else { Cut::Lines };
+            self.text.push_str(if self.spaced && other.spaced { "\n\n" } else { "\n" });
+            self.text.push_str(&other.text);
+        } else {
+            (self.text, self.cut, self.spaced) = (other.text, other.cut, other.spaced);
+        }
+        self.keys.extend(other.keys);
+    }
+}
+
+/// All registers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Registers {
+    /// `a` to `z`; `0`: what was copied last; `1` to `9`: what was deleted, the newest first; `-`: less than a line;
+    /// `+`: the clipboard, as it was seen last.
+    named: BTreeMap<char, Register>,
+    /// What was written last: it is meant where no register is named.
+    last: Register,
+    /// The one that the command under way names.
+    pub(super) chosen: Option<char>,
+}
+
+/// Whether a register has this name.
+pub(super) fn is_name(name: char) -> bool {
+    name.is_ascii_alphanumeric() || matches!(name, '"' | '_' | '-' | '+' | '*')
+}
+
+impl Registers {
+    /// Keeps a text. `copied`: it was not deleted.
+    pub(super) fn keep(&mut self, register: Register, copied: bool) -> Vec<Deed> {
+        let name = self.chosen.take().filter(|name| *name != '"');
+        let mut deeds = Vec::new();
+        match name {
+            Some('_') => return deeds,
+            Some('+' | '*') => {
+                deeds.push(Deed::Copy(register.text.clone()));
+                self.named.insert('+', register.clone());
+            }
+            Some(name) if name.is_ascii_uppercase() => {
+                let whole = self.named.entry(name.to_ascii_lowercase()).or_default();
+                whole.append(register);
+                self.last = whole.clone();
+                return deeds;
+            }
+            Some(name) => _ = self.named.insert(name, register.clone()),
+            None if copied => _ = self.named.insert('0', register.clone()),
+            None if register.cut == Cut::Letters && !register.text.contains('\n') => {
+                self.named.insert('-', register.clone());
+            }
+            None => {
+                for older in ('1'..'9').rev() {
+                    let newer = self.named.get(&older).cloned();
+                    let name = char::from_u32(older as u32 + 1).unwrap_or('9');
+                    newer.and_then(|register| self.named.insert(name, register));
+                }
+                self.named.insert('1', register.clone());
+            }
+        }
+        self.last = register;
+        deeds
+    }
+
+    /// What stands in the register that the command names, or what was kept last.
+    pub(super) fn take(&mut self) -> Register {
+        match self.chosen.take() {
+            None | Some('"') => self.last.clone(),
+            Some(name) => self.get(name).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn get(&self, name: char) -> Option<&Register> {
+        self.named.get(&name.to_ascii_lowercase()).filter(|_| name != '_')
+    }
+}
+
+impl Vim {
+    /// Puts what is on the clipboard of the system at the caret.
+    pub(crate) fn fetched(
+        &mut self,
+        text: &str,
+        (behind, times): (bool, usize),
+        ground: &Ground<'_>,
+        at: usize,
+    ) -> Vec<Deed> {
+        let held = self.registers.get('+').is_some_and(|register| register.text == text);
+        if !held {
+            // A line of another program is a line here, too.
+            let lines = text.strip_suffix('\n').filter(|text| !text.is_empty());
+            let cut = if lines.is_some() { Cut::Lines } else { Cut::Letters };
+            let register = Register::new(lines.unwrap_or(text).to_owned(), cut, false);
+            self.registers.named.insert('+', register);
+        }
+        self.registers.last = self.registers.get('+').cloned().unwrap_or_default();
+        self.registers.chosen = None;
+        let deeds = self.put(behind, times, ground, at);
+        self.note_placed(&deeds);
+        deeds
+    }
+
+    /// Ends recording; the key that ended it is not part of it.
+    pub(super) fn end_recording(&mut self) {
+        let Some((name, mut keys)) = self.recording.take() else { return };
+        keys.pop();
+        let words = keys.iter().map(|key| match key {
+            Stroke::Text(text) => text.as_str(),
+            Stroke::Key(..) => "",
+        });
+        let register = Register { text: words.collect(), keys, ..Register::default() };
+        if name.is_ascii_uppercase() {
+            self.registers.named.entry(name.to_ascii_lowercase()).or_default().append(register);
+        } else {
+            self.registers.named.insert(name, register);
+        }
+    }
+
+    /// Plays the keys of a register, or its text as keys.
+    pub(super) fn play(&mut self, name: char) -> Vec<Deed> {
+        let times = self.count.take().unwrap_or(1);
+        if name == ':' {
+            return vec![Deed::ExAgain];
+        }
+        let Some(name) = (if name == '@' { self.played } else { Some(name) }) else { return self.nothing() };
+        let Some(register) = self.registers.get(name) else { return self.nothing() };
+        let mut keys = register.keys.clone();
+        if keys.is_empty() {
+            let letters = register.text.chars().take(TAPE);
+            let none = Modifiers::NONE;
+            keys = letters
+                .map(|letter| match letter {
+                    '\n' => Stroke::Key(Key::Enter, none),
+                    '\u{1b}' => Stroke::Key(Key::Escape, none),
+                    letter => Stroke::Text(letter.to_string()),
+                })
+                .collect();
+            if register.cut == Cut::Lines {
+                keys.push(Stroke::Key(Key::Enter, none));
+            }
+        }
+        self.played = Some(name);
+        vec![Deed::Play { keys, times }]
+    }
+}
