@@ -4,5 +4,8 @@ pub mod controls;
 pub mod fuzzy;
 pub mod hits;
 pub mod icons;
+pub mod layout;
+pub mod states;
+pub mod text;
 pub mod toasts;
 pub mod tokens;

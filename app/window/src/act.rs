@@ -29,7 +29,7 @@ impl Window {
         match driver.command(command) {
             Ok(()) => true,
             Err(reject) => {
-                self.toasts.say(sentence(&reject.0));
+                self.toasts.say(ui::text::sentence(&reject.0));
                 false
             }
         }
@@ -457,7 +457,7 @@ impl Window {
     fn make_note(&mut self, volume: DocId, path: &str) -> Result<(), String> {
         let Some(driver) = &mut self.driver else { return Ok(()) };
         let command = Command::NewNote { volume, path: path.to_owned(), text: String::new() };
-        driver.command(command).map_err(|reject| sentence(&reject.0))?;
+        driver.command(command).map_err(|reject| ui::text::sentence(&reject.0))?;
         let known = driver.session().volume(volume).and_then(|volume| {
             let with_ending = format!("{}.md", path.trim_start_matches("./"));
             volume.files.get(path).or_else(|| volume.files.get(&with_ending)).map(|row| row.id)
@@ -506,12 +506,12 @@ impl Window {
             Decision::NewNote { volume, path } => self.make_note(volume, &path).err(),
             Decision::RenameFolder { volume, from, path } => self.rename_folder(volume, &from, &path).err(),
             Decision::Rename { file, path } => self.rename(file, &path).err(),
-            Decision::OpenFolder { path } => match absolute(&path) {
+            Decision::OpenFolder { path } => match ui::text::absolute(&path) {
                 Some(folder) => {
                     let driver = self.driver.as_mut();
                     driver
                         .and_then(|driver| driver.command(Command::OpenFolder { folder, name: None }).err())
-                        .map(|reject| sentence(&reject.0))
+                        .map(|reject| ui::text::sentence(&reject.0))
                 }
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
@@ -519,11 +519,11 @@ impl Window {
                 self.send(Command::Discard { files });
                 None
             }
-            Decision::Export { kind, what, paper, dest } => match absolute(&dest) {
+            Decision::Export { kind, what, paper, dest } => match ui::text::absolute(&dest) {
                 Some(dest) => self.begin_export(ctx, kind, what, paper, &dest).err(),
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
-            Decision::SaveOutput { save, dest } => match absolute(&dest) {
+            Decision::SaveOutput { save, dest } => match ui::text::absolute(&dest) {
                 Some(dest) => self.save_output(ctx, save, dest).err(),
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
@@ -533,7 +533,7 @@ impl Window {
             }
             Decision::Grant { note, grant } => self.grant(note, grant).err(),
             Decision::Share { volume, hub } => self.share(volume, hub).err(),
-            Decision::Join { address, folder } => match absolute(&folder) {
+            Decision::Join { address, folder } => match ui::text::absolute(&folder) {
                 Some(folder) => self.join(ctx, address, folder).err(),
                 None => Some("Give the whole path, beginning with / or ~.".to_owned()),
             },
@@ -617,32 +617,14 @@ impl Window {
     }
 }
 
-/// A rejection as a sentence of its own.
-pub(super) fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
-/// A path as people type it, made whole.
-pub(super) fn absolute(path: &str) -> Option<PathBuf> {
-    let path = match path.strip_prefix('~') {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-            std::env::home_dir()?.join(rest.trim_start_matches('/'))
-        }
-        _ => PathBuf::from(path),
-    };
-    // `/a/b/` and `/a/b` are one folder.
-    path.is_absolute().then(|| path.components().collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn paths_are_whole() {
-        assert_eq!(absolute("/a/b/"), Some(PathBuf::from("/a/b")));
-        assert_eq!(absolute("a"), None);
-        assert_eq!(absolute("~x"), None);
+        assert_eq!(ui::text::absolute("/a/b/"), Some(PathBuf::from("/a/b")));
+        assert_eq!(ui::text::absolute("a"), None);
+        assert_eq!(ui::text::absolute("~x"), None);
     }
 }

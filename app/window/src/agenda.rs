@@ -67,7 +67,7 @@ impl Agenda {
         let margin = (ui.available_width() - width) / 2.0;
         let label = if self.done { "Hide what is done" } else { "Show what is done" };
         let words = ("Filter the agenda", "Filter by words, notes or tags");
-        if super::views::filter(ui, &mut self.query, words, label) {
+        if ui::layout::filter(ui, &mut self.query, words, label) {
             self.done = !self.done;
         }
         self.refresh(session, today);

@@ -241,7 +241,7 @@ impl Agent {
         let most = area.height() * FOOT;
         let foot = self.foot.clamp(120.0, most.max(120.0));
         let middle = Rect::from_min_max(pos2(area.left(), top), pos2(area.right(), area.bottom() - foot));
-        let mut body = super::layout::part(ui, "conversation", middle, middle);
+        let mut body = ui::layout::part(ui, "conversation", middle, middle);
         if self.sessions.open {
             wanted = self.sessions.show(&mut body, agents, self.session).map(Wanted::Session).or(wanted);
         } else if let Some(conversation) = conversation {
@@ -354,7 +354,7 @@ impl Agent {
                 ("Ask about this note, or have something done.", "What it changes can be seen, and taken back.")
             }
         };
-        super::states::sentence(ui, text, None, hint);
+        ui::states::sentence(ui, text, None, hint);
     }
 
     /// What is pinned below: todos, what was used, what waits for a word, and the field.

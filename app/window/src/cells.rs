@@ -24,11 +24,6 @@ const BARE: f32 = space::M;
 /// How often a running cell's ring turns on.
 const TURN: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// The width of code in a column: the box reaches out of it, so that code stands where text stands.
-pub(super) fn code_width(column: f32) -> f32 {
-    column
-}
-
 /// The box around code of a height, at the column's left top.
 pub(super) fn code_box(origin: Pos2, column: f32, height: f32, gutter: bool) -> Rect {
     let left = if gutter { GUTTERED } else { BARE };

@@ -9,8 +9,8 @@ mod inset;
 mod list;
 mod table;
 
+use super::Window;
 use super::page::Action;
-use super::{Window, states};
 use collection::{Base, Change, Row, Table, changed};
 use desk::{Answer, Asked};
 use eframe::egui;
@@ -24,6 +24,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::DocId;
 use text::splice;
+use ui::states;
 use ui::tokens::{self, Colours, space};
 
 /// A line of a table: a group's name, or a row.

@@ -83,7 +83,7 @@ impl Window {
         while let Ok(made) = self.dropped.made.try_recv() {
             match made {
                 Ok(note) => self.open(note),
-                Err(why) => self.toasts.say(super::act::sentence(&why)),
+                Err(why) => self.toasts.say(ui::text::sentence(&why)),
             }
         }
         let hovered = ctx.input(|input| !input.raw.hovered_files.is_empty());

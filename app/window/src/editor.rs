@@ -478,7 +478,7 @@ fn missing_lines(texts: &[&Block]) -> &'static str {
 /// Where and how wide the text field of a target is, from the column's left.
 pub(super) fn place_of(target: &Target, width: f32, margin: f32, pen: Pen<'_>) -> (f32, f32) {
     match target.kind {
-        kind if kind.is_fenced() || kind == Kind::Indented => (0.0, cells::code_width(width)),
+        kind if kind.is_fenced() || kind == Kind::Indented => (0.0, crate::source::code_width(width)),
         kind => {
             let x = source::hang(&target.shown, kind, margin, pen);
             (x, width - x)

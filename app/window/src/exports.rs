@@ -185,7 +185,7 @@ impl Window {
             }
             Ok(Err(refusal)) => {
                 self.exports.running = None;
-                self.toasts.say(super::act::sentence(&refusal.to_string()));
+                self.toasts.say(ui::text::sentence(&refusal.to_string()));
             }
             Ok(Ok(done)) => {
                 self.exports.running = None;
@@ -200,7 +200,7 @@ impl Window {
                     }
                 }
                 if !done.missing.is_empty() {
-                    text.push_str(&format!("\n{}.", super::act::sentence(&export::lacking(&done.missing))));
+                    text.push_str(&format!("\n{}.", ui::text::sentence(&export::lacking(&done.missing))));
                 }
                 self.exports.last = Some(done.dest);
                 self.toasts.offer(text, "Open", "export.open");

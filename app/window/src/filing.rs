@@ -97,7 +97,7 @@ impl Window {
         let Some(driver) = &mut self.driver else { return Ok(()) };
         let files = driver.session().volume(volume).into_iter().flat_map(|volume| tree::below(volume, from));
         let moves = files.map(|(path, file)| (file, format!("{to}{}", &path[from.len()..]))).collect();
-        driver.command(Command::MoveFiles { moves }).map_err(|reject| super::act::sentence(&reject.0))
+        driver.command(Command::MoveFiles { moves }).map_err(|reject| ui::text::sentence(&reject.0))
     }
 
     fn star(&mut self, note: DocId) {

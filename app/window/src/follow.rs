@@ -9,13 +9,10 @@ use store::{DocId, FileKind};
 use text::links;
 use text::outline::Outline;
 
-/// What a link to a tag begins with: no note can hold it.
-pub(super) const TAG: &str = "\0tag:";
-
 impl Window {
     /// Follows a link of the open note.
     pub(super) fn follow(&mut self, ctx: &egui::Context, link: &str) {
-        if let Some(tag) = link.strip_prefix(TAG) {
+        if let Some(tag) = link.strip_prefix(super::render::inset::TAG) {
             self.open_search_for(&format!("tag:{tag}"));
             return;
         }

@@ -8,8 +8,8 @@ mod writers;
 pub(super) use list::{short, when};
 pub(super) use sides::Sides;
 
+use super::Window;
 use super::views::View;
-use super::{Window, states};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Key, Layout, Modifiers, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -23,6 +23,7 @@ use text::history::{Story, Who};
 use text::splice::{self, Splice};
 use ui::controls::{chip, clipped, icon_button, named, ring, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 use writers::Writers;
 
@@ -231,11 +232,11 @@ impl Page {
         } else {
             ui.painter().vline(list.right() - 0.5, list.y_range(), line);
         }
-        let chosen = self.list.show(&mut super::layout::part(ui, "versions", list, list), &story, self.chosen);
+        let chosen = self.list.show(&mut ui::layout::part(ui, "versions", list, list), &story, self.chosen);
         if let Some(chosen) = chosen {
             self.chosen = chosen;
         }
-        let mut ui = super::layout::part(ui, "compared", rest, rest);
+        let mut ui = ui::layout::part(ui, "compared", rest, rest);
         self.head(&mut ui, &story, session);
         let waits = self.waits && now - self.since > states::PATIENCE;
         let area = ui.available_rect_before_wrap();

@@ -1,12 +1,12 @@
 //! The kernel of a note: which there are, and which one the user chooses.
 
-use super::act::absolute;
 use super::dialogs::Dialog;
 use super::palette::Palette;
 use super::{Overlay, Window};
 use engine::{Command, Grant};
 use std::path::PathBuf;
 use store::DocId;
+use ui::text::absolute;
 
 /// What shall be granted to a note's cells, as it is being written: a path in each line.
 #[derive(Default)]
@@ -87,7 +87,7 @@ impl Window {
         let says = format!("The cells of this note reach {} from now on.", grant.words());
         let says = if grant.is_none() { says } else { says.replacen(" reach ", " also reach ", 1) };
         let driver = self.driver.as_mut().ok_or("The workspace is not open.")?;
-        driver.command(Command::Grant { note, grant }).map_err(|reject| super::act::sentence(&reject.0))?;
+        driver.command(Command::Grant { note, grant }).map_err(|reject| ui::text::sentence(&reject.0))?;
         self.toasts.say(says);
         Ok(())
     }

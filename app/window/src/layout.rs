@@ -42,11 +42,12 @@ impl Window {
         let middle = Rect::from_min_max(pos2(tree.right(), body.top()), pos2(panel.left(), body.bottom()));
         let line = Stroke::new(1.0, colours.line);
         if left > 0.0 {
-            let mut ui = part(ui, "left", tree.intersect(body).with_min_x(tree.left()), tree.intersect(body));
+            let mut ui =
+                ui::layout::part(ui, "left", tree.intersect(body).with_min_x(tree.left()), tree.intersect(body));
             self.left(&mut ui, &mut actions);
             ui.painter().vline(tree.right() - 0.5, body.y_range(), line);
         }
-        let mut centre = part(ui, "middle", middle, middle);
+        let mut centre = ui::layout::part(ui, "middle", middle, middle);
         match (&mut self.view, &self.driver) {
             (Some(view), Some(driver)) => {
                 if view.show(&mut centre, driver.session(), self.here.note, &mut actions) {
@@ -56,13 +57,13 @@ impl Window {
             (Some(_) | None, _) => self.middle(&mut centre, &mut actions),
         }
         if right > 0.0 {
-            let mut ui = part(ui, "right", panel, panel);
+            let mut ui = ui::layout::part(ui, "right", panel, panel);
             self.right(&mut ui, &mut actions);
             ui.painter().vline(panel.left() + 0.5, body.y_range(), line);
         }
         let bottom = Rect::from_min_max(pos2(all.left(), body.bottom()), all.max);
         ui.painter().hline(bottom.x_range(), bottom.top() + 0.5, line);
-        let mut foot = part(ui, "status", bottom, bottom);
+        let mut foot = ui::layout::part(ui, "status", bottom, bottom);
         let mode = self.mode_says();
         if let Some(driver) = &self.driver {
             let session = driver.session();
@@ -157,13 +158,6 @@ impl Window {
             self.close_find();
         }
     }
-}
-
-/// A part of the window, clipped to what is seen of it.
-pub(super) fn part(ui: &mut Ui, name: &str, rect: Rect, seen: Rect) -> Ui {
-    let mut child = ui.new_child(UiBuilder::new().max_rect(rect).id_salt(name).layout(Layout::top_down(Align::Min)));
-    child.set_clip_rect(seen.intersect(ui.clip_rect()));
-    child
 }
 
 /// The edge of a panel: dragged, it gives the panel's new width.

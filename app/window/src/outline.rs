@@ -1,9 +1,7 @@
 //! The panel at the right: for now the outline of the open note and what is known about it.
 
 use super::editor::World;
-use super::outputs::amount;
 use super::rows::Kind;
-use super::status::thousands;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};
@@ -14,6 +12,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use store::DocId;
 use ui::controls::{self, clipped, named};
+use ui::text::amount;
+use ui::text::thousands;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// A frame may spend this much on rows that nobody looked at yet.

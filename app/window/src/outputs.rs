@@ -424,7 +424,7 @@ impl Lay<'_> {
             },
             Form::Picture { bytes, is_svg } => match sights::shown_picture(pen.ctx, &bytes, is_svg) {
                 Vector::Waiting => self.note("Drawing …"),
-                Vector::Failed(why) => self.note(&super::act::sentence(&why)),
+                Vector::Failed(why) => self.note(&ui::text::sentence(&why)),
                 Vector::Ready(texture, wanted) => {
                     let scale = (self.width / wanted.x.max(1.0)).min(HIGHEST / wanted.y.max(1.0)).min(1.0);
                     let drawn = wanted * scale;
@@ -519,7 +519,7 @@ pub(super) fn show(
         }
         Shown::Whole(index, bytes) => {
             let rect = Rect::from_min_size(at, vec2(200.0, size::HIT));
-            let text = format!("Show all of it ({})", amount(*bytes));
+            let text = format!("Show all of it ({})", ui::text::amount(*bytes));
             if word_button(ui, rect, id, &text, &format!("Show all of the output of cell {cell}")).clicked() {
                 views.whole.insert(*index);
                 views.version += 1;
@@ -593,15 +593,6 @@ fn contrast(a: Color32, b: Color32) -> f32 {
     };
     let (a, b) = (light(a), light(b));
     a.max(b) / a.min(b)
-}
-
-#[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
-pub(super) fn amount(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
 }
 
 #[cfg(test)]

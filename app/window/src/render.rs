@@ -16,7 +16,7 @@ use ui::tokens::{self, Colours, space};
 
 mod blocks;
 mod fields;
-mod inset;
+pub(crate) mod inset;
 mod properties;
 mod words;
 

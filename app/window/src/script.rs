@@ -91,7 +91,7 @@ pub(super) fn preview(ui: &mut Ui, page: &mut Page, world: &mut World<'_>, actio
     let rect = ui.max_rect();
     ui.painter().vline(rect.left(), rect.y_range(), Stroke::new(1.0, colours.line));
     let inner = rect.shrink2(vec2(space::L, 0.0));
-    let mut ui = super::layout::part(ui, "preview", inner, rect);
+    let mut ui = ui::layout::part(ui, "preview", inner, rect);
     let ui = &mut ui;
     ui.add_space(space::M);
     ui.horizontal(|ui| {

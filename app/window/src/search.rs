@@ -2,7 +2,6 @@
 //! full below. It asks the host and never waits for it; what was chosen is opened at the block.
 
 use super::Window;
-use super::status::thousands;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::{LayoutJob, LayoutSection, TextWrapping};
@@ -17,6 +16,7 @@ use ui::controls::format;
 use ui::controls::{self, clipped, named};
 use ui::hits::{self, Pick};
 use ui::icons;
+use ui::text::thousands;
 use ui::tokens::{self, CORNER, Colours, Cut, size, space};
 
 /// Notes that are shown; the rest is found by typing on.

@@ -574,7 +574,7 @@ fn awaited(session: &Session, note: DocId, name: &str) -> Option<Arc<str>> {
     let place =
         |hub: &engine::Hub| if hub.url == engine::LAN { "the local network".to_owned() } else { hub.url.clone() };
     let places: Vec<String> = hubs.map(place).collect();
-    let size = super::outputs::amount(size);
+    let size = ui::text::amount(size);
     Some(Arc::from(format!("{path} ({size}) is not here yet; it comes over {}", places.join(", "))))
 }
 

@@ -14,6 +14,11 @@ use typeset::colour::Hue;
 use ui::controls::format;
 use ui::tokens::{self, Cut};
 
+/// The width of code in a column: the box reaches out of it, so that code stands where text stands.
+pub fn code_width(column: f32) -> f32 {
+    column
+}
+
 /// The font and line height in which a row's source is set.
 pub(super) fn type_of(kind: Kind) -> tokens::Type {
     match kind {

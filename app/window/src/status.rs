@@ -107,7 +107,7 @@ impl Status {
         };
         right -= button(ui, icon, name, "view.theme", right, actions) + space::S;
         if let Some(note) = note.filter(|note| note.phase == Phase::Ready) {
-            let text = if words == 1 { "1 word".to_owned() } else { format!("{} words", thousands(words)) };
+            let text = if words == 1 { "1 word".to_owned() } else { format!("{} words", ui::text::thousands(words)) };
             right -= put(ui, right, &text, colours.muted) + space::L;
             right -= word(ui, &kernel(note), "kernel.choose", right, actions) + space::L;
             let company = super::presence::company(ui, session, note, right);
@@ -294,29 +294,16 @@ fn scanning(session: &Session) -> Option<String> {
     let volume = session.volumes().find(|volume| matches!(volume.scanning, Scanning::Running { .. }))?;
     let Scanning::Running { seen, .. } = volume.scanning else { return None };
     let seen = usize::try_from(seen).unwrap_or(usize::MAX);
-    (seen > 0).then(|| format!("Looking at {}: {} files", volume.name, thousands(seen)))
-}
-
-/// A number with thin spaces between thousands.
-pub(super) fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out
+    (seen > 0).then(|| format!("Looking at {}: {} files", volume.name, ui::text::thousands(seen)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::thousands;
+    use ui::text::thousands;
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!(thousands(999), "999");
-        assert_eq!(thousands(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(ui::text::thousands(999), "999");
+        assert_eq!(ui::text::thousands(1_234_567), "1\u{202f}234\u{202f}567");
     }
 }

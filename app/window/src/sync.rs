@@ -8,7 +8,7 @@ use super::history::when;
 use super::page::Action;
 use super::settings::Section;
 use super::views::View;
-use super::{Overlay, Window, states};
+use super::{Overlay, Window};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Color32, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -19,6 +19,7 @@ use std::time::Duration;
 use store::DocId;
 use ui::controls::{clipped, icon_button, named, ring, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 52.0;
@@ -465,7 +466,7 @@ impl Window {
     /// Shares a volume. Gives why not.
     pub(super) fn share(&mut self, volume: DocId, hub: String) -> Result<(), String> {
         let Some(driver) = &mut self.driver else { return Ok(()) };
-        driver.command(Command::ShareVolume { volume, hub }).map_err(|reject| super::act::sentence(&reject.0))?;
+        driver.command(Command::ShareVolume { volume, hub }).map_err(|reject| ui::text::sentence(&reject.0))?;
         self.run_sync(Wish::Show(Tab::State));
         Ok(())
     }
@@ -473,7 +474,7 @@ impl Window {
     /// Gets a shared volume into a folder. What the disk says is told when it has said it.
     pub(super) fn join(&mut self, ctx: &egui::Context, address: String, folder: PathBuf) -> Result<(), String> {
         let Some(driver) = &self.driver else { return Ok(()) };
-        engine::read_volume_address(&address).map_err(|reject| super::act::sentence(&reject.0))?;
+        engine::read_volume_address(&address).map_err(|reject| ui::text::sentence(&reject.0))?;
         let (handle, tell, wake) = (driver.handle(), self.saved.0.clone(), ctx.clone());
         std::thread::spawn(move || {
             let made = match host::fs::copy::is_empty(&folder) {
@@ -485,7 +486,7 @@ impl Window {
             });
             let _ = tell.send(match asked {
                 Ok(()) => "The volume is asked for; its notes appear as they come.".to_owned(),
-                Err(why) => format!("{}.", super::act::sentence(&why)),
+                Err(why) => format!("{}.", ui::text::sentence(&why)),
             });
             wake.request_repaint_after(Duration::from_millis(1));
         });

@@ -6,7 +6,6 @@ use super::commands;
 use super::page::{Action, Hold, Page};
 use super::pane::{Pane, PaneId};
 use super::script;
-use super::states;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{
@@ -19,6 +18,7 @@ use engine::{Command, Phase, Session};
 use std::collections::{HashMap, HashSet};
 use ui::controls::{clipped, icon_button, named, ring};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// A tab is as wide as its name, within these.
@@ -171,7 +171,7 @@ impl Stage<'_> {
             Some(Phase::Ready) if pane.is_collection(session) => {
                 pane.reading = None;
                 if let Some(note) = pane.note.and_then(|note| session.note(note)) {
-                    let mut ui = super::layout::part(ui, "collection", rect, rect);
+                    let mut ui = ui::layout::part(ui, "collection", rect, rect);
                     pane.collection.show(&mut ui, session, Source::file(note), is_here, actions);
                 }
             }
@@ -183,10 +183,10 @@ impl Stage<'_> {
                 {
                     pane.script.follow(ui, session, note, is_here, actions);
                 }
-                let mut whole = super::layout::part(ui, "code", rect, rect);
+                let mut whole = ui::layout::part(ui, "code", rect, rect);
                 pane.with_note(session, &ctx, dark, |world, editor, page| {
                     if let Some(beside) = beside {
-                        let mut ui = super::layout::part(ui, "beside", beside, beside);
+                        let mut ui = ui::layout::part(ui, "beside", beside, beside);
                         script::preview(&mut ui, page, world, actions);
                     }
                     let ui = if beside.is_some() { &mut whole } else { ui };
@@ -214,8 +214,10 @@ impl Stage<'_> {
             }
             Some(Phase::Reading) => loading(ui, &mut pane.reading, measures),
             None if pane.note.is_some() => loading(ui, &mut pane.reading, measures),
-            None if session.is_open() && session.volumes().next().is_none() => states::no_volume(ui, actions),
-            None if session.is_open() && !(is_here && *waits) => states::no_note(ui, actions),
+            None if session.is_open() && session.volumes().next().is_none() => {
+                crate::empty_note::no_volume(ui, actions)
+            }
+            None if session.is_open() && !(is_here && *waits) => crate::empty_note::no_note(ui, actions),
             None => loading(ui, &mut pane.reading, measures),
         }
     }
@@ -347,7 +349,7 @@ impl egui_tiles::Behavior<PaneId> for Stage<'_> {
             other.page.found = Default::default();
         }
         let rest = ui.available_rect_before_wrap();
-        let mut ui = super::layout::part(ui, "note", rest, rest);
+        let mut ui = ui::layout::part(ui, "note", rest, rest);
         self.note(&mut ui, *pane);
         UiResponse::None
     }

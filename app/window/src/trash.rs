@@ -3,7 +3,7 @@
 use super::dialogs::Dialog;
 use super::page::Action;
 use super::tree::{Wish, shown_name};
-use super::{Overlay, Window, states};
+use super::{Overlay, Window};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -11,6 +11,7 @@ use engine::{Command, Session};
 use store::{DocId, FileKind};
 use ui::controls::{clipped, icon_button, named, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 52.0;
@@ -68,7 +69,7 @@ impl Trash {
         let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
         let margin = (ui.available_width() - width) / 2.0;
         let words = ("Filter the trash", "Filter by name or folder");
-        if super::views::filter(ui, &mut self.query, words, "Empty the trash…") {
+        if ui::layout::filter(ui, &mut self.query, words, "Empty the trash…") {
             actions.push(Action::Run("trash.empty"));
         }
         let wanted = self.query.trim().to_lowercase();

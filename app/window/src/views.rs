@@ -123,7 +123,7 @@ impl View {
     ) -> bool {
         let closed = strip(ui, self.title());
         let rest = ui.available_rect_before_wrap();
-        let mut ui = super::layout::part(ui, "view", rest, rest);
+        let mut ui = ui::layout::part(ui, "view", rest, rest);
         match self {
             View::Agenda(agenda) => agenda.show(&mut ui, session, actions),
             View::Graph(graph) => graph.show(&mut ui, session, note, actions),
@@ -158,30 +158,6 @@ fn strip(ui: &mut Ui, title: &str) -> bool {
         Rect::from_min_size(rect.right_top() + vec2(-size::HIT - space::S, space::XS), egui::Vec2::splat(size::HIT));
     let mut child = ui.new_child(UiBuilder::new().max_rect(at));
     icon_button(&mut child, icons::X, "Close this page", Some("Escape")).clicked()
-}
-
-/// A field that filters a page, and a button at its right; whether that was clicked.
-pub(super) fn filter(ui: &mut Ui, query: &mut String, (name, hint): (&str, &str), button: &str) -> bool {
-    let colours = Colours::of(ui);
-    let width = size::COLUMN.min(ui.available_width() - 2.0 * space::XL);
-    let margin = ((ui.available_width() - width) / 2.0).max(0.0);
-    ui.add_space(space::XL);
-    let (line, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::HIT + space::XS), Sense::hover());
-    let line = Rect::from_x_y_ranges(line.left() + margin..=line.left() + margin + width, line.y_range());
-    let layout = egui::Layout::right_to_left(egui::Align::Center);
-    let mut child = ui.new_child(UiBuilder::new().max_rect(line).id_salt("filter").layout(layout));
-    child.spacing_mut().item_spacing.x = space::S;
-    let clicked = ui::controls::text_button(&mut child, button, false).clicked();
-    let style = tokens::small();
-    let hint = egui::RichText::new(hint).font(style.font.clone()).color(colours.muted);
-    let field = egui::TextEdit::singleline(query)
-        .font(style.font)
-        .hint_text(hint)
-        .margin(egui::Margin::symmetric(8, 6))
-        .desired_width(f32::INFINITY);
-    child.add(field).accessible_name(name);
-    ui.add_space(space::M);
-    clicked
 }
 
 impl Window {
@@ -254,7 +230,7 @@ impl Window {
     pub(super) fn rename(&mut self, file: DocId, path: &str) -> Result<(), String> {
         let Some(driver) = &mut self.driver else { return Ok(()) };
         let moves = vec![(file, path.trim_matches('/').to_owned())];
-        driver.command(Command::MoveFiles { moves }).map_err(|reject| super::act::sentence(&reject.0))?;
+        driver.command(Command::MoveFiles { moves }).map_err(|reject| ui::text::sentence(&reject.0))?;
         let links = driver.session().moving().map_or(0, |moving| moving.relinks.len());
         if driver.session().moving().is_some() {
             let links = match links {

@@ -2,7 +2,6 @@
 //! begins. A click goes there; what another branch came to is brought over.
 
 use super::super::page::Action;
-use super::super::states;
 use super::comparison::Comparison;
 use super::words;
 use eframe::egui;
@@ -13,6 +12,7 @@ use std::collections::BTreeSet;
 use store::{DocId, Message, MessageId, Role};
 use ui::controls::{clipped, ring, word_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 48.0;

@@ -1,7 +1,6 @@
 //! What a run changed, as a page: each file with its hunks; a hunk is taken back or brought again, or all of it.
 
 use super::super::page::Action;
-use super::super::states;
 use super::{prose, words};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -10,6 +9,7 @@ use engine::{Command, Run, Session};
 use store::{Change, ChangeKind, DocId};
 use ui::controls::{clipped, named, text_button, word_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CARD, Colours, size, space};
 
 /// A part of a change, as it is drawn.

@@ -54,7 +54,7 @@ impl Sessions {
         });
         self.refresh(agents);
         if self.lines.is_empty() {
-            super::super::states::sentence(ui, "There is no such session.", None, "");
+            ui::states::sentence(ui, "There is no such session.", None, "");
             return None;
         }
         ui.spacing_mut().item_spacing.y = 0.0;

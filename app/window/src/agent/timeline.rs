@@ -2,7 +2,6 @@
 //! other. Laid out once for each revision; of ten thousand steps only those in sight are drawn.
 
 use super::super::page::Action;
-use super::super::states;
 use super::{phases, prose, words};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -14,6 +13,7 @@ use std::ops::Range;
 use store::{DocId, ExecutionStep, StepId, StepKind};
 use ui::controls::{clipped, named, ring, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// A step's box, and how far the next one is.
@@ -391,7 +391,7 @@ impl Timeline {
         let colours = Colours::of(ui);
         ui.painter().rect_filled(rect, 0.0, colours.paper);
         ui.painter().vline(rect.left() + 0.5, rect.y_range(), Stroke::new(1.0, colours.line));
-        let mut panel = super::super::layout::part(ui, "step", rect.shrink2(vec2(space::L, 0.0)), rect);
+        let mut panel = ui::layout::part(ui, "step", rect.shrink2(vec2(space::L, 0.0)), rect);
         let ui = &mut panel;
         let (kind, _) = words::step(step);
         ui.add_space(space::M);

@@ -2,7 +2,6 @@
 //! removed; brought in from a file and written to one.
 
 use super::super::page::Action;
-use super::super::states;
 use super::prose;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -13,6 +12,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{Registered, UserTool};
 use text::visible;
 use ui::controls::{named, text_button};
+use ui::states;
 use ui::tokens::{self, CARD, Colours, space};
 
 /// A file of tools has at most so many bytes.
@@ -130,7 +130,7 @@ impl Tools {
                 Ok(said)
             }
             Done::Written(Ok(path)) => Ok(format!("Saved as {}", path.display())),
-            Done::Read(Err(why)) | Done::Written(Err(why)) => Err(super::super::act::sentence(&why)),
+            Done::Read(Err(why)) | Done::Written(Err(why)) => Err(ui::text::sentence(&why)),
         });
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn cost(spent: &Spent) -> String {
 /// How many tokens were used.
 pub(super) fn tokens(spent: &Spent) -> String {
     let all = spent.input_tokens.saturating_add(spent.output_tokens);
-    format!("{} tokens", super::super::status::thousands(usize::try_from(all).unwrap_or(usize::MAX)))
+    format!("{} tokens", ui::text::thousands(usize::try_from(all).unwrap_or(usize::MAX)))
 }
 
 /// What a call is about, on one line.

@@ -117,7 +117,7 @@ impl Collection {
         let colours = Colours::of(ui);
         let base = scene.base.clone();
         let mut x = rect.left() + space::S;
-        let ui = &mut super::super::layout::part(ui, "views", rect, rect);
+        let ui = &mut ui::layout::part(ui, "views", rect, rect);
         let rest = base.views.len();
         for (place, view) in base.views.iter().enumerate() {
             let active = place == self.view;

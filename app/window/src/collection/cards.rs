@@ -47,7 +47,7 @@ impl Collection {
         let all: f32 = bands.iter().map(height).sum();
         (self.high, self.wide) = (area.top() - ui.max_rect().top() + all + space::XL, 0.0);
         self.focused = false;
-        let mut inner = super::super::layout::part(ui, "cards", area, area);
+        let mut inner = ui::layout::part(ui, "cards", area, area);
         egui::ScrollArea::vertical().id_salt(("cards", self.view)).auto_shrink(false).show_viewport(
             &mut inner,
             |ui, seen| {

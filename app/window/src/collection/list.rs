@@ -28,7 +28,7 @@ impl Collection {
         let all: f32 = lines.iter().map(height).sum();
         (self.high, self.wide) = (area.top() - ui.max_rect().top() + all + space::L, 0.0);
         self.focused = false;
-        let mut inner = super::super::layout::part(ui, "list", area, area);
+        let mut inner = ui::layout::part(ui, "list", area, area);
         let scroll = egui::ScrollArea::vertical().id_salt(("list", self.view)).auto_shrink(false);
         scroll.show_viewport(&mut inner, |ui, seen| {
             ui.set_min_size(vec2(area.width(), all + space::L));

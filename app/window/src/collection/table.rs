@@ -92,7 +92,7 @@ impl Collection {
             let x = offset.x.clamp((left + across + space::XXL - body.width()).min(left), left);
             scroll = scroll.scroll_offset(vec2(x.max(0.0), y.max(0.0)));
         }
-        let mut inner = super::super::layout::part(ui, "rows", body, body);
+        let mut inner = ui::layout::part(ui, "rows", body, body);
         inner.spacing_mut().item_spacing = egui::Vec2::ZERO;
         let output = scroll.show_viewport(&mut inner, |ui, seen| {
             ui.set_min_size(vec2(wide.max(body.width()), lines));
@@ -390,7 +390,7 @@ impl Collection {
         let colours = Colours::of(ui);
         let painter = ui.painter().with_clip_rect(head.intersect(ui.clip_rect()));
         painter.rect_filled(head, 0.0, colours.paper);
-        let ui = &mut super::super::layout::part(ui, "head", head, head);
+        let ui = &mut ui::layout::part(ui, "head", head, head);
         let sort = scene.base.views.get(self.view).map(|view| view.sort.clone()).unwrap_or_default();
         for (place, column) in table.columns.iter().enumerate() {
             let (x, wide) = spans.get(place).copied().unwrap_or((0.0, 0.0));
@@ -534,7 +534,7 @@ fn kind_of(column: &Column, value: &serde_json::Value) -> Kind {
 /// What the columns come to, below them.
 fn sums(ui: &mut Ui, table: &Table, foot: Rect, spans: &[(f32, f32)], shift: f32) {
     let colours = Colours::of(ui);
-    let ui = &super::super::layout::part(ui, "sums", foot, foot);
+    let ui = &ui::layout::part(ui, "sums", foot, foot);
     ui.painter().rect_filled(foot, 0.0, colours.paper);
     ui.painter().hline(foot.x_range(), foot.top() + 0.5, Stroke::new(1.0, colours.line));
     for (column, (x, wide)) in table.columns.iter().zip(spans) {

@@ -1,7 +1,6 @@
 //! Two texts side by side, or one below the other where there is little room: what is gone at the left, what came at
 //! the right, the words that differ marked, what both have folded away.
 
-use super::super::states;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant};
 use text::compare::{Line, Part, lines};
 use ui::controls::{icon_button, named, ring};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// Lines around a change that are shown.

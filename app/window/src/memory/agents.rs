@@ -4,7 +4,7 @@
 use super::parts::{self, Lines};
 use super::{Shelf, Shelved, Wish, file, home};
 use crate::page::Action;
-use crate::{states, views};
+use crate::views;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -15,6 +15,7 @@ use std::path::Path;
 use store::DocId;
 use ui::controls::{clipped, icon_button, named, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, Colours, size, space};
 
 /// Whose agents are listed.
@@ -176,7 +177,7 @@ impl Agents {
             return;
         }
         let words = ("Filter agents", "Filter by name or purpose");
-        if views::filter(ui, &mut self.query, words, "New agent") {
+        if ui::layout::filter(ui, &mut self.query, words, "New agent") {
             match home(session, note) {
                 Some(volume) => actions.push(new(session, volume)),
                 None => actions.push(Action::Say("Open a folder first: agents lie in one.".to_owned())),

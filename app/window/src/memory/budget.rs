@@ -4,7 +4,7 @@
 use super::Wish;
 use super::parts;
 use crate::page::Action;
-use crate::{states, status};
+use crate::status;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
@@ -13,6 +13,7 @@ use store::DocId;
 use text::task::Day;
 use ui::controls::{clipped, named, ring};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// How high a line is.
@@ -138,7 +139,7 @@ fn money(usd: f64) -> String {
 }
 
 fn count(tokens: u64) -> String {
-    status::thousands(usize::try_from(tokens).unwrap_or(usize::MAX))
+    ui::text::thousands(usize::try_from(tokens).unwrap_or(usize::MAX))
 }
 
 fn draw_balance(ui: &mut Ui, rect: Rect, balance: &Balance) {
@@ -164,7 +165,7 @@ fn draw_balance(ui: &mut Ui, rect: Rect, balance: &Balance) {
         at += 24.0;
     }
     let room = rect.width() - 200.0;
-    clipped(ui, pos2(at, rect.top() + 8.0), room, &crate::act::sentence(&balance.of), &bold, colours.ink);
+    clipped(ui, pos2(at, rect.top() + 8.0), room, &ui::text::sentence(&balance.of), &bold, colours.ink);
     let style = tokens::Type { font: tokens::tabular(12.0), line: 16.0 };
     clipped(ui, pos2(at, rect.top() + 28.0), room, &about, &style, colours.muted);
     let ink = if low.is_some() { colour } else { colours.ink };

@@ -6,7 +6,7 @@ use super::parts::{self, LINE, Lines};
 use super::shown::{One, Shown, project};
 use super::{Forgotten, Shelf, Wish, file};
 use crate::page::Action;
-use crate::{states, views};
+use crate::views;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use store::{DocId, Message};
 use ui::controls::{icon_button, named, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, Colours, size, space};
 
 /// What the tiers of memory are here.
@@ -244,7 +245,7 @@ impl Experiences {
             return;
         }
         let words = ("Filter memory", "Filter by what was wanted or learned");
-        if views::filter(ui, &mut self.filter.query, words, "Trace library") {
+        if ui::layout::filter(ui, &mut self.filter.query, words, "Trace library") {
             actions.push(Action::Run("view.traces"));
         }
         self.choices(ui);

@@ -4,7 +4,7 @@
 use super::parts::{self, Lines};
 use super::{Forgotten, Shelf, Shelved, Wish, file, home};
 use crate::page::Action;
-use crate::{states, views};
+use crate::views;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -17,6 +17,7 @@ use std::path::Path;
 use store::DocId;
 use ui::controls::{clipped, icon_button, named, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, Colours, size, space};
 
 /// Which tasks are listed.
@@ -166,7 +167,7 @@ impl Plans {
             return;
         }
         let words = ("Filter plans", "Filter by plan or task");
-        if views::filter(ui, &mut self.query, words, "Agents") {
+        if ui::layout::filter(ui, &mut self.query, words, "Agents") {
             actions.push(Action::Run("view.agents"));
         }
         parts::row(ui, |ui| self.state = parts::chips(ui, "Tasks", &STATES, self.state).unwrap_or(self.state));

@@ -112,7 +112,7 @@ impl Schedules {
             let next = one.map_or_else(|| Err("Open a folder first.".to_owned()), |one| one.after(now()));
             let by = self.zone.as_ref().map_or("UTC", |zone| zone.name.as_str());
             let next = next.map(|next| format!("Next at {}, by {by}", minute(next)));
-            let next = next.map_err(|why| act::sentence(&why));
+            let next = next.map_err(|why| ui::text::sentence(&why));
             self.next = Some((self.when.clone(), next));
         }
         match &self.next {
@@ -180,7 +180,7 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
         .map_or_else(|| "never yet".to_owned(), |last| format!("last {}: {}", minute(last.at), last.words()));
     let project = session.volume(one.volume).map_or("a closed project", |volume| volume.name.as_str());
     let about = format!("{} ({})  ·  {next}  ·  {last}  ·  {project}", one.when, one.clock().name);
-    let words = act::sentence(&one.work.words());
+    let words = ui::text::sentence(&one.work.words());
     let response = ui.interact(rect, ui.scope_id().with(("schedule", id)), Sense::hover());
     named(&response, Role::ListItem, &format!("Schedule {}: {words}, {next}, {last}", one.name));
     if ui.rect_contains_pointer(rect) {

@@ -4,7 +4,7 @@
 use super::parts::{self, Lines};
 use super::{Shelf, Wish, file};
 use crate::page::Action;
-use crate::{states, status, views};
+use crate::{status, views};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
 use ui::controls::{icon_button, named, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, Colours, size, space};
 
 /// A library has at most so many bytes.
@@ -48,7 +49,7 @@ pub(crate) struct Traces {
 
 /// What was saved, in words.
 fn saved(tokens: u64, usd: f64, secs: f64) -> String {
-    let tokens = status::thousands(usize::try_from(tokens).unwrap_or(usize::MAX));
+    let tokens = ui::text::thousands(usize::try_from(tokens).unwrap_or(usize::MAX));
     let time = if secs >= 120.0 { format!("{:.0} min", secs / 60.0) } else { format!("{secs:.0} s") };
     let usd = if usd >= 0.1 || usd == 0.0 { format!("${usd:.2}") } else { format!("${usd:.4}") };
     format!("{tokens} tokens, {usd}, {time}")
@@ -104,7 +105,7 @@ impl Traces {
             return;
         }
         let words = ("Filter traces", "Filter by goal or tool");
-        if views::filter(ui, &mut self.query, words, "Memory") {
+        if ui::layout::filter(ui, &mut self.query, words, "Memory") {
             actions.push(Action::Run("view.memory"));
         }
         self.files(ui);
@@ -185,7 +186,7 @@ impl Traces {
             Some(Err(why)) => parts::row(ui, |ui| parts::said(ui, why, colours.bad, Role::Status)),
             None => {}
         }
-        let path = crate::act::absolute(self.file.trim());
+        let path = ui::text::absolute(self.file.trim());
         match (reads, writes, path) {
             (true, _, Some(path)) => self.begin(ui, move || Done::Read(read(&path))),
             (_, true, Some(path)) => {
@@ -228,7 +229,7 @@ impl Traces {
             (Done::Read(Ok(_)), None) => self.said = Some(Err("Open a folder first: traces lie in one.".to_owned())),
             (Done::Written(Ok(path)), _) => self.said = Some(Ok(format!("Saved as {}", path.display()))),
             (Done::Read(Err(why)) | Done::Written(Err(why)), _) => {
-                self.said = Some(Err(crate::act::sentence(&why)));
+                self.said = Some(Err(ui::text::sentence(&why)));
             }
         }
     }

@@ -107,7 +107,7 @@ impl Window {
             let made = save.file(handle.as_ref()).and_then(|bytes| host::fs::copy::write_new(&dest, &bytes));
             let words = match made {
                 Ok(()) => format!("Saved as {}", dest.display()),
-                Err(why) => super::super::act::sentence(&why),
+                Err(why) => ui::text::sentence(&why),
             };
             let _ = said.send(words); // the window may be closed
             wake.request_repaint();

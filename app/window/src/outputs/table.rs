@@ -2,7 +2,6 @@
 //! Reading, ordering and narrowing happen on a thread of their own.
 
 use super::super::sights::{self, Bytes};
-use super::super::status::thousands;
 use super::data::{self, Data, Sort};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -13,6 +12,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use ui::controls::format;
 use ui::controls::{clipped, named, ring, word_button};
 use ui::icons;
+use ui::text::thousands;
 use ui::tokens::{self, CORNER, Colours, Cut, size, space};
 
 /// The height of a row.
@@ -184,7 +184,7 @@ impl Table {
                 return;
             }
             State::Failed(why) => {
-                clipped(ui, origin, width, &super::super::act::sentence(why), &tokens::caption(), colours.bad);
+                clipped(ui, origin, width, &ui::text::sentence(why), &tokens::caption(), colours.bad);
                 return;
             }
         };

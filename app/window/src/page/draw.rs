@@ -474,7 +474,7 @@ fn code_row(text: &str, row: &Row, code: &Range<usize>, width: f32, pen: render:
             source::code(shown_code.trim_end_matches('\n'), language, false, pen)
         }
     };
-    job.wrap.max_width = cells::code_width(width);
+    job.wrap.max_width = crate::source::code_width(width);
     let galley = pen.galley(job);
     let (above, below) = pads(row.kind);
     let height = galley.size().y.max(tokens::code().line) + above + below;

@@ -16,6 +16,9 @@ use ui::controls::format;
 use ui::icons;
 use ui::tokens::{self, Cut, space};
 
+/// What a link to a tag begins with: no note can hold it.
+pub const TAG: &str = "\0tag:";
+
 /// Embeds inside embeds are followed this far.
 const DEEPEST: u8 = 2;
 /// No picture takes more height than this.
@@ -147,7 +150,7 @@ impl Draw<'_> {
         inline.map.runs.push(Run { chars: inline.chars, source, exact: true });
         let count = name.chars().count();
         inline.lit.push((inline.chars..inline.chars + count, colours.accent_ground));
-        let link = format!("{}{}", super::super::follow::TAG, name.trim_start_matches('#'));
+        let link = format!("{}{}", TAG, name.trim_start_matches('#'));
         inline.links.push((inline.chars..inline.chars + count, link));
         let size = (kind.font.size * 0.92).min(kind.font.size);
         inline.job.append(name, 0.0, format(tokens::inter(Cut::Regular, size), kind.line, colours.accent));

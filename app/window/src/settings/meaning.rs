@@ -1,6 +1,5 @@
 //! The page on search: which model finds by meaning, how far it is, and the searches that are kept.
 
-use super::super::status::thousands;
 use super::Change;
 use super::lines::{Lines, segments, switch, text};
 use eframe::egui;
@@ -12,6 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use ui::controls::{clipped, icon_button, text_button};
 use ui::icons;
+use ui::text::thousands;
 use ui::tokens::{self, Colours};
 
 /// Models that are named in the line below the field.

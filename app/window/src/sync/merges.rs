@@ -3,7 +3,7 @@
 
 use super::super::history::{Sides, when};
 use super::super::page::Action;
-use super::super::{layout, states, tree};
+use super::super::{layout, tree};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, EventFilter, Key, Layout, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use ui::controls::{clipped, icon_button, named, ring, text_button};
 use ui::icons;
+use ui::states;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// The list is this wide; on a narrower page it goes above the texts.
@@ -91,8 +92,8 @@ impl Merges {
             ui.painter().vline(list.right() - 0.5, list.y_range(), line);
             (list, rest)
         };
-        self.list(&mut layout::part(ui, "merges", list, list));
-        let mut ui = layout::part(ui, "texts", rest, rest);
+        self.list(&mut ui::layout::part(ui, "merges", list, list));
+        let mut ui = ui::layout::part(ui, "texts", rest, rest);
         self.texts(&mut ui, session, actions);
     }
 

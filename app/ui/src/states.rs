@@ -1,18 +1,17 @@
 //! What the middle shows where there is no note to show: nothing yet, nothing chosen, loading, failed. Each says one
 //! sentence and offers one thing to do.
 
-use super::page::Action;
+use crate::controls::{named, text_button};
+use crate::tokens::{self, Colours, size, space};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Ui, pos2, vec2};
-use ui::controls::{named, text_button};
-use ui::tokens::{self, Colours, size, space};
 
 /// A skeleton is shown only to those who have waited this long, in seconds.
-pub(super) const PATIENCE: f64 = 0.15;
+pub const PATIENCE: f64 = 0.15;
 
 /// A sentence and a button below it, in the middle. Whether the button was clicked.
-pub(super) fn sentence(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -> bool {
+pub fn sentence(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str) -> bool {
     let colours = Colours::of(ui);
     let area = ui.max_rect();
     let width = 420.0_f32.min(area.width() - 2.0 * space::XL);
@@ -22,10 +21,10 @@ pub(super) fn sentence(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str
     let mut job = egui::text::LayoutJob { halign: egui::Align::Center, ..Default::default() };
     job.wrap.max_width = width;
     let body = tokens::body();
-    job.append(text, 0.0, ui::controls::format(body.font, body.line, colours.ink));
+    job.append(text, 0.0, crate::controls::format(body.font, body.line, colours.ink));
     if !hint.is_empty() {
         let small = tokens::small();
-        job.append(&format!("\n{hint}"), 0.0, ui::controls::format(small.font, small.line, colours.muted));
+        job.append(&format!("\n{hint}"), 0.0, crate::controls::format(small.font, small.line, colours.muted));
     }
     let response = child.label(job);
     named(&response, Role::Label, text);
@@ -34,7 +33,7 @@ pub(super) fn sentence(ui: &mut Ui, text: &str, button: Option<&str>, hint: &str
 }
 
 /// Bars where text will be.
-pub(super) fn skeleton(ui: &Ui, column: f32, margin: f32) {
+pub fn skeleton(ui: &Ui, column: f32, margin: f32) {
     let colours = Colours::of(ui);
     let area = ui.max_rect();
     let left = area.left() + margin;
@@ -54,14 +53,14 @@ pub(super) fn skeleton(ui: &Ui, column: f32, margin: f32) {
 }
 
 /// A bar above the note: something that is wrong, in words. Whether it was put away.
-pub(super) fn bar(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, can_go: bool) -> bool {
+pub fn bar(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, can_go: bool) -> bool {
     let colours = Colours::of(ui);
     let width = ui.available_width();
     let inner = width - 2.0 * space::L - space::XL - if can_go { size::HIT + space::S } else { 0.0 };
     let small = tokens::small();
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = inner.max(80.0);
-    job.append(text, 0.0, ui::controls::format(small.font, small.line, colours.ink));
+    job.append(text, 0.0, crate::controls::format(small.font, small.line, colours.ink));
     let galley = ui.fonts_mut(|fonts| fonts.layout_job(job));
     let height = (galley.size().y + space::L).max(size::STRIP);
     let (rect, response) = ui.allocate_exact_size(vec2(width, height), egui::Sense::hover());
@@ -80,20 +79,5 @@ pub(super) fn bar(ui: &mut Ui, icon: &str, text: &str, colour: egui::Color32, ca
         vec2(size::HIT, size::HIT),
     );
     let mut child = ui.new_child(egui::UiBuilder::new().max_rect(corner).id_salt(text));
-    ui::controls::icon_button(&mut child, ui::icons::X, "Put away", None).clicked()
-}
-
-/// The whole of a workspace without volumes.
-pub(super) fn no_volume(ui: &mut Ui, actions: &mut Vec<Action>) {
-    let text = "Open a folder of Markdown, and its notes appear here.";
-    if sentence(ui, text, Some("Open a folder"), "Nothing in it is changed by opening.") {
-        actions.push(Action::Run("folder.open"));
-    }
-}
-
-/// No note chosen.
-pub(super) fn no_note(ui: &mut Ui, actions: &mut Vec<Action>) {
-    if sentence(ui, "Choose a note at the left, or find one by its name.", Some("Go to note"), "Ctrl+P") {
-        actions.push(Action::Run("switcher.open"));
-    }
+    crate::controls::icon_button(&mut child, crate::icons::X, "Put away", None).clicked()
 }

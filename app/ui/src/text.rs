@@ -1,0 +1,43 @@
+//! Words and numbers as the window writes them.
+
+use std::path::PathBuf;
+
+#[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+pub fn amount(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// A rejection as a sentence of its own.
+pub fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// A path as people type it, made whole.
+pub fn absolute(path: &str) -> Option<PathBuf> {
+    let path = match path.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            std::env::home_dir()?.join(rest.trim_start_matches('/'))
+        }
+        _ => PathBuf::from(path),
+    };
+    // `/a/b/` and `/a/b` are one folder.
+    path.is_absolute().then(|| path.components().collect())
+}
+
+/// A number with thin spaces between thousands.
+pub fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
