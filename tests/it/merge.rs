@@ -46,8 +46,8 @@ const PIECES: &[&str] = &[
 /// An edit as chance gives it: fitted to whatever text it meets.
 #[derive(Clone, Copy, Debug)]
 struct Edit {
-    at: u16,
-    delete: u8,
+    pub at: u16,
+    pub delete: u8,
     piece: u8,
     pause: u16,
 }

@@ -3,12 +3,12 @@
 
 use super::commands::{self, What};
 use super::dialogs::{Decision, Dialog};
-use super::editor::Edit;
 use super::page::{self, Action};
 use super::palette::{Choice, Palette};
-use super::rows::Kind;
 use super::settings::{self, Section};
 use super::{Closing, Overlay, Window};
+use editor::note_editor::Edit;
+use editor::rows::Kind;
 use eframe::egui;
 use egui_tiles::LinearDir;
 use engine::Command;

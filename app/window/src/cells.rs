@@ -4,7 +4,7 @@
 use super::figure::Figures;
 use super::outputs::{self, Outputs, Views};
 use super::page::Action;
-use super::render::Pen;
+use editor::render::Pen;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text_selection::LabelSelectionState;

@@ -2,8 +2,8 @@
 //! is. The kernel knows both while it rests; while it runs, or is not there, the names that the note's cells bind must
 //! do.
 
-use super::editor::Edit;
 use super::{Overlay, Window};
+use editor::note_editor::Edit;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;

@@ -1,8 +1,8 @@
 //! What `[[` offers: notes whose names hold what was typed, behind `#` the headings of the note. Nothing is changed
 //! before one is chosen.
 
-use super::editor::Edit;
 use super::{Overlay, Window};
+use editor::note_editor::Edit;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Area, Id, Key, Modifiers, Order, Sense, pos2, vec2};

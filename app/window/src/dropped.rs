@@ -3,9 +3,9 @@
 //! of its own.
 
 use super::Window;
-use super::editor::Edit;
 use super::page::Action;
 use cli::notebooks;
+use editor::note_editor::Edit;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};
 use engine::Command;

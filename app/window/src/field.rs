@@ -1,11 +1,11 @@
 //! The row that holds the caret: its source, drawn with caret and selection, as the control that has the keyboard. Keys
 //! never come here, they have edited the note before (`keyboard.rs`); what is drawn is the note as it is.
 
-use super::drawn::{self, rects};
-use super::editor::{self, Editor, Shape, Target, World, char_of};
 use super::page::{Page, pressed};
 use super::presence::{self, Person};
-use super::rows::Kind;
+use editor::drawn::{self, rects};
+use editor::note_editor::{self, Editor, Shape, Target, World, char_of};
+use editor::rows::Kind;
 use eframe::egui;
 use egui::accesskit::{Action as Wish, Role};
 use egui::emath::TSTransform;
@@ -30,8 +30,8 @@ impl Page {
         hold: bool,
     ) -> Option<Arc<Galley>> {
         let caret = editor.caret?;
-        let (id, pen) = (editor::field(), world.pen);
-        let (x, width) = editor::place_of(target, world.width, world.margin, pen);
+        let (id, pen) = (note_editor::field(), world.pen);
+        let (x, width) = note_editor::place_of(target, world.width, world.margin, pen);
         let origin = origin + vec2(x, 0.0);
         let here = target.shown_byte(caret.at);
         // What is being composed stands where it will be written.
@@ -43,7 +43,7 @@ impl Page {
             composed = range.start..range.start + preedit.text.len();
             text.replace_range(range, &preedit.text);
         }
-        let galley = pen.galley(editor::job_of(target, &text, width, pen));
+        let galley = pen.galley(note_editor::job_of(target, &text, width, pen));
         let response = ui.interact(area, id, Sense::click_and_drag()).on_hover_cursor(CursorIcon::Text);
         // What floated in the last frame keeps the keyboard from what is below until this one is over.
         let free = ui.memory(|memory| memory.top_modal_layer().is_none());
@@ -99,7 +99,7 @@ impl Page {
             match response.interact_pointer_pos() {
                 Some(point) => {
                     let cursor = galley.cursor_from_pos(point - origin);
-                    let at = super::motion::floor(&target.shown, editor::byte_of(&target.shown, cursor.index.0));
+                    let at = editor::motion::floor(&target.shown, note_editor::byte_of(&target.shown, cursor.index.0));
                     self.press(ui, target.note_byte(at), point, world, editor);
                     let line_end = target.shown[at..].starts_with('\n') || at == target.shown.len();
                     editor.upstream = !cursor.prefer_next_row && !line_end;
@@ -160,8 +160,8 @@ impl Page {
         let block = (editor.shape == Shape::Block).then(|| {
             let head = target.shown_byte(caret.at);
             let back = caret.at > caret.anchor && head > 0;
-            let head = if back { super::motion::before(text, head) } else { head };
-            (head, super::motion::after(text, head))
+            let head = if back { editor::motion::before(text, head) } else { head };
+            (head, editor::motion::after(text, head))
         });
         let leads = editor.drag.is_none() || own.contains(&caret.at);
         let rect = place(caret.at);
@@ -176,7 +176,7 @@ impl Page {
             }
         }
         editor.seen = Some(rect);
-        if focused && ui.memory(|memory| memory.owns_ime_events(editor::field())) {
+        if focused && ui.memory(|memory| memory.owns_ime_events(note_editor::field())) {
             let to_global = ui.ctx().layer_transform_to_global(ui.layer_id()).unwrap_or_default();
             let area = Rect::from_min_size(origin, galley.size());
             ui.output_mut(|output| {

@@ -4,7 +4,7 @@
 mod act;
 mod shapes;
 
-use super::render::Pen;
+use editor::render::Pen;
 use eframe::egui;
 use egui::{Color32, Context, Pos2, Shape, TextureHandle, Vec2, vec2};
 use plot::{Look, Place, Ready, View};
@@ -167,7 +167,7 @@ impl Figures {
             scale: slot.scale,
             paper: pen.colours.paper,
             pixels: pen.ctx.pixels_per_point() * tokens::text(),
-            letters: super::sights::version(pen.ctx),
+            letters: editor::sights::version(pen.ctx),
         };
         let looked = self.looked.entry(slot.name).or_default();
         if looked.drawn.as_ref().is_none_or(|drawn| drawn.key != key || drawn.view != looked.view) {

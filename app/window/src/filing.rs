@@ -2,11 +2,11 @@
 //! text is needed, the session is asked to read it, and the rest is done once it is there.
 
 use super::dialogs::Dialog;
-use super::editor::Edit;
 use super::page::Action;
 use super::palette::Palette;
 use super::tree::{self, Wish};
 use super::{Overlay, Window};
+use editor::note_editor::Edit;
 use eframe::egui;
 use engine::{Command, Phase, Session};
 use jiff::Zoned;

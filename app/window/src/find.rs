@@ -179,7 +179,7 @@ impl Find {
                 changed = true;
             }
         }
-        let caret = pane.editor.caret.map_or(0..0, super::editor::Caret::range);
+        let caret = pane.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
         if icon_button(&mut first, icons::CARET_UP, "Previous match", Some("Shift+F3")).clicked() {
             self.go(pane, caret.start, true);
         }
@@ -247,7 +247,7 @@ impl Find {
             actions.push(Action::Say(says));
             return;
         }
-        let caret = pane.editor.caret.map_or(0..0, super::editor::Caret::range);
+        let caret = pane.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
         match self.found.iter().find(|range| **range == caret) {
             Some(range) => {
                 let Splice { at, delete, insert } = splice(range);
@@ -288,7 +288,7 @@ impl Window {
         self.here.editor.select(at, at);
         self.run(ctx, super::commands::What::Find);
         let note = self.here.note.and_then(|note| self.driver.as_ref()?.session().note(note));
-        let next = note.map_or(at, |note| super::motion::after(&note.text(), at));
+        let next = note.map_or(at, |note| editor::motion::after(&note.text(), at));
         if let Some(find) = &mut self.find {
             find.query.text.clear();
             (find.back, find.origin) = (back, Some((at, if back { at } else { next })));
@@ -348,7 +348,7 @@ impl Window {
             return;
         };
         find.refresh(note);
-        let caret = self.here.editor.caret.map_or(0..0, super::editor::Caret::range);
+        let caret = self.here.editor.caret.map_or(0..0, editor::note_editor::Caret::range);
         find.go(&mut self.here, if back { caret.start } else { caret.end }, back);
     }
 

@@ -12,7 +12,7 @@ use text::outline::Outline;
 impl Window {
     /// Follows a link of the open note.
     pub(super) fn follow(&mut self, ctx: &egui::Context, link: &str) {
-        if let Some(tag) = link.strip_prefix(super::render::inset::TAG) {
+        if let Some(tag) = link.strip_prefix(editor::render::inset::TAG) {
             self.open_search_for(&format!("tag:{tag}"));
             return;
         }

@@ -3,10 +3,10 @@
 //! button becomes a run, of which the policy decides.
 
 use super::Window;
-use super::editor::World;
 use super::figure::{Figures, Slot};
 use super::page::Action;
-use super::render::Pen;
+use editor::note_editor::World;
+use editor::render::Pen;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, pos2, vec2};

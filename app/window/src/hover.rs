@@ -30,7 +30,7 @@ impl Window {
         let now = ctx.input(|input| input.time);
         let over = self.here.page.over.take().filter(|_| matches!(self.overlay, Overlay::None) && self.view.is_none());
         let Some((link, at)) = over.filter(|(link, _)| {
-            !link.contains("://") && !link.starts_with("mailto:") && !link.starts_with(super::render::inset::TAG)
+            !link.contains("://") && !link.starts_with("mailto:") && !link.starts_with(editor::render::inset::TAG)
         }) else {
             self.hover.link = None;
             return self.let_go_of_hovered();

@@ -2,9 +2,9 @@
 //! table do to cells. The text of it is in `cellwork.rs`.
 
 use super::Window;
-use super::cellwork::{self, Work};
 use super::commands::What;
-use super::rows::Kind;
+use editor::cellwork::{self, Work};
+use editor::rows::Kind;
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::keymap::Preset;

@@ -2,15 +2,15 @@
 //! each has done its work before the next is looked at. A key that comes in the same frame behind text for a text field
 //! waits for the next one, so that it sees what was typed.
 
-use super::cellwork::Work;
 use super::commands::What;
 use super::dialogs::Decision;
-use super::editor::{self, Editor, Preedit, World, plain_ends};
 use super::jupyter::Cells;
-use super::keys::Done;
 use super::turns::Turns;
 use super::writing::Writing;
 use super::{Overlay, Window};
+use editor::cellwork::Work;
+use editor::keys::Done;
+use editor::note_editor::{self, Editor, Preedit, World, plain_ends};
 use eframe::egui;
 use egui::accesskit::{Action as Wish, ActionData, ActionRequest};
 use egui::{Event as Raw, ImeEvent, Key, Modifiers};
@@ -76,7 +76,7 @@ impl Window {
         let focused = ctx.memory(|memory| memory.focused());
         self.view.is_none()
             && self.here.editor.caret.is_some()
-            && (focused == Some(editor::field()) || self.here.editor.focus)
+            && (focused == Some(note_editor::field()) || self.here.editor.focus)
     }
 
     fn key(&mut self, ctx: &egui::Context, key: Key, modifiers: Modifiers) -> bool {
@@ -370,7 +370,7 @@ impl Window {
 
     /// What a screen reader, or another program that helps, writes into the row of the caret.
     fn told(&mut self, ctx: &egui::Context, request: &ActionRequest) -> bool {
-        if request.target_node != editor::field().accesskit_id() {
+        if request.target_node != note_editor::field().accesskit_id() {
             return false;
         }
         let Some(ActionData::Value(text)) = &request.data else { return false };

@@ -5,42 +5,32 @@ mod act;
 mod agenda;
 mod agent;
 mod cells;
-mod cellwork;
 mod closing;
 mod codehelp;
 mod collection;
 mod commands;
-mod comments;
 mod complete;
 mod dialogs;
-mod drawn;
 mod dropped;
-mod editor;
 mod empty_note;
 mod exports;
 mod field;
 mod figure;
 mod filing;
 mod find;
-mod fold;
+mod folding;
 mod follow;
 mod forces;
 mod generated;
 mod graph;
-mod grid;
 mod history;
 mod hover;
 mod jupyter;
 mod kernels;
 mod keyboard;
-mod keys;
 mod layout;
-mod lists;
-mod long;
-mod marks;
 mod memory;
 mod modal;
-mod motion;
 mod outline;
 mod outputs;
 mod page;
@@ -50,37 +40,29 @@ mod panes;
 pub mod pasting;
 mod prefs;
 mod presence;
-mod python;
 mod queries;
 mod references;
 mod related;
-mod render;
-mod rows;
 mod script;
 mod search;
 mod settings;
-mod sheet;
-mod sights;
 mod slash;
-mod source;
 mod spelling;
 mod status;
 mod sync;
-mod table;
 mod tabs;
 mod trash;
 mod tree;
 mod turns;
 mod variables;
 mod views;
-mod vim;
 mod writing;
 
 use closing::Closing;
 use commands::Shortcut;
 use complete::Completion;
 use dialogs::Dialog;
-use editor::{Editor, World};
+use editor::note_editor::{Editor, World};
 use eframe::egui;
 use host::Driver;
 use hover::Hover;
@@ -193,12 +175,12 @@ impl Window {
         tokens::install(ctx);
         ctx.add_plugin(turns::Turns::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
-        ctx.add_plugin(sights::Sights::default());
+        ctx.add_plugin(editor::sights::Sights::default());
         ctx.add_plugin(figure::Shelf::default());
         ctx.add_plugin(collection::desk::Desk::default());
         let wake = ctx.clone();
         driver.on_wake(move || wake.request_repaint());
-        sights::know(ctx, driver.handle());
+        editor::sights::know(ctx, driver.handle());
         let prefs = Prefs::of(driver.session().settings());
         prefs.apply(ctx);
         let settings = driver.session().settings();
@@ -312,7 +294,7 @@ impl Window {
         if let [(at, anchor), rest @ ..] = carets {
             self.here.editor.select(*anchor, *at);
             self.here.editor.more =
-                rest.iter().map(|(at, anchor)| editor::Caret { at: *at, anchor: *anchor }).collect();
+                rest.iter().map(|(at, anchor)| editor::note_editor::Caret { at: *at, anchor: *anchor }).collect();
         }
     }
 
@@ -396,7 +378,7 @@ impl eframe::App for Window {
         self.hold_embedded();
         self.feed_views();
         if let Some(driver) = &self.driver {
-            sights::fetch(&ctx, driver.session());
+            editor::sights::fetch(&ctx, driver.session());
             figure::fetch(&ctx, driver);
             collection::desk::feed(&ctx, driver.session());
         }

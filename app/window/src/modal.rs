@@ -6,12 +6,13 @@ mod overwriting;
 mod playing;
 
 use super::Window;
-use super::editor::{Caret, Edit, Editor, Shape, World};
-use super::keys::Done;
+use super::commands;
 use super::page::Page;
-use super::rows::Kind;
-use super::vim::{Deed, Ground, Mode, Places, Press, Stroke, Vim};
-use super::{commands, motion, source};
+use editor::keys::Done;
+use editor::note_editor::{Caret, Edit, Editor, Shape, World};
+use editor::rows::Kind;
+use editor::vim::{Deed, Ground, Mode, Places, Press, Stroke, Vim};
+use editor::{motion, source};
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::keymap::Preset;

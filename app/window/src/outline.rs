@@ -1,7 +1,7 @@
 //! The panel at the right: for now the outline of the open note and what is known about it.
 
-use super::editor::World;
-use super::rows::Kind;
+use editor::note_editor::World;
+use editor::rows::Kind;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};

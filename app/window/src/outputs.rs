@@ -7,12 +7,12 @@ mod save;
 mod table;
 mod tree;
 
-use super::drawn::{Drawn as Row, rects};
 use super::figure::Slot;
 use super::page::Action;
-use super::render::{self, Pen};
-use super::rows::Kind;
-use super::sights::{self, Bytes, Vector};
+use editor::drawn::{Drawn as Row, rects};
+use editor::render::{self, Pen};
+use editor::rows::Kind;
+use editor::sights::{self, Bytes, Vector};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;

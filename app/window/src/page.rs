@@ -8,15 +8,15 @@ mod pointer;
 
 use super::cells::{self, Cells};
 use super::collection::{Deed, Insets};
-use super::drawn::Drawn;
-use super::editor::{self, Caret, Edit, Editor, Target, World};
 use super::pane::PaneId;
-use super::rows::{Kind, Row};
 use super::search::Aim;
-use super::sheet::{Sheet, Spot};
 use super::tree::Wish;
-use super::{keys, sights};
 pub(super) use drag::{Hold, past_cell};
+use editor::drawn::Drawn;
+use editor::note_editor::{self, Caret, Edit, Editor, Target, World};
+use editor::rows::{Kind, Row};
+use editor::sheet::{Sheet, Spot};
+use editor::{keys, sights};
 use eframe::egui;
 use egui::{Color32, Pos2, Rect, Ui};
 use engine::{Command, Note};
@@ -518,10 +518,10 @@ fn inset_of(spot: Spot, world: &mut World<'_>) -> (BlockId, usize) {
 
 /// How high a row is while its source is edited, without what stands below it.
 fn source_height(target: &Target, world: &World<'_>) -> f32 {
-    let (_, width) = editor::place_of(target, world.width, world.margin, world.pen);
-    let galley = world.pen.galley(editor::job_of(target, &target.shown, width, world.pen));
+    let (_, width) = note_editor::place_of(target, world.width, world.margin, world.pen);
+    let galley = world.pen.galley(note_editor::job_of(target, &target.shown, width, world.pen));
     let (above, below) = pads(target.kind);
-    editor::text_height(&galley, target.kind) + above + below
+    note_editor::text_height(&galley, target.kind) + above + below
 }
 
 /// The room above and below the source of a row, inside the box in which it stands.

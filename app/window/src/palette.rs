@@ -2,7 +2,7 @@
 //! chosen.
 
 use super::commands::{self, What};
-use super::vim::ex;
+use editor::vim::ex;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;

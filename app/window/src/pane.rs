@@ -2,12 +2,12 @@
 //! several panes; each carries its caret through what happens in the others.
 
 use super::collection::Collection;
-use super::editor::{Editor, World};
 use super::page::Page;
-use super::render::Pen;
 use super::script::Script;
-use super::sheet::Sheet;
 use super::tree;
+use editor::note_editor::{Editor, World};
+use editor::render::Pen;
+use editor::sheet::Sheet;
 use eframe::egui;
 use engine::{Phase, Session};
 use store::{Block, DocId, FileKind};

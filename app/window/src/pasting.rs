@@ -2,7 +2,7 @@
 //! their own; keys that come meanwhile wait, so that nothing is typed in front of what was pasted before.
 
 use super::Window;
-use super::rows::Kind;
+use editor::rows::Kind;
 use eframe::egui;
 use egui::Event as Raw;
 use export::drawings;

@@ -1,8 +1,8 @@
 //! A script: the code of a `.py` file at the left, what it shows at the right. While one writes, it runs by itself once
 //! the keys rest and the code can be read; never because it was opened.
 
-use super::editor::World;
 use super::page::{Action, Page};
+use editor::note_editor::World;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, ScrollArea, Sense, Stroke, Ui, vec2};

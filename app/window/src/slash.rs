@@ -1,9 +1,9 @@
 //! The menu behind a slash: on an empty line it offers what can stand there, to those who do not know the marks.
 
 use super::Window;
-use super::editor::{Editor, Target};
-use super::keys::Done;
-use super::rows::Kind;
+use editor::keys::Done;
+use editor::note_editor::{Editor, Target};
+use editor::rows::Kind;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Area, Id, Key, Modifiers, Order, Rect, Sense, pos2, vec2};

@@ -3,11 +3,11 @@
 
 use super::Overlay;
 use super::Window;
-use super::drawn::{Drawn, Part, rects};
-use super::editor::Edit;
-use super::motion;
 use super::page::Action;
 use super::palette::Palette;
+use editor::drawn::{Drawn, Part, rects};
+use editor::motion;
+use editor::note_editor::Edit;
 use eframe::egui;
 use egui::{Galley, Painter, Pos2, Rect, Shape, Stroke, pos2};
 use host::spelling::{Speller, language};

@@ -2,7 +2,7 @@
 //! into the cell at a click.
 
 use super::Window;
-use super::editor::Edit;
+use editor::note_editor::Edit;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, pos2, vec2};

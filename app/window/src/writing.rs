@@ -1,9 +1,10 @@
 //! Commands that write at the caret: marks around words, rows that move. They are in the one table, with their keys.
 
 use super::Window;
-use super::editor::{Caret, Editor, World};
-use super::keys::{At, Done};
-use super::{marks, motion, page};
+use super::page;
+use editor::keys::{At, Done};
+use editor::note_editor::{Caret, Editor, World};
+use editor::{marks, motion};
 use eframe::egui;
 
 /// What a command of the table does at every caret.

@@ -1,10 +1,10 @@
 //! Markdown of messages as it is read: cut into rows, each laid out once. Of a text that grows only its last row is
 //! laid out again.
 
-use super::super::drawn::{Drawn, Part};
-use super::super::render::{self, Pen};
-use super::super::rows::{self, Before, Kind, Row};
-use super::super::sights;
+use editor::drawn::{Drawn, Part};
+use editor::render::{self, Pen};
+use editor::rows::{self, Before, Kind, Row};
+use editor::sights;
 use eframe::egui;
 use egui::{Pos2, Rect, Ui, pos2, vec2};
 use std::collections::HashMap;

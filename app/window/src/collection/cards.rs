@@ -1,9 +1,9 @@
 //! The cards of a collection: a picture, a name, and the other columns below it.
 
 use super::super::page::Action;
-use super::super::sights::{self, Sight};
 use super::{Collection, Line, Scene};
 use collection::{Row, Table};
+use editor::sights::{self, Sight};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, Pos2, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};

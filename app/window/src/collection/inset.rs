@@ -1,13 +1,13 @@
 //! Collections inside notes: below the row in which one is written stands its view, as on its page, and no higher than
 //! a part of the window. `this` means the note around it.
 
-use super::super::editor::World;
 use super::super::generated::Generated;
 use super::super::page::Action;
 use super::super::queries::Hits;
 use super::super::{Window, follow};
 use super::{Collection, Source};
 use collection::{Embed, embed, is_collection};
+use editor::note_editor::World;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Pos2, Rect, Stroke, StrokeKind, Ui, vec2};

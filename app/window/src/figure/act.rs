@@ -1,7 +1,7 @@
 //! What somebody does with a figure: zooms, moves, hovers, hides series. With the pointer, and with the keyboard.
 
-use super::super::render::Pen;
 use super::{Figures, Slot};
+use editor::render::Pen;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Order, Pos2, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};

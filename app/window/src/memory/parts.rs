@@ -1,6 +1,6 @@
 //! What the pages of memory are drawn with: choices, lines that unfold, small figures.
 
-use crate::render;
+use editor::render;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Rect, Response, Sense, Stroke, Ui, UiBuilder, pos2, vec2};

@@ -1,7 +1,7 @@
 //! Lines of code, moved in or out as the ones above them ask for.
 
 use super::super::Window;
-use super::super::editor::Edit;
+use editor::note_editor::Edit;
 use eframe::egui;
 use std::ops::Range;
 

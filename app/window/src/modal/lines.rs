@@ -1,11 +1,12 @@
 //! What is typed behind Vim's colon and slash, done in the note.
 
-use super::super::editor::Edit;
 use super::super::palette::Palette;
-use super::super::vim::Ground;
-use super::super::vim::ex::{self, Ex, Global, Place, Substitute};
-use super::super::vim::extent;
-use super::super::{Overlay, Window, commands, motion};
+use super::super::{Overlay, Window, commands};
+use editor::motion;
+use editor::note_editor::Edit;
+use editor::vim::Ground;
+use editor::vim::ex::{self, Ex, Global, Place, Substitute};
+use editor::vim::extent;
 use eframe::egui;
 use std::ops::Range;
 use text::splice::{Splice, perform};

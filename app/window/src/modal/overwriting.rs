@@ -1,9 +1,9 @@
 //! Vim's replace mode: what is typed stands in place of what was there, and Backspace puts that back.
 
 use super::super::Window;
-use super::super::keys::Done;
-use super::super::motion;
-use super::super::vim::Mode;
+use editor::keys::Done;
+use editor::motion;
+use editor::vim::Mode;
 use eframe::egui;
 use unicode_segmentation::UnicodeSegmentation;
 

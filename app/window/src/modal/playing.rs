@@ -2,7 +2,7 @@
 //! many, until one of them cannot do what it says. Escape ends it.
 
 use super::super::Window;
-use super::super::vim::Stroke;
+use editor::vim::Stroke;
 use eframe::egui;
 use egui::{Event, Key};
 use std::rc::Rc;

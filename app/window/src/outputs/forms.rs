@@ -1,7 +1,7 @@
 //! Which of an output's forms is shown: the richest that can be drawn.
 
-use super::super::sights::Bytes;
 use super::table;
+use editor::sights::Bytes;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use store::{Output, OutputBody};

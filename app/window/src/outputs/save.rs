@@ -1,11 +1,12 @@
 //! An output that is saved as a file: in which form, under which name, and the writing, on a thread of its own.
 
+use super::super::Overlay;
 use super::super::Window;
 use super::super::dialogs::Dialog;
-use super::super::sights::Bytes;
-use super::super::{Overlay, sights};
 use super::forms::{self, Form};
 use super::table;
+use editor::sights;
+use editor::sights::Bytes;
 use eframe::egui;
 use std::path::PathBuf;
 use store::{BlockId, Execution};

@@ -1,8 +1,8 @@
 //! Tables in outputs: a million rows of which those in sight are drawn, ordered by a column, narrowed by words, copied.
 //! Reading, ordering and narrowing happen on a thread of their own.
 
-use super::super::sights::{self, Bytes};
 use super::data::{self, Data, Sort};
+use editor::sights::{self, Bytes};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;

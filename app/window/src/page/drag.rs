@@ -2,12 +2,12 @@
 //! are dropped. An item takes the items inside it along; a folded heading what is below it. Over a tab or another pane
 //! they go into the note there.
 
-use super::super::editor::{Caret, Edit, Editor, World};
-use super::super::marks::{branch, bytes, is_item, neighbours, renumber};
-use super::super::render::INDENT;
-use super::super::rows::{Kind, Row};
-use super::super::sheet::Spot;
 use super::{Action, Page, TOP};
+use editor::marks::{branch, bytes, is_item, neighbours, renumber};
+use editor::note_editor::{Caret, Edit, Editor, World};
+use editor::render::INDENT;
+use editor::rows::{Kind, Row};
+use editor::sheet::Spot;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, CursorIcon, Pos2, Rect, Sense, Stroke, Ui, pos2, vec2};

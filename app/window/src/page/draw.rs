@@ -1,15 +1,17 @@
 //! Draws the rows in sight: each as it is read, or as it is edited, and what stands beside it.
 
 use super::super::cells::{self, Shown};
-use super::super::comments::Comment;
-use super::super::drawn::{Drawn, Map, Part, Run};
-use super::super::editor::{self, Edit, Editor, Target, World};
-use super::super::rows::{Kind, Row};
-use super::super::sheet::Spot;
-use super::super::{field, fold, motion, presence, render, sights, source, spelling};
+use super::super::{field, presence, spelling};
 use super::drag;
 use super::pointer::pressed;
 use super::{Action, Kept, Page, Seen, TOP, go_behind, inset_of, pads, source_height};
+use editor::comments::Comment;
+use editor::drawn::{Drawn, Map, Part, Run};
+use editor::fold;
+use editor::note_editor::{self, Edit, Editor, Target, World};
+use editor::rows::{Kind, Row};
+use editor::sheet::Spot;
+use editor::{motion, render, sights, source};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, CursorIcon, Painter, Pos2, Rect, Sense, Ui, Vec2, pos2, vec2};
@@ -133,7 +135,7 @@ impl Page {
         target: &Target,
         hold: bool,
     ) {
-        let area = Rect::from_min_size(origin, vec2(world.width, editor::line_of(target.kind)));
+        let area = Rect::from_min_size(origin, vec2(world.width, note_editor::line_of(target.kind)));
         self.field(ui, origin, area, world, editor, target, hold);
     }
 
@@ -474,7 +476,7 @@ fn code_row(text: &str, row: &Row, code: &Range<usize>, width: f32, pen: render:
             source::code(shown_code.trim_end_matches('\n'), language, false, pen)
         }
     };
-    job.wrap.max_width = crate::source::code_width(width);
+    job.wrap.max_width = editor::source::code_width(width);
     let galley = pen.galley(job);
     let (above, below) = pads(row.kind);
     let height = galley.size().y.max(tokens::code().line) + above + below;

@@ -1,8 +1,8 @@
 //! What the pointer does on the page: a press puts the caret, a pull selects, the middle button drops text.
 
-use super::super::editor::{self, Drag, Editor, Target, World, byte_of, target_of};
-use super::super::{keys, motion};
 use super::{Action, Page, RESTS};
+use editor::note_editor::{self, Drag, Editor, Target, World, byte_of, target_of};
+use editor::{keys, motion};
 use eframe::egui;
 use egui::{Pos2, Ui, vec2};
 use std::ops::Range;
@@ -51,7 +51,7 @@ impl Page {
         editor.touched = ui.input(|input| input.time);
         if down {
             editor.drag = Some(Drag { frozen, origin, unit, from: point, moved: false });
-            ui.ctx().set_dragged_id(editor::field());
+            ui.ctx().set_dragged_id(note_editor::field());
         }
         ui.ctx().request_repaint();
     }
@@ -158,7 +158,7 @@ impl Page {
         });
         let Some((point, text)) = dropped.filter(|(point, _)| ui.clip_rect().contains(*point)) else { return };
         if let Some(at) = self.hit(point, target, world) {
-            let edit = keys::replace_across(at..at, &editor::plain_ends(&text), world.crlf());
+            let edit = keys::replace_across(at..at, &note_editor::plain_ends(&text), world.crlf());
             actions.push(Action::Edit(edit));
         }
     }

@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 256 << 20;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Piece {
     index: Option<u64>,
-    pub(crate) id: String,
+    pub id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
 }

@@ -1,13 +1,12 @@
 //! The caret. It is a byte of the whole note; which row it is in, and what of that row is edited, is found anew after
 //! every change. Views read it; what is typed leaves as one edit, and the session's text is the truth.
 
-use super::cells;
 use super::comments::Comment;
 use super::keys::Done;
 use super::render::Pen;
 use super::rows::{Kind, Row};
 use super::sheet::{Sheet, Spot};
-use super::source;
+pub use super::source;
 use eframe::egui;
 use egui::Galley;
 use egui::text::LayoutJob;
@@ -19,39 +18,39 @@ use text::splice::moved;
 use ui::tokens;
 
 /// The control that has the keyboard while somebody writes: the row that holds the caret.
-pub(super) fn field() -> egui::Id {
+pub fn field() -> egui::Id {
     egui::Id::unique("note editor")
 }
 
 /// An edit of the note, and where the caret stands afterwards. All in bytes of the whole note.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Edit {
-    pub(super) at: usize,
-    pub(super) delete: usize,
-    pub(super) insert: String,
-    pub(super) caret: usize,
-    pub(super) anchor: usize,
+pub struct Edit {
+    pub at: usize,
+    pub delete: usize,
+    pub insert: String,
+    pub caret: usize,
+    pub anchor: usize,
 }
 
 /// Where the caret is. `anchor` is the other end of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Caret {
-    pub(super) at: usize,
-    pub(super) anchor: usize,
+pub struct Caret {
+    pub at: usize,
+    pub anchor: usize,
 }
 
 impl Caret {
     /// Without a selection.
-    pub(super) fn at(at: usize) -> Caret {
+    pub(crate) fn at(at: usize) -> Caret {
         Caret { at, anchor: at }
     }
 
     /// What is selected.
-    pub(super) fn range(self) -> Range<usize> {
+    pub fn range(self) -> Range<usize> {
         self.at.min(self.anchor)..self.at.max(self.anchor)
     }
 
-    pub(super) fn is_empty(self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.at == self.anchor
     }
 
@@ -63,95 +62,95 @@ impl Caret {
 
 /// A selection that the pointer is making. Until the button is up, no row goes from source to text or back.
 #[derive(Clone, Debug)]
-pub(super) struct Drag {
+pub struct Drag {
     /// Where the caret was: its row stays the one that shows its source.
-    pub(super) frozen: Option<usize>,
+    pub frozen: Option<usize>,
     /// What the press selected; nothing, a word or a row.
-    pub(super) origin: Range<usize>,
+    pub origin: Range<usize>,
     /// How often was pressed: letters, words, rows.
-    pub(super) unit: u32,
+    pub unit: u32,
     /// Where, and whether the pointer has left that place.
-    pub(super) from: egui::Pos2,
-    pub(super) moved: bool,
+    pub from: egui::Pos2,
+    pub moved: bool,
 }
 
 /// Text that an input method has not committed yet, and which of its characters are being chosen.
 #[derive(Clone, Debug)]
-pub(super) struct Preedit {
-    pub(super) text: String,
-    pub(super) active: Option<Range<usize>>,
+pub struct Preedit {
+    pub text: String,
+    pub active: Option<Range<usize>>,
 }
 
 /// What is needed to find rows and lay them out.
-pub(super) struct World<'a> {
-    pub(super) session: &'a Session,
-    pub(super) note: &'a Note,
-    pub(super) texts: &'a [&'a Block],
-    pub(super) sheet: &'a mut Sheet,
-    pub(super) pen: Pen<'a>,
+pub struct World<'a> {
+    pub session: &'a Session,
+    pub note: &'a Note,
+    pub texts: &'a [&'a Block],
+    pub sheet: &'a mut Sheet,
+    pub pen: Pen<'a>,
     /// The width of the column, and of the margin at its left.
-    pub(super) width: f32,
-    pub(super) margin: f32,
+    pub width: f32,
+    pub margin: f32,
 }
 
 impl World<'_> {
-    pub(super) fn rows(&mut self, block: usize) -> &[Row] {
+    pub fn rows(&mut self, block: usize) -> &[Row] {
         self.sheet.rows(block, self.note, self.texts)
     }
 
-    pub(super) fn find(&mut self, at: usize) -> Option<Spot> {
+    pub fn find(&mut self, at: usize) -> Option<Spot> {
         self.sheet.find(at, self.note, self.texts)
     }
 
     /// Whether lines of this note end as on Windows: the first one says it.
-    pub(super) fn crlf(&self) -> bool {
+    pub fn crlf(&self) -> bool {
         let first = self.texts.first();
         first.is_some_and(|block| block.text.find('\n').is_some_and(|newline| block.text[..newline].ends_with('\r')))
     }
 
-    pub(super) fn before(&mut self, spot: Spot) -> Option<Spot> {
+    pub fn before(&mut self, spot: Spot) -> Option<Spot> {
         self.sheet.before(spot, self.note, self.texts)
     }
 
-    pub(super) fn after(&mut self, spot: Spot) -> Option<Spot> {
+    pub fn after(&mut self, spot: Spot) -> Option<Spot> {
         self.sheet.after(spot, self.note, self.texts)
     }
 }
 
 /// What of which row is edited.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub struct Target {
     /// The row; `None`: the line behind the last one, which is not there yet.
-    pub(super) spot: Option<Spot>,
+    pub spot: Option<Spot>,
     /// Its block.
-    pub(super) block: Option<BlockId>,
-    pub(super) kind: Kind,
+    pub block: Option<BlockId>,
+    pub kind: Kind,
     /// Whether it lies in a comment.
-    pub(super) dim: bool,
+    pub(crate) dim: bool,
     /// Whether only the code between the fences is edited.
-    pub(super) code_only: bool,
+    pub code_only: bool,
     /// The language of that code.
-    pub(super) language: Rc<str>,
+    pub(crate) language: Rc<str>,
     /// Its bytes in the note.
-    pub(super) range: Range<usize>,
+    pub range: Range<usize>,
     /// What must go in front of the first thing typed, and behind it.
-    pub(super) lead: &'static str,
-    pub(super) trail: &'static str,
+    pub(crate) lead: &'static str,
+    pub(crate) trail: &'static str,
     /// Its text with the file's line ends, and with `\n` alone.
-    pub(super) raw: String,
-    pub(super) shown: String,
+    pub(crate) raw: String,
+    pub shown: String,
     /// How new lines end in this note.
-    pub(super) crlf: bool,
+    pub(crate) crlf: bool,
 }
 
 impl Target {
     /// From a byte of `shown` to one of the note.
-    pub(super) fn note_byte(&self, shown: usize) -> usize {
+    pub fn note_byte(&self, shown: usize) -> usize {
         self.range.start + to_raw(&self.raw, shown)
     }
 
     /// From a byte of the note to one of `shown`.
-    pub(super) fn shown_byte(&self, at: usize) -> usize {
+    pub fn shown_byte(&self, at: usize) -> usize {
         let raw = at.clamp(self.range.start, self.range.end) - self.range.start;
         let mut raw = (0..=raw).rev().find(|at| self.raw.is_char_boundary(*at)).unwrap_or(0);
         // Between the two halves of a line end there is no place.
@@ -162,7 +161,7 @@ impl Target {
     }
 
     /// The edit that replaces a range of `shown`; the caret goes behind `caret` bytes of what is inserted.
-    pub(super) fn replace(&self, range: Range<usize>, insert: &str, caret: usize) -> Edit {
+    pub fn replace(&self, range: Range<usize>, insert: &str, caret: usize) -> Edit {
         let (at, end) = (self.note_byte(range.start), self.note_byte(range.end));
         let lines = |text: &str| if self.crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
         let head = lines(self.lead) + &lines(&insert[..caret]);
@@ -188,7 +187,7 @@ fn to_raw(raw: &str, shown: usize) -> usize {
 
 /// How the caret looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Shape {
+pub enum Shape {
     #[default]
     Line,
     /// It covers a letter: letters are commands.
@@ -199,79 +198,79 @@ pub(super) enum Shape {
 
 /// The caret and all that goes with it.
 #[derive(Default)]
-pub(super) struct Editor {
-    pub(super) caret: Option<Caret>,
+pub struct Editor {
+    pub caret: Option<Caret>,
     /// Where it stands on the screen, as drawn last.
-    pub(super) stands: Option<egui::Rect>,
+    pub stands: Option<egui::Rect>,
     /// Carets besides it.
-    pub(super) more: Vec<Caret>,
+    pub more: Vec<Caret>,
     /// The caret stands on the line behind the last row.
-    pub(super) behind: bool,
+    pub behind: bool,
     /// Where a line is wrapped, the caret stands at its end and not at the beginning of the next one.
-    pub(super) upstream: bool,
+    pub upstream: bool,
     /// The row whose fences are being edited too.
-    pub(super) fence: Option<(BlockId, usize)>,
+    pub fence: Option<(BlockId, usize)>,
     /// The note shall have the keyboard.
-    pub(super) focus: bool,
+    pub focus: bool,
     /// The caret shall come into sight.
-    pub(super) reveal: bool,
+    pub reveal: bool,
     /// Up to which revision of the note the caret was carried.
     revision: u64,
     /// The column that moving up and down keeps to.
-    pub(super) goal: Option<f32>,
-    pub(super) drag: Option<Drag>,
-    pub(super) preedit: Option<Preedit>,
-    pub(super) shape: Shape,
+    pub goal: Option<f32>,
+    pub drag: Option<Drag>,
+    pub preedit: Option<Preedit>,
+    pub shape: Shape,
     /// When the caret was moved last, by the window's clock: it does not blink out right then.
-    pub(super) touched: f64,
+    pub touched: f64,
     /// Where on the screen it was drawn last.
-    pub(super) seen: Option<egui::Rect>,
+    pub seen: Option<egui::Rect>,
 }
 
 impl Editor {
     /// Puts the caret at a byte of the note.
-    pub(super) fn place(&mut self, at: usize) {
+    pub fn place(&mut self, at: usize) {
         self.caret = Some(Caret::at(at));
         (self.behind, self.upstream, self.focus, self.reveal) = (false, false, true, true);
         self.goal = None;
     }
 
     /// Puts the caret on the line behind the last row.
-    pub(super) fn place_behind(&mut self, length: usize) {
+    pub fn place_behind(&mut self, length: usize) {
         self.place(length);
         self.behind = true;
     }
 
     /// Selects; the caret stands at `at`.
-    pub(super) fn select(&mut self, anchor: usize, at: usize) {
+    pub fn select(&mut self, anchor: usize, at: usize) {
         self.place(at);
         self.caret = Some(Caret { at, anchor });
     }
 
     /// Selects the whole note; the page stays where it is.
-    pub(super) fn select_all(&mut self, length: usize) {
+    pub fn select_all(&mut self, length: usize) {
         self.more.clear();
         self.select(0, length);
         (self.reveal, self.fence) = (false, None);
     }
 
     /// All carets, the one that leads first.
-    pub(super) fn carets(&self) -> impl Iterator<Item = Caret> {
+    pub fn carets(&self) -> impl Iterator<Item = Caret> {
         self.caret.into_iter().chain(self.more.iter().copied())
     }
 
     /// What is selected, each range once.
-    pub(super) fn selected(&self) -> Vec<Range<usize>> {
+    pub fn selected(&self) -> Vec<Range<usize>> {
         self.carets().map(Caret::range).filter(|range| !range.is_empty()).collect()
     }
 
     /// Ends editing.
-    pub(super) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         *self = Editor { revision: self.revision, ..Editor::default() };
     }
 
     /// Carries the carets through what happened to the note since it was looked at last.
-    pub(super) fn carry(&mut self, note: &Note) {
+    pub fn carry(&mut self, note: &Note) {
         let revision = std::mem::replace(&mut self.revision, note.revision());
         if revision == note.revision() || revision == 0 {
             return;
@@ -296,7 +295,7 @@ impl Editor {
     }
 
     /// Takes over where the carets stand after edits of our own, made at once; the first is that of the leading caret.
-    pub(super) fn edited(&mut self, edits: &[Edit], note: &Note) {
+    pub fn edited(&mut self, edits: &[Edit], note: &Note) {
         self.revision = note.revision();
         let carets: Vec<Caret> = edits
             .iter()
@@ -322,7 +321,7 @@ impl Editor {
     }
 
     /// Puts the caret where an undo changed something.
-    pub(super) fn follow(&mut self, since: u64, note: &Note) {
+    pub fn follow(&mut self, since: u64, note: &Note) {
         let last = note.shifts_since(since).and_then(|shifts| shifts.last().copied());
         self.revision = note.revision();
         if let Some(shift) = last {
@@ -332,11 +331,7 @@ impl Editor {
     }
 
     /// Does something with every caret in turn.
-    pub(super) fn each(
-        &mut self,
-        world: &mut World<'_>,
-        mut step: impl FnMut(&mut Editor, &mut World<'_>) -> Done,
-    ) -> Done {
+    pub fn each(&mut self, world: &mut World<'_>, mut step: impl FnMut(&mut Editor, &mut World<'_>) -> Done) -> Done {
         if self.more.is_empty() {
             return step(self, world);
         }
@@ -373,7 +368,7 @@ impl Editor {
     }
 
     /// The row that shows its source: that of the caret, or, while the pointer selects, the one that it was in before.
-    pub(super) fn shown(&mut self, world: &mut World<'_>) -> Option<Target> {
+    pub fn shown(&mut self, world: &mut World<'_>) -> Option<Target> {
         match &self.drag {
             Some(drag) => {
                 let at = drag.frozen?;
@@ -387,7 +382,7 @@ impl Editor {
     }
 
     /// What the caret edits now.
-    pub(super) fn target(&mut self, world: &mut World<'_>) -> Option<Target> {
+    pub fn target(&mut self, world: &mut World<'_>) -> Option<Target> {
         let caret = self.caret?;
         let crlf = world.crlf();
         let length = world.sheet.bytes();
@@ -418,7 +413,7 @@ impl Editor {
 }
 
 /// What of a row is edited; `fences` too, if asked.
-pub(super) fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<'_>) -> Option<Target> {
+pub fn target_of(spot: Spot, fences: bool, crlf: bool, world: &mut World<'_>) -> Option<Target> {
     let start = world.sheet.start(spot.block);
     let row = world.rows(spot.block).get(spot.row)?.clone();
     let text = &world.texts.get(spot.block)?.text;
@@ -476,7 +471,7 @@ fn missing_lines(texts: &[&Block]) -> &'static str {
 }
 
 /// Where and how wide the text field of a target is, from the column's left.
-pub(super) fn place_of(target: &Target, width: f32, margin: f32, pen: Pen<'_>) -> (f32, f32) {
+pub fn place_of(target: &Target, width: f32, margin: f32, pen: Pen<'_>) -> (f32, f32) {
     match target.kind {
         kind if kind.is_fenced() || kind == Kind::Indented => (0.0, crate::source::code_width(width)),
         kind => {
@@ -487,7 +482,7 @@ pub(super) fn place_of(target: &Target, width: f32, margin: f32, pen: Pen<'_>) -
 }
 
 /// The layout of a target's text.
-pub(super) fn job_of(target: &Target, text: &str, width: f32, pen: Pen<'_>) -> LayoutJob {
+pub fn job_of(target: &Target, text: &str, width: f32, pen: Pen<'_>) -> LayoutJob {
     if target.code_only {
         let mut job = source::edited(text, &target.language, pen);
         job.wrap.max_width = width;
@@ -502,17 +497,17 @@ pub(super) fn job_of(target: &Target, text: &str, width: f32, pen: Pen<'_>) -> L
 }
 
 /// How high the text of a target is, at least one line.
-pub(super) fn text_height(galley: &Galley, kind: Kind) -> f32 {
+pub fn text_height(galley: &Galley, kind: Kind) -> f32 {
     galley.size().y.max(line_of(kind))
 }
 
 /// The height of one line of a kind's source.
-pub(super) fn line_of(kind: Kind) -> f32 {
+pub fn line_of(kind: Kind) -> f32 {
     if kind == Kind::Blank { tokens::body().line } else { source::type_of(kind).line }
 }
 
 /// Line ends as they are counted here: `\n`, whatever another program wrote.
-pub(super) fn plain_ends(text: &str) -> String {
+pub fn plain_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
@@ -534,12 +529,12 @@ fn apart(edits: Vec<Edit>) -> Vec<Edit> {
 }
 
 /// The byte of a character.
-pub(super) fn byte_of(text: &str, chars: usize) -> usize {
+pub fn byte_of(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
 }
 
 /// The character at a byte.
-pub(super) fn char_of(text: &str, byte: usize) -> usize {
+pub fn char_of(text: &str, byte: usize) -> usize {
     text.get(..byte).map_or_else(|| text.chars().count(), |head| head.chars().count())
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub enum Work {
     Above,
     Below,
     Delete,
@@ -20,19 +20,19 @@ pub(super) enum Work {
 
 /// An edit of the note, and where the caret stands then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Made {
-    pub(super) range: Range<usize>,
-    pub(super) with: String,
-    pub(super) caret: usize,
+pub struct Made {
+    pub range: Range<usize>,
+    pub with: String,
+    pub caret: usize,
 }
 
 /// A cell in the note's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fenced {
+pub struct Fenced {
     /// With its fences, without the line end behind it.
-    pub(super) whole: Range<usize>,
+    pub whole: Range<usize>,
     /// The code, without its last line end.
-    pub(super) code: Range<usize>,
+    pub code: Range<usize>,
 }
 
 /// What a new cell begins and ends with.
@@ -40,7 +40,7 @@ const OPENS: &str = "```python\n";
 const EMPTY: &str = "```python\n\n```";
 
 /// The cells of a note, from the top.
-pub(super) fn cells(text: &str) -> Vec<Fenced> {
+pub fn cells(text: &str) -> Vec<Fenced> {
     let trim = |range: Range<usize>| {
         let held = text.get(range.clone()).unwrap_or("");
         range.start..range.start + held.trim_end_matches(['\n', '\r']).len()
@@ -59,7 +59,7 @@ pub(super) fn cells(text: &str) -> Vec<Fenced> {
 }
 
 /// The cell around a byte of the note.
-pub(super) fn at(cells: &[Fenced], at: usize) -> Option<usize> {
+pub fn at(cells: &[Fenced], at: usize) -> Option<usize> {
     cells.iter().position(|cell| (cell.whole.start..=cell.whole.end).contains(&at))
 }
 
@@ -67,7 +67,7 @@ pub(super) fn at(cells: &[Fenced], at: usize) -> Option<usize> {
 ///
 /// # Errors
 /// Why it cannot be done, in a sentence.
-pub(super) fn made(text: &str, work: Work, row: &Range<usize>, caret: usize) -> Result<Made, &'static str> {
+pub fn made(text: &str, work: Work, row: &Range<usize>, caret: usize) -> Result<Made, &'static str> {
     let all = cells(text);
     let index = at(&all, caret);
     let place = index.and_then(|index| all.get(index)).map_or(row, |cell| &cell.whole).clone();
@@ -125,14 +125,14 @@ pub(super) fn made(text: &str, work: Work, row: &Range<usize>, caret: usize) -> 
 }
 
 /// A cell put in front of a place, and where it begins then.
-pub(super) fn above(text: &str, at: usize, cell: &str) -> (String, usize) {
+pub(crate) fn above(text: &str, at: usize, cell: &str) -> (String, usize) {
     let before = &text[..at];
     let lead = if before.is_empty() || before.ends_with("\n\n") || before.ends_with("\n\r\n") { "" } else { "\n" };
     (format!("{lead}{cell}\n\n"), at + lead.len())
 }
 
 /// A cell put behind a place, and where it begins then.
-pub(super) fn below(text: &str, at: usize, cell: &str) -> (String, usize) {
+pub fn below(text: &str, at: usize, cell: &str) -> (String, usize) {
     let behind = text[at..].replace('\r', "");
     let tail = if behind.is_empty() || behind == "\n" || behind.starts_with("\n\n") { "" } else { "\n" };
     (format!("\n\n{cell}{tail}"), at + 2)

@@ -10,9 +10,9 @@ const KEPT: usize = 100;
 
 /// The places of one note.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub struct Places {
     /// Up to which revision of the note they have gone along.
-    pub(crate) revision: u64,
+    pub revision: u64,
     /// `a` to `z`, and of `A` to `Z` those that are in this note; `'`: where the last jump began; `[`, `]`: around what
     /// was changed or copied; `<`, `>`: around the selection; `^`: where inserting ended; `.`: the last change.
     marks: BTreeMap<char, usize>,
@@ -27,7 +27,7 @@ pub(crate) struct Places {
 
 impl Places {
     /// Goes along with an edit: `delete` bytes at `at` became `insert` bytes.
-    pub(crate) fn shift(&mut self, at: usize, delete: usize, insert: usize) {
+    pub fn shift(&mut self, at: usize, delete: usize, insert: usize) {
         let selection = self.selection.iter_mut().flat_map(|(_, from, to)| [from, to]);
         let lists = self.jumps.iter_mut().chain(&mut self.changes);
         for place in self.marks.values_mut().chain(lists).chain(selection) {
@@ -36,13 +36,13 @@ impl Places {
     }
 
     /// The last change.
-    pub(crate) fn last_change(&self) -> Option<usize> {
+    pub fn last_change(&self) -> Option<usize> {
         self.changes.last().copied()
     }
 
     /// Notes what the edits of one command have changed: the first byte, the last, and where they ended. `near`: in the
     /// line of the last change, beside which it is none of its own.
-    pub(crate) fn changed(&mut self, from: usize, to: usize, last: usize, near: bool) {
+    pub fn changed(&mut self, from: usize, to: usize, last: usize, near: bool) {
         self.marks.insert('[', from);
         self.marks.insert(']', to);
         self.marks.insert('.', last);
@@ -70,12 +70,12 @@ impl Places {
     }
 
     /// Takes a mark away.
-    pub(crate) fn unset(&mut self, name: char) {
+    pub fn unset(&mut self, name: char) {
         self.marks.remove(&name);
     }
 
     /// Where a mark is.
-    pub(crate) fn get(&self, name: char) -> Option<usize> {
+    pub fn get(&self, name: char) -> Option<usize> {
         let name = if name == '`' { '\'' } else { name };
         // Where nobody jumped from, the beginning counts.
         self.marks.get(&name).copied().or_else(|| (name == '\'').then_some(0))

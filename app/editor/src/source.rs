@@ -20,7 +20,7 @@ pub fn code_width(column: f32) -> f32 {
 }
 
 /// The font and line height in which a row's source is set.
-pub(super) fn type_of(kind: Kind) -> tokens::Type {
+pub(crate) fn type_of(kind: Kind) -> tokens::Type {
     match kind {
         Kind::Heading(level) => tokens::heading(level),
         Kind::Footnote => tokens::small(),
@@ -30,7 +30,7 @@ pub(super) fn type_of(kind: Kind) -> tokens::Type {
 }
 
 /// Lays the source of a row out for the editor.
-pub(super) fn job(text: &str, kind: Kind, width: f32, pen: Pen<'_>) -> LayoutJob {
+pub(crate) fn job(text: &str, kind: Kind, width: f32, pen: Pen<'_>) -> LayoutJob {
     let mut job = match kind {
         Kind::Cell => code(text, language(text), true, pen),
         Kind::Fence { .. } | Kind::Code { .. } => code(text, language(text), true, pen),
@@ -53,18 +53,18 @@ fn single(text: &str, format: TextFormat) -> LayoutJob {
 }
 
 /// The language of code whose opening fence begins a text.
-pub(super) fn language(text: &str) -> &str {
+pub fn language(text: &str) -> &str {
     let opening = text.lines().next().unwrap_or("").trim_start();
     word(opening.trim_start_matches(['`', '~']))
 }
 
 /// The language that an opening fence names.
-pub(super) fn word(info: &str) -> &str {
+pub(crate) fn word(info: &str) -> &str {
     info.trim().trim_start_matches('{').trim_start_matches('.').split([' ', '{', ',', '}']).next().unwrap_or("")
 }
 
 /// Code in a language, coloured as far as is known; `fenced` says that the first line, and a closing one, are fences.
-pub(super) fn code(text: &str, language: &str, fenced: bool, pen: Pen<'_>) -> LayoutJob {
+pub fn code(text: &str, language: &str, fenced: bool, pen: Pen<'_>) -> LayoutJob {
     let colours = pen.colours;
     let style = tokens::code();
     let plain = format(style.font, style.line, colours.ink);
@@ -89,7 +89,7 @@ pub(super) fn code(text: &str, language: &str, fenced: bool, pen: Pen<'_>) -> La
 }
 
 /// Code in which somebody writes: until the colours of a letter's neighbours are known they keep those that they had.
-pub(super) fn edited(text: &str, language: &str, pen: Pen<'_>) -> LayoutJob {
+pub(crate) fn edited(text: &str, language: &str, pen: Pen<'_>) -> LayoutJob {
     if is_python(language) {
         return code(text, language, false, pen);
     }
@@ -108,7 +108,7 @@ fn is_python(language: &str) -> bool {
 }
 
 /// A part of code that begins at the byte `at` of the whole, coloured as it is in the whole.
-pub(super) fn part(text: &str, whole: &str, at: usize, language: &str, pen: Pen<'_>) -> LayoutJob {
+pub fn part(text: &str, whole: &str, at: usize, language: &str, pen: Pen<'_>) -> LayoutJob {
     let style = tokens::code();
     let plain = format(style.font, style.line, pen.colours.ink);
     let end = at + text.len();
@@ -266,7 +266,7 @@ fn prose(text: &str, kind: Kind, pen: Pen<'_>) -> LayoutJob {
 }
 
 /// The marks in front of a row's words: what is set to the left of where the words stand when they are read.
-pub(super) fn lead(text: &str, kind: Kind) -> &str {
+pub fn lead(text: &str, kind: Kind) -> &str {
     let bytes = text.as_bytes();
     let spaces = text.len() - text.trim_start_matches([' ', '\t']).len();
     let end = match kind {
@@ -292,7 +292,7 @@ pub(super) fn lead(text: &str, kind: Kind) -> &str {
 }
 
 /// Where the words of a row stand when they are read, from the column's left.
-pub(super) fn words_at(kind: Kind) -> f32 {
+pub(crate) fn words_at(kind: Kind) -> f32 {
     match kind {
         Kind::Item { depth, .. } => INDENT * (f32::from(depth.min(12)) + 1.0),
         Kind::Quote => QUOTE,
@@ -302,7 +302,7 @@ pub(super) fn words_at(kind: Kind) -> f32 {
 
 /// How far left of the column's edge the editor of a row begins, so that its words stay where they were read.
 /// Negative: to the left of it.
-pub(super) fn hang(text: &str, kind: Kind, margin: f32, pen: Pen<'_>) -> f32 {
+pub(crate) fn hang(text: &str, kind: Kind, margin: f32, pen: Pen<'_>) -> f32 {
     let lead = lead(text, kind);
     if lead.is_empty() {
         return words_at(kind).min(0.0);

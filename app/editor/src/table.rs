@@ -14,18 +14,18 @@ const PAD: f32 = space::M;
 const NARROWEST: f32 = 64.0;
 
 /// A table under way; the first row is its head.
-pub(super) struct Table {
+pub(crate) struct Table {
     columns: Vec<Alignment>,
-    pub(super) rows: Vec<Vec<Inline>>,
+    pub(crate) rows: Vec<Vec<Inline>>,
 }
 
 impl Table {
-    pub(super) fn new(columns: Vec<Alignment>) -> Table {
+    pub(crate) fn new(columns: Vec<Alignment>) -> Table {
         Table { columns, rows: Vec::new() }
     }
 
     /// Lays the grid out at a place; gives its height and its words.
-    pub(super) fn lay(
+    pub(crate) fn lay(
         mut self,
         parts: &mut Vec<Part>,
         x: f32,

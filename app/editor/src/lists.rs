@@ -95,7 +95,7 @@ fn fixes(text: &str, fresh: usize, start: Option<u64>) -> Vec<Splice> {
 
 /// Puts numbers right after an edit made `new` of `old`; `from` is where in `new` it began. Lists that did not count on
 /// before are left as somebody wanted them.
-pub(super) fn renumbered(old: &str, new: &str, from: usize) -> Vec<Splice> {
+pub(crate) fn renumbered(old: &str, new: &str, from: usize) -> Vec<Splice> {
     let first = old.lines().next().and_then(mark).and_then(|mark| mark.number);
     let start = first.and_then(|(range, _)| old[range].parse::<u64>().ok());
     if fixes(old, usize::MAX, None).is_empty() { fixes(new, from, start) } else { Vec::new() }

@@ -16,35 +16,35 @@ use ui::tokens::{self, Colours, space};
 
 mod blocks;
 mod fields;
-pub(crate) mod inset;
+pub mod inset;
 mod properties;
 mod words;
 
-pub(super) use inset::diagram;
-pub(super) use words::Inline;
+pub use inset::diagram;
+pub(crate) use words::Inline;
 use words::{Inset, What};
 
 /// How far an item of a list stands in from the one around it.
-pub(super) const INDENT: f32 = space::XL;
+pub const INDENT: f32 = space::XL;
 /// How far a quote stands in.
-pub(super) const QUOTE: f32 = space::L;
+pub(crate) const QUOTE: f32 = space::L;
 
 /// What is needed to lay text out.
 #[derive(Clone, Copy)]
-pub(super) struct Pen<'a> {
-    pub(super) ctx: &'a egui::Context,
-    pub(super) colours: &'static Colours,
+pub struct Pen<'a> {
+    pub ctx: &'a egui::Context,
+    pub colours: &'static Colours,
     /// The note that is laid out: what its links and pictures are named by means what it means there.
-    pub(super) note: DocId,
+    pub note: DocId,
 }
 
 impl Pen<'_> {
-    pub(super) fn galley(&self, job: LayoutJob) -> Arc<Galley> {
+    pub fn galley(&self, job: LayoutJob) -> Arc<Galley> {
         self.ctx.fonts_mut(|fonts| fonts.layout_job(job))
     }
 
     /// One run of text in one style.
-    pub(super) fn text(&self, text: &str, kind: &tokens::Type, colour: Color32, width: f32) -> Arc<Galley> {
+    pub fn text(&self, text: &str, kind: &tokens::Type, colour: Color32, width: f32) -> Arc<Galley> {
         let mut job = LayoutJob::default();
         job.wrap.max_width = width;
         job.append(text, 0.0, ui::controls::format(kind.font.clone(), kind.line, colour));
@@ -53,12 +53,12 @@ impl Pen<'_> {
 }
 
 /// Lays a row out. `source` is its content; `width` the column, `wide` what a table may take.
-pub(super) fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>) -> Drawn {
+pub fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>) -> Drawn {
     laid(source, kind, width, wide, None, pen)
 }
 
 /// The same without parts of it, which lie in a comment of several rows. Where nothing is left, a mark says so.
-pub(super) fn draw_without(
+pub fn draw_without(
     source: &str,
     kind: Kind,
     width: f32,
@@ -82,7 +82,7 @@ pub(super) fn draw_without(
 }
 
 /// A row as it stands there, in `muted`.
-pub(super) fn dimmed(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
+pub fn dimmed(source: &str, kind: Kind, width: f32, pen: Pen<'_>) -> Drawn {
     let shown = source.replace('\r', "");
     let mut job = super::source::job(&shown, kind, width, pen);
     job.sections.iter_mut().for_each(|section| section.format.color = pen.colours.muted);
@@ -167,7 +167,7 @@ fn unread(source: &str, width: f32, pen: Pen<'_>) -> Drawn {
 }
 
 /// An item's source without the indentation that its list gives it.
-pub(super) struct Dedented {
+pub(crate) struct Dedented {
     text: String,
     /// Where in `text` something was left out, and how much in all up to there.
     cuts: Vec<(usize, usize)>,

@@ -15,7 +15,7 @@ enum Align {
 
 /// A table's source, taken apart.
 #[derive(Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     /// Lines of cells; the second line, of dashes, is not among them.
     rows: Vec<Vec<String>>,
     aligns: Vec<Align>,
@@ -24,10 +24,10 @@ pub(super) struct Grid {
 
 /// A place in a table: row (the head is 0), column, and how far into its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) row: usize,
-    pub(super) column: usize,
-    pub(super) offset: usize,
+pub(crate) struct Place {
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    pub(crate) offset: usize,
 }
 
 /// The ranges of a line's cells.
@@ -69,7 +69,7 @@ fn align(cell: &str) -> Align {
 
 impl Grid {
     /// Takes a table apart.
-    pub(super) fn of(text: &str) -> Grid {
+    pub(crate) fn of(text: &str) -> Grid {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut aligns = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -87,16 +87,16 @@ impl Grid {
         Grid { rows, aligns, indent }
     }
 
-    pub(super) fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows.len()
     }
 
-    pub(super) fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.aligns.len()
     }
 
     /// Where in the table a byte of its source stands.
-    pub(super) fn place(&self, text: &str, at: usize) -> Place {
+    pub(crate) fn place(&self, text: &str, at: usize) -> Place {
         let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[..at].matches('\n').count();
         let row = line.saturating_sub(1);
@@ -112,22 +112,22 @@ impl Grid {
     }
 
     /// Adds an empty row behind one.
-    pub(super) fn insert_row(&mut self, behind: usize) {
+    pub(crate) fn insert_row(&mut self, behind: usize) {
         let row = vec![String::new(); self.columns()];
         self.rows.insert((behind + 1).min(self.rows.len()), row);
     }
 
     /// Whether a row holds nothing.
-    pub(super) fn is_empty_row(&self, row: usize) -> bool {
+    pub(crate) fn is_empty_row(&self, row: usize) -> bool {
         self.rows.get(row).is_some_and(|row| row.iter().all(String::is_empty))
     }
 
-    pub(super) fn remove_row(&mut self, row: usize) {
+    pub(crate) fn remove_row(&mut self, row: usize) {
         self.rows.remove(row);
     }
 
     /// Its source with aligned columns, and where a place of it stands in there.
-    pub(super) fn source(&self, place: Place) -> (String, usize) {
+    pub(crate) fn source(&self, place: Place) -> (String, usize) {
         let widths: Vec<usize> = (0..self.columns())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0).max(3))
             .collect();
@@ -176,7 +176,7 @@ impl Grid {
     }
 
     /// How long the text of a cell is.
-    pub(super) fn length(&self, row: usize, column: usize) -> usize {
+    pub(crate) fn length(&self, row: usize, column: usize) -> usize {
         self.rows.get(row).and_then(|row| row.get(column)).map_or(0, String::len)
     }
 }

@@ -11,21 +11,21 @@ use ui::tokens::{self, Colours};
 
 /// From a character of laid-out text back to the byte of the source.
 #[derive(Debug, Default)]
-pub(super) struct Map {
-    pub(super) runs: Vec<Run>,
+pub struct Map {
+    pub runs: Vec<Run>,
 }
 
 #[derive(Debug)]
-pub(super) struct Run {
-    pub(super) chars: usize,
-    pub(super) source: Range<usize>,
+pub struct Run {
+    pub chars: usize,
+    pub source: Range<usize>,
     /// Whether the source stands there character by character.
-    pub(super) exact: bool,
+    pub exact: bool,
 }
 
 impl Map {
     /// The byte of `source` that the character came from.
-    pub(super) fn source(&self, source: &str, chars: usize) -> usize {
+    pub(crate) fn source(&self, source: &str, chars: usize) -> usize {
         let index = self.runs.partition_point(|run| run.chars <= chars);
         let Some(run) = index.checked_sub(1).and_then(|index| self.runs.get(index)) else {
             return self.runs.first().map_or(0, |run| run.source.start);
@@ -66,7 +66,7 @@ impl Map {
 }
 
 /// Where a range of characters stands in laid-out text, line by line.
-pub(super) fn rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
+pub fn rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
     let mut first = 0;
     let mut rects = Vec::new();
     for row in &galley.rows {
@@ -83,7 +83,7 @@ pub(super) fn rects(galley: &Galley, chars: Range<usize>) -> Vec<Rect> {
 }
 
 /// Something to paint, at an offset from the row's left top.
-pub(super) enum Part {
+pub enum Part {
     Text {
         at: Vec2,
         galley: Arc<Galley>,
@@ -137,7 +137,7 @@ pub(super) enum Part {
 
 impl Part {
     /// The same, elsewhere.
-    pub(super) fn moved(mut self, by: Vec2) -> Part {
+    pub(crate) fn moved(mut self, by: Vec2) -> Part {
         match &mut self {
             Part::Text { at, .. } => *at += by,
             Part::Fill { rect, .. }
@@ -154,18 +154,18 @@ impl Part {
 
 /// A laid-out row.
 #[derive(Default)]
-pub(super) struct Drawn {
-    pub(super) height: f32,
-    pub(super) parts: Vec<Part>,
+pub struct Drawn {
+    pub height: f32,
+    pub parts: Vec<Part>,
     /// Whether it is a drawing: code that is shown as one stands in no box.
-    pub(super) bare: bool,
+    pub bare: bool,
     /// Its text without marks, for those who listen.
-    pub(super) text: String,
+    pub text: String,
 }
 
 /// Paints what is behind some words; the place that was gone to has a line around it, too, since not everyone tells
 /// two grounds apart.
-pub(super) fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colours: &Colours) {
+pub fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32, colours: &Colours) {
     painter.rect_filled(rect, CornerRadius::ZERO, ground);
     if ground == colours.mark_strong {
         let line = Stroke::new(1.0, colours.accent);
@@ -175,7 +175,7 @@ pub(super) fn paint_ground(painter: &egui::Painter, rect: Rect, ground: Color32,
 
 impl Drawn {
     /// Paints it, with these ranges of its source on these grounds.
-    pub(super) fn paint(
+    pub fn paint(
         &self,
         painter: &egui::Painter,
         origin: Pos2,
@@ -224,7 +224,7 @@ impl Drawn {
     }
 
     /// Where a caret at a byte of `source` stands.
-    pub(super) fn place(&self, source: &str, byte: usize) -> Option<Rect> {
+    pub fn place(&self, source: &str, byte: usize) -> Option<Rect> {
         let mut last = None;
         for part in &self.parts {
             let Part::Text { at, galley, map, .. } = part else { continue };
@@ -239,7 +239,7 @@ impl Drawn {
     }
 
     /// Where its last line of text ends: a rectangle without width there.
-    pub(super) fn end(&self) -> Option<Rect> {
+    pub fn end(&self) -> Option<Rect> {
         let last = self.parts.iter().rev().find_map(|part| match part {
             Part::Text { at, galley, .. } => Some(galley.rows.last()?.rect().translate(*at)),
             Part::Fill { .. }
@@ -254,7 +254,7 @@ impl Drawn {
     }
 
     /// The byte of `source` nearest to a point, and the link there.
-    pub(super) fn at(&self, source: &str, point: Vec2) -> (usize, Option<&str>) {
+    pub fn at(&self, source: &str, point: Vec2) -> (usize, Option<&str>) {
         let mut best: Option<(f32, usize, Option<&str>)> = None;
         for part in &self.parts {
             let Part::Text { at, galley, map, links } = part else { continue };

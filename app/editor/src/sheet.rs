@@ -11,15 +11,15 @@ use ui::tokens::{self, space};
 
 /// A row by its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
-    pub(super) block: usize,
-    pub(super) row: usize,
+pub struct Spot {
+    pub block: usize,
+    pub row: usize,
 }
 
 /// What is known of a block.
 #[derive(Debug)]
-pub(super) struct Piece {
-    pub(super) id: BlockId,
+pub struct Piece {
+    pub id: BlockId,
     revision: u64,
     before: Before,
     last: bool,
@@ -29,14 +29,14 @@ pub(super) struct Piece {
     /// Its rows, once somebody looked, and whether one of them is a heading.
     rows: Option<Vec<Row>>,
     /// Where it has `%%`.
-    pub(super) marks: Vec<usize>,
+    pub(crate) marks: Vec<usize>,
     heads: bool,
     height: f32,
 }
 
 /// The rows of the open note.
 #[derive(Debug, Default)]
-pub(super) struct Sheet {
+pub struct Sheet {
     note: Option<DocId>,
     revision: u64,
     pieces: Vec<Piece>,
@@ -51,22 +51,22 @@ pub(super) struct Sheet {
     words: usize,
     cells: usize,
     /// Headings whose rows are folded away: their block, and the how manieth heading of it they are.
-    pub(super) folds: HashSet<(BlockId, usize)>,
+    pub folds: HashSet<(BlockId, usize)>,
     /// Whether a row is hidden by them.
     hides: bool,
     /// Comments, and those of them that span rows, in bytes of the note; the first bytes of those that are open, and of
     /// the one to which somebody has gone.
-    pub(super) pairs: Vec<Range<usize>>,
-    pub(super) comments: Vec<Range<usize>>,
-    pub(super) open: Vec<usize>,
-    pub(super) gone_to: Option<usize>,
+    pub(crate) pairs: Vec<Range<usize>>,
+    pub(crate) comments: Vec<Range<usize>>,
+    pub(crate) open: Vec<usize>,
+    pub(crate) gone_to: Option<usize>,
     /// Whether rows were told of comments.
-    pub(super) commented: bool,
+    pub(crate) commented: bool,
 }
 
 impl Sheet {
     /// Takes over the note as it is now. Gives whether anything changed.
-    pub(super) fn sync(&mut self, note: &Note, texts: &[&Block]) -> bool {
+    pub fn sync(&mut self, note: &Note, texts: &[&Block]) -> bool {
         if self.note == Some(note.id) && self.revision == note.revision() && self.pieces.len() == texts.len() {
             return false;
         }
@@ -165,44 +165,44 @@ impl Sheet {
     }
 
     /// The blocks that are cells, in order.
-    pub(super) fn cell_ids(&self) -> impl Iterator<Item = BlockId> {
+    pub fn cell_ids(&self) -> impl Iterator<Item = BlockId> {
         self.pieces.iter().filter(|piece| piece.cell).map(|piece| piece.id)
     }
 
     /// How many of the blocks are cells.
-    pub(super) fn cells(&self) -> usize {
+    pub fn cells(&self) -> usize {
         self.cells
     }
 
     /// How many words the note has.
-    pub(super) fn words(&self) -> usize {
+    pub fn words(&self) -> usize {
         self.words
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }
 
     /// Says that widths or fonts changed.
-    pub(super) fn relayout(&mut self) {
+    pub fn relayout(&mut self) {
         self.layout = self.layout.wrapping_add(1);
     }
 
-    pub(super) fn piece(&self, block: usize) -> &Piece {
+    pub fn piece(&self, block: usize) -> &Piece {
         &self.pieces[block]
     }
 
     /// The first byte of a block.
-    pub(super) fn start(&self, block: usize) -> usize {
+    pub fn start(&self, block: usize) -> usize {
         self.starts.get(block).copied().unwrap_or(0)
     }
 
     /// The rows of a block.
-    pub(super) fn rows(&mut self, block: usize, note: &Note, texts: &[&Block]) -> &[Row] {
+    pub(crate) fn rows(&mut self, block: usize, note: &Note, texts: &[&Block]) -> &[Row] {
         let piece = &mut self.pieces[block];
         if piece.rows.is_none() {
             let cell = note.cell(piece.id).map(|cell| cell.code.clone());
@@ -217,22 +217,22 @@ impl Sheet {
     }
 
     /// Whether a block has headings, where that is known already.
-    pub(super) fn heads(&self, block: usize) -> Option<bool> {
+    pub fn heads(&self, block: usize) -> Option<bool> {
         self.pieces.get(block).and_then(|piece| piece.rows.is_some().then_some(piece.heads))
     }
 
     /// A row that was looked at before.
-    pub(super) fn row(&self, spot: Spot) -> Option<&Row> {
+    pub fn row(&self, spot: Spot) -> Option<&Row> {
         self.pieces.get(spot.block)?.rows.as_ref()?.get(spot.row)
     }
 
     /// Whether a row's height holds.
-    pub(super) fn measured(&self, spot: Spot) -> Option<f32> {
+    pub fn measured(&self, spot: Spot) -> Option<f32> {
         self.row(spot).filter(|row| row.layout == self.layout).and_then(|row| row.height)
     }
 
     /// Notes how high a row is; `stays` says whether it will be as high in the next frame, too.
-    pub(super) fn set_height(&mut self, spot: Spot, height: f32, stays: bool) {
+    pub fn set_height(&mut self, spot: Spot, height: f32, stays: bool) {
         let layout = if stays { self.layout } else { self.layout.wrapping_sub(1) };
         let Some(piece) = self.pieces.get_mut(spot.block) else { return };
         let Some(row) = piece.rows.as_mut().and_then(|rows| rows.get_mut(spot.row)) else { return };
@@ -245,7 +245,7 @@ impl Sheet {
     }
 
     /// The row that holds a byte of the note.
-    pub(super) fn find(&mut self, at: usize, note: &Note, texts: &[&Block]) -> Option<Spot> {
+    pub(crate) fn find(&mut self, at: usize, note: &Note, texts: &[&Block]) -> Option<Spot> {
         if self.pieces.is_empty() {
             return None;
         }
@@ -256,7 +256,7 @@ impl Sheet {
     }
 
     /// The row before that is not folded away.
-    pub(super) fn before(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+    pub(crate) fn before(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
         let mut spot = self.row_before(spot, note, texts)?;
         while self.is_hidden(spot) {
             spot = self.row_before(spot, note, texts)?;
@@ -265,7 +265,7 @@ impl Sheet {
     }
 
     /// The row behind that is not folded away.
-    pub(super) fn after(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+    pub(crate) fn after(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
         let mut spot = self.row_after(spot, note, texts)?;
         while self.is_hidden(spot) {
             spot = self.row_after(spot, note, texts)?;
@@ -273,7 +273,7 @@ impl Sheet {
         Some(spot)
     }
 
-    pub(super) fn row_before(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+    pub fn row_before(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
         if spot.row > 0 {
             return Some(Spot { row: spot.row - 1, ..spot });
         }
@@ -282,7 +282,7 @@ impl Sheet {
         Some(Spot { block, row: rows.saturating_sub(1) })
     }
 
-    pub(super) fn row_after(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
+    pub fn row_after(&mut self, spot: Spot, note: &Note, texts: &[&Block]) -> Option<Spot> {
         if spot.row + 1 < self.rows(spot.block, note, texts).len() {
             return Some(Spot { row: spot.row + 1, ..spot });
         }
@@ -290,7 +290,7 @@ impl Sheet {
     }
 
     /// The room above a row.
-    pub(super) fn above(&self, spot: Spot) -> f32 {
+    pub fn above(&self, spot: Spot) -> f32 {
         if spot == Spot::default() {
             return 0.0;
         }
@@ -299,7 +299,7 @@ impl Sheet {
     }
 
     /// The top of a row, the room above it included.
-    pub(super) fn top(&mut self, spot: Spot) -> f32 {
+    pub fn top(&mut self, spot: Spot) -> f32 {
         self.refresh();
         let top = self.tops.get(spot.block).copied().unwrap_or(0.0);
         let Some(rows) = self.pieces.get(spot.block).and_then(|piece| piece.rows.as_ref()) else { return top };
@@ -309,13 +309,13 @@ impl Sheet {
     }
 
     /// The height of all rows.
-    pub(super) fn height(&mut self) -> f32 {
+    pub fn height(&mut self) -> f32 {
         self.refresh();
         self.tops.last().copied().unwrap_or(0.0)
     }
 
     /// The row at a height, and how far below its top that is.
-    pub(super) fn at_height(&mut self, y: f32, note: &Note, texts: &[&Block]) -> Option<(Spot, f32)> {
+    pub fn at_height(&mut self, y: f32, note: &Note, texts: &[&Block]) -> Option<(Spot, f32)> {
         if self.pieces.is_empty() {
             return None;
         }
@@ -334,7 +334,7 @@ impl Sheet {
     }
 
     /// Marks a row as folded away.
-    pub(super) fn hide(&mut self, spot: Spot) {
+    pub(crate) fn hide(&mut self, spot: Spot) {
         let rows = self.pieces.get_mut(spot.block).and_then(|piece| piece.rows.as_mut());
         if let Some(row) = rows.and_then(|rows| rows.get_mut(spot.row)) {
             row.hidden = true;
@@ -343,7 +343,7 @@ impl Sheet {
     }
 
     /// Says which rows lie in comments, and no others do.
-    pub(super) fn comment_rows(&mut self, rows: Vec<(Spot, Comment)>) {
+    pub(crate) fn comment_rows(&mut self, rows: Vec<(Spot, Comment)>) {
         let known = self.pieces.iter_mut().filter_map(|piece| piece.rows.as_mut()).flatten();
         let mut old: Vec<&mut Row> = known.filter(|row| row.comment != Comment::None).collect();
         old.iter_mut().for_each(|row| (row.comment, row.height) = (Comment::None, None));
@@ -356,7 +356,7 @@ impl Sheet {
     }
 
     /// Marks no row as folded away.
-    pub(super) fn show_all(&mut self) {
+    pub(crate) fn show_all(&mut self) {
         if !std::mem::take(&mut self.hides) {
             return;
         }
@@ -367,7 +367,7 @@ impl Sheet {
     }
 
     /// Sums all heights up anew.
-    pub(super) fn remeasure(&mut self) {
+    pub(crate) fn remeasure(&mut self) {
         for piece in &mut self.pieces {
             piece.height = piece.measure();
         }

@@ -4,7 +4,7 @@
 
 mod block;
 mod deeds;
-pub(super) mod ex;
+pub mod ex;
 mod normal;
 mod objects;
 mod places;
@@ -16,13 +16,13 @@ mod visual;
 mod words;
 
 use super::motion;
-pub(super) use deeds::extent;
+pub use deeds::extent;
 use deeds::{Case, Operator};
-pub(super) use places::Places;
+pub use places::Places;
 use registers::Registers;
-pub(super) use travel::Ground;
+pub use travel::Ground;
 use travel::{Hunt, Motion, Span};
-pub(super) use words::{Deed, Mode, Press, Stroke};
+pub use words::{Deed, Mode, Press, Stroke};
 
 /// A count is at most this.
 const MOST: usize = 100_000;
@@ -58,7 +58,7 @@ enum Waits {
 
 /// The machine.
 #[derive(Debug, Default)]
-pub(super) struct Vim {
+pub struct Vim {
     mode: Mode,
     count: Option<usize>,
     /// What waits for a motion, and the count in front of it.
@@ -74,15 +74,15 @@ pub(super) struct Vim {
     to_end: bool,
     registers: Registers,
     /// The marks of the open note, and where the caret was.
-    pub(super) places: Places,
+    pub places: Places,
     /// The register into which keys are recorded, and the keys.
     recording: Option<(char, Vec<Stroke>)>,
     /// From which register keys were played last.
     played: Option<char>,
     /// Whether keys of a register are played: they are not recorded.
-    pub(super) plays: bool,
+    pub plays: bool,
     /// Whether the last key could not do what it says.
-    pub(super) failed: bool,
+    pub failed: bool,
     /// Where the caret goes when writing into a block ends.
     block: Option<usize>,
     /// What the status line shows of a command under way.
@@ -92,7 +92,7 @@ pub(super) struct Vim {
     last: Vec<Stroke>,
     changes: bool,
     /// Whether keys are played again: they are no command of their own.
-    pub(super) replays: bool,
+    pub replays: bool,
     /// How often what is being inserted shall stand there, and where on the tape that began.
     inserts: (usize, usize),
     /// Where the caret was put last; elsewhere, somebody else has put it.
@@ -100,12 +100,12 @@ pub(super) struct Vim {
 }
 
 impl Vim {
-    pub(super) fn mode(&self) -> Mode {
+    pub fn mode(&self) -> Mode {
         self.mode
     }
 
     /// What the status line says: the mode, and what has been typed of a command.
-    pub(super) fn says(&self, caret: usize, anchor: usize) -> String {
+    pub fn says(&self, caret: usize, anchor: usize) -> String {
         // A click may have ended a selection, or begun one.
         let told = self.placed == Some((caret, anchor));
         let mode = match self.mode {
@@ -124,12 +124,12 @@ impl Vim {
     }
 
     /// In visual modes, the letter at the end that moves.
-    pub(super) fn head(&self) -> Option<usize> {
+    pub fn head(&self) -> Option<usize> {
         self.is_visual().then_some(self.head)
     }
 
     /// Notes a key before it is answered.
-    pub(super) fn record(&mut self, input: Stroke) {
+    pub fn record(&mut self, input: Stroke) {
         if let Some((_, keys)) = self.recording.as_mut().filter(|(_, keys)| keys.len() < TAPE && !self.plays)
             && !self.replays
         {
@@ -141,7 +141,7 @@ impl Vim {
     }
 
     /// Answers a key outside insert mode. `caret` and `anchor` are those of the editor.
-    pub(super) fn press(&mut self, press: Press, ground: &Ground<'_>, caret: usize, anchor: usize) -> Vec<Deed> {
+    pub fn press(&mut self, press: Press, ground: &Ground<'_>, caret: usize, anchor: usize) -> Vec<Deed> {
         let length = ground.text.len();
         let (caret, anchor) =
             (motion::floor(ground.text, caret.min(length)), motion::floor(ground.text, anchor.min(length)));
@@ -190,7 +190,7 @@ impl Vim {
     }
 
     /// Keeps in mind where deeds leave the caret.
-    pub(super) fn note_placed(&mut self, deeds: &[Deed]) {
+    pub(crate) fn note_placed(&mut self, deeds: &[Deed]) {
         for deed in deeds {
             self.placed = match deed {
                 Deed::Place { at, anchor } => Some((*at, *anchor)),
@@ -204,7 +204,7 @@ impl Vim {
     }
 
     /// The caret was put somewhere by a deed that goes by what is seen: a selection reaches there.
-    pub(super) fn led(&mut self, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
+    pub fn led(&mut self, ground: &Ground<'_>, at: usize) -> Vec<Deed> {
         let at = motion::floor(ground.text, at);
         let deeds = self.arrive(at, ground);
         self.note_placed(&deeds);

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// What typing means now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub enum Mode {
     #[default]
     Normal,
     Insert,
@@ -20,21 +20,21 @@ pub(crate) enum Mode {
 
 impl Mode {
     /// Whether letters are text.
-    pub(crate) fn writes(self) -> bool {
+    pub fn writes(self) -> bool {
         matches!(self, Mode::Insert | Mode::Replace)
     }
 }
 
 /// A key, as it is played again by `.`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Stroke {
+pub enum Stroke {
     Text(String),
     Key(Key, Modifiers),
 }
 
 /// A key outside insert mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Press {
+pub enum Press {
     Letter(char),
     Escape,
     Redo,
@@ -61,7 +61,7 @@ pub(crate) enum Press {
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Deed {
+pub enum Deed {
     /// The caret goes there; what lies between is selected.
     Place {
         at: usize,

@@ -17,23 +17,23 @@ const CODE_PART: usize = 400;
 
 /// Fenced code that goes on in the next block.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Open {
+pub(crate) struct Open {
     mark: u8,
     count: usize,
     /// The language that its opening fence names.
-    pub(super) language: Rc<str>,
+    pub(crate) language: Rc<str>,
 }
 
 /// A part of a long piece: what becomes one row. Offsets are bytes of the block.
-pub(super) struct Part {
-    pub(super) kind: Kind,
-    pub(super) content: Range<usize>,
+pub(crate) struct Part {
+    pub(crate) kind: Kind,
+    pub(crate) content: Range<usize>,
     /// The code in it, with its last line end.
-    pub(super) code: Option<Range<usize>>,
+    pub(crate) code: Option<Range<usize>>,
 }
 
 /// The code of which a part is one, as far as it stands in the block, and its language.
-pub(super) type Whole = (Range<usize>, Rc<str>);
+pub(crate) type Whole = (Range<usize>, Rc<str>);
 
 impl Open {
     fn of(opening: &str) -> Option<Open> {
@@ -59,7 +59,7 @@ impl Open {
 }
 
 /// The code that is open where a text ends that stands behind something.
-pub(super) fn open_at_end(before: &Before, text: &str) -> Option<Rc<Open>> {
+pub(crate) fn open_at_end(before: &Before, text: &str) -> Option<Rc<Open>> {
     let mut from = 0;
     if let Before::Code(open) = before {
         match open.closing(text) {
@@ -77,7 +77,7 @@ pub(super) fn open_at_end(before: &Before, text: &str) -> Option<Rc<Open>> {
 
 /// The parts of code that goes on from the block before, where it stands in this one, and where what follows begins.
 /// `last`: no block follows.
-pub(super) fn rest(text: &str, open: &Open, last: bool) -> (Vec<Part>, Range<usize>, usize) {
+pub(crate) fn rest(text: &str, open: &Open, last: bool) -> (Vec<Part>, Range<usize>, usize) {
     let closing = open.closing(text);
     let code = 0..closing.as_ref().map_or(text.len(), |closing| closing.start);
     let end = closing.as_ref().map_or(text.len(), |closing| after_line(text, closing.end));
@@ -85,7 +85,7 @@ pub(super) fn rest(text: &str, open: &Open, last: bool) -> (Vec<Part>, Range<usi
 }
 
 /// The parts of a piece, where it is too long to be one row. `last`: no block follows.
-pub(super) fn parts(
+pub(crate) fn parts(
     text: &str,
     kind: Kind,
     range: Range<usize>,

@@ -360,7 +360,7 @@ fn diagram_rect(natural: Vec2, x: f32, y: f32, width: f32) -> Rect {
 }
 
 /// A block of code whose language draws diagrams, as one; `code` is how it looks as code, `range` its source.
-pub(crate) fn diagram(code: Drawn, source: &str, range: Range<usize>, width: f32, pen: Pen<'_>) -> Drawn {
+pub fn diagram(code: Drawn, source: &str, range: Range<usize>, width: f32, pen: Pen<'_>) -> Drawn {
     let map = Map { runs: vec![Run { chars: 0, source: range, exact: false }] };
     match sights::diagram(pen.ctx, source, pen.colours) {
         Vector::Waiting => code,

@@ -1,8 +1,8 @@
 //! Comments that span rows: `%%` in one row and `%%` in a later one. What stands between them is folded away, and is
 //! there as dimmed source while the caret is in it. What lies in one row alone is the row's own business.
 
-use super::editor::{Editor, World};
 use super::long;
+use super::note_editor::{Editor, World};
 use super::rows::{Before, Kind};
 use super::sheet::{Sheet, Spot};
 use engine::Note;
@@ -14,7 +14,7 @@ use text::markdown::dialect;
 
 /// What of a row belongs to a comment that began before it or goes on behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Comment {
+pub enum Comment {
     /// Nothing.
     #[default]
     None,
@@ -25,7 +25,7 @@ pub(super) enum Comment {
 }
 
 /// Where a block has `%%`, in order, outside code and formulas.
-pub(super) fn marks(text: &str, before: &Before) -> Vec<usize> {
+pub(crate) fn marks(text: &str, before: &Before) -> Vec<usize> {
     if !text.contains("%%") {
         return Vec::new();
     }
@@ -40,7 +40,7 @@ pub(super) fn marks(text: &str, before: &Before) -> Vec<usize> {
 
 impl Sheet {
     /// Finds the comments that span rows anew.
-    pub(super) fn find_comments(&mut self, note: &Note, texts: &[&Block]) {
+    pub(crate) fn find_comments(&mut self, note: &Note, texts: &[&Block]) {
         let marks: Vec<usize> = (0..self.len())
             .flat_map(|block| self.piece(block).marks.iter().map(move |mark| (block, *mark)))
             .map(|(block, mark)| self.start(block) + mark)
@@ -60,7 +60,7 @@ impl Sheet {
     }
 
     /// Folds comments away, but for those that are open; the rows know it.
-    pub(super) fn fold_comments(&mut self, note: &Note, texts: &[&Block]) {
+    pub(crate) fn fold_comments(&mut self, note: &Note, texts: &[&Block]) {
         let mut rows: Vec<(Spot, Comment)> = Vec::new();
         let mut hidden: Vec<Spot> = Vec::new();
         for range in self.comments.clone() {
@@ -111,7 +111,7 @@ impl Sheet {
 
 impl World<'_> {
     /// Opens the comments that hold a caret, or to which somebody has gone; folds the others away.
-    pub(super) fn open_comments(&mut self, editor: &Editor, jumped: Option<usize>) {
+    pub fn open_comments(&mut self, editor: &Editor, jumped: Option<usize>) {
         if self.sheet.comments.is_empty() {
             return;
         }
@@ -130,7 +130,7 @@ impl World<'_> {
     }
 
     /// Shows a comment that holds a row. Whether there was one.
-    pub(super) fn unfold_comment(&mut self, spot: Spot) -> bool {
+    pub(crate) fn unfold_comment(&mut self, spot: Spot) -> bool {
         let at = self.sheet.start(spot.block) + self.rows(spot.block).get(spot.row).map_or(0, |row| row.content.start);
         let Some(comment) = self.sheet.comment_at(at).filter(|comment| !self.sheet.open.contains(comment)) else {
             return false;

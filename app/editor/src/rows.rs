@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A paragraph.
     Paragraph,
     /// A heading and its level, 1 to 6.
@@ -64,7 +64,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Whether its source is set in the code font.
-    pub(super) fn is_mono(self) -> bool {
+    pub fn is_mono(self) -> bool {
         matches!(
             self,
             Kind::Table
@@ -80,12 +80,12 @@ impl Kind {
     }
 
     /// Whether it is code between fences.
-    pub(super) fn is_fenced(self) -> bool {
+    pub fn is_fenced(self) -> bool {
         matches!(self, Kind::Cell | Kind::Fence { .. } | Kind::Code { .. })
     }
 
     /// Whether it stands in a box that is taller than its text above, and below.
-    pub(super) fn pads(self) -> (bool, bool) {
+    pub fn pads(self) -> (bool, bool) {
         match self {
             Kind::Cell | Kind::Fence { .. } | Kind::Indented => (true, true),
             Kind::Code { first, last } => (first, last),
@@ -94,7 +94,7 @@ impl Kind {
     }
 
     /// Whether the text before it, or behind it, goes on in the same fences.
-    pub(super) fn goes_on(self) -> (bool, bool) {
+    pub fn goes_on(self) -> (bool, bool) {
         match self {
             Kind::Code { first, last } => (!first, !last),
             _ => (false, false),
@@ -104,7 +104,7 @@ impl Kind {
 
 /// A row. Offsets are bytes of its block.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub struct Row {
     /// All that belongs to it, with the line ends and the empty line behind it.
     pub range: Range<usize>,
     /// What is shown and edited.
@@ -135,7 +135,7 @@ pub(super) struct Row {
 
 impl Row {
     /// Names how it looks: its content and kind, and what of it is not shown.
-    pub(super) fn look(&self) -> u64 {
+    pub fn look(&self) -> u64 {
         if self.comment == Comment::None {
             return self.hash;
         }
@@ -147,7 +147,7 @@ impl Row {
 
 /// What stands in front of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Before {
+pub enum Before {
     /// Nothing: it is the note's first.
     Start,
     /// A text in whose last line it goes on.
@@ -162,7 +162,7 @@ pub(super) enum Before {
 
 impl Before {
     /// What the end of a text is for the block behind it.
-    pub(super) fn of(&self, text: &str) -> Before {
+    pub(crate) fn of(&self, text: &str) -> Before {
         if let Some(open) = long::open_at_end(self, text) {
             return Before::Code(open);
         }
@@ -187,7 +187,7 @@ struct Piece {
 }
 
 /// Cuts a block. `cell` is its code when the block is a cell; `last` says that no block follows.
-pub(super) fn rows(text: &str, before: &Before, cell: Option<Range<usize>>, last: bool) -> Vec<Row> {
+pub fn rows(text: &str, before: &Before, cell: Option<Range<usize>>, last: bool) -> Vec<Row> {
     let bom = if *before == Before::Start && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let (mut at, mut whole, mut more) = (bom, None, Vec::new());
     let pieces = match (cell, before) {
@@ -381,7 +381,7 @@ fn pieces(text: &str, offset: usize, first: bool) -> Vec<Piece> {
 }
 
 /// Where the fence begins that is still open where a text ends.
-pub(super) fn open_fence(text: &str, first: bool) -> Option<usize> {
+pub(crate) fn open_fence(text: &str, first: bool) -> Option<usize> {
     let last = pieces(text, 0, first).pop()?;
     (last.kind == Kind::Fence { closed: false }).then_some(last.start)
 }
@@ -501,7 +501,7 @@ fn line_end(text: &str, at: usize) -> usize {
 }
 
 /// Where the line behind the one around `at` begins.
-pub(super) fn after_line(text: &str, at: usize) -> usize {
+pub(crate) fn after_line(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }
 
@@ -516,7 +516,7 @@ fn trim_blank(text: &str, start: usize, end: usize) -> usize {
 }
 
 /// Leaves out one line end at the end of the range.
-pub(super) fn trim_line_end(text: &str, start: usize, end: usize) -> usize {
+pub(crate) fn trim_line_end(text: &str, start: usize, end: usize) -> usize {
     let part = &text[start..end];
     let part = part.strip_suffix('\n').map_or(part, |part| part.strip_suffix('\r').unwrap_or(part));
     start + part.len()

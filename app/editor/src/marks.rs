@@ -1,9 +1,9 @@
 //! What Enter, Tab and Backspace do to the marks of Markdown: items of lists and their numbers, quotes, fences, tables.
 //! Each gives one edit.
 
-use super::editor::{Caret, Edit, Target, World};
 use super::grid::{Grid, Place};
 use super::keys::{At, Done, replace_across};
+use super::note_editor::{Caret, Edit, Target, World};
 use super::rows::Kind;
 use super::sheet::Spot;
 use super::{lists, motion, source};
@@ -11,10 +11,10 @@ use std::ops::Range;
 use text::splice::{perform, trim};
 
 /// What Enter writes: the next line of whatever the caret is in.
-pub(super) fn enter(target: &Target, here: &At, world: &mut World<'_>) -> Done {
+pub(crate) fn enter(target: &Target, here: &At, world: &mut World<'_>) -> Done {
     let Some(range) = here.across.clone() else { return enter_in(target, here, world) };
     // The line goes on from where the selection begins.
-    let first = world.find(range.start).and_then(|spot| super::editor::target_of(spot, false, target.crlf, world));
+    let first = world.find(range.start).and_then(|spot| super::note_editor::target_of(spot, false, target.crlf, world));
     if let Some(first) = first {
         let at = first.shown_byte(range.start);
         let start = At { from: at, to: at, head: at, across: None };
@@ -35,7 +35,7 @@ pub(super) fn enter(target: &Target, here: &At, world: &mut World<'_>) -> Done {
 
 /// The text of a row from a byte of the note on.
 fn target_of_end(at: usize, crlf: bool, world: &mut World<'_>) -> String {
-    let target = world.find(at).and_then(|spot| super::editor::target_of(spot, false, crlf, world));
+    let target = world.find(at).and_then(|spot| super::note_editor::target_of(spot, false, crlf, world));
     target.map_or(String::new(), |target| target.shown[target.shown_byte(at)..].to_owned())
 }
 
@@ -123,7 +123,7 @@ fn is_indented(text: &str) -> bool {
 }
 
 /// Takes an item's mark away: it stands less far in, or becomes a paragraph.
-pub(super) fn unmark(target: &Target, lead: usize, world: &mut World<'_>) -> Done {
+pub(crate) fn unmark(target: &Target, lead: usize, world: &mut World<'_>) -> Done {
     if is_indented(&target.shown) {
         return shift_item(target, lead, true, world);
     }
@@ -137,7 +137,7 @@ pub(super) fn unmark(target: &Target, lead: usize, world: &mut World<'_>) -> Don
 }
 
 /// Tab: items and code stand further in or out, tables have a next cell; elsewhere it moves the keyboard on.
-pub(super) fn tab(caret: Caret, target: &Target, here: &At, back: bool, world: &mut World<'_>) -> Done {
+pub(crate) fn tab(caret: Caret, target: &Target, here: &At, back: bool, world: &mut World<'_>) -> Done {
     if let Some(range) = here.across.clone() {
         return shift_rows(caret, range, target.crlf, back, world);
     }
@@ -222,9 +222,10 @@ fn mark_width(spot: Spot, world: &mut World<'_>) -> usize {
 /// Moves all lines of a selection that goes over several rows in or out.
 fn shift_rows(caret: Caret, range: Range<usize>, crlf: bool, back: bool, world: &mut World<'_>) -> Done {
     let (Some(first), Some(last)) = (world.find(range.start), world.find(range.end)) else { return Done::Moved };
-    let (Some(first), Some(last)) =
-        (super::editor::target_of(first, false, crlf, world), super::editor::target_of(last, false, crlf, world))
-    else {
+    let (Some(first), Some(last)) = (
+        super::note_editor::target_of(first, false, crlf, world),
+        super::note_editor::target_of(last, false, crlf, world),
+    ) else {
         return Done::Moved;
     };
     let Some(spot) = first.spot.filter(|_| matches!(first.kind, Kind::Item { .. })) else { return Done::Moved };
@@ -240,7 +241,7 @@ fn shift_rows(caret: Caret, range: Range<usize>, crlf: bool, back: bool, world: 
 }
 
 /// Adds to an edit in a list what puts the list's numbers right. `moved`: the edit moved items in or out.
-pub(super) fn renumber(edit: Edit, moved: bool, world: &mut World<'_>) -> Edit {
+pub fn renumber(edit: Edit, moved: bool, world: &mut World<'_>) -> Edit {
     let Some(spot) = world.find(edit.at) else { return edit };
     let in_list = |spot: Spot, world: &mut World<'_>| {
         world.rows(spot.block).get(spot.row).is_some_and(|row| matches!(row.kind, Kind::Item { .. }))
@@ -279,7 +280,7 @@ pub(super) fn renumber(edit: Edit, moved: bool, world: &mut World<'_>) -> Edit {
 }
 
 /// Lines moved in or out, and where a byte of them stands then; empty lines stay empty.
-pub(super) fn shift_lines(text: &str, by: isize, caret: usize) -> (String, usize) {
+pub(crate) fn shift_lines(text: &str, by: isize, caret: usize) -> (String, usize) {
     let mut out = String::with_capacity(text.len() + 16);
     let (mut at, mut place) = (0, caret);
     for line in text.split_inclusive('\n') {
@@ -365,7 +366,7 @@ fn enter_table(target: &Target, here: &At) -> Done {
 }
 
 /// Swaps the row of the caret, with what belongs to it, with the one above or below.
-pub(super) fn move_row(target: &Target, caret: Caret, down: bool, world: &mut World<'_>) -> Done {
+pub fn move_row(target: &Target, caret: Caret, down: bool, world: &mut World<'_>) -> Done {
     let Some(spot) = target.spot else { return Done::Moved };
     let Some((own, other)) = neighbours(spot, caret, down, world) else { return Done::Moved };
     let (upper, lower) = if down { (own, other) } else { (other, own) };
@@ -387,12 +388,7 @@ pub(super) fn move_row(target: &Target, caret: Caret, down: bool, world: &mut Wo
 }
 
 /// The rows that a caret moves, what is selected together, and those that they change places with.
-pub(super) fn neighbours(
-    spot: Spot,
-    caret: Caret,
-    down: bool,
-    world: &mut World<'_>,
-) -> Option<((Spot, Spot), (Spot, Spot))> {
+pub fn neighbours(spot: Spot, caret: Caret, down: bool, world: &mut World<'_>) -> Option<((Spot, Spot), (Spot, Spot))> {
     let (first, last) = (world.find(caret.range().start), world.find(caret.range().end));
     let own = match (first, last) {
         (Some(first), Some(last)) if first < last => (first, branch(last, world).1),
@@ -406,12 +402,12 @@ pub(super) fn neighbours(
     Some((own, other?))
 }
 
-pub(super) fn is_item(spot: Spot, world: &mut World<'_>) -> bool {
+pub fn is_item(spot: Spot, world: &mut World<'_>) -> bool {
     world.rows(spot.block).get(spot.row).is_some_and(|row| matches!(row.kind, Kind::Item { .. }))
 }
 
 /// A row and the items inside it.
-pub(super) fn branch(spot: Spot, world: &mut World<'_>) -> (Spot, Spot) {
+pub fn branch(spot: Spot, world: &mut World<'_>) -> (Spot, Spot) {
     let depth = |spot: Spot, world: &mut World<'_>| match world.rows(spot.block).get(spot.row).map(|row| row.kind) {
         Some(Kind::Item { depth, tail, .. }) => Some(depth + u8::from(tail)),
         _ => None,
@@ -442,7 +438,7 @@ fn sibling_before(before: Spot, own: Spot, world: &mut World<'_>) -> (Spot, Spot
     (first, before)
 }
 
-pub(super) fn bytes(rows: (Spot, Spot), world: &mut World<'_>) -> Range<usize> {
+pub fn bytes(rows: (Spot, Spot), world: &mut World<'_>) -> Range<usize> {
     let start =
         world.sheet.start(rows.0.block) + world.rows(rows.0.block).get(rows.0.row).map_or(0, |row| row.content.start);
     let end =
@@ -451,7 +447,7 @@ pub(super) fn bytes(rows: (Spot, Spot), world: &mut World<'_>) -> Range<usize> {
 }
 
 /// Writes the rows of the selection once more, below.
-pub(super) fn duplicate(target: &Target, caret: Caret, world: &mut World<'_>) -> Done {
+pub fn duplicate(target: &Target, caret: Caret, world: &mut World<'_>) -> Done {
     let range = caret.range();
     let (first, last) = (world.find(range.start), world.find(range.end));
     let (Some(first), Some(last), Some(_)) = (first, last, target.spot) else { return Done::Moved };
@@ -466,7 +462,7 @@ pub(super) fn duplicate(target: &Target, caret: Caret, world: &mut World<'_>) ->
 }
 
 /// Puts marks (`**`, `*`, a backtick) around the selection or the word at the caret, or takes them away.
-pub(super) fn toggle(target: &Target, here: &At, mark: &str) -> Done {
+pub fn toggle(target: &Target, here: &At, mark: &str) -> Done {
     if here.across.is_some() {
         return Done::Moved;
     }
@@ -510,7 +506,7 @@ pub(super) fn toggle(target: &Target, here: &At, mark: &str) -> Done {
 }
 
 /// Makes a link of the selection; the caret goes to where its target is written.
-pub(super) fn link(target: &Target, here: &At) -> Done {
+pub fn link(target: &Target, here: &At) -> Done {
     if here.across.is_some() {
         return Done::Moved;
     }
@@ -521,7 +517,7 @@ pub(super) fn link(target: &Target, here: &At) -> Done {
 }
 
 /// Ticks the task at the caret, opens it again, or makes a task of an item or a line.
-pub(super) fn task(caret: Caret, target: &Target) -> Done {
+pub fn task(caret: Caret, target: &Target) -> Done {
     let text = &target.shown;
     let spaces = text.len() - text.trim_start_matches([' ', '\t']).len();
     let lead = source::lead(text, target.kind);

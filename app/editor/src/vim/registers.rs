@@ -115,13 +115,7 @@ impl Registers {
 
 impl Vim {
     /// Puts what is on the clipboard of the system at the caret.
-    pub(crate) fn fetched(
-        &mut self,
-        text: &str,
-        (behind, times): (bool, usize),
-        ground: &Ground<'_>,
-        at: usize,
-    ) -> Vec<Deed> {
+    pub fn fetched(&mut self, text: &str, (behind, times): (bool, usize), ground: &Ground<'_>, at: usize) -> Vec<Deed> {
         let held = self.registers.get('+').is_some_and(|register| register.text == text);
         if !held {
             // A line of another program is a line here, too.

@@ -41,7 +41,7 @@ const TEXTS: usize = 500;
 
 /// What a row asked for.
 #[derive(Clone)]
-pub(super) enum Sight {
+pub enum Sight {
     /// It is on its way.
     Waiting,
     /// A picture, and how large it would like to be, in points.
@@ -56,7 +56,7 @@ pub(super) enum Sight {
 
 /// Bytes of an output: here, or in a blob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Bytes {
+pub enum Bytes {
     /// As they are.
     Here(Arc<str>),
     /// Of so many bytes.
@@ -65,7 +65,7 @@ pub(super) enum Bytes {
 
 impl Bytes {
     /// Reads them; waits for the disk, so not while drawing.
-    pub(super) fn read(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
+    pub fn read(&self, handle: Option<&host::Handle>) -> Result<Vec<u8>, String> {
         match self {
             Bytes::Here(text) => Ok(text.as_bytes().to_vec()),
             Bytes::Blob(hash) => {
@@ -97,11 +97,11 @@ enum Done {
 type Pixels = (ColorImage, Vec2);
 
 /// A formula that was set, or what of it was not understood.
-pub(super) type Set = Result<Arc<Formula>, Arc<str>>;
+pub(crate) type Set = Result<Arc<Formula>, Arc<str>>;
 
 /// A drawing that was asked for.
 #[derive(Clone)]
-pub(super) enum Vector {
+pub enum Vector {
     /// It is on its way.
     Waiting,
     /// It, and how large it would like to be, in points.
@@ -123,7 +123,7 @@ type Job = Box<dyn FnOnce() -> Done + Send>;
 
 /// Everything that was asked for.
 #[derive(Default)]
-pub(super) struct Sights {
+pub struct Sights {
     known: HashMap<Wish, (Sight, u64)>,
     codes: HashMap<u64, Code>,
     /// Counts how often colours were asked for that were still on their way, and how many have come.
@@ -277,12 +277,12 @@ fn with<R>(ctx: &Context, what: impl FnOnce(&mut Sights) -> R) -> Option<R> {
 }
 
 /// What rows that were laid out at another version may no longer look like.
-pub(super) fn version(ctx: &Context) -> u64 {
+pub fn version(ctx: &Context) -> u64 {
     with(ctx, |sights| sights.version).unwrap_or(0)
 }
 
 /// What a note shows under this name.
-pub(super) fn sight(ctx: &Context, note: DocId, name: &str) -> Sight {
+pub fn sight(ctx: &Context, note: DocId, name: &str) -> Sight {
     let seen = with(ctx, |sights| {
         let frame = sights.frame;
         let wish = (note, name.to_owned());
@@ -302,7 +302,7 @@ pub(super) fn sight(ctx: &Context, note: DocId, name: &str) -> Sight {
 }
 
 /// What stands out in a piece of code; nothing until it is known.
-pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
+pub(crate) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
     let hash = name(&(code, language));
     with(ctx, |sights| {
         if let Some(Code::Known(hues)) = sights.codes.get(&hash) {
@@ -320,7 +320,7 @@ pub(super) fn hues(ctx: &Context, code: &str, language: &str) -> Option<Hues> {
 }
 
 /// What stands out in code in which somebody writes. Until that is known, what stood out before, moved along.
-pub(super) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Range<usize>, Hue)> {
+pub(crate) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Range<usize>, Hue)> {
     let known = hues(ctx, code, language);
     let found = with(ctx, |sights| {
         if let Some(hues) = known {
@@ -348,7 +348,7 @@ pub(super) fn edited_hues(ctx: &Context, code: &str, language: &str) -> Vec<(Ran
 }
 
 /// A formula that was set; `None` until it is.
-pub(super) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Set> {
+pub(crate) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Set> {
     let name = name(&(source, display));
     with(ctx, |sights| {
         if let Some(known) = sights.formulas.get(&name) {
@@ -370,7 +370,7 @@ pub(super) fn formula(ctx: &Context, source: &str, display: bool) -> Option<Set>
 }
 
 /// Paints a formula; `rect` is as much larger than it as its drawing is.
-pub(super) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<Formula>, ink: Color32) {
+pub(crate) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<Formula>, ink: Color32) {
     let ctx = painter.ctx();
     let scale = ctx.pixels_per_point();
     // On whole pixels its lines are as sharp as those of letters.
@@ -400,17 +400,17 @@ pub(super) fn paint_formula(painter: &Painter, rect: Rect, formula: &Arc<Formula
 }
 
 /// Takes over the way to blobs.
-pub(super) fn know(ctx: &Context, handle: host::Handle) {
+pub fn know(ctx: &Context, handle: host::Handle) {
     with(ctx, |sights| sights.handle = Some(handle));
 }
 
 /// The way to blobs.
-pub(super) fn handle(ctx: &Context) -> Option<host::Handle> {
+pub fn handle(ctx: &Context) -> Option<host::Handle> {
     with(ctx, |sights| sights.handle.clone())?
 }
 
 /// A picture of an output.
-pub(super) fn shown_picture(ctx: &Context, bytes: &Bytes, is_svg: bool) -> Vector {
+pub fn shown_picture(ctx: &Context, bytes: &Bytes, is_svg: bool) -> Vector {
     let scale = ctx.pixels_per_point();
     let (bytes, handle) = (bytes.clone(), handle(ctx));
     drawing(ctx, name(&(&bytes, is_svg, scale.to_bits())), move || {
@@ -426,7 +426,7 @@ pub(super) fn shown_picture(ctx: &Context, bytes: &Bytes, is_svg: bool) -> Vecto
 }
 
 /// A text that is made of another one, which takes its time; nothing until it is there.
-pub(super) fn words(
+pub fn words(
     ctx: &Context,
     bytes: &Bytes,
     make: impl FnOnce(&str) -> Option<String> + Send + 'static,
@@ -448,7 +448,7 @@ pub(super) fn words(
 }
 
 /// A mermaid diagram in the colours in use.
-pub(super) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) -> Vector {
+pub(crate) fn diagram(ctx: &Context, source: &str, colours: &'static Colours) -> Vector {
     let scale = ctx.pixels_per_point();
     let tints = colours.tints();
     let name = name(&(source, tints, scale.to_bits()));
@@ -488,22 +488,22 @@ fn pixels(drawn: drawings::Pixels) -> Pixels {
 }
 
 /// Counts how often colours were asked for that were not known yet.
-pub(super) fn waits(ctx: &Context) -> u64 {
+pub fn waits(ctx: &Context) -> u64 {
     with(ctx, |sights| sights.waits).unwrap_or(0)
 }
 
 /// Counts the codes that were coloured.
-pub(super) fn coloured(ctx: &Context) -> u64 {
+pub fn coloured(ctx: &Context) -> u64 {
     with(ctx, |sights| sights.coloured).unwrap_or(0)
 }
 
 /// Whether a callout was turned from how it begins.
-pub(super) fn is_turned(ctx: &Context, callout: u64) -> bool {
+pub(crate) fn is_turned(ctx: &Context, callout: u64) -> bool {
     with(ctx, |sights| sights.turned.contains(&callout)).unwrap_or(false)
 }
 
 /// Folds a callout, or unfolds it.
-pub(super) fn turn(ctx: &Context, callout: u64) {
+pub fn turn(ctx: &Context, callout: u64) {
     with(ctx, |sights| {
         if !sights.turned.remove(&callout) {
             sights.turned.insert(callout);
@@ -514,7 +514,7 @@ pub(super) fn turn(ctx: &Context, callout: u64) {
 }
 
 /// Sends for what rows have asked since the last frame.
-pub(super) fn fetch(ctx: &Context, session: &Session) {
+pub fn fetch(ctx: &Context, session: &Session) {
     let scans = session.volumes().map(|volume| volume.scans).sum::<u64>() + session.sync().came();
     let wishes = with(ctx, |sights| {
         // Files may have changed: what was shown of them is read again.

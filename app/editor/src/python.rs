@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// What a stretch of code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     Keyword,
     Text,
     Comment,
@@ -21,7 +21,7 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// What stands out in a piece of code, in order.
-pub(super) fn tokens(code: &str) -> Vec<(Range<usize>, Token)> {
+pub(crate) fn tokens(code: &str) -> Vec<(Range<usize>, Token)> {
     let bytes = code.as_bytes();
     let mut out: Vec<(Range<usize>, Token)> = Vec::new();
     let mut at = 0;

@@ -1,10 +1,9 @@
 //! Folding: the rows below a heading, up to the next one that is as high, are there and take no room. Which headings
 //! are folded is remembered as long as the note is open; it is no part of the note.
 
-use super::Window;
-use super::editor::{Editor, World};
-use super::rows::Kind;
-use super::sheet::{Sheet, Spot};
+use crate::note_editor::{Editor, World};
+use crate::rows::Kind;
+use crate::sheet::{Sheet, Spot};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Pos2, Rect, Sense, Ui, Vec2, pos2};
@@ -16,24 +15,24 @@ use ui::tokens::{self, CORNER, Colours, size, space};
 
 impl Sheet {
     /// Whether a row is folded away.
-    pub(super) fn is_hidden(&self, spot: Spot) -> bool {
+    pub fn is_hidden(&self, spot: Spot) -> bool {
         self.row(spot).is_some_and(|row| row.hidden)
     }
 
     /// The name of the fold that a heading has or would have, and how high it is.
-    fn fold_of(&self, spot: Spot) -> Option<((BlockId, usize), u8)> {
+    pub fn fold_of(&self, spot: Spot) -> Option<((BlockId, usize), u8)> {
         let Kind::Heading(level) = self.row(spot)?.kind else { return None };
         let before = (0..spot.row).filter_map(|row| self.row(Spot { row, ..spot }));
         let count = before.filter(|row| matches!(row.kind, Kind::Heading(_))).count();
         Some(((self.piece(spot.block).id, count), level))
     }
 
-    pub(super) fn is_folded(&self, spot: Spot) -> bool {
+    pub fn is_folded(&self, spot: Spot) -> bool {
         !self.folds.is_empty() && self.fold_of(spot).is_some_and(|(fold, _)| self.folds.contains(&fold))
     }
 
     /// Hides what is folded away, and shows the rest.
-    pub(super) fn refold(&mut self, note: &Note, texts: &[&Block]) {
+    pub fn refold(&mut self, note: &Note, texts: &[&Block]) {
         self.show_all();
         let commented = !self.comments.is_empty() || std::mem::take(&mut self.commented);
         if commented {
@@ -72,7 +71,7 @@ impl Sheet {
 
 impl World<'_> {
     /// Folds a heading, or unfolds it.
-    pub(super) fn fold(&mut self, spot: Spot) {
+    pub fn fold(&mut self, spot: Spot) {
         if let Some((fold, _)) = self.sheet.fold_of(spot)
             && !self.sheet.folds.remove(&fold)
         {
@@ -82,7 +81,7 @@ impl World<'_> {
     }
 
     /// Shows a row, whatever it is folded below.
-    pub(super) fn unfold_to(&mut self, spot: Spot) {
+    pub fn unfold_to(&mut self, spot: Spot) {
         let mut at = spot;
         if self.sheet.is_hidden(spot) {
             self.unfold_comment(spot);
@@ -98,14 +97,14 @@ impl World<'_> {
 
     /// Shows what is folded away right behind a row, or right before it: who edits across it shall see what goes.
     /// Whether there was something.
-    pub(super) fn unfold_beside(&mut self, spot: Spot, behind: bool) -> bool {
+    pub fn unfold_beside(&mut self, spot: Spot, behind: bool) -> bool {
         let Some(beside) = self.hidden_beside(spot, behind) else { return false };
         self.unfold_to(beside);
         true
     }
 
     /// Whether what is right behind a row, or right before it, is folded away.
-    pub(super) fn beside_hidden(&mut self, spot: Spot, behind: bool) -> bool {
+    pub fn beside_hidden(&mut self, spot: Spot, behind: bool) -> bool {
         self.hidden_beside(spot, behind).is_some()
     }
 
@@ -118,7 +117,7 @@ impl World<'_> {
     }
 
     /// The heading that a row stands below, or the row itself.
-    fn heading_of(&mut self, spot: Spot) -> Option<Spot> {
+    pub fn heading_of(&mut self, spot: Spot) -> Option<Spot> {
         let mut at = spot;
         while !self.rows(at.block).get(at.row).is_some_and(|row| matches!(row.kind, Kind::Heading(_))) {
             at = self.before(at)?;
@@ -127,63 +126,9 @@ impl World<'_> {
     }
 }
 
-impl Window {
-    /// Folds the heading at the caret, or unfolds it.
-    pub(super) fn fold_here(&mut self, ctx: &egui::Context) {
-        let dark = ctx.global_style().visuals.dark_mode;
-        let done = self.with_note(ctx, dark, |world, editor, _| {
-            let spot = editor.caret.and_then(|caret| world.find(caret.at))?;
-            let heading = world.heading_of(spot)?;
-            world.fold(heading);
-            leave_hidden(world, editor, heading);
-            Some(())
-        });
-        if done.flatten().is_none() {
-            self.toasts.say("Put the caret below a heading first.");
-        }
-    }
-
-    /// Folds all headings but those that stand alone at the top, or unfolds all.
-    pub(super) fn fold_all(&mut self, ctx: &egui::Context, fold: bool) {
-        let dark = ctx.global_style().visuals.dark_mode;
-        self.with_note(ctx, dark, |world, editor, _| {
-            world.sheet.folds.clear();
-            let mut headings = Vec::new();
-            for block in (0..world.sheet.len()).filter(|_| fold) {
-                for row in 0..world.rows(block).len() {
-                    headings.extend(world.sheet.fold_of(Spot { block, row }));
-                }
-            }
-            // One heading above all others is the note's title: folded, nothing would be left.
-            let top = headings.iter().map(|(_, level)| *level).min();
-            let alone = headings.iter().filter(|(_, level)| Some(*level) == top).count() == 1 && headings.len() > 1;
-            let folds = headings.into_iter().filter(|(_, level)| !alone || Some(*level) != top);
-            world.sheet.folds.extend(folds.map(|(fold, _)| fold));
-            world.sheet.refold(world.note, world.texts);
-            if let Some(spot) = editor.caret.and_then(|caret| world.find(caret.at))
-                && world.sheet.is_hidden(spot)
-                && let Some(heading) = world.heading_of(spot)
-            {
-                leave_hidden(world, editor, heading);
-            }
-        });
-    }
-}
-
-/// Takes the caret out of what was just folded away, onto the heading.
-fn leave_hidden(world: &mut World<'_>, editor: &mut Editor, heading: Spot) {
-    let inside = editor.caret.and_then(|caret| world.find(caret.at)).is_some_and(|spot| world.sheet.is_hidden(spot));
-    if inside && let Some(row) = world.sheet.row(heading) {
-        let at = world.sheet.start(heading.block) + row.content.end;
-        editor.more.clear();
-        editor.place(at);
-        editor.reveal = false;
-    }
-}
-
 /// The chevron beside a heading: there while the pointer is near or what is below is folded away. Whether it was
 /// clicked.
-pub(super) fn chevron(ui: &Ui, spot: Spot, origin: Pos2, area: Rect, name: &str, folded: bool, id: BlockId) -> bool {
+pub fn chevron(ui: &Ui, spot: Spot, origin: Pos2, area: Rect, name: &str, folded: bool, id: BlockId) -> bool {
     let centre = pos2(origin.x - space::XXXL + size::HIT / 2.0, area.bottom() - (area.bottom() - origin.y) / 2.0);
     let rect = Rect::from_center_size(centre, Vec2::splat(size::HIT));
     let response = ui.interact(rect, ui.scope_id().with(("fold", id, spot.row)), Sense::click());

@@ -12,10 +12,10 @@ const NEAR: usize = 20_000;
 const TRIES: usize = 10_000;
 
 /// A text as the caret knows it.
-pub(crate) struct Ground<'a> {
-    pub(crate) text: &'a str,
+pub struct Ground<'a> {
+    pub text: &'a str,
     /// Whether a caret can stand at a byte: not in the empty line that parts two paragraphs, nor on a fence.
-    pub(crate) stands: &'a dyn Fn(usize) -> bool,
+    pub stands: &'a dyn Fn(usize) -> bool,
 }
 
 /// How far a motion reaches when something is done with what it passes.
@@ -106,7 +106,7 @@ pub(crate) struct Hunt {
 
 impl Ground<'_> {
     /// The line around a byte, without its end.
-    pub(crate) fn line(&self, at: usize) -> Range<usize> {
+    pub fn line(&self, at: usize) -> Range<usize> {
         let line = motion::line_around(self.text, at.min(self.text.len()));
         let end = if self.text[line.clone()].ends_with('\r') { line.end - 1 } else { line.end };
         line.start..end
@@ -137,7 +137,7 @@ impl Ground<'_> {
     }
 
     /// The next line in a direction on which a caret can stand.
-    pub(crate) fn step(&self, at: usize, down: bool) -> Option<usize> {
+    pub fn step(&self, at: usize, down: bool) -> Option<usize> {
         let mut start = if down { self.below(at) } else { self.above(at) };
         while let Some(line) = start {
             if self.stands(line) {
@@ -149,7 +149,7 @@ impl Ground<'_> {
     }
 
     /// The first byte of a line that is no space.
-    pub(crate) fn indent(&self, at: usize) -> usize {
+    pub fn indent(&self, at: usize) -> usize {
         let line = self.line(at);
         let text = &self.text[line.clone()];
         line.start + (text.len() - text.trim_start_matches([' ', '\t']).len())
@@ -451,14 +451,14 @@ impl Ground<'_> {
     }
 
     /// The last line on which a caret can stand.
-    pub(crate) fn last(&self) -> usize {
+    pub fn last(&self) -> usize {
         let line = self.line(self.text.len()).start;
         let own = self.stands(line) && !(line == self.text.len() && self.text.ends_with('\n'));
         if own { line } else { self.step(line, false).unwrap_or(line) }
     }
 
     /// The line with a number, counted from 1 among those on which a caret can stand.
-    pub(crate) fn numbered(&self, number: usize) -> usize {
+    pub fn numbered(&self, number: usize) -> usize {
         let mut line = if self.stands(0) { 0 } else { self.step(0, true).unwrap_or(0) };
         for _ in 1..number {
             match self.step(line, true) {

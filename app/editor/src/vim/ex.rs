@@ -7,7 +7,7 @@ const LONG: usize = 10_000;
 
 /// What a line asks for.
 #[derive(Debug)]
-pub(crate) enum Ex {
+pub enum Ex {
     /// Commands of the table, one after the other.
     Run(&'static [&'static str]),
     /// The caret goes to a line.
@@ -22,7 +22,7 @@ pub(crate) enum Ex {
 
 /// A line of the note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// By its number, from 1.
     Number(usize),
     /// So many lines behind that of the caret, or before it.
@@ -34,29 +34,29 @@ pub(crate) enum Place {
 
 /// Something is done in the lines that hold something, or in those that do not.
 #[derive(Debug)]
-pub(crate) struct Global {
+pub struct Global {
     /// The first and the last line that are looked at; the whole note, where none are named.
-    pub(crate) lines: (Place, Place),
+    pub lines: (Place, Place),
     /// What is looked for; `None`: what was looked for last.
-    pub(crate) pattern: Option<String>,
+    pub pattern: Option<String>,
     /// Whether lines without it are meant.
-    pub(crate) not: bool,
+    pub not: bool,
     /// What comes in place of what in them; `None`: they go.
-    pub(crate) then: Option<Substitute>,
+    pub then: Option<Substitute>,
 }
 
 /// Words that come in place of others.
 #[derive(Debug)]
-pub(crate) struct Substitute {
+pub struct Substitute {
     /// The first and the last line.
-    pub(crate) lines: (Place, Place),
+    pub lines: (Place, Place),
     /// What is looked for, as a pattern of this program; `None`: what was looked for last.
-    pub(crate) pattern: Option<String>,
+    pub pattern: Option<String>,
     with: Vec<Part>,
     /// Whether more than the first place of each line is meant.
-    pub(crate) all: bool,
+    pub all: bool,
     /// Whether capitals count.
-    pub(crate) case: bool,
+    pub case: bool,
 }
 
 #[derive(Debug)]
@@ -85,7 +85,7 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
 ];
 
 /// Reads a line without its colon. `None`: it is none of these; an error says what is wrong with it.
-pub(crate) fn read(line: &str) -> Option<Result<Ex, String>> {
+pub fn read(line: &str) -> Option<Result<Ex, String>> {
     let line = line.trim().trim_start_matches(':').trim_start();
     if line.is_empty() || line.len() > LONG {
         return None;
@@ -153,7 +153,7 @@ fn global(rest: &str, lines: (Place, Place)) -> Option<Result<Global, String>> {
 }
 
 /// What a line would do, in words.
-pub(crate) fn says(line: &str) -> Option<String> {
+pub fn says(line: &str) -> Option<String> {
     Some(match read(line)? {
         Err(why) => why,
         Ok(Ex::Run(ids)) => {
@@ -360,7 +360,7 @@ fn replacement(vim: &str) -> Vec<Part> {
 ///
 /// # Errors
 /// Says that it is none.
-pub(crate) fn regex(pattern: &str, case: bool) -> Result<Regex, String> {
+pub fn regex(pattern: &str, case: bool) -> Result<Regex, String> {
     let made = RegexBuilder::new(pattern).case_insensitive(!case).multi_line(true).crlf(true).build();
     made.map_err(|error| format!("This is no pattern: {}", error.to_string().lines().last().unwrap_or("")))
 }
@@ -370,12 +370,12 @@ impl Substitute {
     ///
     /// # Errors
     /// Says that it is none.
-    pub(crate) fn regex(&self, pattern: &str) -> Result<Regex, String> {
+    pub fn regex(&self, pattern: &str) -> Result<Regex, String> {
         regex(pattern, self.case)
     }
 
     /// What comes in place of a match.
-    pub(crate) fn put(&self, found: &Captures<'_>) -> String {
+    pub fn put(&self, found: &Captures<'_>) -> String {
         let part = |part: &Part| match part {
             Part::Text(text) => text.clone(),
             Part::Group(group) => found.get(*group).map_or(String::new(), |group| group.as_str().to_owned()),

@@ -223,7 +223,7 @@ impl Vim {
 
 /// Whole lines with the line end behind them and the empty lines that part them from what follows; at the end of the
 /// text with those in front. And whether there are such lines.
-pub(crate) fn extent(range: &Range<usize>, ground: &Ground<'_>) -> (Range<usize>, bool) {
+pub fn extent(range: &Range<usize>, ground: &Ground<'_>) -> (Range<usize>, bool) {
     let length = ground.text.len();
     let (mut start, mut end) = (range.start, ground.below(range.end).unwrap_or(length));
     let mut spaced = false;

@@ -5,19 +5,19 @@ use std::ops::Range;
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 /// The end of the cluster that begins at a place.
-pub(super) fn after(text: &str, at: usize) -> usize {
+pub fn after(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at.min(text.len()), text.len(), true);
     cursor.next_boundary(text, 0).ok().flatten().unwrap_or(text.len())
 }
 
 /// The beginning of the cluster that ends at a place.
-pub(super) fn before(text: &str, at: usize) -> usize {
+pub fn before(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at.min(text.len()), text.len(), true);
     cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0)
 }
 
 /// The place itself, or the beginning of the cluster around it.
-pub(super) fn floor(text: &str, at: usize) -> usize {
+pub fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -27,14 +27,14 @@ pub(super) fn floor(text: &str, at: usize) -> usize {
 }
 
 /// The place itself, or the end of the cluster around it.
-pub(super) fn ceil(text: &str, at: usize) -> usize {
+pub(crate) fn ceil(text: &str, at: usize) -> usize {
     let low = floor(text, at);
     if low < at { after(text, low) } else { low }
 }
 
 /// What letters a word is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     Space,
     Word,
     Ideograph,
@@ -43,7 +43,7 @@ pub(super) enum Class {
     Mark,
 }
 
-pub(super) fn class(cluster: &str) -> Class {
+pub(crate) fn class(cluster: &str) -> Class {
     let Some(first) = cluster.chars().next() else { return Class::Space };
     match first {
         c if c.is_whitespace() => Class::Space,
@@ -77,21 +77,21 @@ fn runs(text: &str) -> Vec<(Range<usize>, Class)> {
 }
 
 /// The end of the word behind a place.
-pub(super) fn word_after(text: &str, at: usize) -> usize {
+pub(crate) fn word_after(text: &str, at: usize) -> usize {
     let runs = runs(text);
     let ends = runs.iter().filter(|(run, class)| *class != Class::Space && run.end > at);
     ends.map(|(run, _)| run.end).next().unwrap_or(text.len())
 }
 
 /// The beginning of the word in front of a place.
-pub(super) fn word_before(text: &str, at: usize) -> usize {
+pub(crate) fn word_before(text: &str, at: usize) -> usize {
     let runs = runs(text);
     let starts = runs.iter().rev().filter(|(run, class)| *class != Class::Space && run.start < at);
     starts.map(|(run, _)| run.start).next().unwrap_or(0)
 }
 
 /// The word at a place; the one in front of it where there is none behind it.
-pub(super) fn word_around(text: &str, at: usize) -> Range<usize> {
+pub fn word_around(text: &str, at: usize) -> Range<usize> {
     let runs = runs(text);
     let here = runs.iter().position(|(run, _)| run.contains(&at)).or_else(|| runs.len().checked_sub(1));
     let Some(mut index) = here else { return at..at };
@@ -109,7 +109,7 @@ pub(super) fn word_around(text: &str, at: usize) -> Range<usize> {
 }
 
 /// The line around a place, without its end.
-pub(super) fn line_around(text: &str, at: usize) -> Range<usize> {
+pub fn line_around(text: &str, at: usize) -> Range<usize> {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
     start..end

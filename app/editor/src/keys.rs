@@ -1,7 +1,9 @@
 //! Keys in a note: steps of the caret, and what writes. Each key becomes at most one edit or one step of the caret;
 //! what Enter, Tab and Backspace do to the marks of Markdown is in `marks.rs`.
 
-use super::editor::{Caret, Edit, Editor, Target, World, byte_of, char_of, job_of, place_of, plain_ends, target_of};
+use super::note_editor::{
+    Caret, Edit, Editor, Target, World, byte_of, char_of, job_of, place_of, plain_ends, target_of,
+};
 use super::rows::Kind;
 use super::sheet::Spot;
 use super::{marks, motion, source};
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 /// What a key came to.
 #[derive(Debug, PartialEq)]
-pub(super) enum Done {
+pub enum Done {
     /// It means nothing here.
     Not,
     /// It moved the caret, or is swallowed.
@@ -25,24 +27,24 @@ pub(super) enum Done {
 }
 
 impl Done {
-    pub(super) fn edit(edit: Edit) -> Done {
+    pub fn edit(edit: Edit) -> Done {
         Done::Edits(vec![edit])
     }
 }
 
 /// The caret inside its target.
-pub(super) struct At {
+pub struct At {
     /// Bytes of `shown`, in order.
-    pub(super) from: usize,
-    pub(super) to: usize,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
     /// Where the caret itself is.
-    pub(super) head: usize,
+    pub(crate) head: usize,
     /// What is selected beyond the target, in bytes of the note.
-    pub(super) across: Option<Range<usize>>,
+    pub(crate) across: Option<Range<usize>>,
 }
 
 impl At {
-    pub(super) fn of(caret: Caret, target: &Target) -> At {
+    pub fn of(caret: Caret, target: &Target) -> At {
         let (head, tail) = (target.shown_byte(caret.at), target.shown_byte(caret.anchor));
         let range = caret.range();
         let inside = caret.is_empty() || (target.range.start <= range.start && range.end <= target.range.end);
@@ -56,7 +58,7 @@ impl At {
 
 impl Editor {
     /// Answers a key.
-    pub(super) fn key(&mut self, key: Key, modifiers: Modifiers, world: &mut World<'_>) -> Done {
+    pub fn key(&mut self, key: Key, modifiers: Modifiers, world: &mut World<'_>) -> Done {
         let Some(caret) = self.caret else { return Done::Not };
         let Some(target) = self.target(world) else { return Done::Not };
         let here = At::of(caret, &target);
@@ -89,7 +91,7 @@ impl Editor {
     }
 
     /// Puts text in place of what is selected.
-    pub(super) fn write(&mut self, text: &str, world: &mut World<'_>) -> Done {
+    pub fn write(&mut self, text: &str, world: &mut World<'_>) -> Done {
         let Some(caret) = self.caret else { return Done::Not };
         let Some(target) = self.target(world) else { return Done::Not };
         let here = At::of(caret, &target);
@@ -101,7 +103,7 @@ impl Editor {
     }
 
     /// Takes characters around the caret away, as input methods ask for it.
-    pub(super) fn delete_around(&mut self, before: usize, behind: usize, world: &mut World<'_>) -> Done {
+    pub fn delete_around(&mut self, before: usize, behind: usize, world: &mut World<'_>) -> Done {
         let (Some(caret), Some(target)) = (self.caret, self.target(world)) else { return Done::Not };
         let here = At::of(caret, &target);
         let first = char_of(&target.shown, here.from).saturating_sub(before);
@@ -178,7 +180,7 @@ impl Editor {
     }
 
     /// The caret as the layout knows it.
-    pub(super) fn cursor(&self, shown: &str, at: usize) -> CCursor {
+    pub fn cursor(&self, shown: &str, at: usize) -> CCursor {
         CCursor { prefer_next_row: !self.upstream, ..CCursor::new(char_of(shown, at)) }
     }
 
@@ -223,7 +225,7 @@ impl Editor {
     }
 
     /// Puts the caret into a row, in a column, at a height of the row's text.
-    pub(super) fn enter_row(&mut self, spot: Spot, y: f32, x: f32, world: &mut World<'_>) -> Done {
+    pub fn enter_row(&mut self, spot: Spot, y: f32, x: f32, world: &mut World<'_>) -> Done {
         let Some(target) = target_of(spot, false, false, world) else { return Done::Not };
         let (galley, left) = layout(&target, world);
         let last = galley.rows.last().map_or(0.0, |row| row.rect().center().y);
@@ -339,19 +341,19 @@ impl Editor {
 }
 
 /// The edit that puts text in place of a range of the note.
-pub(super) fn replace_across(range: Range<usize>, text: &str, crlf: bool) -> Edit {
+pub fn replace_across(range: Range<usize>, text: &str, crlf: bool) -> Edit {
     let insert = if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
     let caret = range.start + insert.len();
     Edit { at: range.start, delete: range.len(), insert, caret, anchor: caret }
 }
 
 /// A target laid out, and where it stands from the column's left.
-pub(super) fn layout(target: &Target, world: &World<'_>) -> (Arc<Galley>, f32) {
+pub fn layout(target: &Target, world: &World<'_>) -> (Arc<Galley>, f32) {
     let (left, width) = place_of(target, world.width, world.margin, world.pen);
     (world.pen.galley(job_of(target, &target.shown, width, world.pen)), left)
 }
 
-pub(super) fn last_row(world: &mut World<'_>) -> Option<Spot> {
+pub(crate) fn last_row(world: &mut World<'_>) -> Option<Spot> {
     let block = world.sheet.len().checked_sub(1)?;
     let rows = world.rows(block).len();
     Some(Spot { block, row: rows.checked_sub(1)? })

@@ -1,0 +1,21 @@
+//! Notes as they are shown and edited: rows, their layout, carets, keys and Vim. Nothing here knows a window.
+
+pub mod cellwork;
+pub mod comments;
+pub mod drawn;
+pub mod fold;
+pub mod grid;
+pub mod keys;
+pub mod lists;
+pub mod long;
+pub mod marks;
+pub mod motion;
+pub mod note_editor;
+pub mod python;
+pub mod render;
+pub mod rows;
+pub mod sheet;
+pub mod sights;
+pub mod source;
+pub mod table;
+pub mod vim;
