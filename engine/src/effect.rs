@@ -1,7 +1,7 @@
 //! Work for the host: what the session decided must be done in the world. Plain data; the host decides nothing.
 
-use crate::agent::job::Job;
-use crate::agent::model::{CallId, Request};
+use agent::job::Job;
+use agent::model::{CallId, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;

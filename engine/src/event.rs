@@ -1,9 +1,9 @@
 //! Facts from the world: the other half of [`crate::Input`]. They enter by the same door as the user's wishes.
 
-use crate::agent::job::Outcome;
-use crate::agent::model::{Answer, CallId, Delta, Failure};
 use crate::effect::BatchNumber;
 use crate::settings::Settings;
+use agent::job::Outcome;
+use agent::model::{Answer, CallId, Delta, Failure};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -235,16 +235,16 @@ pub enum Event {
         /// Where it stands, and what.
         found: Vec<(String, String)>,
         /// What the project remembers.
-        memory: Box<crate::memory::Memory>,
+        memory: Box<agent::memory::Memory>,
         /// The agents of the project.
-        crew: Box<crate::agent::crew::Crew>,
+        crew: Box<agent::crew::Crew>,
     },
     /// What a volume remembers.
     MemoryRead {
         /// Which volume.
         volume: DocId,
         /// All that it remembers.
-        memory: Box<crate::memory::Memory>,
+        memory: Box<agent::memory::Memory>,
     },
     /// Search has paid for what texts mean.
     Spent(crate::Outlay),
@@ -395,9 +395,9 @@ pub struct Started {
     /// What was seen of other devices.
     pub sync_kept: crate::Kept,
     /// Rules that the user's decisions have made.
-    pub rules: Vec<crate::agent::policy::Rule>,
+    pub rules: Vec<agent::policy::Rule>,
     /// The schedules of this device.
-    pub schedules: BTreeMap<DocId, crate::schedule::Schedule>,
+    pub schedules: BTreeMap<DocId, agent::schedule::Schedule>,
     /// What was spent beside runs on this device, by day.
     pub outlays: Vec<crate::Outlay>,
 }

@@ -5,7 +5,6 @@
 //! the host) or a [`Reject`] come out. Time and randomness are arguments, so every run can be replayed.
 
 pub mod agenda;
-pub mod agent;
 mod arrangement;
 pub mod command;
 pub mod commands;
@@ -13,12 +12,10 @@ pub mod effect;
 pub mod event;
 mod fresh;
 pub mod keymap;
-pub mod memory;
 mod note;
 pub mod notice;
 mod plan;
-pub mod schedule;
-mod session;
+pub mod session;
 pub mod settings;
 mod undo;
 pub mod view;

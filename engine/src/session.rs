@@ -11,7 +11,7 @@ mod notes;
 mod reactive;
 mod renamed;
 mod reserve;
-mod runs;
+pub mod runs;
 mod schedules;
 mod sync;
 mod upkeep;
@@ -318,7 +318,7 @@ impl Session {
                     text,
                     agent,
                     budget,
-                    allow: crate::agent::policy::Policy::asked(&allow, run),
+                    allow: agent::policy::Policy::asked(&allow, run),
                     button: None,
                     recall,
                     origin: store::Origin::User,

@@ -23,15 +23,6 @@ pub const DEPTH: usize = 8;
 /// What a button may ask of the window's own commands: those that concern the cells of the note.
 pub const COMMANDS: [&str; 4] = ["note.run_all", "note.run_stale", "note.run_clean", "kernel.restart"];
 
-/// How views are written, for models.
-pub const GUIDE: &str = "A node is an object with a \"type\": column or row {children: [nodes]}; text {text, look?: \
-    heading|body|caption}, in which {property:NAME} and {variable:NAME} stand for values; table {rows: SOURCE, \
-    columns?: [names]}; plot {y: SOURCE, x?: SOURCE, kind?: line|bar|points, title?}; slider {property, from, to, \
-    step?, label?}; form {fields: [{property, label?, input?: text|number|check|choice, choices?: [texts]}], title?}; \
-    button {label, action}. A SOURCE is {\"property\": NAME}, {\"variable\": NAME} or a list. An action is {\"tool\": \
-    NAME, \"arguments\": {…}} or {\"command\": \"note.run_all\"|\"note.run_stale\"|\"note.run_clean\"|\
-    \"kernel.restart\"}.";
-
 /// A view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
@@ -382,7 +373,7 @@ impl Action {
                 let title = crate::commands::command(id).map_or(id.as_str(), |command| command.title);
                 format!("the command \u{201c}{title}\u{201d}")
             }
-            Action::Tool { name, arguments } => match crate::agent::policy::subject(arguments) {
+            Action::Tool { name, arguments } => match agent::policy::subject(arguments) {
                 "" => format!("the tool {name}"),
                 subject => format!("the tool {name}: {}", subject.lines().next().unwrap_or_default()),
             },

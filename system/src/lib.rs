@@ -25,7 +25,7 @@ pub const SAMPLE: &[Embedded] = sample![
     "Python/data/rainfall.csv",
 ];
 
-/// The default configuration: every key with what it means (read by `engine::agent::config`).
+/// The default configuration: every key with what it means (read by `agent::config`).
 pub const CONFIG: &str = include_str!("config.yaml");
 
 macro_rules! agents {

@@ -4,8 +4,8 @@
 
 use crate::line::agents::owns;
 use crate::program::{House, strict};
-use engine::agent::model::{Answer, CallId, Delta, Endpoint, Failure, Request, Stop, Wire};
-use engine::agent::tool::{Permissions, Risk, Source, ToolSpec};
+use agent::model::{Answer, CallId, Delta, Endpoint, Failure, Request, Stop, Wire};
+use agent::tool::{Permissions, Risk, Source, ToolSpec};
 use host::agents::llm::{Limits, Providers, Update};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -10,7 +10,7 @@ mod python;
 mod shell;
 
 use crate::program::{PROGRAM, strict};
-use engine::agent::job::{Job, Outcome};
+use agent::job::{Job, Outcome};
 use host::tools::{Place, Tools};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};

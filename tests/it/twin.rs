@@ -1,8 +1,8 @@
 //! The host's twin for tests: performs effects on a disk and a folder in memory, and tells what came of it. Each piece
 //! of work is a step of its own, so a test chooses in which order the world answers. No threads, no clock, no sleep.
 
-use engine::agent::job::Job;
-use engine::agent::model::{CallId, Request};
+use agent::job::Job;
+use agent::model::{CallId, Request};
 use engine::event::{FileStamp, FileText, ScannedFile, Survey};
 use engine::{Belongings, Command, Documents, Effect, Event, Input, Note, Reject, Session, Setup, Time};
 use host::load;
@@ -203,13 +203,13 @@ impl Twin {
     }
 
     /// What lies in these folders of memory.
-    fn remembered(&self, folders: &[String]) -> engine::memory::Memory {
+    fn remembered(&self, folders: &[String]) -> agent::memory::Memory {
         let files = self.world.files.iter().filter_map(|(file, (bytes, _))| {
             let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
             let there = folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
             there.then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
         });
-        engine::memory::Memory::read(files)
+        agent::memory::Memory::read(files)
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<String> {
@@ -316,15 +316,15 @@ impl Twin {
                         let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
                         Some((path, String::from_utf8_lossy(bytes).into_owned()))
                     });
-                    let crew = Box::new(engine::agent::crew::Crew::read(files));
+                    let crew = Box::new(agent::crew::Crew::read(files));
                     self.told.push_back(Event::Gathered { run, found: self.found.clone(), memory, crew });
                 }
                 Effect::ReadMemory { volume, .. } => {
                     let all = self.world.files.iter().filter_map(|(file, (bytes, _))| {
                         let path = file.strip_prefix(ROOT).ok()?.to_string_lossy().into_owned();
-                        engine::memory::is_memory(&path).then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
+                        agent::memory::is_memory(&path).then(|| (path, String::from_utf8_lossy(bytes).into_owned()))
                     });
-                    let memory = Box::new(engine::memory::Memory::read(all));
+                    let memory = Box::new(agent::memory::Memory::read(all));
                     self.told.push_back(Event::MemoryRead { volume, memory });
                 }
                 Effect::CallModel { call, request } => self.models.push((call, *request)),

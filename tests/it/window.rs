@@ -19,7 +19,7 @@ mod insets;
 mod keystrokes;
 mod limits;
 mod links;
-mod memory;
+pub mod memory;
 mod modes;
 mod moving;
 mod notices;

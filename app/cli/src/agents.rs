@@ -8,9 +8,9 @@ pub(super) use sessions::{loaded, sessions};
 
 use super::parse::{needed, number};
 use super::{DONE, FAILED, Refusal, Scene};
+use agent::{policy, question};
 use clap::ArgMatches;
-use engine::agent::persisted;
-use engine::agent::{policy, question};
+use engine::session::runs::persisted;
 use engine::{Command, Run, RunLine, Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `cells`: how a note's cells depend on each other.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose, notes};
+use super::{DONE, Refusal, Scene, choose};
 use clap::ArgMatches;
 use engine::{Command, Note, Reactivity};
 use serde_json::{Value, json};

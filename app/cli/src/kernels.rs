@@ -1,7 +1,7 @@
 //! `kernels`, `grant`: which kernels a note may use, the one that it uses, and what its cells reach.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose, notes};
+use super::{DONE, Refusal, Scene, choose};
 use clap::ArgMatches;
 use engine::{Command, EMBEDDED, Grant, KernelSpec, Session};
 use serde_json::json;

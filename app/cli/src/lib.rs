@@ -3,6 +3,11 @@
 //! A command runs in the process that owns the workspace. If that is another one (the window), this process only
 //! passes words, input and output through the local socket, so both ways behave the same.
 
+#![allow(
+    missing_docs,
+    reason = "what is public here is so for sibling crates of this program; fields say what they are"
+)]
+
 mod agents;
 mod bundled;
 mod cells;
@@ -170,10 +175,13 @@ struct Scene<'a> {
 #[derive(Clone, Copy)]
 pub struct Hooks {
     /// Opens the window and returns when it is closed and all is saved; the function is called after the first frame.
-    pub window: fn(host::Driver, Box<dyn FnOnce()>) -> Result<(), String>,
+    pub window: WindowCommand,
     /// Measures or takes screenshots. `None`: that is in a program of its own, `tracebook-bench`.
     pub bench: Option<BenchCommand>,
 }
+
+/// Opens the window on a workspace; gives what could not be saved.
+pub type WindowCommand = fn(host::Driver, Box<dyn FnOnce()>) -> Result<(), String>;
 
 /// A subcommand that measures or takes screenshots: its name, its arguments, and whether it prints JSON.
 pub type BenchCommand = fn(&str, &ArgMatches, bool, &mut dyn Write) -> Result<u8, Refusal>;

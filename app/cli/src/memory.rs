@@ -8,9 +8,9 @@ pub(super) use budget::budget;
 pub(super) use experiences::{memory, text_of};
 pub(super) use traces::traces;
 
-use super::{Refusal, Scene, choose, volumes};
+use super::{Refusal, Scene, choose};
+use agent::memory::{Memory, Mode, Recall};
 use clap::ArgMatches;
-use engine::memory::{Memory, Mode, Recall};
 use engine::{Command, Session};
 use host::agents::experience;
 use std::path::PathBuf;

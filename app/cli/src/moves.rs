@@ -1,7 +1,7 @@
 //! `mv`, `rm`, `trash`, `restore-note`, `undo`, `follow`: files moved, deleted and taken back, and links that follow.
 
 use super::parse::needed;
-use super::{DONE, Refusal, Scene, choose, volumes};
+use super::{DONE, Refusal, Scene, choose};
 use clap::ArgMatches;
 use engine::{Command, Session};
 use std::time::Duration;

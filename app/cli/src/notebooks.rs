@@ -1,13 +1,13 @@
 //! Jupyter's notebooks: `import` of `.ipynb` files, `export` of a note as one, or as a program.
 
-use super::{Refusal, Scene, notes, pictures};
+use super::{Refusal, Scene, pictures};
 use engine::event::Skipped;
-use engine::{Command, Note, Session};
+use engine::{Note, Session};
 use export;
 use host::fs::copy;
-use jupyter::{Kept, Laid, Ran};
-use std::path::{Path, PathBuf};
-use store::{BlobRef, BlockId, DocId, Execution, FileKind, OutputBody, Status};
+use jupyter::{Kept, Ran};
+use std::path::Path;
+use store::{BlockId, DocId, FileKind};
 
 /// What a note becomes for Jupyter and Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

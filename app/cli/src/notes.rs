@@ -3,8 +3,7 @@
 use super::parse::needed;
 use super::{DONE, Refusal, Scene, USAGE, choose, pictures};
 use clap::ArgMatches;
-use engine::{Command, Note, Phase, Session, Stale};
-use export;
+use engine::{Command, Note, Session, Stale};
 use host::fs::copy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;

@@ -3,9 +3,9 @@
 
 use super::parse::needed;
 use super::{DONE, FAILED, Refusal};
+use agent::config::Config;
+use agent::model::{Endpoint, Failure};
 use clap::ArgMatches;
-use engine::agent::config::Config;
-use engine::agent::model::{Endpoint, Failure};
 use host::agents::llm::{self, Limits, Providers, Tested};
 use host::maintenance::configuration;
 use host::maintenance::secrets::{LONGEST, Secret, SecretError, Secrets};
@@ -51,7 +51,7 @@ fn list(config: &Config, secrets: &Secrets, json: bool, out: &mut dyn Write) -> 
         let key = llm::key(&endpoint, secrets);
         let price = provider.price.or_else(|| llm::price(&endpoint));
         let is_default = *name == config.llm.default_provider;
-        let dollars = |price: engine::agent::config::Price| format!("${} in, ${} out", price.input, price.output);
+        let dollars = |price: agent::config::Price| format!("${} in, ${} out", price.input, price.output);
         let state = match (&key, price) {
             _ if !provider.enabled() => "switched off".to_owned(),
             (Err(why), _) => why.clone(),

@@ -1,10 +1,9 @@
 //! `run`: cells without a window, their outputs kept in the note as the window would.
 
 use super::parse::{needed, number};
-use super::{DONE, FAILED, Refusal, Scene, choose, notes, pictures};
+use super::{DONE, FAILED, Refusal, Scene, choose, pictures};
 use clap::ArgMatches;
 use engine::{Command, END_OF_INPUT, Note, Session};
-use export;
 use std::io::{Read, Write};
 use std::time::Duration;
 use store::{BlockId, DocId, Output, OutputBody, Status};

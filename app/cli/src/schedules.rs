@@ -2,11 +2,11 @@
 
 use super::memory::mode;
 use super::parse::number;
-use super::{DONE, FAILED, Refusal, Scene, agents, choose, volumes};
+use super::{DONE, FAILED, Refusal, Scene, agents, choose};
+use agent::memory::insight::{Filters, Query};
+use agent::schedule::{Came, Schedule, WINDOW, Work};
 use clap::ArgMatches;
-use engine::memory::insight::{Filters, Query};
 use engine::notice::{Notice, Noticed};
-use engine::schedule::{Came, Schedule, WINDOW, Work};
 use engine::{Command, Session};
 use host::clock;
 use serde_json::json;
@@ -189,7 +189,7 @@ fn free_name(scene: &Scene<'_>, work: &Work) -> Result<String, Refusal> {
     let taken: Vec<String> =
         scene.handle.read(|session| session.schedules().map(|(_, one)| one.name.clone()).collect())?;
     let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
-    Ok(engine::schedule::free_name(work, &taken))
+    Ok(agent::schedule::free_name(work, &taken))
 }
 
 /// Begins what a schedule stands for, and follows it.

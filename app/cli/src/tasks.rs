@@ -1,12 +1,12 @@
 //! `tasks`: plans as notes: listed, made, carried out, given up.
 
 use super::memory::{text_of, write};
-use super::{DONE, FAILED, Refusal, Scene, agents, choose, notes, volumes};
+use super::{DONE, FAILED, Refusal, Scene, agents, choose};
+use agent::block::{self, Standing, TASKS, TaskBlock};
+use agent::memory::{Mode, Recall};
+use agent::{crew, definition, planner};
 use clap::ArgMatches;
 use engine::Command;
-use engine::agent::block::{self, Standing, TASKS, TaskBlock};
-use engine::agent::{crew, definition, planner};
-use engine::memory::{Mode, Recall};
 use host::agents::experience;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Folding: the rows below a heading, up to the next one that is as high, are there and take no room. Which headings
 //! are folded is remembered as long as the note is open; it is no part of the note.
 
-use crate::note_editor::{Editor, World};
+use crate::note_editor::World;
 use crate::rows::Kind;
 use crate::sheet::{Sheet, Spot};
 use eframe::egui;

@@ -1,5 +1,10 @@
 //! Notes as they are shown and edited: rows, their layout, carets, keys and Vim. Nothing here knows a window.
 
+#![allow(
+    missing_docs,
+    reason = "what is public here is so for sibling crates of this program; fields say what they are"
+)]
+
 pub mod cellwork;
 pub mod comments;
 pub mod drawn;

@@ -17,7 +17,7 @@ const CODE_PART: usize = 400;
 
 /// Fenced code that goes on in the next block.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Open {
+pub struct Open {
     mark: u8,
     count: usize,
     /// The language that its opening fence names.

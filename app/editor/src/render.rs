@@ -5,8 +5,8 @@ use super::drawn::{Drawn, Map, Part, Run};
 use super::rows::Kind;
 use super::table::Table;
 use eframe::egui;
-use egui::text::{LayoutJob, TextFormat};
-use egui::{Align, Color32, CornerRadius, Galley, Pos2, Rect, Vec2, pos2, vec2};
+use egui::text::LayoutJob;
+use egui::{Color32, CornerRadius, Galley, Pos2, Rect, Vec2, pos2, vec2};
 use pulldown_cmark::{CodeBlockKind, Event as Mark, LinkType, Options, Tag, TagEnd};
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,14 +58,7 @@ pub fn draw(source: &str, kind: Kind, width: f32, wide: f32, pen: Pen<'_>) -> Dr
 }
 
 /// The same without parts of it, which lie in a comment of several rows. Where nothing is left, a mark says so.
-pub fn draw_without(
-    source: &str,
-    kind: Kind,
-    width: f32,
-    wide: f32,
-    hidden: &[Range<usize>],
-    pen: Pen<'_>,
-) -> Drawn {
+pub fn draw_without(source: &str, kind: Kind, width: f32, wide: f32, hidden: &[Range<usize>], pen: Pen<'_>) -> Drawn {
     let covered = |at: usize| hidden.iter().any(|range| range.contains(&at));
     if source.char_indices().all(|(at, letter)| letter.is_whitespace() || covered(at)) {
         let galley = pen.text("%% …", &tokens::caption(), pen.colours.muted, width);

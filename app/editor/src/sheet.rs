@@ -183,6 +183,11 @@ impl Sheet {
         self.pieces.len()
     }
 
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub fn bytes(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }

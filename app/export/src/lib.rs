@@ -1,6 +1,11 @@
 //! Notes written to a new place: as they are, as pages for a browser, as PDF. The command line and the window do it
 //! alike, on a thread that does not draw. Nothing is overwritten.
 
+#![allow(
+    missing_docs,
+    reason = "what is public here is so for sibling crates of this program; fields say what they are"
+)]
+
 mod around;
 pub mod drawings;
 pub mod error;

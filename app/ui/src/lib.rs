@@ -1,5 +1,10 @@
 //! What every part of the window is made of: theme, icons, controls, pickers and toasts. Nothing here knows a note.
 
+#![allow(
+    missing_docs,
+    reason = "what is public here is so for sibling crates of this program; fields say what they are"
+)]
+
 pub mod controls;
 pub mod fuzzy;
 pub mod hits;

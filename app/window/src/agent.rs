@@ -420,8 +420,8 @@ impl Agent {
 
 /// The agent that a message calls by its name.
 fn called(session: &Session, text: &str) -> Option<String> {
-    let names = engine::agent::context::mentions(text);
-    let agents = engine::agent::definition::built_in();
+    let names = agent::context::mentions(text);
+    let agents = agent::definition::built_in();
     let asked = |name: &String| agents.iter().any(|agent| agent.name == *name) && !session.is_switched_off(name);
     names.into_iter().find(asked)
 }

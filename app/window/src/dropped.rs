@@ -4,7 +4,6 @@
 
 use super::Window;
 use super::page::Action;
-use cli::notebooks;
 use editor::note_editor::Edit;
 use eframe::egui;
 use egui::{Align2, CornerRadius, Id, LayerId, Order, Stroke, StrokeKind};

@@ -2,16 +2,8 @@
 
 use super::Window;
 use editor::note_editor::{Editor, World};
-use editor::rows::Kind;
-use editor::sheet::{Sheet, Spot};
+use editor::sheet::Spot;
 use eframe::egui;
-use egui::accesskit::Role;
-use egui::{Align2, Pos2, Rect, Sense, Ui, Vec2, pos2};
-use engine::Note;
-use store::{Block, BlockId};
-use ui::controls::{named, ring};
-use ui::icons;
-use ui::tokens::{self, CORNER, Colours, size, space};
 
 impl Window {
     /// Folds the heading at the caret, or unfolds it.

@@ -7,7 +7,7 @@ use super::{Overlay, Window, references, tree};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::emath::easing::cubic_out;
-use egui::{Align, Align2, CursorIcon, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2};
+use egui::{Align2, CursorIcon, Id, Rect, Sense, Stroke, Ui, pos2};
 use std::ops::RangeInclusive;
 use ui::controls::named;
 use ui::tokens::{self, Colours, size};

@@ -1,6 +1,11 @@
 //! The window: tree, note, panel, status line, palette. It reads the session and sends commands; it opens no file, asks
 //! no network, changes no state of its own accord, and never waits while it draws.
 
+#![allow(
+    missing_docs,
+    reason = "what is public here is so for sibling crates of this program; fields say what they are"
+)]
+
 mod act;
 mod agenda;
 mod agent;

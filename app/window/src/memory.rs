@@ -19,11 +19,11 @@ pub(super) use traces::Traces;
 
 use super::Window;
 use super::views::View;
+use agent::block::TaskBlock;
+use agent::memory::trace::{TRACES, Trace};
+use agent::memory::{FOLDER, Memory, is_memory};
+use agent::schedule::Schedule;
 use eframe::egui;
-use engine::agent::block::TaskBlock;
-use engine::memory::trace::{TRACES, Trace};
-use engine::memory::{FOLDER, Memory, is_memory};
-use engine::schedule::Schedule;
 use engine::{Command, Session};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};

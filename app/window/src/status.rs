@@ -299,7 +299,6 @@ fn scanning(session: &Session) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use ui::text::thousands;
 
     #[test]
     fn numbers_are_grouped() {

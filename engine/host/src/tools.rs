@@ -12,7 +12,7 @@ mod shell;
 mod shown;
 
 use crate::search::{Ask, Search, excerpt, marks};
-use engine::agent::job::{Job, Outcome};
+use agent::job::{Job, Outcome};
 use shown::shown;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -220,7 +220,7 @@ fn perform(place: &Arc<Place>, job: &Job, stop: &Stop) -> Result<Outcome, String
             // A commit that has begun is not left halfway; to look is.
             let (root, what) = (root.clone(), what.clone());
             match &what {
-                engine::agent::job::GitJob::Commit { .. } => git::run(place, &root, &what),
+                agent::job::GitJob::Commit { .. } => git::run(place, &root, &what),
                 _ => apart(place, stop, move |place| git::run(place, &root, &what)),
             }
         }

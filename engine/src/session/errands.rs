@@ -1,12 +1,12 @@
 //! Small edits of notes that need not be open: they are opened, edited, saved and let go.
 
 use super::{Reject, Session, Turn};
-use crate::agent::block::{self, Standing};
-use crate::memory::experience::{self, Experience};
-use crate::memory::log;
-use crate::memory::trace::{self, Trace};
 use crate::note::Phase;
 use crate::undo::Change;
+use agent::block::{self, Standing};
+use agent::memory::experience::{self, Experience};
+use agent::memory::log;
+use agent::memory::trace::{self, Trace};
 use serde_json::{Value, json};
 use store::DocId;
 use text::properties;

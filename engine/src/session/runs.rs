@@ -18,6 +18,7 @@ mod librarians;
 mod material;
 mod memories;
 mod outlays;
+pub mod persisted;
 mod phases;
 mod registry;
 mod replays;
@@ -40,17 +41,17 @@ pub use phases::{Reached, RunPhase, phases_of};
 pub use sessions::{Conversation, SessionLine};
 
 use super::{Reject, Session, Turn};
-use crate::agent::block::TaskBlock;
-use crate::agent::context;
-use crate::agent::crew::Crew;
-use crate::agent::model::CallId;
-use crate::agent::policy::{Facts, Policy, Rule};
-use crate::agent::router;
-use crate::agent::tool::ToolSpec;
 use crate::effect::{BatchNumber, Effect};
-use crate::memory;
 use crate::notice::Notice;
-use crate::schedule::Came;
+use agent::block::TaskBlock;
+use agent::context;
+use agent::crew::Crew;
+use agent::memory;
+use agent::model::CallId;
+use agent::policy::{Facts, Policy, Rule};
+use agent::router;
+use agent::schedule::Came;
+use agent::tool::ToolSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -78,7 +79,7 @@ const PROMPT: usize = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setup {
     /// The configuration.
-    pub config: crate::agent::config::Config,
+    pub config: agent::config::Config,
     /// What is wrong with its file: runs cannot begin then.
     pub trouble: Option<String>,
     /// Why tools cannot be confined on this machine.
@@ -88,13 +89,13 @@ pub struct Setup {
     /// Tokens that fit into a request, as the price list has it, by provider.
     pub contexts: BTreeMap<String, u64>,
     /// The user's own agents.
-    pub agents: Vec<crate::agent::definition::Definition>,
+    pub agents: Vec<agent::definition::Definition>,
     /// Tools in the folder of plugins.
     pub plugins: Vec<store::UserTool>,
     /// What is wrong with files of plugins and with servers, for the user.
     pub problems: Vec<String>,
     /// The values of the keys of this installation, which no model and no log may hold.
-    pub own_keys: crate::agent::secrets::OwnKeys,
+    pub own_keys: agent::secrets::OwnKeys,
     /// Tools of MCP servers: the server, its name for the tool, and the tool as models see it.
     pub servers: Vec<(String, String, ToolSpec)>,
 }

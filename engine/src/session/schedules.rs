@@ -3,12 +3,12 @@
 
 use super::runs::{Asking, COMMAND};
 use super::{Reject, Session, Turn};
-use crate::agent::definition;
-use crate::agent::policy::Policy;
-use crate::memory::trace::iso;
-use crate::memory::{Recall, Upkeep};
 use crate::notice::Notice;
-use crate::schedule::{Came, Due, Last, Schedule, Work};
+use agent::definition;
+use agent::memory::trace::iso;
+use agent::memory::{Recall, Upkeep};
+use agent::policy::Policy;
+use agent::schedule::{Came, Due, Last, Schedule, Work};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use store::disk::Write;

@@ -3,11 +3,11 @@
 
 use super::{Reject, Session, Turn};
 use crate::effect::Effect;
-use crate::memory::experience::{LOG, Tier};
-use crate::memory::insight::Query;
-use crate::memory::{self, FOLDER, LONG_TERM, Memory, PROJECTS, Upkeep, log};
 use crate::notice::Notice;
-use crate::schedule::Came;
+use agent::memory::experience::{LOG, Tier};
+use agent::memory::insight::Query;
+use agent::memory::{self, FOLDER, LONG_TERM, Memory, PROJECTS, Upkeep, log};
+use agent::schedule::Came;
 use store::DocId;
 use text::task::Day;
 

@@ -4,9 +4,9 @@ use super::remote::Bare;
 use super::report::{Goal, Report};
 use super::{ms, until, workspace};
 use crate::stage::Stage;
+use agent::config;
+use agent::model::{Answer, Stop};
 use eframe::egui::vec2;
-use engine::agent::config;
-use engine::agent::model::{Answer, Stop};
 use engine::{Command, Event, Input, Setup};
 use host::measure::{self, Scratch};
 use serde_json::json;
@@ -45,7 +45,7 @@ fn turns(report: &mut Report) -> Result<(), String> {
         agent: None,
         budget: None,
         allow: Vec::new(),
-        recall: engine::memory::Recall::default(),
+        recall: agent::memory::Recall::default(),
     }))?;
     let mut times = Vec::new();
     for turn in 0..TURNS {

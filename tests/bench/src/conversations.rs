@@ -3,9 +3,9 @@
 
 use super::report::{Goal as Aim, Report};
 use super::{PATIENCE, until, volume, workspace};
+use agent::memory::experience::{Experience, HEAD, LOG};
+use agent::memory::{self, Memory};
 use engine::Session;
-use engine::memory::experience::{Experience, HEAD, LOG};
-use engine::memory::{self, Memory};
 use host::agents::experience::{folders, nearest, read};
 use host::measure::{self, Scratch};
 use host::search::Mode;

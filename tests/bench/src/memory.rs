@@ -4,9 +4,10 @@
 use super::replay::paraphrased;
 use super::report::{Goal as Aim, Report, percentile};
 use super::{PATIENCE, until, volume, workspace};
-use engine::memory::Memory;
-use engine::memory::experience::{self, Experience, HEAD, LOG, Outcome};
-use engine::{Session, memory};
+use agent::memory;
+use agent::memory::Memory;
+use agent::memory::experience::{self, Experience, HEAD, LOG, Outcome};
+use engine::Session;
 use host::agents::experience::{folders, nearest, read};
 use host::measure::{self, Scratch};
 use host::search::Mode;

@@ -4,7 +4,7 @@
 use super::ms;
 use super::prose::{self, Chance};
 use super::report::{Goal, Report, percentile};
-use engine::agent::model::CallId;
+use agent::model::CallId;
 use engine::event::{FileStamp, NoteDocs, Started};
 use engine::{Command, Effect, Event, Input, Session, Settings, Setup, Time};
 use host::measure;

@@ -5,11 +5,11 @@
 //! own, in a Python process.
 
 use super::report::{Goal as Aim, Report, percentile};
-use engine::memory::goal::Goal;
-use engine::memory::learn::{Lived, ToolFacts, learn};
-use engine::memory::template;
-use engine::memory::trace::{Trace, wilson};
-use engine::memory::{Filed, Memory, Mode, Recall};
+use agent::memory::goal::Goal;
+use agent::memory::learn::{Lived, ToolFacts, learn};
+use agent::memory::template;
+use agent::memory::trace::{Trace, wilson};
+use agent::memory::{Filed, Memory, Mode, Recall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use super::ms;
 use super::report::{Goal, Report, percentile};
-use engine::agent::job::{Job, Outcome};
+use agent::job::{Job, Outcome};
 use host::measure::Scratch;
 use host::tools::{Place, Tools};
 use std::process::{Command, Stdio};

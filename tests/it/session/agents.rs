@@ -1,9 +1,9 @@
 //! An agent at work: what it says and does becomes steps, nothing happens twice, and what it changed can be taken back.
 
 use crate::twin::Twin;
-use engine::agent::config::{Config, Layer, merge};
-use engine::agent::job::{Changed, Job, Outcome};
-use engine::agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
+use agent::config::{Config, Layer, merge};
+use agent::job::{Changed, Job, Outcome};
+use agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
 use engine::{Command, Event, Run, Setup};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ pub(super) fn ask_in(twin: &mut Twin, run: DocId, text: &str, parent: Option<Mes
         agent: None,
         budget: None,
         allow: Vec::new(),
-        recall: engine::memory::Recall::default(),
+        recall: agent::memory::Recall::default(),
     };
     twin.command(command).expect("asked");
     twin.rest();
@@ -382,7 +382,7 @@ fn money_ends_a_run() {
         agent: None,
         budget,
         allow: Vec::new(),
-        recall: engine::memory::Recall::default(),
+        recall: agent::memory::Recall::default(),
     };
     twin.command(command).expect("asked");
     twin.rest();

@@ -2,7 +2,7 @@
 //! answer, circles.
 
 use super::agents::{RUN, SESSION, agent, answer, ask, ask_in, config, decide, run, said, setup};
-use engine::agent::router::Known;
+use agent::router::Known;
 use engine::{Command, Event};
 use serde_json::json;
 use store::{DocId, Ending, Role, Scope};

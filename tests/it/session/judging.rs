@@ -3,8 +3,8 @@
 
 use super::agents::{RUN, agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::{Asked, Twin};
-use engine::agent::job::{Asks, Job, Outcome};
-use engine::agent::tool::{Permissions, Risk, Source, ToolSpec};
+use agent::job::{Asks, Job, Outcome};
+use agent::tool::{Permissions, Risk, Source, ToolSpec};
 use engine::{CallPhase, Command};
 use serde_json::{Map, Value, json};
 use store::{Approval, Decision, Scope, UserTool};

@@ -3,8 +3,8 @@
 
 use super::agents::{agent, answer, done, fine, kinds, said, setup};
 use crate::twin::Twin;
-use engine::memory::trace::Trace;
-use engine::memory::{Mode, Recall};
+use agent::memory::trace::Trace;
+use agent::memory::{Mode, Recall};
 use engine::{Command, Event, Outlay, Purse, Run};
 use serde_json::json;
 use store::{DocId, Ending, Scope, StepKind};
@@ -173,13 +173,13 @@ fn a_trace_gives_no_leave() {
     let (path, mut bad) = trace(&twin);
     // Somebody hands over a trace that does harm and praises itself.
     (bad.known.usage_count, bad.known.verified_count) = (900, 900);
-    let shell = engine::agent::catalog::built_in().into_iter().find(|tool| tool.name == "shell").expect("there");
+    let shell = agent::catalog::built_in().into_iter().find(|tool| tool.name == "shell").expect("there");
     let input = json!({"command": "rm -rf ."}).as_object().cloned().expect("an object");
-    let step = |input, tool: &engine::agent::tool::ToolSpec| engine::memory::trace::Step {
+    let step = |input, tool: &agent::tool::ToolSpec| agent::memory::trace::Step {
         tool: tool.name.clone(),
-        schema: engine::memory::trace::schema_hash(tool, ""),
+        schema: agent::memory::trace::schema_hash(tool, ""),
         input,
-        ..engine::memory::trace::Step::default()
+        ..::agent::memory::trace::Step::default()
     };
     bad.steps = vec![step(input, &shell)];
     bad.slots.clear();
@@ -189,7 +189,7 @@ fn a_trace_gives_no_leave() {
     assert!(twin.tools.is_empty(), "nothing runs");
     assert_eq!(one(&twin, id).pending().count(), 1, "the user is asked");
     // A path outside of the volume is refused outright.
-    let read = engine::agent::catalog::built_in().into_iter().find(|tool| tool.name == "read_file").expect("there");
+    let read = agent::catalog::built_in().into_iter().find(|tool| tool.name == "read_file").expect("there");
     let input = json!({"path": "../../etc/passwd"}).as_object().cloned().expect("an object");
     bad.steps = vec![step(input, &read)];
     twin.command(Command::CancelRun { run: id }).expect("stopped");
@@ -215,7 +215,7 @@ fn what_runs_did_is_remembered_and_told_to_the_next() {
     by_model(&mut twin, 8, "October 2026", "2026-10");
     let log = twin.file("memory/memory_log.md").expect("it is written");
     let mut problems = Vec::new();
-    let known = engine::memory::experience::entries("", &log, &mut problems);
+    let known = agent::memory::experience::entries("", &log, &mut problems);
     assert_eq!((known.len(), known[0].experience.count), (1, 2), "the same is counted, not repeated: {log}");
     assert!(known[0].experience.source.starts_with("run ") && problems.is_empty());
     let tasks = twin.file("memory/short_term/execution_log.md").expect("it is written");
@@ -227,7 +227,7 @@ fn what_runs_did_is_remembered_and_told_to_the_next() {
         form.iter().all(|part| tasks.contains(part)) && tasks.contains("1. read_file: data/2026-10.csv"),
         "{tasks}"
     );
-    let logged = engine::memory::log::entries("", &tasks, &mut problems);
+    let logged = agent::memory::log::entries("", &tasks, &mut problems);
     assert_eq!((logged.len(), logged[0].task.way()), (2, vec!["read_file", "write_file"]), "{problems:?}");
     assert_eq!(logged[1].task.known.run, DocId([8; 16]).to_string());
     // Where it comes from: the run, the step, who; the note, had there been one.
@@ -287,7 +287,7 @@ fn the_budget_of_a_month_stops_a_run_before_it_is_overdrawn() {
     let id = ask(&mut twin, 9, "Count the lines of the data", Mode::Auto);
     let calls = [("todo_write", json!({"todos": [{"content": "more"}]}))];
     let spent = store::Spent { input_tokens: 9_000, output_tokens: 2_000, cost: Some(0.0199) };
-    answer(&mut twin, engine::agent::model::Answer { spent, ..said("", &calls) });
+    answer(&mut twin, agent::model::Answer { spent, ..said("", &calls) });
     let run = one(&twin, id);
     assert_eq!(run.about.ending, Some(Ending::Budget));
     let last = run.steps.last().expect("a step");
@@ -332,7 +332,7 @@ fn what_search_spends_is_spent_of_the_month() {
     pay(&mut twin, 0.0, 0);
     assert_eq!(told(&twin), 1, "that little is left is said once");
     let limits = twin.setup.config.budget.clone();
-    let over = |limits: &engine::agent::config::Budget, more| twin.session.over_search_budget(limits, at, more);
+    let over = |limits: &agent::config::Budget, more| twin.session.over_search_budget(limits, at, more);
     assert!(
         over(&limits, 0.001).is_some_and(|why| why.contains("$0.9999 of $1.00") && why.contains("No text is sent"))
     );
@@ -384,11 +384,8 @@ fn nobody_answers(twin: &mut Twin) {
     while !twin.models.is_empty() {
         let (call, _) = twin.models.remove(0);
         let why = "nobody is there".to_owned();
-        let failure = engine::agent::model::Failure {
-            kind: engine::agent::model::FailureKind::Unreachable,
-            why,
-            partial: String::new(),
-        };
+        let failure =
+            agent::model::Failure { kind: agent::model::FailureKind::Unreachable, why, partial: String::new() };
         twin.event(engine::Event::ModelDone { call, result: Err(failure) });
         twin.rest();
     }
@@ -455,14 +452,14 @@ fn session_logs_are_consolidated_and_one_of_another_program_is_taken_over_once()
     let mut twin = agent(&[("a.md", "# A\n"), (log, THEIRS)], "");
     let volume = twin.session.volumes().next().expect("a volume").id;
     let consolidate = |twin: &mut Twin| {
-        let what = engine::memory::Upkeep::Consolidate;
+        let what = agent::memory::Upkeep::Consolidate;
         twin.command(Command::Upkeep { volume, what }).expect("begun");
         twin.pass(5_000);
     };
     consolidate(&mut twin);
     let mut problems = Vec::new();
     let read = |twin: &Twin, path: &str, problems: &mut Vec<String>| {
-        engine::memory::experience::entries(path, &twin.file(path).expect("it is written"), problems)
+        agent::memory::experience::entries(path, &twin.file(path).expect("it is written"), problems)
     };
     let known = read(&twin, "projects/fft/memory/memory_log.md", &mut problems);
     let one = &known[0].experience;
@@ -481,7 +478,7 @@ fn session_logs_are_consolidated_and_one_of_another_program_is_taken_over_once()
     let file = twin.id("projects/fft/memory/memory_log.md");
     let text = twin.file("projects/fft/memory/memory_log.md").expect("there");
     let names = [one.experience_id.clone()];
-    twin.outside("projects/fft/memory/memory_log.md", Some(&engine::memory::experience::without(&text, &names)));
+    twin.outside("projects/fft/memory/memory_log.md", Some(&agent::memory::experience::without(&text, &names)));
     twin.pass(5_000);
     consolidate(&mut twin);
     assert_eq!(twin.id("projects/fft/memory/memory_log.md"), file);

@@ -3,9 +3,9 @@
 
 use super::agents::{agent, answer, ask, decide, done, fine, results, run, said, setup};
 use crate::twin::Twin;
-use engine::agent::job::Outcome as Came;
-use engine::memory::experience::{Experience, Outcome, entries};
-use engine::memory::{Mode, Recall, Upkeep};
+use agent::job::Outcome as Came;
+use agent::memory::experience::{Experience, Outcome, entries};
+use agent::memory::{Mode, Recall, Upkeep};
 use engine::{Command, Run};
 use serde_json::{Value, json};
 use store::{Decision, DocId, Ending, Scope, StepKind};

@@ -3,9 +3,9 @@
 
 use super::agents::{agent, answer, ask, decide, done, fine, kinds, results, run, said, setup};
 use crate::twin::Twin;
-use engine::agent::job::Job;
-use engine::agent::secrets::OwnKeys;
-use engine::agent::tool::{Permissions, Risk, Source, ToolSpec};
+use agent::job::Job;
+use agent::secrets::OwnKeys;
+use agent::tool::{Permissions, Risk, Source, ToolSpec};
 use engine::{Command, Setup};
 use serde_json::json;
 use store::{DocId, Ending, Origin, Scope, StepKind};
@@ -22,7 +22,7 @@ fn ask_agent(twin: &mut Twin, number: u8, agent: Option<&str>, text: &str) -> Do
     let (run, session) = (DocId([number; 16]), DocId([number + 100; 16]));
     let (agent, text) = (agent.map(str::to_owned), text.to_owned());
     let (note, parent, budget, allow) = (None, None, None, Vec::new());
-    let recall = engine::memory::Recall::default();
+    let recall = agent::memory::Recall::default();
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     twin.command(command).expect("asked");
     twin.rest();
@@ -69,7 +69,7 @@ fn an_agent_that_is_switched_off_answers_at_no_door() {
     twin.models.clear();
     // In a plan: the task fails.
     let note = twin.id("tasks/t.md");
-    let (tasks, _) = engine::agent::block::read(plan);
+    let (tasks, _) = agent::block::read(plan);
     let (run, session) = (DocId([23; 16]), DocId([24; 16]));
     let (only, budget, allow) = (None, None, Vec::new());
     twin.command(Command::RunTasks { run, session, note, tasks, only, budget, allow }).expect("begun");
@@ -102,7 +102,7 @@ fn an_agent_that_is_switched_off_answers_at_no_door() {
 fn a_schedule_of_an_agent_that_is_switched_off_says_so() {
     let mut twin = agent(&[("a.md", "# A\n")], OFF);
     let volume = twin.session.volumes().next().expect("a volume").id;
-    let what: engine::schedule::Schedule = serde_json::from_value(json!({
+    let what: agent::schedule::Schedule = serde_json::from_value(json!({
         "name": "nightly", "when": "0 3 * * *", "volume": volume,
         "work": {"do": "goal", "goal": "test", "agent": "qa"}, "window": 3600,
     }))
@@ -256,7 +256,7 @@ fn what_files_say_is_quoted_with_its_source() {
     let (run, session) = (DocId([41; 16]), DocId([42; 16]));
     let text = "What is in it?".to_owned();
     let (note, parent, agent, budget, allow) = (None, None, None, None, Vec::new());
-    let recall = engine::memory::Recall::default();
+    let recall = agent::memory::Recall::default();
     twin.found = found;
     let command = Command::Ask { run, session, volume, note, parent, text, agent, budget, allow, recall };
     twin.command(command).expect("asked");

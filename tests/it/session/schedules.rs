@@ -3,10 +3,10 @@
 
 use super::agents::{agent, answer, kinds, results, said, setup};
 use crate::twin::{Asked, Twin};
-use engine::memory::insight::Query;
-use engine::memory::{Mode, Upkeep};
+use agent::memory::insight::Query;
+use agent::memory::{Mode, Upkeep};
+use agent::schedule::{Came, Schedule, Work};
 use engine::notice::Notice;
-use engine::schedule::{Came, Schedule, Work};
 use engine::{Command, Event, Run, Time};
 use serde_json::json;
 use store::{Decision, DocId, Ending, Origin, Scope};
@@ -358,7 +358,7 @@ fn the_watchdog_ends_what_hangs_and_says_so() {
     let (call, _) = twin.models[0].clone();
     for _ in 0..4 {
         twin.pass(15 * 60_000);
-        let delta = engine::agent::model::Delta::Text("hm ".to_owned());
+        let delta = agent::model::Delta::Text("hm ".to_owned());
         twin.event(Event::ModelDelta { call, delta });
     }
     assert!(twin.cancelled.is_empty());

@@ -194,7 +194,7 @@ fn a_session_that_is_deleted_goes_elsewhere_too_unless_it_went_on_there() {
         agent: None,
         budget: None,
         allow: Vec::new(),
-        recall: engine::memory::Recall::default(),
+        recall: agent::memory::Recall::default(),
     };
     pair.one.command(ask("two", run)).expect("asked");
     pair.one.rest();

@@ -3,10 +3,10 @@
 
 use super::agents::{agent, answer, decide, done, fine, results, run, said};
 use crate::twin::Twin;
-use engine::agent::block::{self, Standing, TaskBlock};
-use engine::agent::job::Job;
-use engine::agent::model::{Answer, Failure, FailureKind};
-use engine::memory::Recall;
+use agent::block::{self, Standing, TaskBlock};
+use agent::job::Job;
+use agent::memory::Recall;
+use agent::model::{Answer, Failure, FailureKind};
 use engine::notice::Notice;
 use engine::{Command, Event, Purse, Reached, Run};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::agents::{RUN, agent, answer, ask, fine, results, run, said};
 use crate::twin::Twin;
-use engine::agent::job::Job;
+use agent::job::Job;
 use engine::{Command, Event, Run, view};
 use serde_json::{Value, json};
 use store::{BlobHash, Decision, DocId, Ending, Scope};

@@ -1,7 +1,7 @@
 //! Fetch, from a server on this machine: what is read, and where it does not go.
 
 use super::Bench;
-use engine::agent::job::{Asks, Job, Outcome};
+use agent::job::{Asks, Job, Outcome};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Files: what is read, listed, written, and what is not.
 
 use super::Bench;
-use engine::agent::job::{Job, Outcome, SHOWN};
+use agent::job::{Job, Outcome, SHOWN};
 use std::os::unix::fs::symlink;
 use store::BlobHash;
 

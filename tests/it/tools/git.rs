@@ -1,7 +1,7 @@
 //! Git, in words: a volume in a repository that git itself made, and one that is in none.
 
 use super::Bench;
-use engine::agent::job::{GitJob, Job, Outcome};
+use agent::job::{GitJob, Job, Outcome};
 use std::process::Command;
 
 fn git(bench: &Bench, what: GitJob) -> Outcome {

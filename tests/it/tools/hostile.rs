@@ -1,7 +1,7 @@
 //! A shell that means harm: every attempt is made for real.
 
 use super::Bench;
-use engine::agent::job::{Job, Outcome};
+use agent::job::{Job, Outcome};
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;

@@ -1,8 +1,8 @@
 //! Tools of an MCP server, as jobs. The server is a few lines of `sh`; the real one is in the crate's own tests.
 
 use super::Bench;
-use engine::agent::job::Job;
-use engine::agent::tool::{Permissions, Source, definition};
+use agent::job::Job;
+use agent::tool::{Permissions, Source, definition};
 use host::mcp::{Server, Servers, Way};
 use std::time::{Duration, Instant};
 

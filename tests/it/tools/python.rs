@@ -1,7 +1,7 @@
 //! Python as a tool: one run, its value as the result.
 
 use super::Bench;
-use engine::agent::job::{Job, Web};
+use agent::job::{Job, Web};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 

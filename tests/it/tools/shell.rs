@@ -1,7 +1,7 @@
 //! Shell: what comes back, and that it ends.
 
 use super::{Bench, PATIENCE};
-use engine::agent::job::{Job, SHOWN};
+use agent::job::{Job, SHOWN};
 use std::time::{Duration, Instant};
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::agent::{ask, asked, ended, model, run, shows, soon};
 use super::*;
-use engine::memory::experience::{Experience, HEAD, Outcome, Tier};
+use ::agent::memory::experience::{Experience, HEAD, Outcome, Tier};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -144,20 +144,20 @@ fn experiences_are_filtered_edited_forgotten_and_brought_back() {
 #[test]
 fn what_was_done_lately_is_listed_with_what_was_learned() {
     let task = |goal: &str, status: &str, run: &str, day: &str| {
-        let known = engine::memory::log::Known {
+        let known = ::agent::memory::log::Known {
             timestamp: format!("2026-11-{day}T10:00:00Z"),
             action: "task_execution".to_owned(),
             status: status.to_owned(),
             run: run.to_owned(),
             agent: "assistant".to_owned(),
-            ..engine::memory::log::Known::default()
+            ..::agent::memory::log::Known::default()
         };
         let actions = vec!["read_file: data.csv".to_owned()];
         let results = "It was read.".to_owned();
-        engine::memory::log::Task { known, goal: goal.to_owned(), actions, results, code: Vec::new() }.written()
+        ::agent::memory::log::Task { known, goal: goal.to_owned(), actions, results, code: Vec::new() }.written()
     };
     let first = task("Read the data", "completed", "5f0c1d2e3a4b5c6d7e8f90a1b2c3d4e5", "20");
-    let whole = engine::memory::log::logged(&first, &task("Write a letter", "failed", "", "21"));
+    let whole = ::agent::memory::log::logged(&first, &task("Write a letter", "failed", "", "21"));
     let path = "projects/shop/memory/short_term/execution_log.md";
     let bench = Bench::new(&[("One.md", "1\n"), (LOG, &log(&signals())), (path, &whole)]);
     let mut window = bench.opened();

@@ -1,7 +1,7 @@
 //! What happens without anybody asking there and then is said in the window.
 
 use super::*;
-use engine::schedule::{Came, Schedule, Work};
+use ::agent::schedule::{Came, Schedule, Work};
 use store::DocId;
 
 #[test]

@@ -2,10 +2,10 @@
 
 use super::super::{DONE, FAILED, Refusal, Scene, choose, running};
 use super::{fresh, meant, write_step};
+use agent::calls;
+use agent::config::LogLevel;
+use agent::question;
 use clap::ArgMatches;
-use engine::agent::calls;
-use engine::agent::config::LogLevel;
-use engine::agent::question;
 use engine::{Command, Live, Session};
 use std::io::Read;
 use store::{Approval, Decision, DocId, Ending, ExecutionStep, MessageId, Scope, StepKind};

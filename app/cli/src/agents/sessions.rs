@@ -3,7 +3,7 @@
 use super::super::{DONE, Refusal, Scene};
 use super::{PATIENCE, fresh, meant, when};
 use clap::ArgMatches;
-use engine::agent::persisted;
+use engine::session::runs::persisted;
 use engine::{Command, Conversation, Session, SessionLine};
 use serde_json::json;
 use std::io::Read;

@@ -3,13 +3,13 @@
 use super::super::agents::loaded;
 use super::super::{DONE, FAILED, Refusal, Scene};
 use super::{Project, file, projects, write};
+use agent::context::message_tokens;
+use agent::memory::experience::{self, Entry, Experience, LOG, Outcome, Tier};
+use agent::memory::insight::{Filters, Query};
+use agent::memory::log::Entry as Logged;
+use agent::memory::{FOLDER, Upkeep};
 use clap::ArgMatches;
 use engine::Command;
-use engine::agent::context::message_tokens;
-use engine::memory::experience::{self, Entry, Experience, LOG, Outcome, Tier};
-use engine::memory::insight::{Filters, Query};
-use engine::memory::log::Entry as Logged;
-use engine::memory::{FOLDER, Upkeep};
 use engine::notice::{Notice, Noticed};
 use host::search::Mode;
 use serde_json::json;
@@ -47,7 +47,7 @@ pub(crate) fn memory(scene: &mut Scene<'_>, args: &ArgMatches) -> Result<u8, Ref
             let filters = Filters { project_type: value("about"), outcome: value("outcome") };
             let query = Query { query: needed("what is asked")?, filters, context: value("goal") };
             // One answer over all projects.
-            let mut whole = engine::memory::Memory::default();
+            let mut whole = agent::memory::Memory::default();
             whole.entries.extend(all.into_iter().flat_map(|project| project.memory.entries));
             let said = whole.analyze(&query, today());
             writeln!(scene.out, "{}", serde_json::to_string_pretty(&said).unwrap_or_default())?;

@@ -3,9 +3,9 @@
 use super::super::agents;
 use super::super::{DONE, FAILED, Refusal, Scene};
 use super::{Project, file, forget, projects, write};
+use agent::memory::Filed;
+use agent::memory::trace::{self, FOLLOWS, TRACES};
 use clap::ArgMatches;
-use engine::memory::Filed;
-use engine::memory::trace::{self, FOLLOWS, TRACES};
 use serde_json::json;
 use std::io::Read;
 use store::DocId;
@@ -129,7 +129,7 @@ fn import(scene: &mut Scene<'_>, args: &ArgMatches, from: &str) -> Result<u8, Re
     let volume = agents::volume(scene, args.get_one::<String>("project").cloned(), None)?;
     for trace in found {
         let trace = trace.imported();
-        let path = format!("{}/{TRACES}/{}", engine::memory::FOLDER, trace.file_name());
+        let path = format!("{}/{TRACES}/{}", agent::memory::FOLDER, trace.file_name());
         if file(scene, volume, &path)?.is_some() {
             writeln!(scene.errors, "tracebook: there is a trace for this goal already, so it was left out: {path}")?;
             continue;
@@ -157,7 +157,7 @@ fn learn(scene: &mut Scene<'_>, word: &str) -> Result<u8, Refusal> {
             return Ok(FAILED);
         }
     };
-    let path = format!("{}/{TRACES}/{}", engine::memory::folder(note.as_deref()), trace.file_name());
+    let path = format!("{}/{TRACES}/{}", agent::memory::folder(note.as_deref()), trace.file_name());
     super::super::choose::volumes_known(scene, true)?;
     if file(scene, volume, &path)?.is_some() {
         writeln!(scene.errors, "tracebook: there is a trace for this goal already: {path}")?;

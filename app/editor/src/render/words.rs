@@ -4,7 +4,7 @@ use super::super::drawn::{Map, Part, Run, rects};
 use super::{Draw, Quote};
 use eframe::egui;
 use egui::text::LayoutJob;
-pub use egui::{Align, Color32, CornerRadius, Galley, Rect, Stroke, Vec2, pos2, vec2};
+pub(super) use egui::{Align, Color32, CornerRadius, Galley, Rect, Stroke, Vec2, pos2, vec2};
 use std::ops::Range;
 use std::sync::Arc;
 use typeset::formula::Formula;

@@ -2,10 +2,10 @@
 
 use super::super::page::Action;
 use super::{key, prose, words};
+use agent::question;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Sense, Stroke, Ui, vec2};
-use engine::agent::question;
 use engine::{Command, Run};
 use serde_json::{Map, Value};
 use store::{Approval, Decision, DocId, Scope};

@@ -3,12 +3,12 @@
 
 use super::super::memory::Wish;
 use super::super::page::Action;
+use agent::memory::insight::{self, Bearing, TRACE};
+use agent::memory::trace::FOLLOWS;
+use agent::memory::{self, Memory, Mode, Recall};
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align, Align2, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::memory::insight::{self, Bearing, TRACE};
-use engine::memory::trace::FOLLOWS;
-use engine::memory::{self, Memory, Mode, Recall};
 use engine::{Command, Run, Session};
 use host::Driver;
 use host::clock;

@@ -1,6 +1,6 @@
 //! How runs are said in words: times, money, what a call is about, the text of a diff.
 
-use engine::agent::{policy, question};
+use agent::{policy, question};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};

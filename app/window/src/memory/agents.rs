@@ -4,12 +4,11 @@
 use super::parts::{self, Lines};
 use super::{Shelf, Shelved, Wish, file, home};
 use crate::page::Action;
-use crate::views;
+use agent::crew::{self, Crew};
+use agent::definition::{self, Definition};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
-use engine::agent::crew::{self, Crew};
-use engine::agent::definition::{self, Definition};
 use engine::{Session, phases_of};
 use std::path::Path;
 use store::DocId;

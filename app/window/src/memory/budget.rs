@@ -4,7 +4,6 @@
 use super::Wish;
 use super::parts;
 use crate::page::Action;
-use crate::status;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};

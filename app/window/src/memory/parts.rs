@@ -1,6 +1,5 @@
 //! What the pages of memory are drawn with: choices, lines that unfold, small figures.
 
-use editor::render;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Id, Rect, Response, Sense, Stroke, Ui, UiBuilder, pos2, vec2};

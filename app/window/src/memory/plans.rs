@@ -4,13 +4,12 @@
 use super::parts::{self, Lines};
 use super::{Forgotten, Shelf, Shelved, Wish, file, home};
 use crate::page::Action;
-use crate::views;
+use agent::block::{self, PRIORITY, Standing, TASKS, TaskBlock};
+use agent::memory::Mode;
+use agent::{crew, definition, planner};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
-use engine::agent::block::{self, PRIORITY, Standing, TASKS, TaskBlock};
-use engine::agent::{crew, definition, planner};
-use engine::memory::Mode;
 use engine::{Command, Session};
 use std::collections::BTreeMap;
 use std::path::Path;

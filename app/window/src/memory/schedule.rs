@@ -1,12 +1,11 @@
 //! What begins by itself and when, as a page: made, begun now, paused, removed.
 
 use super::{Forgotten, Wish, parts};
-use crate::act;
 use crate::page::Action;
+use agent::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Key, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
 use engine::{Command, Session, Time};
 use host::clock;
 use store::DocId;
@@ -133,7 +132,7 @@ impl Schedules {
                 note,
                 agent: None,
                 budget: None,
-                mode: engine::memory::Mode::Auto,
+                mode: agent::memory::Mode::Auto,
             },
             (1, Some(note)) => Work::Cells { note, cell: None },
             (1, None) => return actions.push(Action::Say("No note is open.".to_owned())),

@@ -2,9 +2,9 @@
 //! message of the context.
 
 use super::traces;
-use engine::agent::context;
-use engine::memory::experience::{Entry, Experience, Outcome};
-use engine::memory::{Filed, PROJECTS, log};
+use agent::context;
+use agent::memory::experience::{Entry, Experience, Outcome};
+use agent::memory::{Filed, PROJECTS, log};
 use std::borrow::Cow;
 use store::{DocId, Message};
 use text::task::Day;

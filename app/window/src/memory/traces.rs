@@ -4,13 +4,12 @@
 use super::parts::{self, Lines};
 use super::{Shelf, Wish, file};
 use crate::page::Action;
-use crate::{status, views};
+use agent::memory::trace::{self, FOLLOWS, Trace};
+use agent::memory::{Filed, Memory};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Key, Layout, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use engine::Session;
-use engine::memory::trace::{self, FOLLOWS, Trace};
-use engine::memory::{Filed, Memory};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::DocId;
@@ -305,7 +304,7 @@ pub(super) fn facts(project: &str, filed: &Filed) -> Vec<(&'static str, String)>
         .collect();
     let mut steps: Vec<String> = Vec::new();
     for (step, number) in trace.steps.iter().zip(1_usize..).take(STEPS) {
-        let subject = engine::agent::policy::subject(&step.input).lines().next().unwrap_or_default();
+        let subject = agent::policy::subject(&step.input).lines().next().unwrap_or_default();
         let subject = &subject[..subject.floor_char_boundary(160)];
         steps.push(format!("{number}. {} {subject}", step.tool).trim_end().to_owned());
         let conditions: Vec<String> = step

@@ -2,11 +2,11 @@
 //! the user has allowed for good. Keys are never shown.
 
 use super::lines::Lines;
+use agent::config::Config;
+use agent::model::Endpoint;
+use agent::policy::Word;
 use eframe::egui;
 use egui::{Sense, pos2, vec2};
-use engine::agent::config::Config;
-use engine::agent::model::Endpoint;
-use engine::agent::policy::Word;
 use engine::{Agents, Command};
 use host::agents::llm::{self, Limits, Providers};
 use host::maintenance::configuration;

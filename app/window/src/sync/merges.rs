@@ -3,7 +3,7 @@
 
 use super::super::history::{Sides, when};
 use super::super::page::Action;
-use super::super::{layout, tree};
+use super::super::tree;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, EventFilter, Key, Layout, Sense, Stroke, Ui, UiBuilder, pos2, vec2};

@@ -2,7 +2,7 @@
 //! where the address is on this machine.
 
 use crate::Limits;
-use engine::agent::config::is_local;
+use agent::config::is_local;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! What comes of a stream: text, thoughts, tool calls, each within limits. Tool calls of OpenAI's chat completions
 //! are put together here from the raw frames: `genai` makes room for as many as a frame says there are.
 
-use engine::agent::model::Wire;
+use agent::model::Wire;
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};

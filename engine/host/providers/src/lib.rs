@@ -13,9 +13,9 @@ mod probe;
 mod trouble;
 mod wire;
 
+use agent::model::{Answer, CallId, Delta, Endpoint, Failure, FailureKind, Request};
 use call::Call;
 use clients::Clients;
-use engine::agent::model::{Answer, CallId, Delta, Endpoint, Failure, FailureKind, Request};
 use line::Line;
 pub use prices::{context, price, reading_price};
 use std::collections::HashMap;

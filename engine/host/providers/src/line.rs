@@ -1,7 +1,7 @@
 //! The line to whoever asked: deltas, then one end, then nothing more, from whichever thread the end comes.
 
 use crate::Update;
-use engine::agent::model::{Delta, Failure, FailureKind};
+use agent::model::{Delta, Failure, FailureKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 

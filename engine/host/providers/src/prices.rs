@@ -1,7 +1,7 @@
 //! What models cost and hold, from the price list in crate `genai-prices`. What runs on this machine is free.
 
-use engine::agent::config::Price;
-use engine::agent::model::{Endpoint, Wire};
+use agent::config::Price;
+use agent::model::{Endpoint, Wire};
 use genai_prices::{Calculator, PriceRequest, Usage, UsageKey};
 
 /// Tokens of one answer as the provider counted them.

@@ -4,7 +4,7 @@ use crate::Tested;
 use crate::clients::Clients;
 use crate::trouble::{self, Key, Trouble};
 use crate::wire;
-use engine::agent::model::{Endpoint, Failure, FailureKind, Wire};
+use agent::model::{Endpoint, Failure, FailureKind, Wire};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 

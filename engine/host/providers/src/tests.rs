@@ -6,8 +6,8 @@ mod requests;
 mod server;
 
 use crate::*;
-use engine::agent::model::Wire;
-use engine::agent::tool::{Permissions, Risk, Source, ToolSpec};
+use agent::model::Wire;
+use agent::tool::{Permissions, Risk, Source, ToolSpec};
 use serde_json::{Value, json};
 use server::{Server, events, status};
 use std::sync::mpsc::{Receiver, channel};
@@ -197,7 +197,7 @@ fn each_wire_streams_an_answer() {
         let answer = answer(&updates);
         assert_eq!(said(&updates), "Good day to you.", "{wire:?}");
         assert_eq!(updates.len(), 4, "{wire:?}: {updates:?}");
-        assert_eq!((answer.text.as_str(), answer.stop), ("Good day to you.", engine::agent::model::Stop::Done));
+        assert_eq!((answer.text.as_str(), answer.stop), ("Good day to you.", agent::model::Stop::Done));
         assert_eq!(answer.spent, store::Spent { input_tokens: 12, output_tokens: 3, cost: Some(0.0) }, "{wire:?}");
         assert!(answer.calls.is_empty() && answer.malformed.is_empty());
         assert_eq!(server.asked().len(), 1);

@@ -1,6 +1,6 @@
 //! Why there is no answer, in words: host, cause, what to do. No key stands in any of them.
 
-use engine::agent::model::{Endpoint, FailureKind, Wire};
+use agent::model::{Endpoint, FailureKind, Wire};
 use genai::webc::StreamTimeout;
 use reqwest::header::HeaderMap;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! A request as crate `genai` wants it: messages, tools, address.
 
-use engine::agent::model::{Endpoint, Request, Wire};
+use agent::model::{Endpoint, Request, Wire};
 use genai::adapter::AdapterKind;
 use genai::chat::{ChatMessage, ChatRequest, ContentPart, MessageContent, Tool, ToolCall, ToolResponse};
 use genai::resolver::AuthData;
@@ -133,7 +133,7 @@ pub(crate) fn chat(request: &Request, signatures: &Signatures) -> ChatRequest {
         chat = chat.with_system(system);
     }
     if !request.tools.is_empty() {
-        let tool = |spec: &engine::agent::tool::ToolSpec| {
+        let tool = |spec: &agent::tool::ToolSpec| {
             Tool::new(spec.name.as_str())
                 .with_description(spec.description.as_str())
                 .with_schema(spec.parameters.clone())
@@ -197,7 +197,7 @@ fn tool_name(message: &Message) -> &str {
 
 /// A result that stands where a user speaks: quoted, since the user hasn't said it.
 fn told(message: &Message) -> String {
-    engine::agent::quote::block(&format!("the result of {}", tool_name(message)), &result(message))
+    agent::quote::block(&format!("the result of {}", tool_name(message)), &result(message))
 }
 
 fn result(message: &Message) -> String {

@@ -3,9 +3,9 @@
 
 use crate::fs::confined::Folder;
 use crate::search::{Ask, Mode, Search};
-use engine::agent::block::TASKS;
-use engine::agent::crew::{self, Crew};
-use engine::memory::{self, Memory, Near};
+use agent::block::TASKS;
+use agent::crew::{self, Crew};
+use agent::memory::{self, Memory, Near};
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;

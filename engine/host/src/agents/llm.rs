@@ -2,9 +2,9 @@
 //! answers took.
 
 use crate::maintenance::secrets::{Secret, Secrets};
-use engine::agent::config::{Config, LOCAL_CONTEXT, UNKNOWN_CONTEXT};
-use engine::agent::model::Endpoint;
-use engine::agent::router::{Known, Latencies};
+use agent::config::{Config, LOCAL_CONTEXT, UNKNOWN_CONTEXT};
+use agent::model::Endpoint;
+use agent::router::{Known, Latencies};
 pub use providers::{Limits, Providers, Tested, Update, context, price, word};
 use std::collections::BTreeMap;
 

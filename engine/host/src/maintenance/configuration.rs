@@ -1,7 +1,7 @@
 //! Where the configuration lies: `config.yaml` in the workspace's folder, over the user's own, over what the program
-//! brings. Reads files, decides nothing; what they mean is `engine::agent::config`.
+//! brings. Reads files, decides nothing; what they mean is `agent::config`.
 
-use engine::agent::config::{Config, ConfigError, Layer, merge};
+use agent::config::{Config, ConfigError, Layer, merge};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

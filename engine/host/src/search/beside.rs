@@ -2,7 +2,7 @@
 //! session that no run made.
 
 use super::{Further, Kind, NoteText, Passage};
-use engine::agent::policy;
+use agent::policy;
 use engine::{RUNS, RunLine, SESSIONS, SessionLine};
 use serde_json::Value;
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 
 use super::Common;
 use crate::worker;
-use engine::agent::secrets;
+use agent::secrets;
 use index::Embedder;
 use models::{Choice, Place, Reranker};
 use std::collections::HashMap;

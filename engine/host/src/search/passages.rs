@@ -32,7 +32,7 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
     let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
     let title = reading.named.or(reading.first).filter(|title| !title.is_empty()).unwrap_or_else(|| name.to_owned());
     let mut passages = reading.passages;
-    if engine::memory::is_log(&row.path) {
+    if agent::memory::is_log(&row.path) {
         // Its entries are YAML; they are found by what they say.
         let told = experiences(&row.path, blocks);
         if !told.is_empty() {
@@ -43,7 +43,7 @@ pub(crate) fn note_text(volume: &str, row: &FileRow, key: u64, blocks: &[Block],
         // An empty note is found by its name.
         passages.push(passage(String::new(), Kind::Prose, "", String::new(), String::new()));
     }
-    if engine::memory::is_memory(&row.path) {
+    if agent::memory::is_memory(&row.path) {
         // Experiences and traces are notes; whoever looks for them says `in:memory`.
         let prose = passages.iter_mut().filter(|passage| passage.kind == Kind::Prose);
         prose.for_each(|passage| passage.kind = Kind::Memory);
@@ -62,12 +62,12 @@ fn experiences(path: &str, blocks: &[Block]) -> Vec<Passage> {
         end += block.text.len();
         ends.push((end, block.id));
     }
-    let one = |entry: engine::memory::experience::Entry| {
+    let one = |entry: agent::memory::experience::Entry| {
         let place = ends.iter().find(|(end, _)| entry.at < *end).map(|(_, id)| id.to_string()).unwrap_or_default();
         let heading = entry.experience.experience_id.clone();
         passage(place, Kind::Memory, "", heading, cut(&entry.experience.words(), LINE).to_owned())
     };
-    engine::memory::experience::entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
+    agent::memory::experience::entries(path, &text, &mut Vec::new()).into_iter().map(one).collect()
 }
 
 fn passage(place: String, kind: Kind, lang: &str, heading: String, text: String) -> Passage {
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn each_experience_is_a_passage() {
-        use engine::memory::experience::{Experience, HEAD};
+        use agent::memory::experience::{Experience, HEAD};
         let one = |id: &str, goal: &str, lesson: &str| Experience {
             experience_id: id.to_owned(),
             primary_goal: goal.to_owned(),

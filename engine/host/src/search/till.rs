@@ -3,8 +3,8 @@
 
 use crate::driver::{Inbox, Post, now};
 use crate::maintenance::configuration;
-use engine::agent::config::{Config, Price, is_local};
-use engine::agent::model::{Endpoint, Wire};
+use agent::config::{Config, Price, is_local};
+use agent::model::{Endpoint, Wire};
 use engine::{Event, Outlay};
 use models::{Choice, Purse};
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 use super::shown::keep;
 use crate::fs::confined::Folder;
 use crate::fs::replace::is_temporary;
-use engine::agent::job::Changed;
+use agent::job::Changed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::Read;

@@ -4,9 +4,9 @@
 
 use super::Place;
 use super::shown::{keep, shown};
+use agent::address::{Address, is_listed, named, plain, range};
+use agent::job::{Asks, Outcome, Web};
 use base64::Engine;
-use engine::agent::address::{Address, is_listed, named, plain, range};
-use engine::agent::job::{Asks, Outcome, Web};
 use htmd::HtmlToMarkdown;
 use serde::Deserialize;
 use serde_json::{Value, json};

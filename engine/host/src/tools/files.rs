@@ -4,7 +4,7 @@ use super::shown::{keep, shown};
 use super::{Place, Stop};
 use crate::fs::confined::{Folder, tidy};
 use crate::fs::replace::{Replaced, replace_file};
-use engine::agent::job::{Changed, Outcome};
+use agent::job::{Changed, Outcome};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(super) fn read(place: &Place, root: &Path, path: &str, lines: Option<(usize,
     let folder = Folder::root(root)?;
     let text = text(bytes(folder.file(path)?, LARGEST, path)?, path)?;
     // Masked before lines are taken: a key that is cut is not known as one.
-    let text = engine::agent::secrets::masked(&text);
+    let text = agent::secrets::masked(&text);
     let part = match lines {
         None => text.as_ref(),
         Some((first, count)) => {

@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::shown::shown;
-use engine::agent::job::{GitJob, Outcome};
+use agent::job::{GitJob, Outcome};
 use std::path::Path;
 use vcs::{NAMED, Part};
 

@@ -2,8 +2,8 @@
 
 use super::shown::{keep, shown};
 use super::{GLANCE, Place, Stop};
-use engine::agent::job::Outcome;
-use engine::agent::tool::{self, Permissions, Source};
+use agent::job::Outcome;
+use agent::tool::{self, Permissions, Source};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use store::BlobRef;

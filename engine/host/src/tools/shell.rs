@@ -6,7 +6,7 @@ use super::shown::shown;
 use super::{LONGEST, Place, Stop};
 use crate::fs::confined::Folder;
 use crate::sandbox::{MEMORY, Order, Report, TASKS, Verdict, granted};
-use engine::agent::job::Outcome;
+use agent::job::Outcome;
 use rand::TryRngCore;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

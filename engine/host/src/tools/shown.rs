@@ -1,7 +1,7 @@
 //! What of a result is shown: all of it, or its beginning and its end, the whole being a blob then.
 
-use engine::agent::job::SHOWN;
-use engine::agent::secrets;
+use agent::job::SHOWN;
+use agent::secrets;
 use std::borrow::Cow;
 use store::disk::Blobs;
 use store::{BlobHash, BlobRef};

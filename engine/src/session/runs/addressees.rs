@@ -1,10 +1,10 @@
 //! Whom a message is for: agents by their names, those that are switched off, and names that nobody has.
 
 use super::{Run, lead, step};
-use crate::agent::crew::Crew;
-use crate::agent::names::closest;
-use crate::agent::{context, definition, quote};
 use crate::session::{Session, Turn};
+use agent::crew::Crew;
+use agent::names::closest;
+use agent::{context, definition, quote};
 use store::{DocId, ExecutionStep, StepKind};
 
 /// The route of a step by which the program tells something about a message.

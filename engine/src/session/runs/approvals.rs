@@ -1,9 +1,9 @@
 //! Approvals: what the user decides, what follows from it, and what happens where nobody decides in time.
 
 use super::{CallPhase, RULES, Record};
-use crate::agent::job::Outcome;
-use crate::agent::policy::{Facts, Policy, Word};
 use crate::session::{Reject, Session, Turn};
+use agent::job::Outcome;
+use agent::policy::{Facts, Policy, Word};
 use store::disk::Write;
 use store::{Approval, Decision, DocId, Scope};
 use text::time::Time;
@@ -54,7 +54,7 @@ impl Session {
         // Arguments that are the same are no others.
         let arguments = arguments.filter(|arguments| *arguments != known.arguments);
         if let (Some(arguments), Some(tool), true) = (&arguments, tool, allowed) {
-            crate::agent::calls::check(tool, arguments).map_err(Reject)?;
+            agent::calls::check(tool, arguments).map_err(Reject)?;
             let verdict = policy.decide(tool, arguments, &Facts::default(), volume, id);
             if verdict.word == Word::Deny {
                 return Err(Reject(format!("that is not allowed either: {}", verdict.why)));

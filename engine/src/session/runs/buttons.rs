@@ -2,12 +2,12 @@
 //! is a run of its own that asks the policy and calls no model.
 
 use super::{Asking, CallPhase, Pending, Record, step};
-use crate::agent::policy::Facts;
-use crate::agent::tool::ToolSpec;
-use crate::agent::{calls, catalog, definition};
 use crate::note::Phase;
 use crate::session::{Reject, Session, Turn};
 use crate::view::{self, Action, View};
+use agent::policy::Facts;
+use agent::tool::ToolSpec;
+use agent::{calls, catalog, definition};
 use serde_json::{Map, Value, json};
 use store::disk::Write;
 use store::{BlobHash, DocId, Ending, Message, MessageId, Role, StepKind, ToolCall};
@@ -134,7 +134,7 @@ impl Session {
             budget: None,
             allow: Vec::new(),
             button: Some((format!("Buttons of {path}"), call)),
-            recall: crate::memory::Recall::default(),
+            recall: agent::memory::Recall::default(),
             origin: store::Origin::User,
             plan: None,
             project: None,

@@ -2,9 +2,9 @@
 //! other, so it can be taken back itself, and nothing is destroyed.
 
 use super::Record;
-use crate::agent::job::{Job, Outcome};
 use crate::effect::Effect;
 use crate::session::{Reject, Session, Turn};
+use agent::job::{Job, Outcome};
 use store::{Change, ChangeKind, DocId};
 
 /// How many parts of a change can be taken back on their own.

@@ -2,11 +2,11 @@
 
 use super::Record;
 use super::deeds::{done, failed};
-use crate::agent::job::Outcome;
 use crate::effect::Effect;
 use crate::note::{KernelPhase, Phase};
 use crate::session::{Reject, Session, Turn};
 use crate::undo::Change as Undoable;
+use agent::job::Outcome;
 use store::{Change, ChangeKind, DocId, ExecutionId, Hunk, Origin, Status};
 use text::printed;
 use text::splice::{self, Splice};

@@ -4,13 +4,13 @@
 use super::chores::{Chore, What};
 use super::team::{DELEGATE, PYTHON_AGENT};
 use super::{CallPhase, Record, buttons, material, registry, step};
-use crate::agent::address::Address;
-use crate::agent::job::{GitJob, Job, Outcome, SHOWN, Web};
-use crate::agent::planner::{ASSIGN, PLAN};
-use crate::agent::policy::Facts;
 use crate::effect::Effect;
 use crate::note::Phase;
 use crate::session::{Reject, Session, Turn};
+use agent::address::Address;
+use agent::job::{GitJob, Job, Outcome, SHOWN, Web};
+use agent::planner::{ASSIGN, PLAN};
+use agent::policy::Facts;
 use serde_json::{Map, Value};
 use store::{ChangeKind, DocId, FileKind, Message, MessageId, Role, StepKind, TodoItem, TodoStatus, UserTool};
 
@@ -214,7 +214,7 @@ impl Session {
                 let json = serde_json::to_string_pretty(&serde_json::json!({"title": title, "view": view}));
                 let json = json.unwrap_or_default();
                 if let Err(why) = crate::view::View::read(&json) {
-                    return Some(failed(format!("The view does not hold: {why}. {}", crate::view::GUIDE)));
+                    return Some(failed(format!("The view does not hold: {why}. {}", agent::catalog::VIEW_GUIDE)));
                 }
                 let text = format!("\n```{}\n{json}\n```\n", crate::view::LANGUAGE);
                 return self.begin_chore(turn, chore(note, What::Append(text)));

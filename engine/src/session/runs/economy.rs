@@ -3,9 +3,9 @@
 
 use super::outlays::Outlay;
 use super::{Run, RunLine};
-use crate::agent::config::Budget;
 use crate::notice::Notice;
 use crate::session::{Session, Turn};
+use agent::config::Budget;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::DocId;

@@ -4,12 +4,12 @@ use super::addresses::step_address;
 use super::lead::{Gone, PLANNER, SYSTEM, WORK, goal, made, planned, text};
 use super::team::DELEGATE;
 use super::{Record, Run, step};
-use crate::agent::block::{self, Standing, TaskBlock};
-use crate::agent::planner;
-use crate::memory::experience::{self, Experience};
-use crate::memory::trace::iso;
-use crate::memory::{FOLDER, log, outcome};
 use crate::session::{Session, Turn};
+use agent::block::{self, Standing, TaskBlock};
+use agent::memory::experience::{self, Experience};
+use agent::memory::trace::iso;
+use agent::memory::{FOLDER, log, outcome};
+use agent::planner;
 use std::collections::BTreeSet;
 use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
 

@@ -4,14 +4,14 @@
 use super::chores::{Chore, What};
 use super::deeds::{failed, number, word};
 use super::{CallPhase, Pending, Record, buttons, team};
-use crate::agent::address::named;
-use crate::agent::calls;
-use crate::agent::job::{Asks, Outcome};
-use crate::agent::policy::{self, Facts, Policy, Word};
-use crate::agent::tool::{Source, ToolSpec};
 use crate::note::{Note, Phase};
 use crate::notice::Notice;
 use crate::session::{Session, Turn};
+use agent::address::named;
+use agent::calls;
+use agent::job::{Asks, Outcome};
+use agent::policy::{self, Facts, Policy, Word};
+use agent::tool::{Source, ToolSpec};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use store::{Approval, BlobHash, BlockId, Decision, DocId, Origin, Piece, Scope, ToolCall};
@@ -343,7 +343,7 @@ impl Session {
         let (url, ips, why) = match asks {
             Asks::Inside { url, ips } => {
                 let found: Vec<String> = ips.iter().filter_map(|ip| Some(named(ip.parse().ok()?))).collect();
-                let host = crate::agent::address::Address::read(&url).map(|address| address.site.host);
+                let host = agent::address::Address::read(&url).map(|address| address.site.host);
                 let why = format!("{} means the {}", host.unwrap_or_default(), found.join(", the "));
                 (url, ips, why)
             }

@@ -5,15 +5,15 @@
 
 use super::team::DELEGATE;
 use super::{Asking, CallPhase, Pending, Record, Run, phases, step};
-use crate::agent::block::{self, Standing, TaskBlock};
-use crate::agent::job::Outcome;
-use crate::agent::planner::{self, ASSIGN, PLAN, Plan};
-use crate::agent::policy::{Facts, Policy};
-use crate::agent::tool::{Risk, ToolSpec};
-use crate::agent::{calls, crew};
-use crate::memory::{PROJECTS, Recall};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
+use agent::block::{self, Standing, TaskBlock};
+use agent::job::Outcome;
+use agent::memory::{PROJECTS, Recall};
+use agent::planner::{self, ASSIGN, PLAN, Plan};
+use agent::policy::{Facts, Policy};
+use agent::tool::{Risk, ToolSpec};
+use agent::{calls, crew};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{AgentState, DocId, Ending, Message, MessageId, Origin, Role, StepKind, TodoItem, TodoStatus, ToolCall};

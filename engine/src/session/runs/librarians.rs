@@ -2,10 +2,10 @@
 //! for the one that answers questions.
 
 use super::{Record, Run, lead, step};
-use crate::memory::Memory;
-use crate::memory::insight::{Analysis, Query};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
+use agent::memory::Memory;
+use agent::memory::insight::{Analysis, Query};
 use std::sync::Arc;
 use store::{DocId, Ending, Message, MessageId, Role, StepKind};
 use text::task::Day;

@@ -3,13 +3,13 @@
 
 use super::addresses::step_address;
 use super::{Record, Run, step};
-use crate::agent::quote;
-use crate::memory::experience::{self, Experience, Outcome};
-use crate::memory::learn::Call;
-use crate::memory::trace::iso;
-use crate::memory::{self, Memory, insight, learn, log, outcome};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
+use agent::memory::experience::{self, Experience, Outcome};
+use agent::memory::learn::Call;
+use agent::memory::trace::iso;
+use agent::memory::{self, Memory, insight, learn, log, outcome};
+use agent::quote;
 use store::{ChangeKind, DocId, Ending, Message, MessageId, Role, StepKind};
 use text::task::Day;
 

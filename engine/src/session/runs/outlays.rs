@@ -1,8 +1,8 @@
 //! What is spent beside runs: by search, where an endpoint works out what texts mean. Checked against the month before
 //! each call like what runs spend, and kept by day.
 
-use crate::agent::config::Budget;
 use crate::session::{Session, Turn};
+use agent::config::Budget;
 use serde::{Deserialize, Serialize};
 use store::disk::Write;
 use text::time::Time;

@@ -1,9 +1,9 @@
 //! The user's own tools: proposed by an agent, by hand or by a file, read and approved by the user, then there in every
 //! project.
 
-use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
 use crate::effect::Effect;
 use crate::session::{Reject, Session, Turn};
+use agent::tool::{Permissions, Risk, Source, ToolSpec};
 use serde_json::{Map, Value};
 use store::disk::Write;
 use store::{BlobHash, DocId, Registered, RegistryDoc, RegistryWrite, UserTool};
@@ -55,7 +55,7 @@ fn check(tool: &UserTool) -> Result<(), Reject> {
     if !plain(&tool.name) {
         return Err(Reject(format!("a tool's name has 2 to 48 of a-z, 0-9 and _: {}", tool.name)));
     }
-    if crate::agent::catalog::built_in().iter().any(|built_in| built_in.name == tool.name) {
+    if agent::catalog::built_in().iter().any(|built_in| built_in.name == tool.name) {
         return Err(Reject(format!("{} is a built-in tool; choose another name", tool.name)));
     }
     if tool.code.len() > CODE || tool.description.len() > 10_000 {
@@ -67,7 +67,7 @@ fn check(tool: &UserTool) -> Result<(), Reject> {
     if !tool.parameters.is_object() {
         return Err(Reject("the parameters of a tool are a JSON schema".to_owned()));
     }
-    crate::agent::schema::holds(&tool.parameters)
+    agent::schema::holds(&tool.parameters)
         .map_err(|error| Reject(format!("the schema of {} does not hold: {error}", tool.name)))
 }
 

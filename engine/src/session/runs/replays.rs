@@ -3,17 +3,17 @@
 
 use super::team::DELEGATE;
 use super::{CallPhase, Pending, Read, Record, Run, step};
-use crate::agent::policy::Facts;
-use crate::agent::tool::Risk;
-use crate::agent::{calls, definition, quote};
 use crate::effect::Effect;
-use crate::memory::goal::Goal;
-use crate::memory::learn::{Lived, ToolFacts};
-use crate::memory::template::{self, Values};
-use crate::memory::trace::{self, Trace, iso};
-use crate::memory::{self, Filed, Memory, Mode};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
+use agent::memory::goal::Goal;
+use agent::memory::learn::{Lived, ToolFacts};
+use agent::memory::template::{self, Values};
+use agent::memory::trace::{self, Trace, iso};
+use agent::memory::{self, Filed, Memory, Mode};
+use agent::policy::Facts;
+use agent::tool::Risk;
+use agent::{calls, definition, quote};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Session {
     /// By what the tools of an agent are known.
     pub(super) fn tool_facts(&self, agent: &definition::Definition) -> BTreeMap<String, ToolFacts> {
         let tools = agent.allowed(self.tools());
-        let fact = |tool: crate::agent::tool::ToolSpec| {
+        let fact = |tool: agent::tool::ToolSpec| {
             let code = self.approved_tool(&tool.name).map_or("", |own| own.code.as_str());
             let schema = trace::schema_hash(&tool, code);
             (tool.name, ToolFacts { schema, idempotent: tool.idempotent })

@@ -2,9 +2,9 @@
 
 use super::approvals::shown_facts;
 use super::{CallPhase, Pending, Record, Run};
-use crate::agent::job::Outcome;
 use crate::effect::Effect;
 use crate::session::{Reject, Session, Turn};
+use agent::job::Outcome;
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, Ending, ExecutionStep, RunAbout, RunDoc, StepKind, TodoItem, ToolCall};
 use text::time::Time;

@@ -1,10 +1,10 @@
 //! Tools of MCP servers: each has a name of its own for models, and who had allowed one is told when it has changed.
 
 use super::{buttons, team};
-use crate::agent::policy::Word;
-use crate::agent::tool::{Source, ToolSpec};
-use crate::agent::{catalog, planner};
 use crate::session::Session;
+use agent::policy::Word;
+use agent::tool::{Source, ToolSpec};
+use agent::{catalog, planner};
 use std::collections::BTreeMap;
 use store::BlobHash;
 

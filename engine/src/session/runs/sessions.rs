@@ -2,9 +2,9 @@
 //! what was said is never changed.
 
 use super::{RUNS, SESSIONS};
-use crate::agent::{context, quote};
 use crate::effect::Effect;
 use crate::session::{Reject, Session, Turn};
+use agent::{context, quote};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::disk::Write;

@@ -4,15 +4,15 @@
 
 use super::deeds::{failed, word};
 use super::{Asking, Record, Run};
-use crate::agent::crew::Crew;
-use crate::agent::definition::{self, Definition};
-use crate::agent::job::{Job, Outcome};
-use crate::agent::policy::{Rule, Word};
-use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
-use crate::agent::{block::Standing, context, quote};
-use crate::memory::{Mode, Recall};
 use crate::notice::Notice;
 use crate::session::{Reject, Session, Turn};
+use agent::crew::Crew;
+use agent::definition::{self, Definition};
+use agent::job::{Job, Outcome};
+use agent::memory::{Mode, Recall};
+use agent::policy::{Rule, Word};
+use agent::tool::{Permissions, Risk, Source, ToolSpec};
+use agent::{block::Standing, context, quote};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,14 +3,14 @@
 use super::lead::{self, Wants};
 use super::watchdog::SILENT;
 use super::{CallPhase, Live, Pending, Record, Run, Setup, librarians, step, team};
-use crate::agent::config::UNKNOWN_CONTEXT;
-use crate::agent::context;
-use crate::agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
-use crate::agent::policy::Facts;
-use crate::agent::tool::{Risk, ToolSpec};
-use crate::agent::{calls, catalog, definition, planner, quote, router};
 use crate::effect::Effect;
 use crate::session::{Session, Turn};
+use agent::config::UNKNOWN_CONTEXT;
+use agent::context;
+use agent::model::{Answer, CallId, Delta, Failure, FailureKind, Request, Stop};
+use agent::policy::Facts;
+use agent::tool::{Risk, ToolSpec};
+use agent::{calls, catalog, definition, planner, quote, router};
 use std::collections::BTreeSet;
 use store::{AgentState, DocId, Ending, Message, MessageId, Origin, Role, Spent, StepKind, ToolCall};
 

@@ -14,11 +14,11 @@
 
 use super::team::{DELEGATE, PYTHON_AGENT};
 use super::{CallPhase, SECONDS};
-use crate::agent::job::Outcome;
-use crate::agent::model::{Failure, FailureKind};
 use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::session::{Session, Turn};
+use agent::job::Outcome;
+use agent::model::{Failure, FailureKind};
 use store::{DocId, ToolCall};
 use text::time::Time;
 

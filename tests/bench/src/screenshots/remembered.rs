@@ -1,9 +1,9 @@
 //! What a project remembers, for the pictures: experiences and traces of a garden.
 
-use engine::memory::experience::{Experience, HEAD, LOG, Outcome, Tier};
-use engine::memory::goal::SlotKind;
-use engine::memory::trace::{Known, Slot, Step, TRACES, Trace};
-use engine::memory::{FOLDER, trace};
+use agent::memory::experience::{Experience, HEAD, LOG, Outcome, Tier};
+use agent::memory::goal::SlotKind;
+use agent::memory::trace::{Known, Slot, Step, TRACES, Trace};
+use agent::memory::{FOLDER, trace};
 use serde_json::{Value, json};
 
 /// The notes of it: path and text.

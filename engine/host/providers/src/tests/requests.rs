@@ -274,7 +274,7 @@ fn an_answer_that_is_too_long_says_so() {
         .replace("\"finish_reason\":\"stop\"", "\"finish_reason\":\"length\"");
     let server = Server::new(vec![events(&body)]);
     let updates = call(ask(Wire::OpenAi, &server.address));
-    assert_eq!(answer(&updates).stop, engine::agent::model::Stop::Length);
+    assert_eq!(answer(&updates).stop, agent::model::Stop::Length);
 }
 
 #[test]

@@ -5,9 +5,9 @@
 
 mod values;
 
-use crate::agent::model::{Endpoint, Wire};
-use crate::agent::router::When;
-use crate::agent::tool::Risk;
+use crate::model::{Endpoint, Wire};
+use crate::router::When;
+use crate::tool::Risk;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,14 +2,14 @@
 //! what the user has decided before. A rule that denies wins over one that allows; nothing that a model or a note
 //! says changes the rules.
 
-use crate::agent::address::{is_listed, named};
-use crate::agent::config::Config;
-use crate::agent::rule::{ASKED, Call, DECIDED, Decided, confined};
-use crate::agent::tool::{Risk, Source, ToolSpec};
+use crate::address::{is_listed, named};
+use crate::config::Config;
+use crate::rule::{ASKED, Call, DECIDED, Decided, confined};
+use crate::tool::{Risk, Source, ToolSpec};
 use serde_json::{Map, Value};
 use store::{DocId, Scope};
 
-pub use crate::agent::rule::{About, Facts, Pattern, Rule, Word, subject};
+pub use crate::rule::{About, Facts, Pattern, Rule, Word, subject};
 
 /// All rules, and what happens where none speaks.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,10 +106,10 @@ impl Policy {
             }
         }
         // What has to be seen each time, whatever was allowed before, is asked about here.
-        if let Some(why) = crate::agent::guarded::always_asks(tool, arguments) {
+        if let Some(why) = crate::guarded::always_asks(tool, arguments) {
             return verdict(Word::Ask, why);
         }
-        if let Some(why) = crate::agent::secrets::question(arguments) {
+        if let Some(why) = crate::secrets::question(arguments) {
             return verdict(Word::Ask, why);
         }
         if let Some(why) = self.unconfined.as_ref().filter(|_| tool.permissions.process) {

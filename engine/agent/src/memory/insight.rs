@@ -5,7 +5,7 @@ use super::experience::{Experience, Outcome};
 use super::goal::Goal;
 use super::trace::wilson;
 use super::{Memory, Near};
-use crate::agent::quote;
+use crate::quote;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use text::task::Day;

@@ -1,8 +1,8 @@
 //! What rules speak of, over random calls: a decision allows the call that was shown and the field that was widened.
 
 use super::*;
-use crate::agent::catalog;
-use crate::agent::tool::Permissions;
+use crate::catalog;
+use crate::tool::Permissions;
 use proptest::prelude::*;
 use serde_json::json;
 

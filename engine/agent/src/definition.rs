@@ -1,6 +1,6 @@
 //! Agents as Markdown files: front matter that says who it is and which tools it has, and its prompt.
 
-use crate::agent::tool::ToolSpec;
+use crate::tool::ToolSpec;
 use serde::Deserialize;
 
 /// An agent's front matter.
@@ -91,7 +91,7 @@ mod tests {
         let read = Definition::parse("---\nname: qa\ntools: [search]\n---\nYou test.\n").expect("read");
         assert_eq!((read.name.as_str(), read.prompt.as_str()), ("qa", "You test."));
         assert_eq!(find("qa", std::slice::from_ref(&read)), read);
-        assert_eq!(read.allowed(crate::agent::catalog::built_in()).len(), 1);
+        assert_eq!(read.allowed(crate::catalog::built_in()).len(), 1);
         for wrong in ["", "You test.", "---\nname: x\n", "---\nname: [\n---\n", "---\ndescription: x\n---\n"] {
             assert!(Definition::parse(wrong).is_err(), "{wrong}");
         }

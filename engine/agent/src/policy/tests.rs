@@ -1,7 +1,7 @@
 //! What the policy decides, as tables.
 
 use super::*;
-use crate::agent::tool::Permissions;
+use crate::tool::Permissions;
 use serde_json::json;
 
 const HERE: DocId = DocId([1; 16]);

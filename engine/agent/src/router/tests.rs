@@ -1,7 +1,7 @@
 //! Who is asked, as tables.
 
 use super::*;
-use crate::agent::config::{Layer, merge};
+use crate::config::{Layer, merge};
 
 fn config(text: &str) -> Config {
     merge(&[Layer::parse("c", text).expect("a good file")]).expect("fits")

@@ -2,7 +2,7 @@
 
 use super::experience::{Experience, Outcome};
 use super::trace::short;
-use crate::agent::planner;
+use crate::planner;
 use serde::{Deserialize, Serialize};
 
 /// The folder of session logs in a folder of memory.
@@ -112,7 +112,7 @@ pub fn is_log(path: &str) -> bool {
 impl Task {
     /// A call in a line.
     pub fn action(call: &super::learn::Call) -> String {
-        let subject = crate::agent::policy::subject(&call.arguments).lines().next().unwrap_or_default();
+        let subject = crate::policy::subject(&call.arguments).lines().next().unwrap_or_default();
         let subject = &subject[..subject.floor_char_boundary(120)];
         let end = if call.success == Some(true) { "" } else { FAILED };
         let colon = if subject.is_empty() { "" } else { ": " };

@@ -1,9 +1,9 @@
 //! Rules of the policy: what the user has typed as a pattern, and what a decision allows. Literal text never becomes a
 //! pattern: a rule that a decision makes is the call itself, plus the one field that the user chose to widen.
 
-use crate::agent::address::{Address, Site, range};
-use crate::agent::argv;
-use crate::agent::tool::{Risk, Source, ToolSpec};
+use crate::address::{Address, Site, range};
+use crate::argv;
+use crate::tool::{Risk, Source, ToolSpec};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -305,7 +305,7 @@ impl Decided {
             Calls::Files { below } => format!("{tool}: any file below {below}"),
             Calls::Site { site, ips } if ips.is_empty() => format!("{tool}: any address at {}", site.words()),
             Calls::Site { site, ips } => {
-                let ips: Vec<String> = ips.iter().map(|ip| crate::agent::address::named(*ip)).collect();
+                let ips: Vec<String> = ips.iter().map(|ip| crate::address::named(*ip)).collect();
                 format!("{tool}: any address at {} ({})", site.words(), ips.join(", "))
             }
             Calls::All => format!("{tool}: any arguments"),

@@ -2,7 +2,7 @@
 //! volume, perhaps from somebody else, so none of them takes the name of one that the user or the program has, and none
 //! may do more than any other.
 
-use crate::agent::definition::Definition;
+use crate::definition::Definition;
 use ruff_python_ast::{Expr, Mod, Stmt};
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use store::BlobHash;
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn rules_say_who_fits() {
-        let all = crate::agent::definition::built_in();
+        let all = crate::definition::built_in();
         let who = |goal: &str| fitting(goal, all.iter()).map(|(name, _)| name);
         for (goal, name) in [
             ("Write tests for the parser and reproduce the bug", Some("qa")),

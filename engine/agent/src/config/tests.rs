@@ -1,7 +1,7 @@
 //! What files mean, alone and laid over one another.
 
 use super::*;
-use crate::agent::router::When;
+use crate::router::When;
 use proptest::prelude::*;
 
 fn parse(text: &str) -> Layer {

@@ -1,8 +1,17 @@
 //! The tools that every agent has: names, schemas, risk. What they do is in `session/runs/deeds.rs`.
 
-use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
+use crate::tool::{Permissions, Risk, Source, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::OnceLock;
+
+/// How views are written, for models.
+pub const VIEW_GUIDE: &str = "A node is an object with a \"type\": column or row {children: [nodes]}; text {text, look?: \
+    heading|body|caption}, in which {property:NAME} and {variable:NAME} stand for values; table {rows: SOURCE, \
+    columns?: [names]}; plot {y: SOURCE, x?: SOURCE, kind?: line|bar|points, title?}; slider {property, from, to, \
+    step?, label?}; form {fields: [{property, label?, input?: text|number|check|choice, choices?: [texts]}], title?}; \
+    button {label, action}. A SOURCE is {\"property\": NAME}, {\"variable\": NAME} or a list. An action is {\"tool\": \
+    NAME, \"arguments\": {…}} or {\"command\": \"note.run_all\"|\"note.run_stale\"|\"note.run_clean\"|\
+    \"kernel.restart\"}.";
 
 /// A tool that only looks at files.
 const LOOKS: Permissions = Permissions { network: false, fs: true, process: false, ui: false };
@@ -191,7 +200,7 @@ fn all() -> Vec<ToolSpec> {
             Risk::Low,
             LOOKS,
             &json!({"path": path, "title": {"type": "string"},
-                "view": {"type": "object", "description": crate::view::GUIDE}}),
+                "view": {"type": "object", "description": VIEW_GUIDE}}),
         ),
     ]
 }
@@ -199,7 +208,7 @@ fn all() -> Vec<ToolSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::calls;
+    use crate::calls;
 
     #[test]
     fn every_schema_holds() {

@@ -1,7 +1,7 @@
 //! Tool calls in what a model says: found, read, and checked against the tool's schema before anything else happens.
 
-use crate::agent::schema;
-use crate::agent::tool::ToolSpec;
+use crate::schema;
+use crate::tool::ToolSpec;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -182,7 +182,7 @@ pub fn nearest<'a>(name: &str, tools: impl Iterator<Item = &'a str>) -> Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::tool::{Permissions, Risk, Source};
+    use crate::tool::{Permissions, Risk, Source};
     use proptest::prelude::*;
     use serde_json::json;
 

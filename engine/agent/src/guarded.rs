@@ -1,6 +1,6 @@
 //! Which calls of tools write what other programs execute: they always ask.
 
-use crate::agent::tool::{Risk, ToolSpec};
+use crate::tool::{Risk, ToolSpec};
 use serde_json::{Map, Value};
 
 pub use ::guarded::is_guarded;
@@ -19,9 +19,9 @@ pub fn always_asks(tool: &ToolSpec, arguments: &Map<String, Value>) -> Option<St
 
 #[cfg(test)]
 mod tests {
-    use crate::agent::catalog;
-    use crate::agent::config::Config;
-    use crate::agent::policy::{Facts, Policy, Word};
+    use crate::catalog;
+    use crate::config::Config;
+    use crate::policy::{Facts, Policy, Word};
     use serde_json::json;
     use store::DocId;
 
@@ -29,7 +29,7 @@ mod tests {
     fn writing_what_others_execute_asks_whatever_the_rules_say() {
         let mut config = Config::default();
         config.approval.never_approve = vec!["*".to_owned(), "write_file".to_owned(), "delete_file".to_owned()];
-        config.approval.auto_approve_level = crate::agent::tool::Risk::High;
+        config.approval.auto_approve_level = crate::tool::Risk::High;
         let policy = Policy::of(&config);
         let here = DocId([1; 16]);
         let decided = |name: &str, path: &str| {
@@ -44,7 +44,7 @@ mod tests {
                 assert!(verdict.why.contains("not an ordinary file"), "{}", verdict.why);
             }
             let read = decided("read_file", path);
-            let is_secret = crate::agent::secrets::names::holds_secrets(path).is_some();
+            let is_secret = crate::secrets::names::holds_secrets(path).is_some();
             assert_eq!(read.word, if is_secret { Word::Ask } else { Word::Allow }, "to read it is fine: {path}");
         }
         assert_eq!(decided("write_file", "a.md").word, Word::Allow);

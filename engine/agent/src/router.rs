@@ -7,8 +7,8 @@
 
 mod when;
 
-use crate::agent::config::{Config, Price};
-use crate::agent::model::Endpoint;
+use crate::config::{Config, Price};
+use crate::model::Endpoint;
 use std::collections::{BTreeMap, VecDeque};
 pub use when::When;
 
@@ -272,7 +272,7 @@ fn choose<'a>(
     if let Some(name) = situation.wanted.as_deref().and_then(find) {
         return Some((name, "the agent's own provider".to_owned()));
     }
-    let mut rules: Vec<(usize, &crate::agent::config::Rule)> = llm.rules.iter().enumerate().collect();
+    let mut rules: Vec<(usize, &crate::config::Rule)> = llm.rules.iter().enumerate().collect();
     rules.sort_by_key(|(at, rule)| (std::cmp::Reverse(rule.priority), *at));
     for (_, rule) in rules {
         if rule.when.holds(features)

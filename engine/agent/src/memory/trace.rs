@@ -6,7 +6,7 @@
 use super::goal::{Goal, SlotKind, Token};
 use super::shape::Expect;
 use super::template::{self, Values};
-use crate::agent::tool::ToolSpec;
+use crate::tool::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

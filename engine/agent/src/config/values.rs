@@ -1,7 +1,7 @@
 //! Single values of the configuration, each checked where it stands, so that an error has its line and column.
 
-use crate::agent::model::Wire;
-use crate::agent::tool::Risk;
+use crate::model::Wire;
+use crate::tool::Risk;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
 use std::collections::BTreeMap;
 

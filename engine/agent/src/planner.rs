@@ -1,9 +1,9 @@
 //! The planner: a goal becomes tasks that need one another. By rules, where the goal says so itself; by a model, which
 //! calls a tool of a fixed form; what either says is checked the same way.
 
-use crate::agent::block::{self, TaskBlock};
-use crate::agent::quote;
-use crate::agent::tool::{Permissions, Risk, Source, ToolSpec};
+use crate::block::{self, TaskBlock};
+use crate::quote;
+use crate::tool::{Permissions, Risk, Source, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -255,7 +255,7 @@ mod tests {
         let good = object(json!({"project": "x", "tasks": [
             {"id": "a", "goal": "A", "tools_required": ["shell"], "mode": "learner", "inputs": {"n": 1}},
             {"id": "b", "goal": "B", "needs": ["a"], "agent": "qa", "priority": 70}]}));
-        assert_eq!(crate::agent::calls::check(&tool(), &good), Ok(()));
+        assert_eq!(crate::calls::check(&tool(), &good), Ok(()));
         let plan = read(&good, &tools).expect("read");
         assert_eq!((plan.tasks[1].needs.len(), plan.tasks[0].priority, plan.tasks[1].priority), (1, 50, 70));
         for wrong in [
@@ -265,7 +265,7 @@ mod tests {
             json!({"tasks": [{"id": "a", "goal": "x", "mode": "dreamer"}]}),
             json!({"tasks": [{"id": "a", "goal": "x"}], "approve": ["shell"]}),
         ] {
-            assert!(crate::agent::calls::check(&tool(), &object(wrong.clone())).is_err(), "{wrong}");
+            assert!(crate::calls::check(&tool(), &object(wrong.clone())).is_err(), "{wrong}");
         }
         let circle =
             json!({"tasks": [{"id": "a", "goal": "A", "needs": ["b"]}, {"id": "b", "goal": "B", "needs": ["a"]}]});

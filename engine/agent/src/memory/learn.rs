@@ -5,7 +5,7 @@ use super::goal::{Goal, SlotKind};
 use super::shape::Expect;
 use super::template::{self, Part};
 use super::trace::{Known, Slot, Step, Trace, iso};
-use crate::agent::secrets;
+use crate::secrets;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! What is asked of a language model, and what comes back: the contract between the loop and `engine/host/providers`.
 
-use crate::agent::tool::ToolSpec;
+use crate::tool::ToolSpec;
 use serde::{Deserialize, Serialize};
 use store::{DocId, Message, Spent, ToolCall};
 

@@ -1,6 +1,6 @@
 //! What a model is given to read: who it is, what was said on the branch, and how that is kept within bounds.
 
-use crate::agent::tool::ToolSpec;
+use crate::tool::ToolSpec;
 use std::collections::{BTreeSet, VecDeque};
 use store::{DocId, Message, MessageId, MessageTree, Role, ToolCall};
 

@@ -2,7 +2,7 @@
 
 use super::experience::Outcome;
 use super::learn::Call;
-use crate::agent::policy;
+use crate::policy;
 use store::Ending;
 
 /// Of a reason so much is kept, in bytes.

@@ -74,7 +74,7 @@ pub(crate) fn bounded(schema: &Value, arguments: &Map<String, Value>) -> Result<
 ///
 /// # Errors
 /// A clause: why not.
-pub(crate) fn holds(schema: &Value) -> Result<(), String> {
+pub fn holds(schema: &Value) -> Result<(), String> {
     bounded(schema, &Map::new())?;
     stacker::grow(STACK, || jsonschema::validator_for(schema).map(|_| ()).map_err(|error| error.to_string()))
 }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn schemas_of_tools_are_bounded() {
-        for tool in crate::agent::catalog::built_in() {
+        for tool in crate::catalog::built_in() {
             assert_eq!(judge(&tool.parameters, json!({"a": [{"b": 1}]})), Ok(()), "{}", tool.name);
         }
         let tree = json!({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {
