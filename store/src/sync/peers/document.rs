@@ -225,7 +225,7 @@ impl Peers {
     /// Changes of ours are on disk (or somebody else's, by another way). All that is durable has to be told of, in any
     /// order; what is known already does no harm.
     pub fn changed(&mut self, doc: DocId, bytes: &[u8]) {
-        self.draw_in(doc);
+        let is_followed_anew = self.draw_in(doc);
         let Some(document) = self.docs.get_mut(&doc) else {
             self.forget_print(doc);
             if self.followers.contains_key(&doc) {
@@ -244,7 +244,9 @@ impl Peers {
         let before = read.get_heads();
         match guarded(|| read.load_incremental(bytes)) {
             // It says how many operations came, and what only deletes adds none.
-            Ok(Ok(_)) if read.get_heads() == before => {}
+            // To compare a volume, the change may have been read from disk before this call. Peers that follow the
+            // document only from this call on have not been sent it yet.
+            Ok(Ok(_)) if read.get_heads() == before && !is_followed_anew => {}
             Ok(Ok(_)) => {
                 self.note_print(doc);
                 self.step(doc);

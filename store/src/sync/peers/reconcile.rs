@@ -509,13 +509,17 @@ impl Peers {
         other.into_iter().for_each(|doc| self.follow(link, doc));
     }
 
-    /// A document has changed: those who compared it, and do not follow it yet, follow it from now on.
-    pub(super) fn draw_in(&mut self, doc: DocId) {
+    /// A document has changed: those who compared it, and do not follow it yet, follow it from now on. Returns
+    /// whether there are any.
+    pub(super) fn draw_in(&mut self, doc: DocId) -> bool {
+        let mut any = false;
         for link in self.quiet(doc) {
             if self.between(link, doc) {
                 self.outputs.push_back(Output::Step { link, doc, same: false });
+                any = true;
             }
         }
+        any
     }
 
     /// Those who compared a document and do not follow it: nothing is said of it to them but what all hear.
@@ -609,6 +613,55 @@ mod tests {
         // What changes later is spoken about by itself.
         two.changed(doc(3), b"");
         assert!(two.take().iter().any(|output| matches!(output, Output::Load { doc: read } if *read == doc(3))));
+    }
+
+    /// The disk has a change before it is told of: it is read while two compare, and told of before they are done.
+    #[test]
+    fn a_change_that_was_read_to_compare_is_said() {
+        for before_the_end in [true, false] {
+            let mut text = crate::PlainText::new("old", automerge::ActorId::from([1; 16])).expect("made");
+            let old = text.save();
+            let change = text.insert(3, " and new").expect("typed");
+            let mut disks = [vec![old.clone(), change.clone()], vec![old]];
+            let (mut one, mut two) = (peers("one"), peers("two"));
+            for side in [&mut one, &mut two] {
+                (0..10).for_each(|number| side.recall(doc(number), (number != 3).then(|| print(number, 0))));
+            }
+            let docs: Docs = Arc::new((0..10).map(doc).collect());
+            one.connect(1, true, None, Box::new(|_| Access::Write));
+            two.connect(1, false, None, Box::new(|_| Access::Write));
+            one.follow_all(1, VOLUME, docs.clone());
+            let (mut told, mut quiet) = (!before_the_end, false);
+            while !std::mem::replace(&mut quiet, true) {
+                for at in [0, 1] {
+                    let (from, to) = if at == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
+                    for output in from.take() {
+                        quiet = false;
+                        match output {
+                            Output::Send { bytes, .. } => to.receive(1, &bytes),
+                            Output::Load { doc: read } => {
+                                let chunks = if read == doc(3) { disks[at].clone() } else { Vec::new() };
+                                from.loaded(read, Ok(chunks));
+                                if at == 0 && read == doc(3) && !std::mem::replace(&mut told, true) {
+                                    from.changed(read, &change);
+                                }
+                            }
+                            Output::Store { doc: of, ticket, parcel, .. } => {
+                                assert_eq!(of, doc(3));
+                                disks[at].push(parcel.bytes);
+                                from.stored(ticket);
+                            }
+                            Output::Scope { link, scope } => from.scoped(link, scope, docs.clone()),
+                            Output::Close { why, .. } | Output::Refused { why, .. } => panic!("{why}"),
+                            _ => {}
+                        }
+                    }
+                }
+            }
+            let other = crate::PlainText::load(&disks[1], automerge::ActorId::from([2; 16])).expect("it loads");
+            assert_eq!(other.text().expect("text"), "old and new", "told of before the end: {before_the_end}");
+            assert_eq!((one.in_step(1, doc(3)), two.in_step(1, doc(3))), (Some(true), Some(true)));
+        }
     }
 
     #[test]
