@@ -191,8 +191,10 @@ impl Connections {
         }
         let same = |of: &Option<DeviceId>| device.is_some() && *of == device;
         if table.proven.values().filter(|(_, of)| same(of)).count() >= MAX_CONNECTIONS_OF_A_DEVICE
-            && let Some((oldest, _)) = table.proven.values().find(|(_, of)| same(of))
+            && let Some((oldest, _)) = table.proven.values().find(|(_, of)| same(of)).cloned()
         {
+            // It ends a moment later. The next one must not find it here again, and so close nobody.
+            table.proven.remove(&oldest.number);
             oldest.close();
         }
         table.proven.insert(connection.number, (Arc::clone(connection), device));
@@ -437,6 +439,26 @@ mod tests {
         assert!(later.connection.refused().is_none());
         connections.finished(&later.connection);
         assert_eq!(connections.unfinished.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test]
+    async fn a_device_has_no_more_than_its_connections() {
+        let connections = Connections::new(Limits::new(1024, 500));
+        let [device, other] = [(); 2].map(|()| peers::DeviceKey::generate().expect("a key").id());
+        let mut own = Vec::new();
+        let (friend, _there) = pair(&connections, [10, 0, 0, 2]).await;
+        connections.proven(&friend.connection, Some(other)).expect("room");
+        // All at once: none of those that are closed has ended when the next one comes.
+        for _ in 0..MAX_CONNECTIONS_OF_A_DEVICE + 20 {
+            let one = pair(&connections, [10, 0, 0, 1]).await;
+            connections.proven(&one.0.connection, Some(device)).expect("room");
+            own.push(one);
+        }
+        let closed: Vec<bool> = own.iter().map(is_closed).collect();
+        assert_eq!(closed, [[true; 20].as_slice(), &[false; MAX_CONNECTIONS_OF_A_DEVICE]].concat());
+        assert!(friend.connection.refused().is_none(), "another device keeps its own");
+        drop(own);
+        assert_eq!(connections.table().proven.len(), 1);
     }
 
     #[test]
