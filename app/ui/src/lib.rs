@@ -12,5 +12,6 @@ pub mod icons;
 pub mod layout;
 pub mod states;
 pub mod text;
+pub mod time;
 pub mod toasts;
 pub mod tokens;

@@ -1,14 +1,14 @@
 //! The commands of the table that the window offers: which key means which, and what each is here. What they do is in
 //! `window.rs`; what they are called is in `engine::commands`.
 
-use super::agent::{Asked, asked};
 use super::exports::{Exporting, exporting};
 use super::figure::Turn;
 use super::filing::{Filing, filing};
 use super::jupyter::Cells;
-use super::memory::{Remembering, remembering};
 use super::views::Go;
 use super::writing::Writing;
+use agent_ui::agent::{Asked, asked};
+use agent_ui::memory::{Remembering, remembering};
 use eframe::egui;
 use egui::{Key, Modifiers};
 use engine::commands::{COMMANDS, CommandInfo};

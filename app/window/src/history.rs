@@ -5,7 +5,7 @@ mod list;
 mod sides;
 mod writers;
 
-pub(super) use list::{short, when};
+pub(super) use list::short;
 pub(super) use sides::Sides;
 
 use super::Window;
@@ -321,7 +321,7 @@ impl Page {
         self.tools(&mut tools, locked, true);
         let right = tools.min_rect().left() - space::L;
         let Some(version) = story.versions.get(self.chosen) else { return };
-        let title = list::when(version.to);
+        let title = ui::time::when(version.to);
         let bold = tokens::Type { font: tokens::inter(tokens::Cut::SemiBold, 13.0), line: 20.0 };
         let room = right - inner.left();
         let middle = rect.center().y;

@@ -8,7 +8,7 @@
 
 mod act;
 mod agenda;
-mod agent;
+mod agent_commands;
 mod cells;
 mod closing;
 mod codehelp;
@@ -34,7 +34,7 @@ mod jupyter;
 mod kernels;
 mod keyboard;
 mod layout;
-mod memory;
+mod memory_commands;
 mod modal;
 mod outline;
 mod outputs;
@@ -127,9 +127,9 @@ pub struct Window {
     completion: Completion,
     code_help: codehelp::CodeHelp,
     variables: variables::Variables,
-    agent: agent::Agent,
+    agent: agent_ui::agent::Agent,
     /// Experiences and schedules that were forgotten, the last one at the end: they can be brought back.
-    forgotten: Vec<memory::Forgotten>,
+    forgotten: Vec<agent_ui::memory::Forgotten>,
     hover: Hover,
     /// Where the session was told that the carets are, and of how many shared volumes that was.
     told_carets: Option<(presence::Place, usize)>,
@@ -213,7 +213,7 @@ impl Window {
             completion: Completion::default(),
             code_help: codehelp::CodeHelp::default(),
             variables: variables::Variables::default(),
-            agent: agent::Agent::default(),
+            agent: agent_ui::agent::Agent::default(),
             forgotten: Vec::new(),
             hover: Hover::default(),
             told_carets: None,

@@ -11,6 +11,7 @@ use super::collection::{Deed, Insets};
 use super::pane::PaneId;
 use super::search::Aim;
 use super::tree::Wish;
+use agent_ui::panel_action::PanelAction;
 pub(super) use drag::{Hold, past_cell};
 use editor::drawn::Drawn;
 use editor::note_editor::{self, Caret, Edit, Editor, Target, World};
@@ -78,7 +79,7 @@ pub(super) enum Action {
     /// Say something.
     Say(String),
     /// Something is done with what is remembered.
-    Memory(Box<super::memory::Wish>),
+    Memory(Box<agent_ui::memory::Wish>),
     /// Show what the agent asks.
     ShowAgent,
     /// Show a step of a run on its timeline.
@@ -93,6 +94,22 @@ pub(super) enum Action {
     SaveOutput(BlockId),
     /// Ask over which hub a volume shall be shared.
     Share(DocId),
+}
+
+impl From<PanelAction> for Action {
+    fn from(action: PanelAction) -> Action {
+        match action {
+            PanelAction::Do(command) => Action::Do(command),
+            PanelAction::Run(id) => Action::Run(id),
+            PanelAction::Open(note) => Action::Open(note),
+            PanelAction::OpenAt(note, at) => Action::OpenAt(note, at),
+            PanelAction::Delete(file) => Action::Delete(file),
+            PanelAction::Follow(link) => Action::Follow(link),
+            PanelAction::Say(text) => Action::Say(text),
+            PanelAction::Memory(wish) => Action::Memory(wish),
+            PanelAction::ShowStep(run, step) => Action::ShowStep(run, step),
+        }
+    }
 }
 
 /// Where a note was left: the byte at the page's top and how far below its row's top that is, and the caret.

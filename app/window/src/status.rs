@@ -116,7 +116,7 @@ impl Status {
         if let Some(standing) = self.standing(ui, session, now) {
             right -= synced(ui, session, note, &standing, right, actions) + space::L;
         }
-        let waiting = super::agent::waiting(session.agents());
+        let waiting = agent_ui::agent::waiting(session.agents());
         if waiting > 0 {
             right -= waits(ui, waiting, right, actions) + space::L;
         }

@@ -4,7 +4,6 @@
 mod merges;
 
 use super::dialogs::Dialog;
-use super::history::when;
 use super::page::Action;
 use super::settings::Section;
 use super::views::View;
@@ -20,6 +19,7 @@ use store::DocId;
 use ui::controls::{clipped, icon_button, named, ring, text_button};
 use ui::icons;
 use ui::states;
+use ui::time::when;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 const LINE: f32 = 52.0;

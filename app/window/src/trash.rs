@@ -50,7 +50,7 @@ impl Trash {
                 let place = if folder.is_empty() { volume.to_owned() } else { format!("{volume} / {folder}") };
                 let note = trashed.row.kind == FileKind::Note;
                 let name = if note { shown_name(name) } else { name }.to_owned();
-                let when = super::history::when(trashed.at / 1_000);
+                let when = ui::time::when(trashed.at / 1_000);
                 (trashed.at, Row { file, name, place: place.replace('/', " / ").replace("  /  ", " / "), when, note })
             })
             .collect();

@@ -2,14 +2,14 @@
 //! files: what is asked of the session is asked here, what a page shows is its own affair.
 
 use super::agenda::Agenda;
-use super::agent::{Branches, Changes, Timeline, Tools};
 use super::dialogs::Dialog;
 use super::graph::Graph;
-use super::memory::{Agents, Budget, Experiences, Plans, Schedules, Traces};
 use super::page::Action;
 use super::references::Broken;
 use super::trash::Trash;
 use super::{Overlay, Window, history, sync};
+use agent_ui::agent::{Branches, Changes, Timeline, Tools};
+use agent_ui::memory::{Agents, Budget, Experiences, Plans, Schedules, Traces};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -124,24 +124,26 @@ impl View {
         let closed = strip(ui, self.title());
         let rest = ui.available_rect_before_wrap();
         let mut ui = ui::layout::part(ui, "view", rest, rest);
+        let mut asked = Vec::new();
         match self {
             View::Agenda(agenda) => agenda.show(&mut ui, session, actions),
             View::Graph(graph) => graph.show(&mut ui, session, note, actions),
             View::Broken(broken) => broken.show(&mut ui, session, actions),
             View::History(page) => page.show(&mut ui, session),
             View::Trash(trash) => trash.show(&mut ui, session, actions),
-            View::Timeline(timeline) => timeline.show(&mut ui, session, actions),
-            View::Changes(changes) => changes.show(&mut ui, session, actions),
-            View::Branches(branches) => branches.show(&mut ui, session, actions),
-            View::Tools(tools) => tools.show(&mut ui, session, actions),
+            View::Timeline(timeline) => timeline.show(&mut ui, session, &mut asked),
+            View::Changes(changes) => changes.show(&mut ui, session, &mut asked),
+            View::Branches(branches) => branches.show(&mut ui, session, &mut asked),
+            View::Tools(tools) => tools.show(&mut ui, session, &mut asked),
             View::Sync(page) => page.show(&mut ui, session, actions),
-            View::Memory(page) => page.show(&mut ui, session, actions),
-            View::Traces(page) => page.show(&mut ui, session, actions),
-            View::Budget(page) => page.show(&mut ui, session, actions),
-            View::Schedule(page) => page.show(&mut ui, session, note, actions),
-            View::Agents(page) => page.show(&mut ui, session, note, actions),
-            View::Plans(page) => page.show(&mut ui, session, note, actions),
+            View::Memory(page) => page.show(&mut ui, session, &mut asked),
+            View::Traces(page) => page.show(&mut ui, session, &mut asked),
+            View::Budget(page) => page.show(&mut ui, session, &mut asked),
+            View::Schedule(page) => page.show(&mut ui, session, note, &mut asked),
+            View::Agents(page) => page.show(&mut ui, session, note, &mut asked),
+            View::Plans(page) => page.show(&mut ui, session, note, &mut asked),
         }
+        actions.extend(asked.into_iter().map(Action::from));
         closed
     }
 }

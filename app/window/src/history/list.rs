@@ -35,33 +35,9 @@ pub(super) struct List {
     focus: bool,
 }
 
-fn zoned(seconds: i64) -> Option<Zoned> {
-    (seconds != 0).then(|| Timestamp::from_second(seconds).ok().map(|time| time.to_zoned(TimeZone::system())))?
-}
-
-/// A day as one says it.
-fn day_words(date: Date, today: Date) -> String {
-    let written = |format: &str| date.strftime(format).to_string();
-    match (today - date).get_days() {
-        0 => "Today".to_owned(),
-        1 => "Yesterday".to_owned(),
-        2..=6 => written("%A"),
-        _ if date.year() == today.year() => written("%-d %B"),
-        _ => written("%-d %B %Y"),
-    }
-}
-
-/// A point in time as one says it.
-pub(crate) fn when(seconds: i64) -> String {
-    zoned(seconds).map_or_else(
-        || "Before the first edit".to_owned(),
-        |time| format!("{}, {}", day_words(time.date(), Zoned::now().date()), time.strftime("%H:%M")),
-    )
-}
-
 /// The same in few letters: the time of today, the day of another.
 pub(crate) fn short(seconds: i64) -> String {
-    zoned(seconds).map_or_else(String::new, |time| {
+    ui::time::zoned(seconds).map_or_else(String::new, |time| {
         let (date, today) = (time.date(), Zoned::now().date());
         if date == today { time.strftime("%H:%M").to_string() } else { date.strftime("%-d %b %Y").to_string() }
     })
@@ -69,7 +45,7 @@ pub(crate) fn short(seconds: i64) -> String {
 
 /// From when to when, on one day.
 fn span(from: i64, to: i64) -> String {
-    let time = |seconds| zoned(seconds).map(|time| time.strftime("%H:%M").to_string());
+    let time = |seconds| ui::time::zoned(seconds).map(|time| time.strftime("%H:%M").to_string());
     match (time(from), time(to)) {
         (Some(from), Some(to)) if from == to => to,
         (Some(from), Some(to)) => format!("{from} – {to}"),
@@ -91,7 +67,8 @@ impl List {
     pub(super) fn take(&mut self, story: &Story, chosen: usize) {
         self.focus |= self.sittings.is_empty();
         let day = |seconds: i64| {
-            zoned(seconds).map_or(i64::MIN, |time| i64::from(time.year()) * 400 + i64::from(time.day_of_year()))
+            ui::time::zoned(seconds)
+                .map_or(i64::MIN, |time| i64::from(time.year()) * 400 + i64::from(time.day_of_year()))
         };
         self.sittings = sittings(&story.versions, day);
         self.reveal(chosen);
@@ -112,9 +89,9 @@ impl List {
         let today = Zoned::now().date();
         let mut last = None;
         for (place, sitting) in self.sittings.iter().enumerate().rev() {
-            let date = zoned(sitting.to).map(|time| time.date());
+            let date = ui::time::zoned(sitting.to).map(|time| time.date());
             if last.replace(date) != Some(date) {
-                let words = date.map_or_else(|| "At first".to_owned(), |date| day_words(date, today));
+                let words = date.map_or_else(|| "At first".to_owned(), |date| ui::time::day_words(date, today));
                 self.lines.push(Line::Day(words));
             }
             if sitting.versions.len() == 1 {
@@ -262,7 +239,7 @@ fn one(
     let sense = if chosen { Sense::click() } else { Sense::CLICK };
     let response = ui.interact(rect, id(at), sense);
     let who = version.who.words();
-    let name = format!("{}, {who}", when(version.to));
+    let name = format!("{}, {who}", ui::time::when(version.to));
     response.widget_info(|| egui::WidgetInfo::selected(Role::TreeItem, true, chosen, &name));
     if chosen {
         ui.painter().rect_filled(rect, CORNER, colours.accent_ground);
@@ -306,10 +283,10 @@ mod tests {
     fn days_are_said_as_people_say_them() {
         let date = |text: &str| text.parse::<Date>().expect("a date");
         let today = date("2026-11-22");
-        let said = |text: &str| day_words(date(text), today);
+        let said = |text: &str| ui::time::day_words(date(text), today);
         assert_eq!([said("2026-11-22"), said("2026-11-21"), said("2026-11-18")], ["Today", "Yesterday", "Wednesday"]);
         assert_eq!([said("2026-02-03"), said("2025-12-31")], ["3 February", "31 December 2025"]);
-        assert_eq!(when(0), "Before the first edit");
+        assert_eq!(ui::time::when(0), "Before the first edit");
         assert_eq!(
             [characters(1), characters(999), characters(2_500)],
             ["1 character", "999 characters", "2 thousand characters"]

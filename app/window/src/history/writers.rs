@@ -1,7 +1,7 @@
 //! Who wrote what: the note as it was at a version, each line with who wrote in it last and when, each passage on a
 //! ground of its writer's colour.
 
-use super::list::{short, when};
+use super::list::short;
 use super::sides::fences;
 use super::{glyph, hue};
 use eframe::egui;
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use text::compare::lines;
 use text::history::{Story, Who, Written};
 use ui::controls::{clipped, named, ring};
+use ui::time::when;
 use ui::tokens::{self, CORNER, Colours, space};
 
 /// Who and when, left of the text.

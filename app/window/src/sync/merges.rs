@@ -1,7 +1,7 @@
 //! What other devices changed: entries of the report at the left, newest first; at the right the chosen note before
 //! and after. Texts are made elsewhere.
 
-use super::super::history::{Sides, when};
+use super::super::history::Sides;
 use super::super::page::Action;
 use super::super::tree;
 use eframe::egui;
@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use ui::controls::{clipped, icon_button, named, ring, text_button};
 use ui::icons;
 use ui::states;
+use ui::time::when;
 use ui::tokens::{self, CORNER, Colours, size, space};
 
 /// The list is this wide; on a narrower page it goes above the texts.

@@ -1,7 +1,7 @@
 //! What begins by itself and when, as a page: made, begun now, paused, removed.
 
 use super::{Forgotten, Wish, parts};
-use crate::page::Action;
+use crate::panel_action::PanelAction;
 use agent::schedule::{Came, POLICY, Schedule, WINDOW, Work, free_name};
 use eframe::egui;
 use egui::accesskit::Role;
@@ -20,7 +20,7 @@ const LINE: f32 = 52.0;
 const WORKS: [&str; 3] = ["Ask an agent", "Run the open note", "Consolidate memory"];
 
 /// The page.
-pub(crate) struct Schedules {
+pub struct Schedules {
     when: String,
     goal: String,
     work: usize,
@@ -53,7 +53,7 @@ fn minute(at: Time) -> String {
 
 impl Schedules {
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         ui.add_space(space::XL);
         self.form(ui, session, note, actions);
         ui.add_space(space::L);
@@ -82,7 +82,7 @@ impl Schedules {
     }
 
     /// A new one: when, and what.
-    fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+    fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         let colours = Colours::of(ui);
         let Schedules { when, goal, work, .. } = self;
         let mut enters = false;
@@ -125,7 +125,7 @@ impl Schedules {
         }
         let work = match (self.work, note) {
             (0, _) if self.goal.trim().is_empty() => {
-                return actions.push(Action::Say("Say what is to be done.".to_owned()));
+                return actions.push(PanelAction::Say("Say what is to be done.".to_owned()));
             }
             (0, note) => Work::Goal {
                 goal: self.goal.trim().to_owned(),
@@ -135,13 +135,13 @@ impl Schedules {
                 mode: agent::memory::Mode::Auto,
             },
             (1, Some(note)) => Work::Cells { note, cell: None },
-            (1, None) => return actions.push(Action::Say("No note is open.".to_owned())),
+            (1, None) => return actions.push(PanelAction::Say("No note is open.".to_owned())),
             _ => Work::Consolidate,
         };
         if let Some(what) = self.made(session, note, work) {
             self.goal.clear();
             let schedule = DocId::random(rand::random());
-            actions.push(Action::Do(Command::AddSchedule { schedule, what: Box::new(what) }));
+            actions.push(PanelAction::Do(Command::AddSchedule { schedule, what: Box::new(what) }));
         }
     }
 
@@ -166,7 +166,7 @@ impl Schedules {
     }
 }
 
-fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, actions: &mut Vec<Action>) {
+fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, actions: &mut Vec<PanelAction>) {
     let colours = Colours::of(ui);
     let next = match (one.paused, one.next) {
         (true, _) => "rests".to_owned(),
@@ -201,14 +201,14 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     let name = &one.name;
     if icon_button(&mut tools, icons::TRASH, &format!("Remove the schedule: {name}"), None).clicked() {
         let gone = Forgotten::Schedule { id, what: Box::new(one.clone()) };
-        actions.push(Action::Memory(Box::new(Wish::Forget(gone))));
+        actions.push(PanelAction::Memory(Box::new(Wish::Forget(gone))));
     }
     let (icon, word) = if one.paused { (icons::REDO, "Go on") } else { (icons::STOP, "Pause") };
     if icon_button(&mut tools, icon, &format!("{word}: {name}"), None).clicked() {
-        actions.push(Action::Do(Command::PauseSchedule { schedule: id, paused: !one.paused }));
+        actions.push(PanelAction::Do(Command::PauseSchedule { schedule: id, paused: !one.paused }));
     }
     if icon_button(&mut tools, icons::PLAY, &format!("Run now: {name}"), None).clicked() {
-        actions.push(Action::Do(Command::RunSchedule { schedule: id }));
+        actions.push(PanelAction::Do(Command::RunSchedule { schedule: id }));
     }
     let run = one.last.as_ref().and_then(|last| match &last.came {
         Came::Begun { run } => *run,
@@ -218,7 +218,7 @@ fn line(ui: &mut Ui, rect: Rect, session: &Session, id: DocId, one: &Schedule, a
     if let Some(run) = run
         && icon_button(&mut tools, icons::GRAPH, &format!("Show the last run: {name}"), None).clicked()
     {
-        actions.push(Action::Memory(Box::new(Wish::ShowRun(run, String::new()))));
+        actions.push(PanelAction::Memory(Box::new(Wish::ShowRun(run, String::new()))));
     }
     let right = tools.min_rect().left() - space::S;
     parts::two(ui, rect, rect.left() + 28.0, right, (&words, &about), one.paused);

@@ -3,7 +3,7 @@
 
 use super::parts::{self, Lines};
 use super::{Shelf, Shelved, Wish, file, home};
-use crate::page::Action;
+use crate::panel_action::PanelAction;
 use agent::crew::{self, Crew};
 use agent::definition::{self, Definition};
 use eframe::egui;
@@ -59,7 +59,7 @@ struct Row {
 
 /// The page.
 #[derive(Default)]
-pub(crate) struct Agents {
+pub struct Agents {
     shelf: Shelf<Crew>,
     query: String,
     whose: usize,
@@ -169,7 +169,7 @@ impl Agents {
     }
 
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session);
         if self.shelf.revision == 0 {
             states::sentence(ui, "Reading the agents…", None, "");
@@ -179,7 +179,7 @@ impl Agents {
         if ui::layout::filter(ui, &mut self.query, words, "New agent") {
             match home(session, note) {
                 Some(volume) => actions.push(new(session, volume)),
-                None => actions.push(Action::Say("Open a folder first: agents lie in one.".to_owned())),
+                None => actions.push(PanelAction::Say("Open a folder first: agents lie in one.".to_owned())),
             }
         }
         parts::row(ui, |ui| self.whose = parts::chips(ui, "Whose", &WHOSE, self.whose).unwrap_or(self.whose));
@@ -218,7 +218,7 @@ impl Agents {
                 }
                 match asked {
                     Some(Asked::Fold) => open = (!is).then(|| key(row)),
-                    Some(Asked::Call) => actions.push(Action::Memory(Box::new(Wish::Call(row.name.clone())))),
+                    Some(Asked::Call) => actions.push(PanelAction::Memory(Box::new(Wish::Call(row.name.clone())))),
                     Some(Asked::Open) => actions.extend(opening(ui, session, row)),
                     None => {}
                 }
@@ -232,7 +232,7 @@ impl Agents {
 /// Who can be called with `@` in a volume, by name: the agents of the program, the user's own, and the volume's, as far
 /// as they were read.
 #[derive(Default)]
-pub(crate) struct Callable {
+pub struct Callable {
     shelf: Shelf<Crew>,
     /// For what the names were found.
     made: Option<(u64, u64, Option<DocId>)>,
@@ -268,7 +268,7 @@ impl Callable {
 }
 
 /// Makes an agent of a project: a file to be written on.
-fn new(session: &Session, volume: DocId) -> Action {
+fn new(session: &Session, volume: DocId) -> PanelAction {
     let path = |name: &str| format!("{}/{name}.md", crew::DEFINITIONS);
     let free = |name: &String| file(session, volume, &path(name)).is_none();
     let names = std::iter::once("helper".to_owned()).chain((2..).map(|number| format!("helper-{number}")));
@@ -277,16 +277,16 @@ fn new(session: &Session, volume: DocId) -> Action {
         "---\nname: {name}\ndescription: \"Says in a sentence what it is good for.\"\nwhen: [words, of, goals]\ntools: \
          [search, read_file, write_file]\n---\nYou help. Say here what it is to do, how, and what it must not do.\n"
     );
-    Action::Memory(Box::new(Wish::Make { volume, path: path(&name), text, shown: true }))
+    PanelAction::Memory(Box::new(Wish::Make { volume, path: path(&name), text, shown: true }))
 }
 
 /// Shows the file of an agent: in the window where it lies in a project, else as the system shows it.
-fn opening(ui: &Ui, session: &Session, row: &Row) -> Option<Action> {
+fn opening(ui: &Ui, session: &Session, row: &Row) -> Option<PanelAction> {
     let path = row.path.as_ref()?;
     match &row.whose {
         Whose::Project(volume, _) => Some(match file(session, *volume, path) {
-            Some(note) => Action::Open(note),
-            None => Action::Say("Its file is not known yet; try again in a moment.".to_owned()),
+            Some(note) => PanelAction::Open(note),
+            None => PanelAction::Say("Its file is not known yet; try again in a moment.".to_owned()),
         }),
         Whose::Yours | Whose::Program => {
             ui.ctx().open_url(egui::OpenUrl::new_tab(format!("file://{path}")));

@@ -1,8 +1,8 @@
 //! The steps of a run as a graph, as a page: by time from the left to the right, calls that ran at once one below the
 //! other. Laid out once for each revision; of ten thousand steps only those in sight are drawn.
 
-use super::super::page::Action;
 use super::{phases, prose, words};
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::epaint::Mesh;
@@ -38,7 +38,7 @@ struct Place {
 }
 
 /// The page.
-pub(crate) struct Timeline {
+pub struct Timeline {
     run: DocId,
     /// For which revision, and of how many steps, the layout is.
     made: Option<(u64, usize)>,
@@ -95,7 +95,7 @@ fn lay_out(steps: &[ExecutionStep]) -> (Vec<Place>, Vec<Vec<usize>>) {
 }
 
 impl Timeline {
-    pub(crate) fn new(run: DocId) -> Timeline {
+    pub fn new(run: DocId) -> Timeline {
         Timeline {
             run,
             made: None,
@@ -116,7 +116,7 @@ impl Timeline {
     }
 
     /// The same, at a step.
-    pub(crate) fn at(run: DocId, step: Option<StepId>) -> Timeline {
+    pub fn at(run: DocId, step: Option<StepId>) -> Timeline {
         Timeline { wanted: step, ..Timeline::new(run) }
     }
 
@@ -149,7 +149,7 @@ impl Timeline {
     }
 
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(run) = session.agents().run(self.run) else {
             states::sentence(ui, "Reading the run…", None, "");
             return;
@@ -386,7 +386,7 @@ impl Timeline {
     }
 
     /// What is said of the chosen step.
-    fn details(&mut self, ui: &mut Ui, run: &Run, rect: Rect, actions: &mut Vec<Action>) {
+    fn details(&mut self, ui: &mut Ui, run: &Run, rect: Rect, actions: &mut Vec<PanelAction>) {
         let Some((at, step)) = self.chosen.and_then(|at| Some((at, run.steps.get(at)?))) else { return };
         let colours = Colours::of(ui);
         ui.painter().rect_filled(rect, 0.0, colours.paper);
@@ -434,7 +434,7 @@ impl Timeline {
             }
             let changed = run.changes.iter().any(|change| change.step == step.id);
             if changed && text_button(ui, "What it changed", false).clicked() {
-                actions.push(Action::Run("agent.changes"));
+                actions.push(PanelAction::Run("agent.changes"));
             }
         });
         ui.add_space(space::S);

@@ -3,7 +3,7 @@
 
 use super::parts::{self, Lines};
 use super::{Forgotten, Shelf, Shelved, Wish, file, home};
-use crate::page::Action;
+use crate::panel_action::PanelAction;
 use agent::block::{self, PRIORITY, Standing, TASKS, TaskBlock};
 use agent::memory::Mode;
 use agent::{crew, definition, planner};
@@ -76,7 +76,7 @@ type Made = (u64, u64, String, usize, usize);
 
 /// The page.
 #[derive(Default)]
-pub(crate) struct Plans {
+pub struct Plans {
     shelf: Shelf<Held>,
     query: String,
     state: usize,
@@ -159,7 +159,7 @@ impl Plans {
     }
 
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session);
         if self.shelf.revision == 0 {
             states::sentence(ui, "Reading the plans…", None, "");
@@ -167,7 +167,7 @@ impl Plans {
         }
         let words = ("Filter plans", "Filter by plan or task");
         if ui::layout::filter(ui, &mut self.query, words, "Agents") {
-            actions.push(Action::Run("view.agents"));
+            actions.push(PanelAction::Run("view.agents"));
         }
         parts::row(ui, |ui| self.state = parts::chips(ui, "Tasks", &STATES, self.state).unwrap_or(self.state));
         ui.add_space(space::XS);
@@ -186,7 +186,7 @@ impl Plans {
         self.list(ui, session, actions);
     }
 
-    fn list(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    fn list(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let (margin, width) = parts::column(ui);
         let (mut open, mut toggle) = (self.open.clone(), None);
         egui::ScrollArea::vertical().id_salt("plans").auto_shrink(false).show_viewport(ui, |ui, viewport| {
@@ -245,22 +245,24 @@ impl Plans {
                 match (asked, only, note) {
                     (Asked::Fold, None, _) => toggle = Some(((volume, plan.path.clone()), !shown.unfolded)),
                     (Asked::Fold, Some(id), _) => open = (!is).then(|| (volume, plan.path.clone(), id)),
-                    (Asked::Stop(run), ..) => actions.push(Action::Do(Command::CancelRun { run })),
-                    (Asked::Run(run), ..) => actions.push(Action::Memory(Box::new(Wish::ShowRun(run, String::new())))),
-                    (Asked::Open, _, Some(note)) => actions.push(Action::Open(note)),
+                    (Asked::Stop(run), ..) => actions.push(PanelAction::Do(Command::CancelRun { run })),
+                    (Asked::Run(run), ..) => {
+                        actions.push(PanelAction::Memory(Box::new(Wish::ShowRun(run, String::new()))))
+                    }
+                    (Asked::Open, _, Some(note)) => actions.push(PanelAction::Open(note)),
                     (Asked::Begin, only, Some(note)) => {
                         let tasks = standing(plan, &shown.stands);
-                        actions.push(Action::Memory(Box::new(Wish::CarryOut { note, tasks, only })));
+                        actions.push(PanelAction::Memory(Box::new(Wish::CarryOut { note, tasks, only })));
                     }
                     (Asked::GiveUp, Some(task), Some(note)) => {
                         let place = plan.tasks.iter().position(|known| known.id == task);
                         let stood = place.and_then(|place| shown.stands.get(place)).copied();
                         let gone = Forgotten::Task { note, task, failed: stood == Some(Standing::Failed) };
-                        actions.push(Action::Memory(Box::new(Wish::Forget(gone))));
+                        actions.push(PanelAction::Memory(Box::new(Wish::Forget(gone))));
                     }
                     (Asked::GiveUp, None, _) => {}
                     (Asked::Open | Asked::Begin | Asked::GiveUp, _, None) => {
-                        actions.push(Action::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                        actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
                     }
                 }
             }
@@ -274,7 +276,7 @@ impl Plans {
     }
 
     /// A new plan, split into tasks by rules.
-    fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<Action>) {
+    fn form(&mut self, ui: &mut Ui, session: &Session, note: Option<DocId>, actions: &mut Vec<PanelAction>) {
         let colours = Colours::of(ui);
         let Plans { goal, .. } = self;
         let mut makes = false;
@@ -293,11 +295,11 @@ impl Plans {
         }
         let said = goal.trim().to_owned();
         let Some(volume) = home(session, note) else {
-            return actions.push(Action::Say("Open a folder first: plans lie in one.".to_owned()));
+            return actions.push(PanelAction::Say("Open a folder first: plans lie in one.".to_owned()));
         };
         let (mut tasks, _) = planner::by_rules(&said);
         if tasks.is_empty() {
-            return actions.push(Action::Say("Say what is to be done.".to_owned()));
+            return actions.push(PanelAction::Say("Say what is to be done.".to_owned()));
         }
         let mut known = definition::built_in();
         known.retain(|agent| !session.is_switched_off(&agent.name));
@@ -306,11 +308,11 @@ impl Plans {
         }
         let path = format!("{TASKS}/{}.md", planner::slug(&said));
         if file(session, volume, &path).is_some() {
-            return actions.push(Action::Say(format!("There is a plan of that name already: {path}")));
+            return actions.push(PanelAction::Say(format!("There is a plan of that name already: {path}")));
         }
         goal.clear();
         let text = block::plan(&said, &tasks);
-        actions.push(Action::Memory(Box::new(Wish::Make { volume, path, text, shown: false })));
+        actions.push(PanelAction::Memory(Box::new(Wish::Make { volume, path, text, shown: false })));
     }
 }
 

@@ -19,18 +19,18 @@ const LOOKED_AT: usize = 20_000;
 
 /// A message that is sent again in other words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Again {
+pub struct Again {
     /// The message that the new one follows; `None`: it begins a session.
-    pub(super) parent: Option<MessageId>,
+    pub parent: Option<MessageId>,
 }
 
 /// The field and what is around it.
 #[derive(Default)]
-pub(super) struct Composer {
-    pub(super) text: String,
-    pub(super) again: Option<Again>,
+pub struct Composer {
+    pub text: String,
+    pub again: Option<Again>,
     /// It shall have the keyboard.
-    pub(super) focus: bool,
+    pub focus: bool,
     /// The caret shall go to the end.
     end: bool,
     /// Where among what was asked before the arrows have come, and what had been written.
@@ -285,7 +285,7 @@ impl Composer {
     }
 
     /// An agent is called by its name: what was written is for it.
-    pub(super) fn call(&mut self, name: &str) {
+    pub fn call(&mut self, name: &str) {
         let name = mention(name);
         if !self.text.starts_with(&name) {
             self.text.insert_str(0, &name);
@@ -294,7 +294,7 @@ impl Composer {
     }
 
     /// What was written, which is taken out.
-    pub(super) fn sent(&mut self) -> (String, Option<Again>) {
+    pub fn sent(&mut self) -> (String, Option<Again>) {
         self.back = None;
         self.caret = 0;
         (std::mem::take(&mut self.text), self.again.take())

@@ -1,7 +1,7 @@
 //! What waits for the user's word, pinned above the field: what, why, with what, and the buttons that decide.
 
-use super::super::page::Action;
 use super::{key, prose, words};
+use crate::panel_action::PanelAction;
 use agent::question;
 use eframe::egui;
 use egui::accesskit::Role;
@@ -41,13 +41,13 @@ struct Decided {
 }
 
 impl Decided {
-    fn command(self) -> Action {
-        Action::Do(Command::Decide { run: self.run, approval: self.approval, decision: self.decision })
+    fn command(self) -> PanelAction {
+        PanelAction::Do(Command::Decide { run: self.run, approval: self.approval, decision: self.decision })
     }
 }
 
 /// The first of what waits is allowed once, or denied; a question cannot be answered so.
-pub(super) fn decide_first<'a>(runs: impl Iterator<Item = &'a Run>, allowed: bool) -> Option<Action> {
+pub fn decide_first<'a>(runs: impl Iterator<Item = &'a Run>, allowed: bool) -> Option<PanelAction> {
     let mut waiting = runs.flat_map(|run| run.pending().map(move |approval| (run.id, approval)));
     let (run, approval) = waiting.find(|(_, approval)| !allowed || approval.tool != "ask_user")?;
     Some(decided(run, approval, allowed, Scope::Once, None).command())
@@ -55,7 +55,7 @@ pub(super) fn decide_first<'a>(runs: impl Iterator<Item = &'a Run>, allowed: boo
 
 impl Cards {
     /// Draws the card of the first that waits. `free`: the keys that decide are not needed by what is being written.
-    pub(super) fn show(&mut self, ui: &mut Ui, runs: &[&Run], free: bool, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, runs: &[&Run], free: bool, actions: &mut Vec<PanelAction>) {
         let waiting: Vec<(&Run, &Approval)> =
             runs.iter().flat_map(|run| run.pending().map(move |approval| (*run, approval))).collect();
         let Some((run, approval)) = waiting.first().copied() else {
@@ -99,7 +99,7 @@ impl Cards {
         ui.add_space(space::S);
     }
 
-    fn question(&mut self, ui: &mut Ui, run: DocId, approval: &Approval, actions: &mut Vec<Action>) {
+    fn question(&mut self, ui: &mut Ui, run: DocId, approval: &Approval, actions: &mut Vec<PanelAction>) {
         let text = self.answers.entry(approval.id.clone()).or_default();
         let field = egui::TextEdit::multiline(text)
             .font(tokens::small().font)
@@ -152,7 +152,7 @@ impl Cards {
         ui.add_space(space::XS);
     }
 
-    fn buttons(&mut self, ui: &mut Ui, run: DocId, approval: &Approval, actions: &mut Vec<Action>) {
+    fn buttons(&mut self, ui: &mut Ui, run: DocId, approval: &Approval, actions: &mut Vec<PanelAction>) {
         let changing = self.edit.as_ref().is_some_and(|(id, ..)| *id == approval.id);
         let mut chosen = None;
         ui.horizontal_wrapped(|ui| {

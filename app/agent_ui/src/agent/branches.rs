@@ -1,9 +1,9 @@
 //! The branches of a session, as a page: what was asked, each with the beginning of its answer, set in where a branch
 //! begins. A click goes there; what another branch came to is brought over.
 
-use super::super::page::Action;
 use super::comparison::Comparison;
 use super::words;
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Rect, Sense, Stroke, Ui, pos2, vec2};
@@ -33,7 +33,7 @@ struct Line {
 }
 
 /// The page.
-pub(crate) struct Branches {
+pub struct Branches {
     session: DocId,
     made: Option<(u64, Option<MessageId>)>,
     lines: Vec<Line>,
@@ -46,7 +46,7 @@ fn first(text: &str) -> String {
 }
 
 impl Branches {
-    pub(crate) fn new(session: DocId) -> Branches {
+    pub fn new(session: DocId) -> Branches {
         Branches { session, made: None, lines: Vec::new(), compared: None }
     }
 
@@ -92,7 +92,7 @@ impl Branches {
     }
 
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(conversation) = session.agents().session(self.session) else {
             states::sentence(ui, "Reading the session…", None, "");
             return;
@@ -132,7 +132,13 @@ impl Branches {
 }
 
 /// A question. Gives the end of its branch where that is to be looked at beside the current one.
-fn one(ui: &mut Ui, rect: Rect, line: &Line, session: &Conversation, actions: &mut Vec<Action>) -> Option<MessageId> {
+fn one(
+    ui: &mut Ui,
+    rect: Rect,
+    line: &Line,
+    session: &Conversation,
+    actions: &mut Vec<PanelAction>,
+) -> Option<MessageId> {
     let colours = Colours::of(ui);
     let id = Id::unique(("branch", line.id.0));
     let rect = rect.shrink2(vec2(0.0, 1.0));
@@ -161,7 +167,7 @@ fn one(ui: &mut Ui, rect: Rect, line: &Line, session: &Conversation, actions: &m
         let to = if line.on { line.id } else { end };
         // On the branch that is looked at, the answer is what one goes on from.
         let to = if line.on { answer_to(session, to) } else { to };
-        actions.push(Action::Do(Command::GoTo { session: session.id, message: to }));
+        actions.push(PanelAction::Do(Command::GoTo { session: session.id, message: to }));
     }
     if line.on {
         return None;
@@ -176,7 +182,7 @@ fn one(ui: &mut Ui, rect: Rect, line: &Line, session: &Conversation, actions: &m
     if word_button(ui, at, id.with("over"), "Bring over", &name).clicked()
         && let Some(into) = session.head()
     {
-        actions.push(Action::Do(Command::MergeBranch { session: session.id, from: end, into }));
+        actions.push(PanelAction::Do(Command::MergeBranch { session: session.id, from: end, into }));
     }
     compared.then_some(end)
 }

@@ -2,7 +2,7 @@
 //! out before it is sent; and what a run was given of it. Found elsewhere, and never waited for.
 
 use super::super::memory::Wish;
-use super::super::page::Action;
+use crate::panel_action::PanelAction;
 use agent::memory::insight::{self, Bearing, TRACE};
 use agent::memory::trace::FOLLOWS;
 use agent::memory::{self, Memory, Mode, Recall};
@@ -31,7 +31,7 @@ const FIRST: usize = 8;
 
 /// For what is looked: a question, where it is asked, and whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Goal {
+pub struct Goal {
     pub(super) text: String,
     pub(super) volume: DocId,
     /// The path of the note beside which it is asked.
@@ -41,7 +41,7 @@ pub(super) struct Goal {
 
 /// What bears on the question that is being written.
 #[derive(Default)]
-pub(super) struct Before {
+pub struct Before {
     /// What is written, and since when.
     typed: Option<(Goal, f64)>,
     /// For what was looked last.
@@ -57,7 +57,7 @@ pub(super) struct Before {
 
 impl Before {
     /// Looks for what bears on a question, once it stands still. `None`: nothing is being asked.
-    pub(super) fn step(&mut self, ctx: &egui::Context, driver: &Driver, goal: Option<Goal>, actions: &mut Vec<Action>) {
+    pub fn step(&mut self, ctx: &egui::Context, driver: &Driver, goal: Option<Goal>, actions: &mut Vec<PanelAction>) {
         let session = driver.session();
         self.receive(session);
         let Some(goal) = goal.filter(|goal| goal.text.split_whitespace().nth(1).is_some()) else {
@@ -81,7 +81,7 @@ impl Before {
         let agents = session.agents();
         if agents.setup().is_none() && !agents.is_reading() {
             // Which tools there are tells which traces can still be replayed.
-            actions.push(Action::Do(Command::ReadSetup));
+            actions.push(PanelAction::Do(Command::ReadSetup));
         }
         let Some(root) = session.volume(goal.volume).and_then(|volume| volume.root.clone()) else { return };
         let (text, folders) = (goal.text.clone(), memory::folders(goal.note.as_deref()));
@@ -109,20 +109,20 @@ impl Before {
     }
 
     /// Begins anew.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         let folded = self.folded;
         *self = Before { folded, ..Before::default() };
     }
 
     /// What a run may use of memory: all that is shown, but for what was left out.
-    pub(super) fn recall(&self) -> Recall {
+    pub fn recall(&self) -> Recall {
         let mode = if self.follow { Mode::Follower } else { Mode::Auto };
         let shown = |name: &String| self.found.iter().any(|one| one.name == *name);
         Recall { mode, without: self.without.iter().filter(|name| shown(name)).cloned().collect() }
     }
 
     /// Draws it, if there is anything.
-    pub(super) fn show(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, actions: &mut Vec<PanelAction>) {
         if self.found.is_empty() {
             return;
         }
@@ -185,7 +185,14 @@ fn counted<'a>(all: impl Iterator<Item = &'a Bearing>) -> String {
 }
 
 /// The ground of a line, and the place for its buttons.
-fn line(ui: &mut Ui, one: &Bearing, why: &str, out: bool, replayed: bool, actions: &mut Vec<Action>) -> (Rect, Ui) {
+fn line(
+    ui: &mut Ui,
+    one: &Bearing,
+    why: &str,
+    out: bool,
+    replayed: bool,
+    actions: &mut Vec<PanelAction>,
+) -> (Rect, Ui) {
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), LINE), Sense::hover());
     let colours = Colours::of(ui);
     let response = ui.interact(rect, ui.scope_id().with(("remembered", &one.name)), Sense::click());
@@ -197,8 +204,8 @@ fn line(ui: &mut Ui, one: &Bearing, why: &str, out: bool, replayed: bool, action
     named(&response, Role::Link, &format!("{}: {state}", one.what));
     if response.on_hover_text(state).clicked() {
         actions.push(match one.kind {
-            TRACE => Action::Run("view.traces"),
-            _ => Action::Memory(Box::new(Wish::Show(one.name.clone()))),
+            TRACE => PanelAction::Run("view.traces"),
+            _ => PanelAction::Memory(Box::new(Wish::Show(one.name.clone()))),
         });
     }
     let (icon, colour) = match (one.kind, out) {
@@ -230,7 +237,7 @@ fn text(ui: &Ui, rect: Rect, right: f32, one: &Bearing, why: &str, out: bool, re
 }
 
 /// What a run was given of memory, folded until somebody wants to see it.
-pub(super) fn given(ui: &mut Ui, run: &Run, open: &mut Option<DocId>, actions: &mut Vec<Action>) {
+pub(super) fn given(ui: &mut Ui, run: &Run, open: &mut Option<DocId>, actions: &mut Vec<PanelAction>) {
     let told = run.steps.iter().take(FIRST).find_map(|step| match &step.kind {
         StepKind::Thinking { content, .. } if step.route.as_deref() == Some("memory") => insight::given(content),
         _ => None,

@@ -1,8 +1,8 @@
 //! The phases of a run whose agent works in phases: where it is, in one line; and each of them below, which leads to
 //! its first step.
 
-use super::super::page::Action;
 use super::{todos, words};
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Rect, Sense, Ui, pos2, vec2};
@@ -34,7 +34,7 @@ fn steps(count: usize) -> String {
 
 impl Phases {
     /// Draws them.
-    pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
         let key = (run.id, run.revision);
         if self.made != Some(key) {
             (self.all, self.made) = (run.phases(), Some(key));
@@ -86,7 +86,7 @@ fn bar(ui: &mut Ui, all: &[RunPhase]) {
     }
 }
 
-fn line(ui: &mut Ui, run: &Run, phase: &RunPhase, actions: &mut Vec<Action>) {
+fn line(ui: &mut Ui, run: &Run, phase: &RunPhase, actions: &mut Vec<PanelAction>) {
     let colours = Colours::of(ui);
     let step = phase.first.and_then(|first| run.steps.get(first)).map(|step| step.id);
     let sense = if step.is_some() { Sense::click() } else { Sense::hover() };
@@ -113,7 +113,7 @@ fn line(ui: &mut Ui, run: &Run, phase: &RunPhase, actions: &mut Vec<Action>) {
     let spoken = spoken.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ");
     named(&response, if step.is_some() { Role::Button } else { Role::Label }, &spoken);
     if let Some(step) = step.filter(|_| response.clicked()) {
-        actions.push(Action::ShowStep(run.id, step));
+        actions.push(PanelAction::ShowStep(run.id, step));
     }
 }
 

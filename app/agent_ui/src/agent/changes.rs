@@ -1,7 +1,7 @@
 //! What a run changed, as a page: each file with its hunks; a hunk is taken back or brought again, or all of it.
 
-use super::super::page::Action;
 use super::{prose, words};
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Align2, Id, Layout, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -30,14 +30,14 @@ struct File {
 }
 
 /// The page.
-pub(crate) struct Changes {
+pub struct Changes {
     run: DocId,
     made: Option<(u64, u32)>,
     files: Vec<File>,
 }
 
 /// A line in the panel that leads to the page.
-pub(super) fn line(ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
+pub(super) fn line(ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
     if run.changes.is_empty() {
         return;
     }
@@ -48,7 +48,7 @@ pub(super) fn line(ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
         format!("Review what changed in {} files", files.len())
     };
     if text_button(ui, &words, false).clicked() {
-        actions.push(Action::Run("agent.changes"));
+        actions.push(PanelAction::Run("agent.changes"));
     }
 }
 
@@ -77,7 +77,7 @@ fn told(change: &Change) -> (&'static str, Vec<String>) {
 }
 
 impl Changes {
-    pub(crate) fn new(run: DocId) -> Changes {
+    pub fn new(run: DocId) -> Changes {
         Changes { run, made: None, files: Vec::new() }
     }
 
@@ -109,7 +109,7 @@ impl Changes {
     }
 
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(run) = session.agents().run(self.run) else {
             states::sentence(ui, "Reading the run…", None, "");
             return;
@@ -123,7 +123,7 @@ impl Changes {
         self.make(ui, run, width);
         let pieces = || self.files.iter().flat_map(|file| &file.pieces);
         let (made, undone) = (pieces().any(|piece| !piece.undone), pieces().any(|piece| piece.undone));
-        let revert = |only, again| Action::Do(Command::Revert { run: run.id, only, again });
+        let revert = |only, again| PanelAction::Do(Command::Revert { run: run.id, only, again });
         ui.add_space(space::L);
         ui.horizontal(|ui| {
             ui.add_space(margin);
@@ -187,7 +187,7 @@ impl Changes {
 const HEAD: f32 = 36.0;
 const FOOT: f32 = 36.0;
 
-fn title(ui: &mut Ui, rect: Rect, file: &File, actions: &mut Vec<Action>) {
+fn title(ui: &mut Ui, rect: Rect, file: &File, actions: &mut Vec<PanelAction>) {
     let colours = Colours::of(ui);
     let id = Id::unique(("changed file", &file.title));
     let response = ui.interact(rect, id, if file.file.is_some() { Sense::click() } else { Sense::hover() });
@@ -201,7 +201,7 @@ fn title(ui: &mut Ui, rect: Rect, file: &File, actions: &mut Vec<Action>) {
     ui::controls::ring(ui, &response, tokens::CORNER);
     named(&response, Role::Heading, &format!("{}: {}", file.title, file.about));
     if response.clicked() {
-        actions.extend(file.file.map(Action::Open));
+        actions.extend(file.file.map(PanelAction::Open));
     }
 }
 
@@ -211,8 +211,8 @@ fn buttons(
     foot: Rect,
     file: &File,
     piece: &Piece,
-    revert: &dyn Fn(Option<(u64, Option<usize>)>, bool) -> Action,
-    actions: &mut Vec<Action>,
+    revert: &dyn Fn(Option<(u64, Option<usize>)>, bool) -> PanelAction,
+    actions: &mut Vec<PanelAction>,
 ) {
     let colours = Colours::of(ui);
     let (word, says) = if piece.undone { ("Bring it back", "Taken back") } else { ("Reject", "In the file") };

@@ -1,8 +1,8 @@
 //! The user's own tools, as a page: what waits to be read, with its code and what it may do; approved, switched off,
 //! removed; brought in from a file and written to one.
 
-use super::super::page::Action;
 use super::prose;
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Sense, Ui, vec2};
@@ -28,7 +28,7 @@ enum Done {
 
 /// The page.
 #[derive(Default)]
-pub(crate) struct Tools {
+pub struct Tools {
     asked: bool,
     file: String,
     waits: Option<Receiver<Done>>,
@@ -37,9 +37,9 @@ pub(crate) struct Tools {
 
 impl Tools {
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
-            actions.push(Action::Do(Command::ReadSetup));
+            actions.push(PanelAction::Do(Command::ReadSetup));
             let home = std::env::home_dir().unwrap_or_default();
             self.file = home.join("tools.json").display().to_string();
         }
@@ -111,7 +111,7 @@ impl Tools {
         (self.waits, self.said) = (Some(told), None);
     }
 
-    fn receive(&mut self, actions: &mut Vec<Action>) {
+    fn receive(&mut self, actions: &mut Vec<PanelAction>) {
         let Some(waits) = &self.waits else { return };
         let done = match waits.try_recv() {
             Ok(done) => done,
@@ -125,7 +125,7 @@ impl Tools {
                     1 => "1 tool was read: it waits for your word.".to_owned(),
                     many => format!("{many} tools were read: they wait for your word."),
                 };
-                let propose = |tool| Action::Do(Command::ProposeTool { tool: Box::new(tool) });
+                let propose = |tool| PanelAction::Do(Command::ProposeTool { tool: Box::new(tool) });
                 actions.extend(tools.into_iter().map(propose));
                 Ok(said)
             }
@@ -142,7 +142,7 @@ fn read(path: &std::path::Path) -> Result<Vec<UserTool>, String> {
 }
 
 /// A tool: its name, what it may do, its code, and what can be said to it.
-fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<Action>) {
+fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<PanelAction>) {
     let Some(newest) = tool.newest() else { return };
     let colours = Colours::of(ui);
     let frame = egui::Frame::NONE
@@ -181,15 +181,15 @@ fn card(ui: &mut Ui, tool: &Registered, actions: &mut Vec<Action>) {
             let name = newest.name.clone();
             let approve = |version| Command::ApproveTool { name: name.clone(), version };
             if tool.is_pending() && text_button(ui, &format!("Approve {name}"), true).clicked() {
-                actions.push(Action::Do(approve(Some(newest.version))));
+                actions.push(PanelAction::Do(approve(Some(newest.version))));
             }
             if tool.approved.is_some() && text_button(ui, &format!("Switch off {name}"), false).clicked() {
-                actions.push(Action::Do(approve(None)));
+                actions.push(PanelAction::Do(approve(None)));
             }
             let refuses = tool.is_pending() && tool.approved.is_none();
             let word = if refuses { format!("Refuse {name}") } else { format!("Remove {name}") };
             if text_button(ui, &word, false).clicked() {
-                actions.push(Action::Do(Command::RemoveTool { name: name.clone() }));
+                actions.push(PanelAction::Do(Command::RemoveTool { name: name.clone() }));
             }
         });
     });

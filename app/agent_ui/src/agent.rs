@@ -1,7 +1,7 @@
 //! The agent beside the note: its session as a conversation, what waits for the user's word, what it has still to do
 //! and what it has used; and the commands of the table that concern it.
 
-mod approvals;
+pub mod approvals;
 mod bearing;
 mod branches;
 mod changes;
@@ -16,14 +16,12 @@ mod todos;
 mod tools;
 mod words;
 
-pub(super) use branches::Branches;
-pub(super) use changes::Changes;
-pub(super) use timeline::Timeline;
-pub(super) use tools::Tools;
+pub use branches::Branches;
+pub use changes::Changes;
+pub use timeline::Timeline;
+pub use tools::Tools;
 
-use super::Window;
-use super::page::Action;
-use super::views::View;
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
@@ -39,7 +37,7 @@ const FOOT: f32 = 0.72;
 
 /// A command of the table that concerns the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub enum Asked {
     Panel,
     New,
     Stop,
@@ -52,7 +50,7 @@ pub(super) enum Asked {
 }
 
 /// What a command of the table is here.
-pub(super) fn asked(id: &str) -> Option<Asked> {
+pub fn asked(id: &str) -> Option<Asked> {
     let asked = match id {
         "agent.open" => Asked::Panel,
         "agent.new" => Asked::New,
@@ -71,21 +69,21 @@ pub(super) fn asked(id: &str) -> Option<Asked> {
 
 /// The panel.
 #[derive(Default)]
-pub(super) struct Agent {
+pub struct Agent {
     /// Whether this is seen, and not the outline, the links or the variables.
-    pub(super) shown: bool,
+    pub shown: bool,
     /// The session that is looked at.
-    session: Option<DocId>,
+    pub session: Option<DocId>,
     /// Whether the next message begins a session.
     fresh: bool,
     /// What was asked, until its run has begun.
-    waits: Option<(DocId, String)>,
+    pub waits: Option<(DocId, String)>,
     /// Sessions and runs that were asked for.
     read: BTreeSet<DocId>,
-    composer: composer::Composer,
+    pub composer: composer::Composer,
     /// Who can be called.
     callable: super::memory::Callable,
-    before: bearing::Before,
+    pub before: bearing::Before,
     /// The run of which it is shown what it was given of memory.
     given: Option<DocId>,
     /// A word on what is left to spend.
@@ -98,13 +96,13 @@ pub(super) struct Agent {
     /// The session's title while it is changed.
     title: Option<String>,
     /// A message that is looked at once its session is read.
-    go_to: Option<MessageId>,
+    pub go_to: Option<MessageId>,
     /// How high the lower part was.
     foot: f32,
 }
 
 /// What the panel asks of the window.
-enum Wanted {
+pub enum Wanted {
     Send,
     Stop(DocId),
     Fork(store::MessageId),
@@ -148,12 +146,12 @@ fn last_error(run: &Run) -> Option<String> {
 }
 
 /// Whether a run goes on by itself, or once the user has decided. One that the program's end has interrupted does not.
-fn works(run: &Run) -> bool {
+pub fn works(run: &Run) -> bool {
     run.about.ending.is_none() && (run.is_busy() || run.about.agent_state != AgentState::Idle)
 }
 
 /// How many decisions runs wait for, anywhere.
-pub(super) fn waiting(agents: &Agents) -> usize {
+pub fn waiting(agents: &Agents) -> usize {
     agents.open_runs().filter(|run| run.about.ending.is_none()).map(|run| run.pending().count()).sum()
 }
 
@@ -164,13 +162,13 @@ fn run_of(session: &Conversation) -> Option<DocId> {
 
 impl Agent {
     /// The run that commands mean: that of the session that is looked at, else the newest.
-    fn run(&self, agents: &Agents) -> Option<DocId> {
+    pub fn run(&self, agents: &Agents) -> Option<DocId> {
         let own = self.session.and_then(|session| agents.session(session)).and_then(run_of);
         own.or_else(|| agents.runs().max_by_key(|(_, line)| line.start_time).map(|(id, _)| id))
     }
 
     /// For what memory is asked while it is written.
-    fn goal(&self, session: &Session, note: Option<DocId>) -> Option<bearing::Goal> {
+    pub fn goal(&self, session: &Session, note: Option<DocId>) -> Option<bearing::Goal> {
         let text = self.composer.text.trim();
         if text.is_empty() {
             return None;
@@ -183,7 +181,7 @@ impl Agent {
     }
 
     /// Looks at a session from now on.
-    fn turn(&mut self, session: Option<DocId>) {
+    pub fn turn(&mut self, session: Option<DocId>) {
         (self.session, self.fresh, self.title) = (session, session.is_none(), None);
         self.sessions.open = false;
         self.composer.again = None;
@@ -191,7 +189,7 @@ impl Agent {
     }
 
     /// Has what is looked at read.
-    fn sync(&mut self, session: &Session, actions: &mut Vec<Action>) {
+    fn sync(&mut self, session: &Session, actions: &mut Vec<PanelAction>) {
         let agents = session.agents();
         if self.session.is_none() && !self.fresh {
             let open = agents.sessions().filter(|(_, line)| !line.closed);
@@ -207,29 +205,31 @@ impl Agent {
         let Some(id) = self.session else { return };
         let known = agents.sessions().any(|(session, _)| session == id);
         match agents.session(id) {
-            None if known && self.read.insert(id) => actions.push(Action::Do(Command::OpenSession { session: id })),
+            None if known && self.read.insert(id) => {
+                actions.push(PanelAction::Do(Command::OpenSession { session: id }))
+            }
             Some(conversation) => {
                 if let Some(message) = self.go_to.take().filter(|message| conversation.tree().get(*message).is_some()) {
                     let message = conversation.tree().newest_below(message);
-                    actions.push(Action::Do(Command::GoTo { session: id, message }));
+                    actions.push(PanelAction::Do(Command::GoTo { session: id, message }));
                 }
                 let run = run_of(conversation).filter(|run| agents.run(*run).is_none());
                 if let Some(run) = run.filter(|run| agents.runs().any(|(id, _)| id == *run))
                     && self.read.insert(run)
                 {
-                    actions.push(Action::Do(Command::OpenRun { run }));
+                    actions.push(PanelAction::Do(Command::OpenRun { run }));
                 }
             }
             None => {}
         }
     }
 
-    fn show(
+    pub fn show(
         &mut self,
         ui: &mut Ui,
         session: &Session,
         note: Option<DocId>,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PanelAction>,
     ) -> Option<Wanted> {
         self.sync(session, actions);
         let agents = session.agents();
@@ -281,7 +281,7 @@ impl Agent {
         ui: &mut Ui,
         conversation: Option<&Conversation>,
         run: Option<&Run>,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PanelAction>,
     ) -> Option<Wanted> {
         let mut wanted = None;
         let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), size::STRIP), Sense::hover());
@@ -290,16 +290,16 @@ impl Agent {
         let mut row = ui.new_child(UiBuilder::new().max_rect(inner).id_salt("agent's head").layout(right_to_left));
         row.spacing_mut().item_spacing.x = 0.0;
         if icon_button(&mut row, icons::PLUS, "New agent session", None).clicked() {
-            actions.push(Action::Run("agent.new"));
+            actions.push(PanelAction::Run("agent.new"));
         }
         if icon_button(&mut row, icons::HISTORY, "Agent sessions", None).clicked() {
             self.sessions.open = !self.sessions.open;
         }
         if conversation.is_some() && icon_button(&mut row, icons::BRANCH, "Branches of the session", None).clicked() {
-            actions.push(Action::Run("agent.branches"));
+            actions.push(PanelAction::Run("agent.branches"));
         }
         if run.is_some() && icon_button(&mut row, icons::GRAPH, "Timeline of the run", None).clicked() {
-            actions.push(Action::Run("agent.timeline"));
+            actions.push(PanelAction::Run("agent.timeline"));
         }
         let left = Rect::from_min_max(inner.min, pos2(row.min_rect().left() - space::S, inner.bottom()));
         if let Some(title) = &mut self.title {
@@ -365,7 +365,7 @@ impl Agent {
         conversation: Option<&Conversation>,
         note: Option<DocId>,
         run: Option<&Run>,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PanelAction>,
     ) -> Option<Wanted> {
         let agents = session.agents();
         ui.spacing_mut().item_spacing.y = space::XS;
@@ -419,7 +419,7 @@ impl Agent {
 }
 
 /// The agent that a message calls by its name.
-fn called(session: &Session, text: &str) -> Option<String> {
+pub fn called(session: &Session, text: &str) -> Option<String> {
     let names = agent::context::mentions(text);
     let agents = agent::definition::built_in();
     let asked = |name: &String| agents.iter().any(|agent| agent.name == *name) && !session.is_switched_off(name);
@@ -427,7 +427,7 @@ fn called(session: &Session, text: &str) -> Option<String> {
 }
 
 /// A word on what is left to spend, which leads to the page of it.
-fn low(ui: &mut Ui, text: &str, actions: &mut Vec<Action>) {
+fn low(ui: &mut Ui, text: &str, actions: &mut Vec<PanelAction>) {
     let colours = Colours::of(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), tokens::size::HIT), Sense::click());
     ui::controls::ground(ui, &response);
@@ -438,191 +438,13 @@ fn low(ui: &mut Ui, text: &str, actions: &mut Vec<Action>) {
     ui::controls::ring(ui, &response, tokens::CORNER);
     named(&response, Role::Link, text);
     if response.on_hover_text(text).clicked() {
-        actions.push(Action::Run("view.budget"));
+        actions.push(PanelAction::Run("view.budget"));
     }
 }
 
 /// The volume in which the agent works: the open note's, the session's, or the first.
-fn volume(session: &Session, note: Option<DocId>, conversation: Option<&Conversation>) -> Option<DocId> {
+pub fn volume(session: &Session, note: Option<DocId>, conversation: Option<&Conversation>) -> Option<DocId> {
     let here = note.and_then(|note| session.place(note)).map(|(volume, _)| volume);
     let own = conversation.and_then(|conversation| conversation.about.volume);
     own.or(here).or_else(|| session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id))
-}
-
-impl Window {
-    /// Draws the panel.
-    pub(super) fn show_agent(&mut self, ui: &mut Ui, actions: &mut Vec<Action>) {
-        let Window { driver, agent, here, .. } = self;
-        let Some(driver) = driver.as_ref() else { return };
-        let session = driver.session();
-        let goal = agent.goal(session, here.note);
-        agent.before.step(ui.ctx(), driver, goal, actions);
-        let Some(wanted) = agent.show(ui, session, here.note, actions) else { return };
-        match wanted {
-            Wanted::Send => self.ask_agent(),
-            Wanted::Stop(run) => _ = self.send(Command::CancelRun { run }),
-            Wanted::Fork(at) => {
-                let new = DocId::random(rand::random());
-                if let Some(session) = self.agent.session
-                    && self.send(Command::ForkSession { session, at, new })
-                {
-                    self.agent.turn(Some(new));
-                    self.toasts.say("This is a session of its own now.");
-                }
-            }
-            Wanted::Title(title) => {
-                if let Some(session) = self.agent.session {
-                    self.send(Command::DescribeSession { session, title: Some(title), closed: None });
-                }
-            }
-            Wanted::Session(session) => self.agent.turn(Some(session)),
-        }
-        ui.ctx().request_repaint();
-    }
-
-    /// Sends what was written.
-    fn ask_agent(&mut self) {
-        let Some(session) = self.session() else { return };
-        let conversation = self.agent.session.and_then(|id| session.agents().session(id));
-        let Some(volume) = volume(session, self.here.note, conversation) else {
-            self.toasts.say("An agent works in a folder: open one first.");
-            return;
-        };
-        let agent = called(session, &self.agent.composer.text);
-        let parent = self.agent.composer.again.map(|again| again.parent);
-        let (run, session) =
-            (DocId::random(rand::random()), self.agent.session.unwrap_or_else(|| DocId::random(rand::random())));
-        let text = self.agent.composer.text.trim().to_owned();
-        // The first message in other words begins a branch beside it.
-        let (note, parent) = (self.here.note, parent.map(|parent| parent.unwrap_or(MessageId::BEGINNING)));
-        let recall = self.agent.before.recall();
-        let ask = Command::Ask {
-            run,
-            session,
-            volume,
-            note,
-            parent,
-            text: text.clone(),
-            agent,
-            budget: None,
-            allow: Vec::new(),
-            recall,
-        };
-        if self.send(ask) {
-            self.agent.composer.sent();
-            self.agent.before.clear();
-            self.agent.turn(Some(session));
-            self.agent.waits = Some((run, text));
-        }
-    }
-
-    /// Performs a command that concerns the agent.
-    pub(super) fn run_agent(&mut self, asked: Asked) {
-        let Some(agents) = self.driver.as_ref().map(|driver| driver.session().agents()) else { return };
-        let run = self.agent.run(agents);
-        let busy = run.and_then(|run| agents.run(run)).filter(|run| works(run)).map(|run| run.id);
-        match asked {
-            Asked::Panel => {
-                let shown = self.prefs.right_open && self.agent.shown;
-                self.show_agent_panel(!shown);
-            }
-            Asked::New => {
-                self.agent.turn(None);
-                self.show_agent_panel(true);
-            }
-            Asked::Stop => match busy {
-                Some(run) => _ = self.send(Command::CancelRun { run }),
-                None => self.toasts.say("The agent is not at work."),
-            },
-            Asked::Resume => {
-                let limit =
-                    run.and_then(|run| agents.run(run)).is_some_and(|run| run.about.iteration >= run.about.limit);
-                let more = limit.then_some(20);
-                match run {
-                    Some(run) => _ = self.send(Command::ResumeRun { run, more, budget: None }),
-                    None => self.toasts.say("Nothing was asked yet."),
-                }
-            }
-            Asked::Decide { allow } => match approvals::decide_first(agents.open_runs(), allow) {
-                Some(Action::Do(command)) => _ = self.send(command),
-                _ => self.toasts.say("Nothing waits for a word."),
-            },
-            Asked::Timeline | Asked::Changes => match run {
-                Some(run) => {
-                    self.send(Command::OpenRun { run });
-                    self.view = Some(match asked {
-                        Asked::Changes => View::Changes(Changes::new(run)),
-                        _ => View::Timeline(Box::new(Timeline::new(run))),
-                    });
-                }
-                None => self.toasts.say("Nothing was asked yet."),
-            },
-            Asked::Tools => self.view = Some(View::Tools(Tools::default())),
-            Asked::Branches => {
-                let newest = || agents.sessions().max_by_key(|(_, line)| line.updated).map(|(id, _)| id);
-                match self.agent.session.or_else(newest) {
-                    Some(session) => {
-                        self.send(Command::OpenSession { session });
-                        self.view = Some(View::Branches(Branches::new(session)));
-                    }
-                    None => self.toasts.say("There is no session yet."),
-                }
-            }
-        }
-    }
-
-    /// Shows a run at one of its steps, or a session at one of its messages, if it is one of these.
-    pub(super) fn show_found(&mut self, doc: DocId, part: &str) -> bool {
-        let Some(agents) = self.driver.as_ref().map(|driver| driver.session().agents()) else { return false };
-        if agents.runs().any(|(run, _)| run == doc) {
-            self.send(Command::OpenRun { run: doc });
-            self.view = Some(View::Timeline(Box::new(Timeline::at(doc, part.parse().ok()))));
-            return true;
-        }
-        if !agents.sessions().any(|(session, _)| session == doc) {
-            return false;
-        }
-        self.agent.turn(Some(doc));
-        self.show_agent_panel(true);
-        if let Ok(message) = part.parse::<MessageId>() {
-            self.agent.go_to = Some(message);
-        }
-        true
-    }
-
-    /// Shows a session in which something was begun elsewhere; the keyboard stays where it is.
-    pub(super) fn show_session(&mut self, session: DocId) {
-        self.agent.turn(Some(session));
-        self.show_agent_panel(true);
-        self.agent.composer.focus = false;
-    }
-
-    /// Begins a message to the agent of this name.
-    pub(super) fn call_agent(&mut self, name: &str) {
-        self.agent.composer.call(name);
-        self.show_agent_panel(true);
-    }
-
-    /// Shows a step of a run on its timeline.
-    pub(super) fn show_step(&mut self, run: DocId, step: StepId) {
-        self.send(Command::OpenRun { run });
-        self.view = Some(View::Timeline(Box::new(Timeline::at(run, Some(step)))));
-    }
-
-    /// Shows what waits for the user's word.
-    pub(super) fn show_waiting(&mut self) {
-        let Some(agents) = self.driver.as_ref().map(|driver| driver.session().agents()) else { return };
-        let waits = |run: &&Run| run.about.ending.is_none() && run.pending().next().is_some();
-        let sessions: Vec<DocId> = agents.open_runs().filter(waits).map(|run| run.about.session).collect();
-        if self.agent.session.is_none_or(|session| !sessions.contains(&session)) {
-            self.agent.turn(sessions.first().copied());
-        }
-        self.show_agent_panel(true);
-    }
-
-    fn show_agent_panel(&mut self, shown: bool) {
-        (self.prefs.right_open, self.agent.shown) = (shown, shown);
-        (self.references.shown, self.variables.shown) = (false, false);
-        self.agent.composer.focus = shown;
-    }
 }

@@ -1,9 +1,9 @@
 //! The branch of a session that is looked at: messages as Markdown, tool calls as quiet lines that unfold. Only what is
 //! in sight is drawn; how high the rest is was measured before, or is guessed.
 
-use super::super::page::Action;
 use super::prose::{self, Prose, Setting};
 use super::{composer, phases, words};
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Align2, Id, Pos2, Rect, Sense, Ui, pos2, vec2};
@@ -107,7 +107,7 @@ impl Messages {
         agents: &Agents,
         session: &Conversation,
         run: Option<&Run>,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PanelAction>,
     ) -> Option<Wish> {
         self.sync(agents, session);
         let width = (ui.available_width() - 2.0 * space::L).max(120.0);
@@ -209,7 +209,7 @@ impl Messages {
         rect: Rect,
         agents: &Agents,
         session: &Conversation,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<PanelAction>,
     ) -> Option<Wish> {
         let Messages { items, setting, open, .. } = self;
         let item = items.get_mut(at)?;
@@ -225,14 +225,14 @@ impl Messages {
                 let origin = card.min + vec2(PAD, PAD);
                 // A guess may be lower than the text is.
                 let link = setting.paint(ui, text, origin, rect.width() - 2.0 * PAD, id);
-                actions.extend(link.map(Action::Follow));
+                actions.extend(link.map(PanelAction::Follow));
                 let foot =
                     Rect::from_min_max(pos2(rect.left(), card.bottom()), pos2(rect.right(), card.bottom() + size::HIT));
                 wish = user_foot(ui, foot, message, siblings, *parent, session, id, actions);
             }
             What::Words { text } => {
                 let link = setting.paint(ui, text, rect.min, rect.width(), id);
-                actions.extend(link.map(Action::Follow));
+                actions.extend(link.map(PanelAction::Follow));
                 let foot = rect.with_min_y(rect.bottom() - size::HIT);
                 wish = answer_foot(ui, foot, message, session, id, actions);
             }
@@ -287,13 +287,13 @@ impl Messages {
         size::HIT + text
     }
 
-    fn paint_live(&mut self, ui: &mut Ui, run: Option<&Run>, at: Pos2, width: f32, actions: &mut Vec<Action>) {
+    fn paint_live(&mut self, ui: &mut Ui, run: Option<&Run>, at: Pos2, width: f32, actions: &mut Vec<PanelAction>) {
         let Some(run) = run else { return };
         let colours = Colours::of(ui);
         let mut y = at.y;
         if let Some((_, _, prose)) = self.live.as_ref().filter(|(_, _, prose)| !prose.is_empty()) {
             let link = self.setting.paint(ui, prose, at, width, Id::unique("answer on its way"));
-            actions.extend(link.map(Action::Follow));
+            actions.extend(link.map(PanelAction::Follow));
             y += self.setting.height(ui, prose, width) + space::S;
         }
         let says = match &run.live {
@@ -573,7 +573,7 @@ fn user_foot(
     parent: Option<MessageId>,
     session: &Conversation,
     id: Id,
-    actions: &mut Vec<Action>,
+    actions: &mut Vec<PanelAction>,
 ) -> Option<Wish> {
     let seen = ui.rect_contains_pointer(foot.with_min_y(foot.top() - 60.0));
     let mut right = foot.right();
@@ -588,8 +588,9 @@ fn user_foot(
         wish = Some(Wish::Fork(message.id));
     }
     // Who goes to a branch goes to its end.
-    let go =
-        |to: MessageId| Action::Do(Command::GoTo { session: session.id, message: session.tree().newest_below(to) });
+    let go = |to: MessageId| {
+        PanelAction::Do(Command::GoTo { session: session.id, message: session.tree().newest_below(to) })
+    };
     let at = siblings.iter().position(|sibling| *sibling == message.id);
     if let Some(at) = at.filter(|_| siblings.len() > 1) {
         let colours = Colours::of(ui);
@@ -622,7 +623,7 @@ fn answer_foot(
     message: &Message,
     session: &Conversation,
     id: Id,
-    actions: &mut Vec<Action>,
+    actions: &mut Vec<PanelAction>,
 ) -> Option<Wish> {
     let colours = Colours::of(ui);
     let mut says = message.duration.map(words::took).unwrap_or_default();
@@ -654,7 +655,7 @@ fn answer_foot(
     }
     let last = session.head() == Some(message.id);
     if !last && faint(ui, &mut right, foot, icons::ARROW_LEFT, "Branch from here", seen, id) {
-        actions.push(Action::Do(Command::GoTo { session: session.id, message: message.id }));
+        actions.push(PanelAction::Do(Command::GoTo { session: session.id, message: message.id }));
         ui.memory_mut(|memory| memory.request_focus(composer::field()));
     }
     wish

@@ -3,7 +3,7 @@
 
 use super::Wish;
 use super::parts;
-use crate::page::Action;
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Stroke, Ui, pos2, vec2};
@@ -25,7 +25,7 @@ const PURSES: [Purse; 4] = [Purse::Task, Purse::Session, Purse::Project, Purse::
 
 /// The page.
 #[derive(Default)]
-pub(crate) struct Budget {
+pub struct Budget {
     group: usize,
     /// For what the rows were made.
     made: Option<(u64, usize, Day)>,
@@ -44,7 +44,7 @@ fn day(at: i64) -> Day {
 
 /// A word on what is left, where it is little, for the place from which something is asked.
 #[derive(Default)]
-pub(crate) struct Low {
+pub struct Low {
     /// For what it was worked out.
     made: Option<(u64, Option<DocId>, Day)>,
     words: Option<String>,
@@ -77,7 +77,7 @@ impl Budget {
     }
 
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if session.agents().setup().is_none() {
             states::sentence(ui, "Reading what was spent…", None, "");
             return;
@@ -119,7 +119,7 @@ impl Budget {
                 if draw_row(ui, rect, place, row, colours)
                     && let Some(doc) = row.doc
                 {
-                    actions.push(Action::Memory(Box::new(Wish::ShowRun(doc, String::new()))));
+                    actions.push(PanelAction::Memory(Box::new(Wish::ShowRun(doc, String::new()))));
                 }
             }
         });

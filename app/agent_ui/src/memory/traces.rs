@@ -3,7 +3,7 @@
 
 use super::parts::{self, Lines};
 use super::{Shelf, Wish, file};
-use crate::page::Action;
+use crate::panel_action::PanelAction;
 use agent::memory::trace::{self, FOLLOWS, Trace};
 use agent::memory::{Filed, Memory};
 use eframe::egui;
@@ -31,7 +31,7 @@ enum Done {
 
 /// The page.
 #[derive(Default)]
-pub(crate) struct Traces {
+pub struct Traces {
     shelf: Shelf<Memory>,
     query: String,
     made: Option<(u64, String)>,
@@ -92,7 +92,7 @@ impl Traces {
     }
 
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         if !std::mem::replace(&mut self.asked, true) {
             let home = std::env::home_dir().unwrap_or_default();
             self.file = home.join("traces.yaml").display().to_string();
@@ -105,7 +105,7 @@ impl Traces {
         }
         let words = ("Filter traces", "Filter by goal or tool");
         if ui::layout::filter(ui, &mut self.query, words, "Memory") {
-            actions.push(Action::Run("view.memory"));
+            actions.push(PanelAction::Run("view.memory"));
         }
         self.files(ui);
         ui.add_space(space::S);
@@ -149,10 +149,10 @@ impl Traces {
                 let note = file(session, volume, &filed.path);
                 match (asked, note) {
                     (Some(Asked::Fold), _) => open = (!is).then(|| (volume, filed.path.clone())),
-                    (Some(Asked::Open), Some(note)) => actions.push(Action::Open(note)),
-                    (Some(Asked::Delete), Some(note)) => actions.push(Action::Delete(note)),
+                    (Some(Asked::Open), Some(note)) => actions.push(PanelAction::Open(note)),
+                    (Some(Asked::Delete), Some(note)) => actions.push(PanelAction::Delete(note)),
                     (Some(Asked::Open | Asked::Delete), None) => {
-                        actions.push(Action::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                        actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
                     }
                     (None, _) => {}
                 }
@@ -212,7 +212,7 @@ impl Traces {
         (self.waits, self.said) = (Some(told), None);
     }
 
-    fn receive(&mut self, session: &Session, actions: &mut Vec<Action>) {
+    fn receive(&mut self, session: &Session, actions: &mut Vec<PanelAction>) {
         let Some(waits) = &self.waits else { return };
         let done = match waits.try_recv() {
             Ok(done) => done,
@@ -223,7 +223,7 @@ impl Traces {
         let volume = session.volumes().find(|volume| volume.root.is_some()).map(|volume| volume.id);
         match (done, volume) {
             (Done::Read(Ok(traces)), Some(volume)) => {
-                actions.push(Action::Memory(Box::new(Wish::Import { volume, traces })));
+                actions.push(PanelAction::Memory(Box::new(Wish::Import { volume, traces })));
             }
             (Done::Read(Ok(_)), None) => self.said = Some(Err("Open a folder first: traces lie in one.".to_owned())),
             (Done::Written(Ok(path)), _) => self.said = Some(Ok(format!("Saved as {}", path.display()))),

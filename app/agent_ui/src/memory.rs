@@ -10,15 +10,13 @@ mod schedule;
 mod shown;
 mod traces;
 
-pub(super) use agents::{Agents, Callable};
-pub(super) use budget::{Budget, Low};
-pub(super) use experiences::Experiences;
-pub(super) use plans::Plans;
-pub(super) use schedule::Schedules;
-pub(super) use traces::Traces;
+pub use agents::{Agents, Callable};
+pub use budget::{Budget, Low};
+pub use experiences::Experiences;
+pub use plans::Plans;
+pub use schedule::Schedules;
+pub use traces::Traces;
 
-use super::Window;
-use super::views::View;
 use agent::block::TaskBlock;
 use agent::memory::trace::{TRACES, Trace};
 use agent::memory::{FOLDER, Memory, is_memory};
@@ -29,12 +27,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use store::{BlobHash, DocId};
 
-/// So many forgotten experiences can be brought back.
-const KEPT: usize = 50;
-
 /// A command of the table that concerns memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remembering {
+pub enum Remembering {
     Experiences,
     Traces,
     Budget,
@@ -46,7 +41,7 @@ pub(super) enum Remembering {
 }
 
 /// What a command of the table is here.
-pub(super) fn remembering(id: &str) -> Option<Remembering> {
+pub fn remembering(id: &str) -> Option<Remembering> {
     match id {
         "view.memory" => Some(Remembering::Experiences),
         "view.traces" => Some(Remembering::Traces),
@@ -61,7 +56,7 @@ pub(super) fn remembering(id: &str) -> Option<Remembering> {
 
 /// What pages of memory ask for.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub enum Wish {
     /// An entry goes out of its note, a schedule out of the list; a task is given up.
     Forget(Forgotten),
     /// The run from which something comes, at one of its steps.
@@ -80,7 +75,7 @@ pub(super) enum Wish {
 
 /// What was forgotten, and can be brought back.
 #[derive(Clone, Debug)]
-pub(super) enum Forgotten {
+pub enum Forgotten {
     /// An entry that was taken out of its note, and where it stood.
     Entry { note: DocId, at: usize, text: String },
     /// A schedule that was removed.
@@ -91,7 +86,7 @@ pub(super) enum Forgotten {
 
 impl Forgotten {
     /// What forgets it, what is said then, and what brings it back.
-    fn commands(&self) -> (Command, &'static str, Command) {
+    pub fn commands(&self) -> (Command, &'static str, Command) {
         match self.clone() {
             Forgotten::Entry { note, at, text } => {
                 let (old, new) = (text.clone(), String::new());
@@ -219,104 +214,6 @@ fn home(session: &Session, note: Option<DocId>) -> Option<DocId> {
 }
 
 /// The file of this path in a volume.
-fn file(session: &Session, volume: DocId, path: &str) -> Option<DocId> {
+pub fn file(session: &Session, volume: DocId, path: &str) -> Option<DocId> {
     session.volume(volume)?.files.get(path).map(|row| row.id)
-}
-
-impl Window {
-    /// Performs a command that concerns memory.
-    pub(super) fn run_remembering(&mut self, what: Remembering) {
-        match what {
-            Remembering::Experiences => self.view = Some(View::Memory(Box::default())),
-            Remembering::Traces => self.view = Some(View::Traces(Box::default())),
-            Remembering::Schedule => self.view = Some(View::Schedule(Box::default())),
-            Remembering::Agents => {
-                self.send(Command::ReadSetup);
-                self.view = Some(View::Agents(Box::default()));
-            }
-            Remembering::Plans => self.view = Some(View::Plans(Box::default())),
-            Remembering::Budget => {
-                self.send(Command::ReadSetup);
-                self.view = Some(View::Budget(Box::default()));
-            }
-            Remembering::Undo => match self.forgotten.pop() {
-                Some(gone) => {
-                    let (_, _, back) = gone.commands();
-                    if self.send(back) {
-                        if let Some(View::Memory(page)) = &mut self.view {
-                            page.undone();
-                        }
-                        self.toasts.say("It is there again.");
-                    }
-                }
-                None => self.toasts.say("Nothing was forgotten."),
-            },
-        }
-    }
-
-    /// Does what a page of memory asks for.
-    pub(super) fn remember(&mut self, wish: Wish) {
-        match wish {
-            Wish::Forget(one) => {
-                let (forget, says, _) = one.commands();
-                if self.send(forget) {
-                    self.forgotten.push(one);
-                    let old = self.forgotten.len().saturating_sub(KEPT);
-                    self.forgotten.drain(..old);
-                    self.toasts.offer(says, "Undo", "memory.undo");
-                }
-            }
-            Wish::ShowRun(run, step) => {
-                if !self.show_found(run, &step) {
-                    self.toasts.say("The run is not on this device.");
-                }
-            }
-            Wish::Show(id) => self.view = Some(View::Memory(Box::new(Experiences::at(id)))),
-            Wish::Import { volume, traces } => self.import_traces(volume, traces),
-            Wish::Call(name) => self.call_agent(&name),
-            Wish::Make { volume, path, text, shown } => {
-                if self.send(Command::NewNote { volume, path: path.clone(), text })
-                    && let Some(note) = self.session().and_then(|session| file(session, volume, &path))
-                {
-                    if shown {
-                        self.open(note);
-                    } else {
-                        self.send(Command::CloseNote { note });
-                    }
-                }
-            }
-            Wish::CarryOut { note, tasks, only } => {
-                let [run, session] = [DocId::random(rand::random()), DocId::random(rand::random())];
-                let (budget, allow) = (None, Vec::new());
-                if self.send(Command::RunTasks { run, session, note, tasks, only, budget, allow }) {
-                    self.show_session(session);
-                }
-            }
-        }
-    }
-
-    /// Makes notes of traces of another workspace; those of goals that are known here are left out.
-    fn import_traces(&mut self, volume: DocId, traces: Vec<Trace>) {
-        let (mut made, mut known) = (0_usize, 0_usize);
-        for trace in traces {
-            let trace = trace.imported();
-            let path = format!("{FOLDER}/{TRACES}/{}", trace.file_name());
-            if self.session().and_then(|session| file(session, volume, &path)).is_some() {
-                known += 1;
-                continue;
-            }
-            if !self.send(Command::NewNote { volume, path: path.clone(), text: trace.note() }) {
-                return;
-            }
-            made += 1;
-            if let Some(note) = self.session().and_then(|session| file(session, volume, &path)) {
-                self.send(Command::CloseNote { note });
-            }
-        }
-        let traces = |count: usize| if count == 1 { "1 trace".to_owned() } else { format!("{count} traces") };
-        let left =
-            if known == 0 { String::new() } else { format!("; {} for goals that are known here", traces(known)) };
-        let left = if known == 0 { left } else { format!("{left} left out") };
-        self.toasts.say(format!("{} taken over{left}.", traces(made)));
-    }
 }

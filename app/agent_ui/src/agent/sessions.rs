@@ -30,7 +30,7 @@ impl Sessions {
         all.sort_by_key(|(_, line)| std::cmp::Reverse(line.updated));
         let about = |line: &engine::SessionLine| {
             let branches = if line.branches > 1 { format!("  ·  {} branches", line.branches) } else { String::new() };
-            let when = super::super::history::when(line.updated / 1_000);
+            let when = ui::time::when(line.updated / 1_000);
             format!("{when}  ·  {} messages{branches}", line.messages)
         };
         self.lines = all.into_iter().map(|(id, line)| (id, line.title.clone(), about(line))).collect();

@@ -1,7 +1,7 @@
 //! What a run is to do, seen and changed while it works; and what it has used of its iterations, tokens and money.
 
-use super::super::page::Action;
 use super::{key, words};
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::{Role, Toggled};
 use egui::{Align2, Key, Modifiers, Sense, Ui, vec2};
@@ -29,7 +29,7 @@ pub(super) struct Todos {
 
 impl Todos {
     /// Draws the list. While the run works it is open, unless it waits for a word, which needs the room.
-    pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
+    pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
         if run.todos.is_empty() {
             return;
         }
@@ -72,7 +72,7 @@ impl Todos {
         }
         ui.add_space(space::XS);
         if let Some(todos) = changed {
-            actions.push(Action::Do(Command::SetTodos { run: run.id, todos }));
+            actions.push(PanelAction::Do(Command::SetTodos { run: run.id, todos }));
         }
     }
 
@@ -183,7 +183,7 @@ pub(super) fn head(ui: &mut Ui, title: &str, open: bool) -> bool {
 }
 
 /// What a run has used, and what may be done with it where it stands.
-pub(super) fn meter(ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
+pub(super) fn meter(ui: &mut Ui, run: &Run, actions: &mut Vec<PanelAction>) {
     let about = &run.about;
     let budget = about.budget.map(|budget| format!(" of {}", words::dollars(budget))).unwrap_or_default();
     let said = format!(
@@ -234,7 +234,13 @@ pub(super) fn meter(ui: &mut Ui, run: &Run, actions: &mut Vec<Action>) {
 }
 
 /// Why a run does not go on, and what lets it.
-fn stopped(ui: &mut Ui, run: DocId, why: &str, offers: &[(&str, Option<u64>, Option<f64>)], actions: &mut Vec<Action>) {
+fn stopped(
+    ui: &mut Ui,
+    run: DocId,
+    why: &str,
+    offers: &[(&str, Option<u64>, Option<f64>)],
+    actions: &mut Vec<PanelAction>,
+) {
     let colours = Colours::of(ui);
     let mut job = egui::text::LayoutJob::default();
     job.wrap.max_width = ui.available_width() - space::XL;
@@ -251,7 +257,7 @@ fn stopped(ui: &mut Ui, run: DocId, why: &str, offers: &[(&str, Option<u64>, Opt
     ui.horizontal_wrapped(|ui| {
         for (words, more, budget) in offers {
             if text_button(ui, words, false).clicked() {
-                actions.push(Action::Do(Command::ResumeRun { run, more: *more, budget: *budget }));
+                actions.push(PanelAction::Do(Command::ResumeRun { run, more: *more, budget: *budget }));
             }
         }
     });

@@ -1,6 +1,6 @@
 //! Two branches of a session side by side, from where they part; and what can be done with the other one.
 
-use super::super::page::Action;
+use crate::panel_action::PanelAction;
 use eframe::egui;
 use egui::accesskit::Role as Part;
 use egui::{Sense, Ui, vec2};
@@ -59,7 +59,7 @@ impl Comparison {
     }
 
     /// Draws it; whether it shall be closed.
-    pub(super) fn show(&mut self, ui: &mut Ui, session: &Conversation, actions: &mut Vec<Action>) -> bool {
+    pub(super) fn show(&mut self, ui: &mut Ui, session: &Conversation, actions: &mut Vec<PanelAction>) -> bool {
         self.make(session);
         let mut closed = false;
         egui::Frame::NONE.inner_margin(egui::Margin::same(16)).show(ui, |ui| {
@@ -67,13 +67,13 @@ impl Comparison {
                 ui.spacing_mut().item_spacing.x = space::S;
                 closed |= text_button(ui, "Back to the branches", false).clicked();
                 if text_button(ui, "Go to the other branch", false).clicked() {
-                    actions.push(Action::Do(Command::GoTo { session: session.id, message: self.other }));
+                    actions.push(PanelAction::Do(Command::GoTo { session: session.id, message: self.other }));
                     closed = true;
                 }
                 if text_button(ui, "Bring over what it came to", true).clicked()
                     && let Some(into) = session.head()
                 {
-                    actions.push(Action::Do(Command::MergeBranch { session: session.id, from: self.other, into }));
+                    actions.push(PanelAction::Do(Command::MergeBranch { session: session.id, from: self.other, into }));
                     closed = true;
                 }
             });

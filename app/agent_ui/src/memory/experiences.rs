@@ -5,7 +5,7 @@
 use super::parts::{self, LINE, Lines};
 use super::shown::{One, Shown, project};
 use super::{Forgotten, Shelf, Wish, file};
-use crate::page::Action;
+use crate::panel_action::PanelAction;
 use agent::memory::experience::{Experience, Outcome, Tier};
 use agent::memory::{Filed, Memory, log};
 use eframe::egui;
@@ -115,7 +115,7 @@ enum What {
 
 /// The page.
 #[derive(Default)]
-pub(crate) struct Experiences {
+pub struct Experiences {
     shelf: Shelf<Memory>,
     filter: Filter,
     /// For what the rows were made: what was read, the filter, how many were forgotten meanwhile, and the context.
@@ -147,17 +147,17 @@ fn at<'a>(shelf: &'a Shelf<Memory>, context: &'a [Message], place: Place) -> Opt
 
 impl Experiences {
     /// The page with one of them unfolded.
-    pub(crate) fn at(id: String) -> Experiences {
+    pub fn at(id: String) -> Experiences {
         Experiences { open: Some(id), reveal: true, ..Experiences::default() }
     }
 
     /// What was forgotten is there again.
-    pub(crate) fn undone(&mut self) {
+    pub fn undone(&mut self) {
         self.gone.clear();
     }
 
     /// Takes the context of the session in which something was said last. Gives what it is known by.
-    fn read_context(&mut self, session: &Session, actions: &mut Vec<Action>) -> u64 {
+    fn read_context(&mut self, session: &Session, actions: &mut Vec<PanelAction>) -> u64 {
         if self.filter.level() != Level::Context {
             return 0;
         }
@@ -170,14 +170,14 @@ impl Experiences {
             Some(_) => {}
             None if last.is_some() && self.asked != last => {
                 self.asked = last;
-                actions.extend(last.map(|session| Action::Do(Command::OpenSession { session })));
+                actions.extend(last.map(|session| PanelAction::Do(Command::OpenSession { session })));
             }
             None => {}
         }
         agents.revision() + 1
     }
 
-    fn refresh(&mut self, ctx: &egui::Context, session: &Session, actions: &mut Vec<Action>) {
+    fn refresh(&mut self, ctx: &egui::Context, session: &Session, actions: &mut Vec<PanelAction>) {
         let before = self.shelf.revision;
         self.shelf.refresh(ctx, session);
         if self.shelf.revision != before {
@@ -226,7 +226,7 @@ impl Experiences {
     }
 
     /// Draws it.
-    pub(crate) fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<Action>) {
+    pub fn show(&mut self, ui: &mut Ui, session: &Session, actions: &mut Vec<PanelAction>) {
         self.refresh(ui.ctx(), session, actions);
         if self.shelf.revision == 0 {
             states::sentence(ui, "Reading what is remembered…", None, "");
@@ -245,7 +245,7 @@ impl Experiences {
         }
         let words = ("Filter memory", "Filter by what was wanted or learned");
         if ui::layout::filter(ui, &mut self.filter.query, words, "Trace library") {
-            actions.push(Action::Run("view.traces"));
+            actions.push(PanelAction::Run("view.traces"));
         }
         self.choices(ui);
         ui.add_space(space::S);
@@ -292,19 +292,21 @@ impl Experiences {
                 };
                 match (asked, note) {
                     (Some(Asked::Fold), _) => *open = (!is).then(|| one.name.clone()),
-                    (Some(Asked::Edit), Some(note)) => actions.push(Action::OpenAt(note, one.at)),
+                    (Some(Asked::Edit), Some(note)) => actions.push(PanelAction::OpenAt(note, one.at)),
                     (Some(Asked::Forget), Some(note)) if !one.text.is_empty() => {
                         gone.insert(one.name.clone());
                         let forgotten = Forgotten::Entry { note, at: one.at, text: one.text.to_owned() };
-                        actions.push(Action::Memory(Box::new(Wish::Forget(forgotten))));
+                        actions.push(PanelAction::Memory(Box::new(Wish::Forget(forgotten))));
                     }
-                    (Some(Asked::Forget), Some(note)) if row.what == What::Trace => actions.push(Action::Delete(note)),
-                    (Some(Asked::Forget), Some(note)) => actions.push(Action::OpenAt(note, one.at)),
+                    (Some(Asked::Forget), Some(note)) if row.what == What::Trace => {
+                        actions.push(PanelAction::Delete(note))
+                    }
+                    (Some(Asked::Forget), Some(note)) => actions.push(PanelAction::OpenAt(note, one.at)),
                     (Some(Asked::Edit | Asked::Forget), None) => {
-                        actions.push(Action::Say("Its note is not known yet; try again in a moment.".to_owned()));
+                        actions.push(PanelAction::Say("Its note is not known yet; try again in a moment.".to_owned()));
                     }
                     (Some(Asked::Run(run, step)), _) => {
-                        actions.push(Action::Memory(Box::new(Wish::ShowRun(run, step))));
+                        actions.push(PanelAction::Memory(Box::new(Wish::ShowRun(run, step))));
                     }
                     (Some(Asked::Other(id)), _) => show = Some(id),
                     (None, _) => {}

@@ -1,0 +1,28 @@
+//! What the pages of agents and memory ask the window for.
+
+use crate::memory::Wish;
+use engine::Command;
+use store::{DocId, StepId};
+
+/// What a page asks for.
+#[derive(Debug)]
+pub enum PanelAction {
+    /// A command for the session; its rejection becomes a toast.
+    Do(Command),
+    /// A command of the table, by its id.
+    Run(&'static str),
+    /// Show this note.
+    Open(DocId),
+    /// Show this note from a byte on.
+    OpenAt(DocId, usize),
+    /// Put a file into the trash.
+    Delete(DocId),
+    /// Follow a link in the open note.
+    Follow(String),
+    /// Say something.
+    Say(String),
+    /// Something is done with what is remembered.
+    Memory(Box<Wish>),
+    /// Show a step of a run on its timeline.
+    ShowStep(DocId, StepId),
+}
