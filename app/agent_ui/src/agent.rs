@@ -27,7 +27,7 @@ use egui::accesskit::Role;
 use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
 use engine::{Agents, Command, Conversation, Run, Session};
 use std::collections::BTreeSet;
-use store::{AgentState, DocId, MessageId, Role as Speaker, StepId, StepKind};
+use store::{AgentState, DocId, MessageId, Role as Speaker, StepKind};
 use ui::controls::{icon_button, named};
 use ui::icons;
 use ui::tokens::{self, Colours, size, space};

@@ -18,8 +18,8 @@ pub use schedule::Schedules;
 pub use traces::Traces;
 
 use agent::block::TaskBlock;
-use agent::memory::trace::{TRACES, Trace};
-use agent::memory::{FOLDER, Memory, is_memory};
+use agent::memory::trace::Trace;
+use agent::memory::{Memory, is_memory};
 use agent::schedule::Schedule;
 use eframe::egui;
 use engine::{Command, Session};

@@ -6,14 +6,9 @@ use super::views::View;
 use agent_ui::agent::{Asked, Branches, Changes, Timeline, Tools, Wanted, approvals, called, volume, works};
 use agent_ui::panel_action::PanelAction;
 use eframe::egui;
-use egui::accesskit::Role;
-use egui::{Align, Id, Key, Layout, Modifiers, Rect, Sense, Stroke, Ui, UiBuilder, pos2, vec2};
-use engine::{Agents, Command, Conversation, Run, Session};
-use std::collections::BTreeSet;
-use store::{AgentState, DocId, MessageId, Role as Speaker, StepId, StepKind};
-use ui::controls::{icon_button, named};
-use ui::icons;
-use ui::tokens::{self, Colours, size, space};
+use egui::Ui;
+use engine::{Command, Run};
+use store::{DocId, MessageId, StepId};
 
 impl Window {
     /// Draws the panel.

@@ -2,16 +2,11 @@
 
 use super::Window;
 use super::views::View;
-use agent::block::TaskBlock;
+use agent::memory::FOLDER;
 use agent::memory::trace::{TRACES, Trace};
-use agent::memory::{FOLDER, Memory, is_memory};
-use agent::schedule::Schedule;
 use agent_ui::memory::{Experiences, Remembering, Wish, file};
-use eframe::egui;
-use engine::{Command, Session};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use store::{BlobHash, DocId};
+use engine::Command;
+use store::DocId;
 
 /// So many forgotten experiences can be brought back.
 const KEPT: usize = 50;
