@@ -19,7 +19,7 @@ mod insets;
 mod keystrokes;
 mod limits;
 mod links;
-pub mod memory;
+pub(crate) mod memory;
 mod modes;
 mod moving;
 mod notices;

@@ -23,4 +23,5 @@ pub mod sheet;
 pub mod sights;
 pub mod source;
 pub mod table;
+pub mod turns;
 pub mod vim;

@@ -6,6 +6,7 @@
 )]
 
 pub mod controls;
+pub mod forces;
 pub mod fuzzy;
 pub mod hits;
 pub mod icons;

@@ -349,7 +349,7 @@ fn lay_out(nodes: usize, edges: Vec<(u32, u32)>, ctx: egui::Context) -> Arc<Plac
 }
 
 fn run(nodes: usize, edges: &[(u32, u32)], held: &Weak<Places>, ctx: &egui::Context) {
-    let mut layout = super::forces::Forces::new(nodes, edges);
+    let mut layout = ui::forces::Forces::new(nodes, edges);
     for step in 0..STEPS {
         layout.step(step, STEPS);
         let Some(places) = held.upgrade() else { return };

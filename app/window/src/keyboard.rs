@@ -5,12 +5,12 @@
 use super::commands::What;
 use super::dialogs::Decision;
 use super::jupyter::Cells;
-use super::turns::Turns;
 use super::writing::Writing;
 use super::{Overlay, Window};
 use editor::cellwork::Work;
 use editor::keys::Done;
 use editor::note_editor::{self, Editor, Preedit, World, plain_ends};
+use editor::turns::Turns;
 use eframe::egui;
 use egui::accesskit::{Action as Wish, ActionData, ActionRequest};
 use egui::{Event as Raw, ImeEvent, Key, Modifiers};

@@ -25,7 +25,6 @@ mod filing;
 mod find;
 mod folding;
 mod follow;
-mod forces;
 mod generated;
 mod graph;
 mod history;
@@ -58,7 +57,6 @@ mod sync;
 mod tabs;
 mod trash;
 mod tree;
-mod turns;
 mod variables;
 mod views;
 mod writing;
@@ -178,7 +176,7 @@ impl Window {
     /// A window on an open workspace.
     pub fn new(ctx: &egui::Context, mut driver: Driver) -> Window {
         tokens::install(ctx);
-        ctx.add_plugin(turns::Turns::default());
+        ctx.add_plugin(editor::turns::Turns::default());
         ctx.add_plugin(spelling::SpellingPlugin::default());
         ctx.add_plugin(editor::sights::Sights::default());
         ctx.add_plugin(figure::Shelf::default());

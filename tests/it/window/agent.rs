@@ -1,7 +1,7 @@
 //! The agent's panel over real runs: the model is a server on loopback that speaks OpenAI's form and holds its answer
 //! back for as long as a test wants to look at it.
 
-pub use super::*;
+pub(super) use super::*;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn days_are_said_as_people_say_them() {
-        let date = |text: &str| text.parse::<Date>().expect("a date");
+        let date = |text: &str| text.parse::<jiff::civil::Date>().expect("a date");
         let today = date("2026-11-22");
         let said = |text: &str| ui::time::day_words(date(text), today);
         assert_eq!([said("2026-11-22"), said("2026-11-21"), said("2026-11-18")], ["Today", "Yesterday", "Wednesday"]);

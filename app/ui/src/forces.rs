@@ -12,7 +12,7 @@ const GRAVITY_ALONE: f32 = 0.1;
 const DEEPEST: usize = 20;
 
 /// A layout on its way.
-pub(super) struct Forces<'a> {
+pub struct Forces<'a> {
     places: Vec<[f32; 2]>,
     edges: &'a [(u32, u32)],
     degrees: Vec<f32>,
@@ -22,7 +22,7 @@ pub(super) struct Forces<'a> {
 impl<'a> Forces<'a> {
     /// A first layout: along a spiral, so that it is the same every time.
     #[allow(clippy::cast_precision_loss, reason = "counts of notes and links")]
-    pub(super) fn new(nodes: usize, edges: &'a [(u32, u32)]) -> Forces<'a> {
+    pub fn new(nodes: usize, edges: &'a [(u32, u32)]) -> Forces<'a> {
         let place = |node: usize| {
             let (radius, angle) = (LENGTH * 0.6 * (node as f32).sqrt(), node as f32 * 2.399_963);
             [radius * angle.cos(), radius * angle.sin()]
@@ -36,13 +36,13 @@ impl<'a> Forces<'a> {
     }
 
     /// Where the notes lie.
-    pub(super) fn places(&self) -> &[[f32; 2]] {
+    pub fn places(&self) -> &[[f32; 2]] {
         &self.places
     }
 
     /// One step of `steps`; the later, the smaller.
     #[allow(clippy::cast_precision_loss, reason = "a few hundred steps")]
-    pub(super) fn step(&mut self, step: usize, steps: usize) {
+    pub fn step(&mut self, step: usize, steps: usize) {
         let tree = Quadrants::of(&self.places);
         let mut open = Vec::new();
         for ((place, degree), push) in self.places.iter().zip(&self.degrees).zip(&mut self.push) {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Events that wait for their frame.
 #[derive(Default)]
-pub(super) struct Turns {
+pub struct Turns {
     waiting: VecDeque<Event>,
 }
 
@@ -34,7 +34,7 @@ fn side(event: &Event) -> Option<Side> {
 
 impl Turns {
     /// Puts events that came to their turn too early back to where they were.
-    pub(super) fn put_back(ctx: &Context, events: Vec<Event>) {
+    pub fn put_back(ctx: &Context, events: Vec<Event>) {
         if events.is_empty() {
             return;
         }
