@@ -16,6 +16,8 @@ pub mod long;
 pub mod marks;
 pub mod motion;
 pub mod note_editor;
+pub mod output_data;
+pub mod output_table;
 pub mod python;
 pub mod render;
 pub mod rows;

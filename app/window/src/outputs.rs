@@ -1,15 +1,14 @@
 //! What a cell printed and returned, in the richest form that can be drawn: laid out once per change, folded past some
 //! lines.
 
-mod data;
 mod forms;
 mod save;
-mod table;
 mod tree;
 
 use super::figure::Slot;
 use super::page::Action;
 use editor::drawn::{Drawn as Row, rects};
+use editor::output_table::Table;
 use editor::render::{self, Pen};
 use editor::rows::Kind;
 use editor::sights::{self, Bytes, Vector};
@@ -23,7 +22,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{Execution, ExecutionId, Output, OutputBody, Status};
-use table::Table;
 use tree::Tree;
 use typeset::printed::{Ink, Style, coloured, joined};
 use ui::controls::format;
@@ -102,7 +100,7 @@ impl Views {
         self.version + self.tables.values().map(|table| table.version).sum::<u64>()
     }
 
-    fn table(&mut self, at: usize, form: table::Form, bytes: Bytes, ctx: &egui::Context) -> f32 {
+    fn table(&mut self, at: usize, form: editor::output_table::Form, bytes: Bytes, ctx: &egui::Context) -> f32 {
         let source = hash(&(form, &bytes));
         let table = self.tables.entry(at).or_insert_with(|| Table::new(source, form, bytes.clone(), ctx));
         if table.source != source {
@@ -248,7 +246,7 @@ fn lay(key: Key, run: &Execution, views: &mut Views, pen: Pen<'_>) -> Outputs {
     let colours = pen.colours;
     for (at, output) in run.outputs.iter().enumerate() {
         if let Some(whole) = output.whole.as_ref().filter(|_| views.whole.contains(&at)) {
-            let height = views.table(at, table::Form::Lines, Bytes::Blob(whole.blob), pen.ctx);
+            let height = views.table(at, editor::output_table::Form::Lines, Bytes::Blob(whole.blob), pen.ctx);
             lay.other(Shown::Table(at), height);
             continue;
         }

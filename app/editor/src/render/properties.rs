@@ -63,7 +63,7 @@ fn table(source: &str, properties: &[Property], width: f32, pen: Pen<'_>) -> Dra
 }
 
 struct Table<'a> {
-    source: &'a str,
+    pub source: &'a str,
     pen: Pen<'a>,
     width: f32,
     y: f32,

@@ -1,6 +1,6 @@
 //! Which of an output's forms is shown: the richest that can be drawn.
 
-use super::table;
+use editor::output_table;
 use editor::sights::Bytes;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const BITMAPS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"
 pub(super) enum Form<'a> {
     /// In the note's outputs, or a blob where it has much data.
     Figure,
-    Table(table::Form, Bytes),
+    Table(output_table::Form, Bytes),
     Progress(&'a Value),
     /// HTML that may turn out to say no more than the text beside it.
     Html(Bytes),
@@ -37,7 +37,7 @@ pub(super) fn form<'a>(output: &'a Output, data: &'a Map<String, Value>) -> Form
     if let Some(progress) = data.get(PROGRESS) {
         return Form::Progress(progress);
     }
-    for (mime, form) in [(TABLE, table::Form::Csv), (RESOURCE, table::Form::Resource)] {
+    for (mime, form) in [(TABLE, output_table::Form::Csv), (RESOURCE, output_table::Form::Resource)] {
         if let Some(bytes) = found(output, data, mime) {
             return Form::Table(form, bytes);
         }

@@ -4,7 +4,7 @@ use super::super::Overlay;
 use super::super::Window;
 use super::super::dialogs::Dialog;
 use super::forms::{self, Form};
-use super::table;
+use editor::output_table;
 use editor::sights;
 use editor::sights::Bytes;
 use eframe::egui;
@@ -36,7 +36,7 @@ impl Save {
                     }
                 },
                 Form::Table(form, bytes) => {
-                    let ending = if form == table::Form::Resource { "json" } else { "csv" };
+                    let ending = if form == output_table::Form::Resource { "json" } else { "csv" };
                     Some(Save { bytes, ending, packed: false })
                 }
                 Form::Html(bytes) => Some(Save { bytes, ending: "html", packed: false }),

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::cmp::Ordering;
 
 /// A longer table is not read, in bytes.
-pub(super) const LONGEST: usize = 256 << 20;
+pub(crate) const LONGEST: usize = 256 << 20;
 /// A table of more columns is not read.
 const COLUMNS: usize = 1_000;
 /// Stands between the cells of a row, so that what is looked for does not reach over two.
@@ -12,29 +12,29 @@ const BETWEEN: char = '\u{1f}';
 
 /// The cells of a table, row by row.
 #[derive(Debug, Default)]
-pub(super) struct Data {
-    pub(super) columns: Vec<Column>,
-    pub(super) rows: usize,
+pub(crate) struct Data {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: usize,
     text: String,
     /// Where each cell ends in `text`.
     ends: Vec<u32>,
 }
 
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Column {
-    pub(super) name: String,
+pub(crate) struct Column {
+    pub(crate) name: String,
     /// Whether it holds numbers and nothing else.
-    pub(super) numeric: bool,
+    pub(crate) numeric: bool,
     /// Letters of its widest cell, as far as was looked.
-    pub(super) letters: usize,
+    pub(crate) letters: usize,
 }
 
 /// By which column, and whether from the last to the first.
-pub(super) type Sort = Option<(usize, bool)>;
+pub(crate) type Sort = Option<(usize, bool)>;
 
 impl Data {
     /// CSV as RFC 4180 has it; the first record names the columns.
-    pub(super) fn csv(text: &str) -> Result<Data, String> {
+    pub(crate) fn csv(text: &str) -> Result<Data, String> {
         let mut data = Data::default();
         let mut head = Vec::new();
         let mut record = 0;
@@ -99,7 +99,7 @@ impl Data {
     }
 
     /// Frictionless' tabular data resource, as pandas hands tables over: `{"schema": {"fields": […]}, "data": […]}`.
-    pub(super) fn resource(value: &Value) -> Result<Data, String> {
+    pub(crate) fn resource(value: &Value) -> Result<Data, String> {
         let rows = value["data"].as_array().ok_or("the table has no rows")?;
         let named = value["schema"]["fields"].as_array().into_iter().flatten();
         let mut names: Vec<String> = named.filter_map(|field| Some(field["name"].as_str()?.to_owned())).collect();
@@ -124,7 +124,7 @@ impl Data {
     }
 
     /// A text, a row each line.
-    pub(super) fn lines(text: &str) -> Result<Data, String> {
+    pub(crate) fn lines(text: &str) -> Result<Data, String> {
         let mut data = Data::default();
         data.head(vec![String::new()])?;
         for line in text.lines() {
@@ -175,7 +175,7 @@ impl Data {
     }
 
     /// The text of a cell; empty where there is none.
-    pub(super) fn cell(&self, row: usize, column: usize) -> &str {
+    pub(crate) fn cell(&self, row: usize, column: usize) -> &str {
         let at = row * self.columns.len() + column;
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end as usize + 1);
         let end = self.ends.get(at).map_or(start, |end| *end as usize);
@@ -191,7 +191,7 @@ impl Data {
 
     /// The rows that a filter admits, in order. Words of the filter are looked for in all cells; `column=word`,
     /// `column:part` and `column<5` (also `>`, `<=`, `>=`, `!=`) in one.
-    pub(super) fn view(&self, sort: Sort, filter: &str) -> Vec<u32> {
+    pub(crate) fn view(&self, sort: Sort, filter: &str) -> Vec<u32> {
         let tests: Vec<Test> = filter.split_whitespace().map(|word| Test::of(word, &self.columns)).collect();
         let all = 0..u32::try_from(self.rows).unwrap_or(u32::MAX);
         let mut rows: Vec<u32> = if tests.is_empty() {
@@ -218,7 +218,7 @@ impl Data {
     }
 
     /// Rows with their head, to be pasted into a spreadsheet.
-    pub(super) fn copied(&self, rows: &[u32]) -> String {
+    pub(crate) fn copied(&self, rows: &[u32]) -> String {
         let clean = |cell: &str| cell.replace(['\t', '\n', '\r'], " ");
         let mut text = String::new();
         if self.columns.iter().any(|column| !column.name.is_empty()) {

@@ -1,8 +1,8 @@
 //! Tables in outputs: a million rows of which those in sight are drawn, ordered by a column, narrowed by words, copied.
 //! Reading, ordering and narrowing happen on a thread of their own.
 
-use super::data::{self, Data, Sort};
-use editor::sights::{self, Bytes};
+use crate::output_data::{Data, Sort};
+use crate::sights::{self, Bytes};
 use eframe::egui;
 use egui::accesskit::Role;
 use egui::text::LayoutJob;
@@ -29,7 +29,7 @@ const WIDEST: f32 = 360.0;
 
 /// In which form a table came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
+pub enum Form {
     Csv,
     Resource,
     /// A text, line by line.
@@ -43,8 +43,8 @@ enum State {
 }
 
 /// A table, and how it is looked at.
-pub(super) struct Table {
-    pub(super) source: u64,
+pub struct Table {
+    pub source: u64,
     form: Form,
     state: State,
     /// The rows that are shown, in their order; `None`: all as they came.
@@ -60,18 +60,18 @@ pub(super) struct Table {
     /// The chosen row, as it is shown, and column.
     chosen: Option<(usize, usize)>,
     /// How often it became another height.
-    pub(super) version: u64,
+    pub version: u64,
 }
 
 impl Table {
     /// Begins to read it.
-    pub(super) fn new(source: u64, form: Form, bytes: Bytes, ctx: &Context) -> Table {
+    pub fn new(source: u64, form: Form, bytes: Bytes, ctx: &Context) -> Table {
         let (send, receive) = channel();
         let (handle, wake) = (sights::handle(ctx), ctx.clone());
         std::thread::spawn(move || {
             let read = || -> Result<Data, String> {
                 let bytes = bytes.read(handle.as_ref())?;
-                if bytes.len() > data::LONGEST {
+                if bytes.len() > crate::output_data::LONGEST {
                     return Err("the table is too large to be shown".to_owned());
                 }
                 let text = String::from_utf8_lossy(&bytes);
@@ -101,7 +101,7 @@ impl Table {
     }
 
     /// Takes in what is there by now.
-    pub(super) fn take(&mut self, ctx: &Context) {
+    pub fn take(&mut self, ctx: &Context) {
         if let State::Reading(read) = &self.state {
             match read.try_recv() {
                 Ok(Ok(data)) => (self.state, self.version) = (State::Ready(Arc::new(data)), self.version + 1),
@@ -133,7 +133,7 @@ impl Table {
 
     /// How high it is; this does not change while it is narrowed.
     #[allow(clippy::cast_precision_loss, reason = "some rows")]
-    pub(super) fn height(&self) -> f32 {
+    pub fn height(&self) -> f32 {
         let Some(data) = self.data() else { return ROW };
         let field = if data.rows > FEW { size::HIT + space::S } else { 0.0 };
         let head = if self.has_head() { ROW } else { 0.0 };
@@ -175,7 +175,7 @@ impl Table {
     }
 
     /// Draws it. `name` is what it is called among the outputs.
-    pub(super) fn show(&mut self, ui: &mut Ui, id: Id, name: &str, origin: Pos2, width: f32) {
+    pub fn show(&mut self, ui: &mut Ui, id: Id, name: &str, origin: Pos2, width: f32) {
         let colours = Colours::of(ui);
         let data = match &self.state {
             State::Ready(data) => data.clone(),
